@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The ``mlcluster`` command of the node runtime.
+
+A part of the runtime offers ``add_verbs(subparsers)``, which adds its parsers and gives each
+``set_defaults(handler=function)``; the function takes the parsed arguments and returns the exit code.
+``args.runtime_version`` is the version of the installed runtime. Exit codes: 0 pass or not applicable,
+1 fail, 2 undeterminable or an unexpected error, 3 usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+
+from . import log, result, storage_cli
+
+PROVIDERS = (storage_cli,)
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse ends with 2 on a usage error; here 2 means undeterminable."""
+
+    def error(self, message):
+        self.print_usage(sys.stderr)
+        self.exit(result.EXIT_USAGE, f"{self.prog}: {message}\n")
+
+
+def _version(args):
+    print(f"mlcluster {args.runtime_version} (Python {platform.python_version()})")
+    return result.EXIT_OK
+
+
+def build_parser(version):
+    """The parser with every verb there is; ``version`` is what ``mlcluster version`` prints."""
+    parser = _Parser(prog="mlcluster", description="Checks and boot-time work of an mlcluster.aws node.")
+    parser.set_defaults(runtime_version=version)
+    subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for provider in PROVIDERS:
+        provider.add_verbs(subparsers)
+    subparsers.add_parser("version", help="print the version of this runtime").set_defaults(handler=_version)
+    return parser
+
+
+def main(argv=None, version="unknown", log_dir=log.LOG_DIR):
+    """Run one verb and return its exit code; a usage error raises SystemExit(3) and ``--help`` SystemExit(0)."""
+    args = build_parser(version).parse_args(argv)
+    logger, path = log.setup(args.verb, log_dir)
+    try:
+        return args.handler(args)
+    except KeyboardInterrupt:
+        logger.error("mlcluster %s: interrupted before it had a verdict", args.verb)
+    except Exception as exc:
+        where = f"the details are in {path}" if path else f"run it as root to have the details in {log_dir}"
+        what = f"{type(exc).__name__}: {' '.join(str(exc).split()) or 'no message'}"
+        logger.exception("mlcluster %s: stopped by an unexpected %s; %s", args.verb, what, where)
+    return result.EXIT_UNDETERMINABLE

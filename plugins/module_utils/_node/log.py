@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Logging of the node runtime: ``/var/log/mlcluster/<verb>.log``, rotated, and standard error.
+
+A log that cannot be written (full disk, read-only file system, no rights) never fails the caller:
+the boot unit must mount the disks whether or not it can say so.
+"""
+
+from __future__ import annotations
+
+import logging
+import logging.handlers
+import os
+import re
+import sys
+import time
+
+LOG_DIR = "/var/log/mlcluster"
+LOGGER_NAME = "mlcluster"
+MAX_BYTES = 1024 * 1024
+BACKUPS = 5
+
+
+class _OneLine(logging.Formatter):
+    """Messages only: the traceback belongs in the log file, a person gets the sentence."""
+
+    def format(self, record):
+        return record.getMessage()
+
+
+class _Utc(logging.Formatter):
+    converter = time.gmtime
+    default_time_format = "%Y-%m-%dT%H:%M:%S"
+    default_msec_format = "%s.%03dZ"
+
+
+class _QuietStream(logging.StreamHandler):
+    def handleError(self, record):
+        """A closed standard error is nobody's failure."""
+
+
+class _SafeFile(logging.handlers.RotatingFileHandler):
+    """A rotating file of mode 0640 that reports its first failure once on standard error and then keeps quiet."""
+
+    def __init__(self, path):
+        self._complained = False
+        super().__init__(path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8", errors="replace", delay=True)
+
+    def _open(self):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(self.baseFilename, flags, 0o640)
+        try:
+            # The umask of a boot unit or a Slurm prolog must not decide who reads the log.
+            os.fchmod(descriptor, 0o640)
+        except OSError:
+            # Appending to a file owned by somebody else is fine; only its owner may change the mode.
+            pass
+        return os.fdopen(descriptor, "a", encoding="utf-8", errors="replace")
+
+    def handleError(self, record):
+        error = sys.exc_info()[1]
+        self._drop_stream()
+        if self._complained:
+            return
+        self._complained = True
+        _complain(self.baseFilename, error)
+
+    def _drop_stream(self):
+        stream, self.stream = self.stream, None
+        try:
+            if stream is not None:
+                stream.close()
+        except (OSError, ValueError):
+            # Closing flushes, and on a full disk the flush fails again.
+            pass
+
+
+def _complain(path, error):
+    reason = getattr(error, "strerror", None) or error
+    try:
+        sys.stderr.write(f"mlcluster: cannot write the log {path} ({reason}); messages go to standard error only\n")
+    except (OSError, ValueError, AttributeError):
+        # No standard error either: there is nobody left to tell.
+        pass
+
+
+def _make_directory(directory):
+    if os.path.isdir(directory):
+        return
+    os.makedirs(directory, exist_ok=True)
+    os.chmod(directory, 0o755)
+
+
+def setup(verb, directory=LOG_DIR, level=logging.INFO):
+    """Send the ``mlcluster`` logger to ``<directory>/<verb>.log`` and standard error.
+
+    Returns the logger and the path of its file, None where there is none. Handlers of an earlier call
+    are replaced. Never raises: what cannot be written is said once on standard error, and not at all
+    to an ordinary user, who has no business in that directory.
+    """
+    logger = logging.getLogger(LOGGER_NAME)
+    for handler in list(logger.handlers):
+        logger.removeHandler(handler)
+        handler.close()
+    logger.setLevel(level)
+    logger.propagate = False
+    stream = _QuietStream()
+    stream.setFormatter(_OneLine())
+    logger.addHandler(stream)
+    path = os.path.join(directory, "{}.log".format(re.sub(r"[^A-Za-z0-9_.-]", "_", verb)))
+    try:
+        _make_directory(directory)
+        writable = os.access(directory, os.W_OK | os.X_OK)
+    except OSError as exc:
+        if os.geteuid() == 0:
+            _complain(path, exc)
+        return logger, None
+    if not writable and os.geteuid() != 0:
+        return logger, None
+    handler = _SafeFile(path)
+    handler.setFormatter(_Utc("%(asctime)s %(levelname)s [%(process)d] %(message)s"))
+    logger.addHandler(handler)
+    return logger, path

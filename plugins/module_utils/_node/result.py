@@ -1,0 +1,310 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The verdict every check gives: ``mlcluster.result/1``, and a list of them: ``mlcluster.report/1``.
+
+Nothing that was not proved is a pass: a pass must carry what was found, an undeterminable or
+inapplicable verdict must carry the reason, and an empty list of results is undeterminable.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass, field
+
+RESULT_SCHEMA = "mlcluster.result/1"
+REPORT_SCHEMA = "mlcluster.report/1"
+
+PASS = "pass"
+FAIL = "fail"
+UNDETERMINABLE = "undeterminable"
+NOT_APPLICABLE = "not_applicable"
+STATUSES = (PASS, FAIL, UNDETERMINABLE, NOT_APPLICABLE)
+
+# Ordered from harmless to drastic: what the operator must do about the node.
+SEVERITIES = ("none", "monitor", "reset", "reboot", "isolate")
+
+EXIT_OK = 0
+EXIT_FAIL = 1
+EXIT_UNDETERMINABLE = 2
+EXIT_USAGE = 3
+
+_ID = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*")
+_TEXT_FIELDS = ("unit", "reason", "message", "hint", "source")
+_RESULT_FIELDS = ("id", "status", "severity", "expected", "found") + _TEXT_FIELDS + ("scope", "seconds")
+_REPORT_FIELDS = ("host", "time", "versions", "results")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+
+
+class ResultError(ValueError):
+    """A result or report that breaks the schema; the text names the field and what it held."""
+
+
+def _refuse(what, found, wanted):
+    raise ResultError(f"{what} is {found!r}; {wanted}")
+
+
+def _check_json(what, value):
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as exc:
+        raise ResultError(f"{what} cannot be written as JSON ({exc}); give numbers, text, lists or mappings") from exc
+
+
+def _check_text(what, value):
+    if value is not None and not isinstance(value, str):
+        _refuse(what, value, "it must be text or absent")
+
+
+def _check_mapping(what, value, allowed):
+    if not isinstance(value, dict):
+        _refuse(what, value, "it must be a JSON object")
+    unknown = sorted(str(key) for key in value if key not in allowed)
+    if unknown:
+        raise ResultError(
+            "{} has unknown fields {}; the schema has {}".format(what, ", ".join(unknown), ", ".join(allowed))
+        )
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a verdict is about: host name, EC2 instance id, device (``/dev/nvme1n1``, ``gpu3``); each may be None."""
+
+    node: str | None = None
+    instance_id: str | None = None
+    device: str | None = None
+
+    def __post_init__(self):
+        for name in ("node", "instance_id", "device"):
+            _check_text(f"scope.{name}", getattr(self, name))
+
+    def to_dict(self):
+        return {"node": self.node, "instance_id": self.instance_id, "device": self.device}
+
+    @classmethod
+    def from_dict(cls, data):
+        _check_mapping("scope", data, ("node", "instance_id", "device"))
+        return cls(**data)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One verdict. Raises ResultError when a field breaks the schema.
+
+    ``id`` is stable and dotted (``storage.members``); ``expected`` and ``found`` are any JSON value in
+    ``unit``; ``reason`` is a short stable code (``tool_missing``); ``message`` and ``hint`` are for
+    people; ``source`` says where the expectation comes from; ``seconds`` is what the check took.
+    """
+
+    id: str
+    status: str
+    severity: str = "none"
+    expected: object = None
+    found: object = None
+    unit: str | None = None
+    reason: str | None = None
+    message: str | None = None
+    hint: str | None = None
+    source: str | None = None
+    scope: Scope = field(default_factory=Scope)
+    seconds: float | None = None
+
+    def __post_init__(self):
+        if not isinstance(self.id, str) or not _ID.fullmatch(self.id):
+            _refuse("id", self.id, "it must be dotted lower-case words such as storage.members")
+        if self.status not in STATUSES:
+            _refuse(f"{self.id}: status", self.status, "it must be one of {}".format(", ".join(STATUSES)))
+        if self.severity not in SEVERITIES:
+            _refuse(f"{self.id}: severity", self.severity, "it must be one of {}".format(", ".join(SEVERITIES)))
+        for name in _TEXT_FIELDS:
+            _check_text(f"{self.id}: {name}", getattr(self, name))
+        if not isinstance(self.scope, Scope):
+            _refuse(f"{self.id}: scope", self.scope, "it must be a Scope")
+        self._check_seconds()
+        self._check_evidence()
+
+    def _check_seconds(self):
+        value = self.seconds
+        if value is None:
+            return
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+            _refuse(f"{self.id}: seconds", value, "it must be a number of seconds, zero or more")
+
+    def _check_evidence(self):
+        _check_json(f"{self.id}: expected", self.expected)
+        _check_json(f"{self.id}: found", self.found)
+        if self.status == PASS and self.found is None:
+            _refuse(f"{self.id}: found", None, "a pass must say what was found, for what was not proved is not a pass")
+        if self.status in (PASS, NOT_APPLICABLE) and self.severity != "none":
+            _refuse(f"{self.id}: severity", self.severity, f"a {self.status} has severity none")
+        if self.status != PASS and not (self.reason or self.message):
+            _refuse(f"{self.id}: reason", self.reason, f"a verdict of {self.status} must have a reason or a message")
+
+    def to_dict(self):
+        """The JSON object of ``mlcluster.result/1``: every field, absent ones as null, plus ``schema``."""
+        data = {"schema": RESULT_SCHEMA}
+        for name in _RESULT_FIELDS:
+            data[name] = getattr(self, name)
+        data["scope"] = self.scope.to_dict()
+        return data
+
+    @classmethod
+    def from_dict(cls, data):
+        """Read what to_dict wrote. Raises ResultError on another schema, an unknown or a missing field."""
+        _check_mapping("result", data, ("schema",) + _RESULT_FIELDS)
+        _check_schema(data, RESULT_SCHEMA)
+        for name in ("id", "status"):
+            if name not in data:
+                raise ResultError(f"a result lacks the field {name}")
+        values = {key: value for key, value in data.items() if key != "schema"}
+        values["scope"] = Scope.from_dict(values.get("scope") or {})
+        return cls(**values)
+
+    def line(self):
+        """One line for people: ``FAIL storage.members (/dev/md0): expected 8 disks, found 7 disks. Hint.``"""
+        where = f" ({self.scope.device})" if self.scope.device else ""
+        parts = [self.message or self._comparison() or self.reason or ""]
+        if self.message and self.status == FAIL and self._comparison():
+            parts.append(self._comparison())
+        if self.hint and self.status != PASS:
+            parts.append(self.hint)
+        text = ". ".join(part.rstrip(". ") for part in parts if part)
+        return f"{_WORDS[self.status]:4} {self.id}{where}: {' '.join(text.split())}"
+
+    def _comparison(self):
+        unit = f" {self.unit}" if self.unit else ""
+        if self.expected is not None and self.found is not None:
+            return f"expected {_show(self.expected)}{unit}, found {_show(self.found)}{unit}"
+        if self.found is not None:
+            return f"found {_show(self.found)}{unit}"
+        return ""
+
+
+_WORDS = {PASS: "PASS", FAIL: "FAIL", UNDETERMINABLE: "????", NOT_APPLICABLE: "n/a"}
+
+
+def _show(value):
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
+def _check_schema(data, wanted):
+    if data.get("schema") != wanted:
+        _refuse("schema", data.get("schema"), f"this version reads {wanted} only")
+
+
+def passed(check, found, **fields):
+    """A pass, with what was found as its proof."""
+    return Result(id=check, status=PASS, found=found, **fields)
+
+
+def failed(check, message, severity="monitor", **fields):
+    """A failure; ``severity`` says what to do about the node."""
+    return Result(id=check, status=FAIL, severity=severity, message=message, **fields)
+
+
+def undeterminable(check, reason, **fields):
+    """Nothing could be proved; ``reason`` says why (tool missing, timeout, no sourced threshold)."""
+    return Result(id=check, status=UNDETERMINABLE, reason=reason, **fields)
+
+
+def not_applicable(check, reason, **fields):
+    """The check has no meaning on this node; ``reason`` says why."""
+    return Result(id=check, status=NOT_APPLICABLE, reason=reason, **fields)
+
+
+def overall(results):
+    """The status of many results: a fail outweighs all, then undeterminable; nothing at all proves nothing."""
+    statuses = {result.status for result in results}
+    if not statuses:
+        return UNDETERMINABLE
+    for status in (FAIL, UNDETERMINABLE, PASS):
+        if status in statuses:
+            return status
+    return NOT_APPLICABLE
+
+
+def exit_code(results):
+    """0 all pass or not applicable, 1 any fail, 2 otherwise undeterminable (no result at all included)."""
+    return {FAIL: EXIT_FAIL, UNDETERMINABLE: EXIT_UNDETERMINABLE}.get(overall(results), EXIT_OK)
+
+
+def worst_severity(results):
+    """The most drastic severity among the results, ``none`` when there is none."""
+    return max((result.severity for result in results), key=SEVERITIES.index, default="none")
+
+
+@dataclass(frozen=True)
+class Report:
+    """Results of one run on one host: ``time`` is ISO 8601 with zone, ``versions`` maps component to version."""
+
+    host: str
+    time: str
+    versions: dict = field(default_factory=dict)
+    results: tuple = ()
+
+    def __post_init__(self):
+        if not isinstance(self.host, str) or not self.host:
+            _refuse("host", self.host, "a report must name its host")
+        if not isinstance(self.time, str) or not _TIME.fullmatch(self.time):
+            _refuse("time", self.time, "it must be like 2026-01-31T12:00:00Z")
+        if not isinstance(self.versions, dict) or not all(
+            isinstance(text, str) for pair in self.versions.items() for text in pair
+        ):
+            _refuse("versions", self.versions, "it must map component names to version texts")
+        object.__setattr__(self, "results", tuple(self.results))
+        for result in self.results:
+            if not isinstance(result, Result):
+                _refuse("results", result, "every entry must be a Result")
+
+    def to_dict(self):
+        """The JSON object of ``mlcluster.report/1``."""
+        return {
+            "schema": REPORT_SCHEMA,
+            "host": self.host,
+            "time": self.time,
+            "versions": dict(self.versions),
+            "results": [result.to_dict() for result in self.results],
+        }
+
+    @classmethod
+    def from_dict(cls, data):
+        """Read what to_dict wrote. Raises ResultError on anything that breaks the schema."""
+        _check_mapping("report", data, ("schema",) + _REPORT_FIELDS)
+        _check_schema(data, REPORT_SCHEMA)
+        missing = [name for name in _REPORT_FIELDS if name not in data]
+        if missing:
+            raise ResultError("a report lacks the fields {}".format(", ".join(missing)))
+        if not isinstance(data["results"], list):
+            _refuse("results", data["results"], "it must be a list")
+        results = tuple(Result.from_dict(entry) for entry in data["results"])
+        return cls(host=data["host"], time=data["time"], versions=data["versions"], results=results)
+
+    def lines(self):
+        """One line per result and a closing line with the counts."""
+        counts = [f"{number} {status}" for status, number in self._counts() if number]
+        return [result.line() for result in self.results] + [
+            "{}: {}".format(self.host, ", ".join(counts) or "no results")
+        ]
+
+    def _counts(self):
+        return [(status, sum(result.status == status for result in self.results)) for status in STATUSES]
+
+
+def dumps(item):
+    """A Result or Report as one line of JSON with sorted keys."""
+    return json.dumps(item.to_dict(), sort_keys=True, allow_nan=False)
+
+
+def loads(text):
+    """A Result or a Report, whichever the ``schema`` field says. Raises ResultError when it is neither."""
+    try:
+        data = json.loads(text)
+    except ValueError as exc:
+        raise ResultError(f"the text is not JSON: {exc}") from exc
+    kinds = {RESULT_SCHEMA: Result, REPORT_SCHEMA: Report}
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if schema not in kinds:
+        _refuse("schema", schema, f"this version reads {RESULT_SCHEMA} and {REPORT_SCHEMA}")
+    return kinds[schema].from_dict(data)
