@@ -1,0 +1,145 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Builds the node runtime ``mlcluster.pyz`` on the controller, byte for byte the same from the same files."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+
+import yaml
+
+PACKAGES = ("_node", "_data")
+SHEBANG = b"#!/usr/bin/python3\n"
+KEEP_SECONDS = 7 * 24 * 3600
+
+_MAIN = """\
+# SPDX-License-Identifier: GPL-3.0-or-later
+import sys
+
+if sys.version_info < (3, 9):
+    sys.stderr.write("mlcluster needs Python 3.9 or newer and was started with %s.%s\\n" % sys.version_info[:2])
+    sys.exit(3)
+
+from mlcluster import __version__
+from mlcluster._node import cli
+
+sys.exit(cli.main(version=__version__))
+"""
+
+
+class RuntimeBuildError(Exception):
+    """The runtime could not be built; the text names the path, what was found and what to do."""
+
+
+def collection_root():
+    """The directory that holds ``plugins/``: a checkout or an installed collection."""
+    return Path(__file__).resolve().parents[2]
+
+
+def collection_version(root):
+    """The version in MANIFEST.json (installed) or galaxy.yml (checkout). Raises RuntimeBuildError without either."""
+    manifest = Path(root) / "MANIFEST.json"
+    galaxy = Path(root) / "galaxy.yml"
+    try:
+        if manifest.is_file():
+            version = json.loads(manifest.read_text(encoding="utf-8"))["collection_info"]["version"]
+        else:
+            version = yaml.safe_load(galaxy.read_text(encoding="utf-8"))["version"]
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError) as exc:
+        raise RuntimeBuildError(
+            f"no version of the collection in {manifest} or {galaxy} ({exc}); install the collection again"
+        ) from exc
+    return str(version)
+
+
+def _members(root, version):
+    """Pairs of archive name and bytes, sorted by name."""
+    members = {
+        "__main__.py": _MAIN.encode(),
+        "mlcluster/__init__.py": f"__version__ = {version!r}\n".encode(),
+    }
+    for package in PACKAGES:
+        folder = Path(root) / "plugins" / "module_utils" / package
+        sources = sorted(folder.rglob("*.py"))
+        if not sources:
+            raise RuntimeBuildError(f"{folder} holds no Python files; install the collection again")
+        for source in sources:
+            members[f"mlcluster/{package}/{source.relative_to(folder).as_posix()}"] = source.read_bytes()
+    return sorted(members.items())
+
+
+def archive(root, version):
+    """The bytes of the zipapp made from the collection at ``root``."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as target:
+        for name, data in _members(root, version):
+            # Stored, dated and owned the same everywhere: another zlib or clock must not change the sum.
+            info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+            info.create_system = 3
+            info.external_attr = 0o100644 << 16
+            target.writestr(info, data)
+    return SHEBANG + buffer.getvalue()
+
+
+def cache_directory():
+    """``$XDG_CACHE_HOME/mlcluster/runtime``, by default below ``~/.cache``."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG rules say that a relative value is to be ignored.
+    return Path(base if os.path.isabs(base) else Path.home() / ".cache") / "mlcluster" / "runtime"
+
+
+def _write(path, data):
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(data)
+        os.chmod(temporary, 0o700)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _prune(directory, keep):
+    limit = time.time() - KEEP_SECONDS
+    for entry in directory.glob("mlcluster-*.pyz"):
+        try:
+            if entry != keep and entry.stat().st_mtime < limit:
+                entry.unlink()
+        except FileNotFoundError:
+            # Another run pruned it first.
+            continue
+
+
+def build(root=None, cache=None):
+    """Build the runtime, or reuse the one built before from the same files.
+
+    ``root`` is the collection, ``cache`` the directory to keep builds in (made with mode 0700).
+    Returns ``{"path", "sha256", "version"}``, all text. Raises RuntimeBuildError.
+    """
+    root = Path(root) if root else collection_root()
+    directory = Path(cache) if cache else cache_directory()
+    version = collection_version(root)
+    data = archive(root, version)
+    digest = hashlib.sha256(data).hexdigest()
+    path = directory / f"mlcluster-{version}-{digest[:16]}.pyz"
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if path.is_file() and path.read_bytes() == data:
+            os.utime(path)
+        else:
+            _write(path, data)
+        _prune(directory, path)
+    except OSError as exc:
+        raise RuntimeBuildError(
+            f"the node runtime cannot be kept in {directory} ({exc.strerror}); make it writable or set XDG_CACHE_HOME"
+        ) from exc
+    return {"path": str(path), "sha256": digest, "version": version}

@@ -1,0 +1,143 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _runtime
+
+PYTHONS = [f"python3.{minor}" for minor in range(9, 15)]
+
+
+def copy_of(destination, version):
+    """A collection with the real node code, described as an installed one is."""
+    source = _runtime.collection_root() / "plugins" / "module_utils"
+    shutil.copytree(source, destination / "plugins" / "module_utils", ignore=shutil.ignore_patterns("__pycache__"))
+    (destination / "MANIFEST.json").write_text(json.dumps({"collection_info": {"version": version}}))
+    return destination
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    root = copy_of(tmp_path / "checkout", "0")
+    (root / "MANIFEST.json").unlink()
+    (root / "galaxy.yml").write_text("namespace: mlcluster\nname: aws\nversion: 1.2.3\n")
+    return root
+
+
+def test_the_same_files_give_the_same_bytes_whatever_their_times_and_modes(checkout, tmp_path):
+    first = _runtime.build(checkout, tmp_path / "one")
+    other = tmp_path / "other"
+    shutil.copytree(checkout, other)
+    for path in other.rglob("*.py"):
+        os.utime(path, (1, 1))
+        path.chmod(0o600)
+    (other / "plugins" / "module_utils" / "_node" / "__pycache__").mkdir()
+    (other / "plugins" / "module_utils" / "_node" / "__pycache__" / "cli.cpython-311.pyc").write_bytes(b"x")
+    second = _runtime.build(other, tmp_path / "two")
+    assert first["sha256"] == second["sha256"]
+    assert Path(first["path"]).read_bytes() == Path(second["path"]).read_bytes()
+    assert hashlib.sha256(Path(first["path"]).read_bytes()).hexdigest() == first["sha256"]
+
+
+def test_a_changed_file_gives_another_name(checkout, tmp_path):
+    first = _runtime.build(checkout, tmp_path / "cache")
+    with (checkout / "plugins" / "module_utils" / "_node" / "cli.py").open("a") as handle:
+        handle.write("# changed\n")
+    second = _runtime.build(checkout, tmp_path / "cache")
+    assert first["path"] != second["path"]
+    assert Path(first["path"]).is_file()
+
+
+def test_an_installed_collection_gives_the_manifests_version(tmp_path):
+    built = _runtime.build(copy_of(tmp_path / "installed", "4.5.6"), tmp_path / "cache")
+    assert built["version"] == "4.5.6"
+    done = subprocess.run([built["path"], "version"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("mlcluster 4.5.6 (Python 3.")
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_it_runs_under_every_python_found(checkout, tmp_path, python):
+    found = shutil.which(python)
+    # A version manager's shim is on the PATH without the Python behind it.
+    if not found or subprocess.run([found, "-c", ""], capture_output=True, check=False).returncode:
+        pytest.skip(f"{python} is not installed")
+    built = _runtime.build(checkout, tmp_path / "cache")
+    done = subprocess.run([found, "-I", built["path"], "version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("mlcluster 1.2.3 ")
+    usage = subprocess.run([found, "-I", built["path"], "nosuch"], capture_output=True, text=True, check=False)
+    assert usage.returncode == 3
+
+
+def test_it_holds_the_node_code_and_nothing_else(checkout, tmp_path):
+    with zipfile.ZipFile(_runtime.build(checkout, tmp_path / "cache")["path"]) as built:
+        names = built.namelist()
+        assert names == sorted(names)
+        assert {"__main__.py", "mlcluster/__init__.py", "mlcluster/_node/cli.py"} <= set(names)
+        outside = [n for n in names if not n.startswith(("mlcluster/_node/", "mlcluster/_data/"))]
+        assert outside == ["__main__.py", "mlcluster/__init__.py"]
+        assert {info.compress_type for info in built.infolist()} == {zipfile.ZIP_STORED}
+
+
+def test_a_damaged_build_is_replaced(checkout, tmp_path):
+    built = _runtime.build(checkout, tmp_path / "cache")
+    Path(built["path"]).write_bytes(b"cut short")
+    assert _runtime.build(checkout, tmp_path / "cache") == built
+    assert hashlib.sha256(Path(built["path"]).read_bytes()).hexdigest() == built["sha256"]
+
+
+def test_the_cache_is_private_and_old_builds_leave_it(checkout, tmp_path):
+    cache = tmp_path / "cache"
+    first = Path(_runtime.build(checkout, cache)["path"])
+    os.utime(first, (1, 1))
+    (checkout / "galaxy.yml").write_text("version: 1.2.4\n")
+    second = Path(_runtime.build(checkout, cache)["path"])
+    assert [entry.name for entry in cache.iterdir()] == [second.name]
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    assert stat.S_IMODE(second.stat().st_mode) == 0o700
+
+
+def test_a_build_in_use_is_kept_fresh(checkout, tmp_path):
+    built = Path(_runtime.build(checkout, tmp_path / "cache")["path"])
+    os.utime(built, (1, 1))
+    _runtime.build(checkout, tmp_path / "cache")
+    assert built.stat().st_mtime > 1
+
+
+@pytest.mark.parametrize("text", ["version: [", "name: aws\n", "- 1\n"])
+def test_no_version_is_said_with_the_paths(checkout, text):
+    (checkout / "galaxy.yml").write_text(text)
+    with pytest.raises(_runtime.RuntimeBuildError, match="galaxy.yml"):
+        _runtime.build(checkout)
+
+
+def test_a_collection_without_its_code_is_refused(tmp_path):
+    (tmp_path / "galaxy.yml").write_text("version: 1.0.0\n")
+    with pytest.raises(_runtime.RuntimeBuildError, match="_node holds no Python files"):
+        _runtime.build(tmp_path, tmp_path / "cache")
+
+
+def test_a_cache_that_cannot_be_made_is_said(checkout, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(_runtime.RuntimeBuildError, match="XDG_CACHE_HOME"):
+        _runtime.build(checkout, tmp_path / "file" / "cache")
+
+
+@pytest.mark.parametrize(
+    "value, below", [("/x/cache", "/x/cache"), ("relative", "/home/me/.cache"), ("", "/home/me/.cache")]
+)
+def test_the_cache_follows_xdg(monkeypatch, value, below):
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("XDG_CACHE_HOME", value)
+    assert str(_runtime.cache_directory()) == f"{below}/mlcluster/runtime"
