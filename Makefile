@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# Any Python from 3.11 on; Debian 12's own will do.
+PYTHON ?= python3
+SCENARIO ?=
+STEP := $(PYTHON) tests/tools/step.py
+VENV := .venv/bin
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F '\t' '{printf "  make %-16s %s\n", $$1, $$2}'
+
+.PHONY: setup
+setup: ## Install what the build needs: packages, Python environments, collections
+	@$(STEP) run setup
+
+.PHONY: site
+site: setup ## Show the main job: a local EC2-like node, configured by ansible-playbook site.yml
+	@PATH="$(CURDIR)/$(VENV):$$PATH" $(VENV)/python -m tests.rig.demo
+
+.PHONY: test
+test: ## Run the whole suite that fits the time of a continuous-integration run
+	@$(STEP) suite test
+
+.PHONY: test-all
+test-all: ## Run every test there is, virtual machines included (hours)
+	@$(STEP) suite test-all
+
+.PHONY: test-vm-all
+test-vm-all: ## Run every virtual-machine test
+	@$(STEP) suite test-vm-all
+
+.PHONY: lint
+lint: setup ## Check style and types (under a minute when warm)
+	@$(STEP) run lint
+
+.PHONY: sanity
+sanity: setup ## Run ansible-test sanity
+	@$(STEP) run sanity
+
+.PHONY: unit
+unit: setup ## Run the unit tests
+	@$(STEP) run unit
+
+.PHONY: molecule
+molecule: setup ## Run the container tests; SCENARIO=name for one scenario
+	@$(STEP) run molecule $(SCENARIO)
+
+.PHONY: vm
+vm: setup ## Run the virtual-machine tests of the suite; SCENARIO=word for those whose name has it
+	@$(STEP) run $(if $(SCENARIO),vm-all -k $(SCENARIO),vm)
+
+.PHONY: rig-clean
+rig-clean: ## Remove test containers, test machines and their caches
+	@$(PYTHON) -m tests.tools.containers clean
+	@if [ -x $(VENV)/python ]; then $(VENV)/python -m tests.rig.vm clean; fi
+
+.PHONY: bench
+bench: setup ## Measure round trips and seconds of the roles
+	@$(VENV)/python -m tests.bench
+
+.PHONY: lock
+lock: ## Write the Python lock files again, newest versions first (needs the package index)
+	@PYTHON=$(PYTHON) requirements/lock.sh
+
+.PHONY: lock-artifacts
+lock-artifacts: setup ## Download, check and pin the artifacts that roles install
+	@$(VENV)/python tests/tools/lock_artifacts.py
+
+.PHONY: docs
+docs: setup ## Write the generated parts of the documentation again
+	@$(VENV)/python -m tests.tools.role_docs
+
+.PHONY: build
+build: setup ## Build the collection archive into dist/
+	@$(VENV)/ansible-galaxy collection build --force --output-path dist
+
+.PHONY: clean
+clean: ## Remove what the build made, environments included
+	rm -rf .venv .venv-lint .collections .build dist tests/output

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Writes the lock files again from requirements/*.in, newest versions first: `make lock`.
+set -euo pipefail
+
+cd "$(dirname "$0")"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+"${PYTHON:-python3}" -m venv "$scratch/venv"
+"$scratch/venv/bin/pip" install --quiet --disable-pip-version-check uv
+
+compile() {
+    # --universal: one lock serves every later Python and every machine type that has wheels.
+    local python=$1 name=$2
+    shift 2
+    "$scratch/venv/bin/uv" pip compile --quiet --universal --python-version "$python" --generate-hashes \
+        --no-header --no-emit-index-url --no-emit-find-links --upgrade "$@" "$name.in" --output-file "$name.txt"
+    echo "wrote requirements/$name.txt"
+}
+
+for minor in 11 12; do
+    compile "3.$minor" "py3$minor"
+    compile "3.$minor" "lint-py3$minor"
+    compile "3.$minor" "bundle-py3$minor" --no-deps
+done

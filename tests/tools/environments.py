@@ -1,0 +1,125 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Python environments and the Ansible collections that come from the `ansible` bundle wheel."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from .packages import SetupError
+
+STAMP = ".complete"
+COLLECTIONS = (
+    "amazon.aws",
+    "ansible.posix",
+    "community.general",
+    "community.library_inventory_filtering_v1",
+    "containers.podman",
+)
+
+
+def lock_suffix(version: tuple[int, int]) -> str:
+    """Which lock serves this Python. Raises SetupError for one that is too old."""
+    if version < (3, 11):
+        raise SetupError(
+            f"Python 3.11 or newer is needed and this is {version[0]}.{version[1]}:"
+            " call make PYTHON=/path/to/python3.11"
+        )
+    return "py311" if version < (3, 12) else "py312"
+
+
+def environment_key(lock: Path, where: Path) -> str:
+    """Everything that makes an environment stale: its lock, the interpreter, its own place."""
+    facts = [lock.read_text(encoding="utf-8"), sys.version, sys.base_prefix, str(where)]
+    return hashlib.sha256("\0".join(facts).encode()).hexdigest()
+
+
+def is_complete(folder: Path, key: str) -> bool:
+    """Whether ``folder`` was finished with exactly this key."""
+    stamp = folder / STAMP
+    return stamp.is_file() and stamp.read_text(encoding="utf-8") == key
+
+
+def _run(command: list[str], what: str) -> None:
+    if subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode:
+        raise SetupError(f"{what} failed (the words of {Path(command[0]).name} are above): mend that and try again.")
+
+
+def ensure_environment(where: Path, lock: Path, say) -> None:
+    """Make the venv ``where`` from ``lock``, anew when it is stale or was left half made."""
+    key = environment_key(lock, where)
+    if is_complete(where, key):
+        say(f"{where.name}: up to date")
+        return
+    say(f"{where.name}: installing {lock.name}")
+    shutil.rmtree(where, ignore_errors=True)
+    _run([sys.executable, "-m", "venv", str(where)], f"Making the Python environment {where.name}")
+    pip = [str(where / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-qq"]
+    _run([*pip, "install", "--require-hashes", "--requirement", str(lock)], f"Installing {lock.name}")
+    (where / STAMP).write_text(key, encoding="utf-8")
+
+
+def extract(wheel: Path, names: tuple[str, ...], root: Path) -> list[str]:
+    """Take the collections ``names`` out of ``wheel`` into ``root``; returns ``name version`` texts.
+
+    Each is unpacked aside and then renamed, so that a collection is whole or absent.
+    """
+    done = []
+    with zipfile.ZipFile(wheel) as archive:
+        members = archive.namelist()
+        for name in names:
+            prefix = f"ansible_collections/{name.replace('.', '/')}/"
+            wanted = [member for member in members if member.startswith(prefix)]
+            if not wanted:
+                raise SetupError(
+                    f"{wheel.name} holds no collection {name}: correct the list in tests/tools/environments.py."
+                )
+            target = root / prefix
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=root) as aside:
+                archive.extractall(aside, wanted)
+                shutil.rmtree(target, ignore_errors=True)
+                os.replace(Path(aside) / prefix, target)
+            manifest = json.loads((target / "MANIFEST.json").read_text(encoding="utf-8"))
+            done.append(f"{name} {manifest['collection_info']['version']}")
+    return done
+
+
+def ensure_collections(root: Path, lock: Path, python: Path, say) -> None:
+    """Fill ``root``/ansible_collections from the bundle wheel that ``lock`` pins by checksum."""
+    key = hashlib.sha256("\0".join([lock.read_text(encoding="utf-8"), *COLLECTIONS]).encode()).hexdigest()
+    if is_complete(root, key):
+        say("collections: up to date")
+        return
+    say(f"collections: fetching the bundle of {lock.name}")
+    (root / STAMP).unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(dir=root) as download:
+        pip = [str(python), "-m", "pip", "--disable-pip-version-check", "-qq", "download"]
+        _run(
+            [*pip, "--no-deps", "--require-hashes", "--only-binary=:all:", "--dest", download, "-r", str(lock)],
+            "Fetching the collections",
+        )
+        (wheel,) = Path(download).glob("*.whl")
+        for line in extract(wheel, COLLECTIONS, root):
+            say(f"collections: {line}")
+    (root / STAMP).write_text(key, encoding="utf-8")
+
+
+def ensure_link(root: Path, checkout: Path) -> None:
+    """Show the checkout to Ansible as the collection mlcluster.aws."""
+    link = root / "ansible_collections" / "mlcluster" / "aws"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    target = os.path.relpath(checkout, link.parent)
+    if not link.is_symlink() or os.readlink(link) != target:
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)

@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The parts of the test suite: what each runs and how long it may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the suite.
+
+    ``allotted`` is in seconds for a cold run on two cores; ``command`` is an argument list run in
+    the checkout, where ``{python}`` stands for the Python that runs the suite. ``closing`` tells
+    which lines of the log are the runner's own verdict (a regular expression), shown at the end.
+    """
+
+    allotted: int
+    command: tuple[str, ...]
+    closing: str | None = None
+
+
+PYTEST_CLOSING = r"^=+ .*\b\d+ (passed|failed|error|skipped|deselected).* in .*=+$"
+PYTEST = (".venv/bin/python", "-m", "pytest", "-p", "no:cacheprovider", "--durations=5")
+
+PARTS = {
+    "setup": Part(600, ("{python}", "-m", "tests.tools.setup")),
+    "lint": Part(120, ("{python}", "-m", "tests.tools.lint")),
+    "sanity": Part(360, ("{python}", "-m", "tests.tools.sanity")),
+    "unit": Part(180, (*PYTEST, "tests/unit"), PYTEST_CLOSING),
+    "molecule": Part(720, ("{python}", "-m", "tests.tools.molecule"), PYTEST_CLOSING),
+    "vm": Part(900, (*PYTEST, "tests/vm", "-m", "vm and ci"), PYTEST_CLOSING),
+    "vm-all": Part(7200, (*PYTEST, "tests/vm", "-m", "vm"), PYTEST_CLOSING),
+}
+
+SUITES = {
+    "test": ("setup", "lint", "sanity", "unit", "molecule", "vm"),
+    "test-all": ("setup", "lint", "sanity", "unit", "molecule", "vm-all"),
+    "test-vm-all": ("setup", "vm-all"),
+}

@@ -1,0 +1,57 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Make a checkout ready to work in: system packages, Python environments, collections.
+
+Everything that is there already is left alone, so that a second run costs a second; what an
+interrupted run left half made is made again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from pathlib import Path
+
+from . import environments, packages
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def main() -> int:
+    """Run every step; returns the exit status."""
+    if sys.prefix != sys.base_prefix:
+        # From inside an activated environment it would delete the Python that it runs on.
+        os.chdir(CHECKOUT)
+        os.execv(sys._base_executable, [sys._base_executable, "-m", "tests.tools.setup"])
+    begin = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"[{time.monotonic() - begin:4.0f} s] {text}", flush=True)
+
+    collections = CHECKOUT / ".collections"
+    collections.mkdir(exist_ok=True)
+    requirements = CHECKOUT / "requirements"
+    try:
+        suffix = environments.lock_suffix(sys.version_info[:2])
+        with open(collections / ".lock", "w", encoding="utf-8") as lock:
+            # Two set-ups at once would delete each other's half-made environment.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            packages.ensure(requirements / "apt-debian.txt", say)
+            environments.ensure_environment(CHECKOUT / ".venv", requirements / f"{suffix}.txt", say)
+            environments.ensure_environment(CHECKOUT / ".venv-lint", requirements / f"lint-{suffix}.txt", say)
+            interpreter = CHECKOUT / ".venv" / "bin" / "python"
+            environments.ensure_collections(collections, requirements / f"bundle-{suffix}.txt", interpreter, say)
+            environments.ensure_link(collections, CHECKOUT)
+    except packages.SetupError as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return 1
+    say("set-up is complete")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

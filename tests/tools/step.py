@@ -1,0 +1,192 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run one part of the suite, or a whole suite, with progress, a log file and a time account.
+
+    step.py run NAME [ARGUMENT...]   one part; the arguments are added to its command
+    step.py suite NAME               the parts of a suite, then the account and the runners' verdicts
+
+A part's output goes to ``.build/logs/NAME.log``; with V=1 in the environment to the terminal too.
+The exit status is 0 when everything passed. Taking longer than allotted is a warning only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.tools.parts import PARTS, SUITES, Part
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+LOGS = CHECKOUT / ".build" / "logs"
+HEARTBEAT_SECONDS = 15.0
+TAIL_LINES = 60
+LINE_WIDTH = 110
+TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one part came to: exit status, seconds used, seconds allotted, its log."""
+
+    name: str
+    status: int
+    used: float
+    allotted: int
+    log: Path
+
+
+def plain(line: str) -> str:
+    """A line of output without colours and carriage-return overprinting."""
+    return TERMINAL_CODES.sub("", line).rstrip().rsplit("\r", 1)[-1].strip()
+
+
+def shorten(line: str, width: int = LINE_WIDTH) -> str:
+    """Cut ``line`` to ``width`` characters, marking the cut."""
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def last_line(text: str) -> str:
+    """The last line of ``text`` that says something."""
+    for line in reversed(text.splitlines()):
+        if re.search(r"\w", plain(line)):
+            return plain(line)
+    return ""
+
+
+def environment() -> dict[str, str]:
+    """The environment of every part: the venv's programs first, as if it were activated."""
+    result = dict(os.environ)
+    result["PATH"] = f"{CHECKOUT / '.venv' / 'bin'}{os.pathsep}{result.get('PATH', os.defpath)}"
+    result["ANSIBLE_CONFIG"] = str(CHECKOUT / "ansible.cfg")
+    result["PYTHONUNBUFFERED"] = "1"
+    for name in ("PYTHONHOME", "PYTHONPATH", "ANSIBLE_COLLECTIONS_PATH", "ANSIBLE_ROLES_PATH"):
+        result.pop(name, None)
+    return result
+
+
+def follow(process: subprocess.Popen[bytes], name: str, allotted: int, log: Path, verbose: bool) -> None:
+    """Copy the output of ``process`` to ``log`` and print how far it is now and then."""
+    begin = printed = time.monotonic()
+    recent = b""
+    assert process.stdout is not None
+    with selectors.DefaultSelector() as selector, open(log, "wb") as file:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            if selector.select(timeout=1.0):
+                data = os.read(process.stdout.fileno(), 65536)
+                if not data:
+                    return
+                file.write(data)
+                file.flush()
+                recent = (recent + data)[-8192:]
+                if verbose:
+                    sys.stdout.buffer.write(data)
+                    sys.stdout.flush()
+            now = time.monotonic()
+            if not verbose and now - printed >= HEARTBEAT_SECONDS:
+                said = shorten(last_line(recent.decode(errors="replace")))
+                print(f"  {name}: {now - begin:.0f} s of {allotted} s allotted | {said}", flush=True)
+                printed = now
+
+
+def run_part(name: str, part: Part, arguments: list[str]) -> Outcome:
+    """Run one part to its end, telling how it goes."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    log = LOGS / f"{name}.log"
+    command = [sys.executable if word == "{python}" else word for word in (*part.command, *arguments)]
+    print(f"{name}: started, {part.allotted} s allotted, log {log.relative_to(CHECKOUT)}", flush=True)
+    begin = time.monotonic()
+    try:
+        process = subprocess.Popen(
+            command, cwd=CHECKOUT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+    except FileNotFoundError:
+        print(f"{name}: {command[0]} is not there: run make setup first.", file=sys.stderr)
+        return Outcome(name, 127, 0.0, part.allotted, log)
+    # A stopped suite must not leave its part running; Ctrl-C reaches the part by itself.
+    signal.signal(signal.SIGTERM, lambda *_: (process.terminate(), sys.exit(143)))
+    follow(process, name, part.allotted, log, verbose=os.environ.get("V") == "1")
+    return Outcome(name, process.wait(), time.monotonic() - begin, part.allotted, log)
+
+
+def report(outcome: Outcome) -> None:
+    """Say how a part ended; a failed one with the end of its log."""
+    text = f"{outcome.name}: {outcome.used:.0f} s of {outcome.allotted} s allotted"
+    if outcome.status and outcome.log.exists():
+        lines = outcome.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        print("\n".join(lines[-TAIL_LINES:]))
+        print(f"{text}: FAILED with status {outcome.status}; the whole log is {outcome.log}")
+    elif outcome.status:
+        print(f"{text}: FAILED with status {outcome.status}")
+    else:
+        print(text)
+        if outcome.used > outcome.allotted:
+            print(f"WARNING: {outcome.name} took longer than allotted.")
+    sys.stdout.flush()
+
+
+def closing_lines(outcome: Outcome, pattern: str | None) -> list[str]:
+    """The runner's own verdict lines in the log of a part, colours removed."""
+    if pattern is None or not outcome.log.exists():
+        return []
+    lines = outcome.log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return [plain(line) for line in lines if re.search(pattern, plain(line))]
+
+
+def account(outcomes: list[Outcome]) -> str:
+    """The table of seconds used and allotted."""
+    rows = [f"{'part':<12}{'used':>8}{'allotted':>10}  result"]
+    for outcome in outcomes:
+        result = f"FAILED ({outcome.status})" if outcome.status else "passed"
+        over = ", over its time" if outcome.used > outcome.allotted else ""
+        rows.append(f"{outcome.name:<12}{outcome.used:>6.0f} s{outcome.allotted:>8} s  {result}{over}")
+    return "\n".join(rows)
+
+
+def run_suite(names: tuple[str, ...]) -> int:
+    """Run the parts in turn; without set-up nothing else can run, otherwise all are run."""
+    outcomes = []
+    for name in names:
+        outcome = run_part(name, PARTS[name], [])
+        report(outcome)
+        outcomes.append(outcome)
+        if name == "setup" and outcome.status:
+            break
+    print(f"\n{account(outcomes)}\n")
+    for outcome in outcomes:
+        for line in closing_lines(outcome, PARTS[outcome.name].closing):
+            print(f"{outcome.name}:\n{line}")
+    return max((1 if outcome.status else 0) for outcome in outcomes)
+
+
+def main(arguments: list[str]) -> int:
+    """Entry point; returns the exit status."""
+    if len(arguments) >= 2 and arguments[0] == "run" and arguments[1] in PARTS:
+        outcome = run_part(arguments[1], PARTS[arguments[1]], arguments[2:])
+        report(outcome)
+        for line in closing_lines(outcome, PARTS[outcome.name].closing):
+            print(line)
+        return 1 if outcome.status else 0
+    if len(arguments) == 2 and arguments[0] == "suite" and arguments[1] in SUITES:
+        return run_suite(SUITES[arguments[1]])
+    print(
+        f"Usage: step.py run {{{','.join(PARTS)}}} [ARGUMENT...] | step.py suite {{{','.join(SUITES)}}}",
+        file=sys.stderr,
+    )
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
