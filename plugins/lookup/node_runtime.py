@@ -11,10 +11,12 @@ version_added: 0.1.0
 author:
   - mlcluster.aws contributors (@mlcluster)
 description:
-  - Packs the node-side code of this collection into the one file C(mlcluster.pyz) in the cache directory of the user who runs Ansible.
+  - Packs the node-side code of this collection into the one file C(mlcluster.pyz).
+  - The file lies in the cache directory of the user who runs Ansible.
   - The same collection always gives the same bytes, so copying the file to a node changes nothing when nothing changed.
 notes:
-  - The file is kept below E(XDG_CACHE_HOME), by default C(~/.cache/mlcluster/runtime); builds not used for a week are removed.
+  - The file is kept below E(XDG_CACHE_HOME), by default in C(~/.cache/mlcluster/runtime).
+  - Builds not used for a week are removed.
 """
 
 EXAMPLES = r"""
@@ -47,16 +49,17 @@ _raw:
       sample: 0.1.0
 """
 
+from typing import Any
+
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
-
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _runtime
 
 
 class LookupModule(LookupBase):
     """The lookup ``mlcluster.aws.node_runtime``."""
 
-    def run(self, terms, variables=None, **kwargs):
+    def run(self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any) -> list[dict[str, str]]:
         """Return one dictionary; there is one runtime only, so nothing can be asked for."""
         if terms or kwargs:
             raise AnsibleLookupError("mlcluster.aws.node_runtime takes no terms and no options; call it without any")

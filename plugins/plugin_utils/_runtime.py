@@ -13,6 +13,7 @@ import tempfile
 import time
 import zipfile
 from pathlib import Path
+from typing import Union
 
 import yaml
 
@@ -35,16 +36,19 @@ sys.exit(cli.main(version=__version__))
 """
 
 
+AnyPath = Union[str, Path]
+
+
 class RuntimeBuildError(Exception):
     """The runtime could not be built; the text names the path, what was found and what to do."""
 
 
-def collection_root():
+def collection_root() -> Path:
     """The directory that holds ``plugins/``: a checkout or an installed collection."""
     return Path(__file__).resolve().parents[2]
 
 
-def collection_version(root):
+def collection_version(root: AnyPath) -> str:
     """The version in MANIFEST.json (installed) or galaxy.yml (checkout). Raises RuntimeBuildError without either."""
     manifest = Path(root) / "MANIFEST.json"
     galaxy = Path(root) / "galaxy.yml"
@@ -60,7 +64,7 @@ def collection_version(root):
     return str(version)
 
 
-def _members(root, version):
+def _members(root: AnyPath, version: str) -> list[tuple[str, bytes]]:
     """Pairs of archive name and bytes, sorted by name."""
     members = {
         "__main__.py": _MAIN.encode(),
@@ -76,7 +80,7 @@ def _members(root, version):
     return sorted(members.items())
 
 
-def archive(root, version):
+def archive(root: AnyPath, version: str) -> bytes:
     """The bytes of the zipapp made from the collection at ``root``."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as target:
@@ -89,14 +93,14 @@ def archive(root, version):
     return SHEBANG + buffer.getvalue()
 
 
-def cache_directory():
+def cache_directory() -> Path:
     """``$XDG_CACHE_HOME/mlcluster/runtime``, by default below ``~/.cache``."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG rules say that a relative value is to be ignored.
     return Path(base if os.path.isabs(base) else Path.home() / ".cache") / "mlcluster" / "runtime"
 
 
-def _write(path, data):
+def _write(path: Path, data: bytes) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as handle:
@@ -108,7 +112,7 @@ def _write(path, data):
         raise
 
 
-def _prune(directory, keep):
+def _prune(directory: Path, keep: Path) -> None:
     limit = time.time() - KEEP_SECONDS
     for entry in directory.glob("mlcluster-*.pyz"):
         try:
@@ -119,7 +123,7 @@ def _prune(directory, keep):
             continue
 
 
-def build(root=None, cache=None):
+def build(root: AnyPath | None = None, cache: AnyPath | None = None) -> dict[str, str]:
     """Build the runtime, or reuse the one built before from the same files.
 
     ``root`` is the collection, ``cache`` the directory to keep builds in (made with mode 0700).

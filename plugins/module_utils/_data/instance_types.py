@@ -12,6 +12,8 @@ count the part as one accelerator with the memory of the part.
 
 from __future__ import annotations
 
+from typing import Any
+
 # begin generated
 SOURCE = "EC2 DescribeInstanceTypes, as packed in moto 5.2.5 (Apache-2.0)"
 CORRECTIONS = {
@@ -572,19 +574,19 @@ z1d.xlarge 4 32768 - 1x150 0 <10 1 x86_64
 # end generated
 
 
-def _accelerators(text):
+def _accelerators(text: str) -> dict[str, Any] | None:
     if text == "-":
         return None
     kind, name, count, memory = text.split(":")
     return {"kind": kind, "name": name.replace("_", " "), "count": int(count), "memory_mib": int(memory)}
 
 
-def _instance_store(text):
+def _instance_store(text: str) -> dict[str, int]:
     count, size = (0, 0) if text == "-" else map(int, text.split("x"))
     return {"count": count, "size_gb": size, "total_gb": count * size}
 
 
-def _parse(row):
+def _parse(row: str) -> dict[str, Any]:
     name, vcpus, memory, accelerators, store, efa, network, cards, architecture = row.split(" ")
     return {
         "instance_type": name,
@@ -601,7 +603,7 @@ def _parse(row):
     }
 
 
-def lookup(instance_type):
+def lookup(instance_type: object) -> dict[str, Any] | None:
     """The facts of one type, or None when the table does not know it.
 
     Shape: ``instance_type``, ``vcpus``, ``memory_mib``, ``accelerators`` (None, or ``kind`` gpu|neuron,
@@ -610,7 +612,7 @@ def lookup(instance_type):
     ``network_gbps`` of the whole instance and ``network_burst`` (True: only up to that), ``network_cards``,
     ``architecture`` (x86_64 or arm64), ``source``.
     """
-    if not isinstance(instance_type, str) or not instance_type or " " in instance_type or "\n" in instance_type:
+    if not isinstance(instance_type, str) or not instance_type or set(instance_type) & {" ", "\n"}:
         return None
     start = TABLE.find(f"\n{instance_type} ")
     if start < 0:
@@ -618,6 +620,6 @@ def lookup(instance_type):
     return _parse(TABLE[start + 1 : TABLE.index("\n", start + 1)])
 
 
-def names():
+def names() -> list[str]:
     """Every type in the table, in its order."""
     return [row.split(" ", 1)[0] for row in TABLE.splitlines() if row]

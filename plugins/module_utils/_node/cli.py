@@ -14,6 +14,8 @@ from __future__ import annotations
 import argparse
 import platform
 import sys
+from collections.abc import Sequence
+from typing import NoReturn
 
 from . import log, result, storage_cli
 
@@ -23,17 +25,17 @@ PROVIDERS = (storage_cli,)
 class _Parser(argparse.ArgumentParser):
     """argparse ends with 2 on a usage error; here 2 means undeterminable."""
 
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
         self.exit(result.EXIT_USAGE, f"{self.prog}: {message}\n")
 
 
-def _version(args):
+def _version(args: argparse.Namespace) -> int:
     print(f"mlcluster {args.runtime_version} (Python {platform.python_version()})")
     return result.EXIT_OK
 
 
-def build_parser(version):
+def build_parser(version: str) -> argparse.ArgumentParser:
     """The parser with every verb there is; ``version`` is what ``mlcluster version`` prints."""
     parser = _Parser(prog="mlcluster", description="Checks and boot-time work of an mlcluster.aws node.")
     parser.set_defaults(runtime_version=version)
@@ -44,12 +46,12 @@ def build_parser(version):
     return parser
 
 
-def main(argv=None, version="unknown", log_dir=log.LOG_DIR):
+def main(argv: Sequence[str] | None = None, version: str = "unknown", log_dir: str = log.LOG_DIR) -> int:
     """Run one verb and return its exit code; a usage error raises SystemExit(3) and ``--help`` SystemExit(0)."""
     args = build_parser(version).parse_args(argv)
     logger, path = log.setup(args.verb, log_dir)
     try:
-        return args.handler(args)
+        return int(args.handler(args))
     except KeyboardInterrupt:
         logger.error("mlcluster %s: interrupted before it had a verdict", args.verb)
     except Exception as exc:

@@ -9,12 +9,14 @@ the boot unit must mount the disks whether or not it can say so.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import logging.handlers
 import os
 import re
 import sys
 import time
+from io import TextIOWrapper
 
 LOG_DIR = "/var/log/mlcluster"
 LOGGER_NAME = "mlcluster"
@@ -25,40 +27,38 @@ BACKUPS = 5
 class _OneLine(logging.Formatter):
     """Messages only: the traceback belongs in the log file, a person gets the sentence."""
 
-    def format(self, record):
+    def format(self, record: logging.LogRecord) -> str:
         return record.getMessage()
 
 
 class _Utc(logging.Formatter):
-    converter = time.gmtime
+    converter = staticmethod(time.gmtime)
     default_time_format = "%Y-%m-%dT%H:%M:%S"
     default_msec_format = "%s.%03dZ"
 
 
 class _QuietStream(logging.StreamHandler):
-    def handleError(self, record):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         """A closed standard error is nobody's failure."""
 
 
 class _SafeFile(logging.handlers.RotatingFileHandler):
     """A rotating file of mode 0640 that reports its first failure once on standard error and then keeps quiet."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self._complained = False
         super().__init__(path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8", errors="replace", delay=True)
 
-    def _open(self):
+    def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self.baseFilename, flags, 0o640)
-        try:
-            # The umask of a boot unit or a Slurm prolog must not decide who reads the log.
+        # The umask of a boot unit or a Slurm prolog must not decide who reads the log; appending to a
+        # file of another owner is fine, and only that owner may change its mode.
+        with contextlib.suppress(OSError):
             os.fchmod(descriptor, 0o640)
-        except OSError:
-            # Appending to a file owned by somebody else is fine; only its owner may change the mode.
-            pass
         return os.fdopen(descriptor, "a", encoding="utf-8", errors="replace")
 
-    def handleError(self, record):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         error = sys.exc_info()[1]
         self._drop_stream()
         if self._complained:
@@ -66,33 +66,29 @@ class _SafeFile(logging.handlers.RotatingFileHandler):
         self._complained = True
         _complain(self.baseFilename, error)
 
-    def _drop_stream(self):
+    def _drop_stream(self) -> None:
         stream, self.stream = self.stream, None
-        try:
+        # Closing flushes, and on a full disk the flush fails again.
+        with contextlib.suppress(OSError, ValueError):
             if stream is not None:
                 stream.close()
-        except (OSError, ValueError):
-            # Closing flushes, and on a full disk the flush fails again.
-            pass
 
 
-def _complain(path, error):
+def _complain(path: str, error: BaseException | None) -> None:
     reason = getattr(error, "strerror", None) or error
-    try:
+    # Without a standard error either there is nobody left to tell.
+    with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"mlcluster: cannot write the log {path} ({reason}); messages go to standard error only\n")
-    except (OSError, ValueError, AttributeError):
-        # No standard error either: there is nobody left to tell.
-        pass
 
 
-def _make_directory(directory):
+def _make_directory(directory: str) -> None:
     if os.path.isdir(directory):
         return
     os.makedirs(directory, exist_ok=True)
-    os.chmod(directory, 0o755)
+    os.chmod(directory, 0o755)  # noqa: S103
 
 
-def setup(verb, directory=LOG_DIR, level=logging.INFO):
+def setup(verb: str, directory: str = LOG_DIR, level: int = logging.INFO) -> tuple[logging.Logger, str | None]:
     """Send the ``mlcluster`` logger to ``<directory>/<verb>.log`` and standard error.
 
     Returns the logger and the path of its file, None where there is none. Handlers of an earlier call

@@ -12,12 +12,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 RESULT_SCHEMA = "mlcluster.result/1"
 REPORT_SCHEMA = "mlcluster.report/1"
 
-PASS = "pass"
+PASS = "pass"  # noqa: S105
 FAIL = "fail"
 UNDETERMINABLE = "undeterminable"
 NOT_APPLICABLE = "not_applicable"
@@ -42,23 +44,23 @@ class ResultError(ValueError):
     """A result or report that breaks the schema; the text names the field and what it held."""
 
 
-def _refuse(what, found, wanted):
+def _refuse(what: str, found: object, wanted: str) -> NoReturn:
     raise ResultError(f"{what} is {found!r}; {wanted}")
 
 
-def _check_json(what, value):
+def _check_json(what: str, value: object) -> None:
     try:
         json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as exc:
         raise ResultError(f"{what} cannot be written as JSON ({exc}); give numbers, text, lists or mappings") from exc
 
 
-def _check_text(what, value):
+def _check_text(what: str, value: object) -> None:
     if value is not None and not isinstance(value, str):
         _refuse(what, value, "it must be text or absent")
 
 
-def _check_mapping(what, value, allowed):
+def _check_mapping(what: str, value: object, allowed: tuple[str, ...]) -> None:
     if not isinstance(value, dict):
         _refuse(what, value, "it must be a JSON object")
     unknown = sorted(str(key) for key in value if key not in allowed)
@@ -76,15 +78,15 @@ class Scope:
     instance_id: str | None = None
     device: str | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("node", "instance_id", "device"):
             _check_text(f"scope.{name}", getattr(self, name))
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         return {"node": self.node, "instance_id": self.instance_id, "device": self.device}
 
     @classmethod
-    def from_dict(cls, data):
+    def from_dict(cls, data: dict[str, Any]) -> Scope:
         _check_mapping("scope", data, ("node", "instance_id", "device"))
         return cls(**data)
 
@@ -111,7 +113,7 @@ class Result:
     scope: Scope = field(default_factory=Scope)
     seconds: float | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not isinstance(self.id, str) or not _ID.fullmatch(self.id):
             _refuse("id", self.id, "it must be dotted lower-case words such as storage.members")
         if self.status not in STATUSES:
@@ -125,14 +127,14 @@ class Result:
         self._check_seconds()
         self._check_evidence()
 
-    def _check_seconds(self):
+    def _check_seconds(self) -> None:
         value = self.seconds
         if value is None:
             return
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
             _refuse(f"{self.id}: seconds", value, "it must be a number of seconds, zero or more")
 
-    def _check_evidence(self):
+    def _check_evidence(self) -> None:
         _check_json(f"{self.id}: expected", self.expected)
         _check_json(f"{self.id}: found", self.found)
         if self.status == PASS and self.found is None:
@@ -142,16 +144,16 @@ class Result:
         if self.status != PASS and not (self.reason or self.message):
             _refuse(f"{self.id}: reason", self.reason, f"a verdict of {self.status} must have a reason or a message")
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``mlcluster.result/1``: every field, absent ones as null, plus ``schema``."""
-        data = {"schema": RESULT_SCHEMA}
+        data: dict[str, Any] = {"schema": RESULT_SCHEMA}
         for name in _RESULT_FIELDS:
             data[name] = getattr(self, name)
         data["scope"] = self.scope.to_dict()
         return data
 
     @classmethod
-    def from_dict(cls, data):
+    def from_dict(cls, data: dict[str, Any]) -> Result:
         """Read what to_dict wrote. Raises ResultError on another schema, an unknown or a missing field."""
         _check_mapping("result", data, ("schema",) + _RESULT_FIELDS)
         _check_schema(data, RESULT_SCHEMA)
@@ -162,7 +164,7 @@ class Result:
         values["scope"] = Scope.from_dict(values.get("scope") or {})
         return cls(**values)
 
-    def line(self):
+    def line(self) -> str:
         """One line for people: ``FAIL storage.members (/dev/md0): expected 8 disks, found 7 disks. Hint.``"""
         where = f" ({self.scope.device})" if self.scope.device else ""
         parts = [self.message or self._comparison() or self.reason or ""]
@@ -173,7 +175,7 @@ class Result:
         text = ". ".join(part.rstrip(". ") for part in parts if part)
         return f"{_WORDS[self.status]:4} {self.id}{where}: {' '.join(text.split())}"
 
-    def _comparison(self):
+    def _comparison(self) -> str:
         unit = f" {self.unit}" if self.unit else ""
         if self.expected is not None and self.found is not None:
             return f"expected {_show(self.expected)}{unit}, found {_show(self.found)}{unit}"
@@ -185,36 +187,36 @@ class Result:
 _WORDS = {PASS: "PASS", FAIL: "FAIL", UNDETERMINABLE: "????", NOT_APPLICABLE: "n/a"}
 
 
-def _show(value):
+def _show(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
 
 
-def _check_schema(data, wanted):
+def _check_schema(data: dict[str, Any], wanted: str) -> None:
     if data.get("schema") != wanted:
         _refuse("schema", data.get("schema"), f"this version reads {wanted} only")
 
 
-def passed(check, found, **fields):
+def passed(check: str, found: object, **fields: Any) -> Result:
     """A pass, with what was found as its proof."""
     return Result(id=check, status=PASS, found=found, **fields)
 
 
-def failed(check, message, severity="monitor", **fields):
+def failed(check: str, message: str, severity: str = "monitor", **fields: Any) -> Result:
     """A failure; ``severity`` says what to do about the node."""
     return Result(id=check, status=FAIL, severity=severity, message=message, **fields)
 
 
-def undeterminable(check, reason, **fields):
+def undeterminable(check: str, reason: str, **fields: Any) -> Result:
     """Nothing could be proved; ``reason`` says why (tool missing, timeout, no sourced threshold)."""
     return Result(id=check, status=UNDETERMINABLE, reason=reason, **fields)
 
 
-def not_applicable(check, reason, **fields):
+def not_applicable(check: str, reason: str, **fields: Any) -> Result:
     """The check has no meaning on this node; ``reason`` says why."""
     return Result(id=check, status=NOT_APPLICABLE, reason=reason, **fields)
 
 
-def overall(results):
+def overall(results: Iterable[Result]) -> str:
     """The status of many results: a fail outweighs all, then undeterminable; nothing at all proves nothing."""
     statuses = {result.status for result in results}
     if not statuses:
@@ -225,12 +227,12 @@ def overall(results):
     return NOT_APPLICABLE
 
 
-def exit_code(results):
+def exit_code(results: Iterable[Result]) -> int:
     """0 all pass or not applicable, 1 any fail, 2 otherwise undeterminable (no result at all included)."""
     return {FAIL: EXIT_FAIL, UNDETERMINABLE: EXIT_UNDETERMINABLE}.get(overall(results), EXIT_OK)
 
 
-def worst_severity(results):
+def worst_severity(results: Iterable[Result]) -> str:
     """The most drastic severity among the results, ``none`` when there is none."""
     return max((result.severity for result in results), key=SEVERITIES.index, default="none")
 
@@ -241,10 +243,10 @@ class Report:
 
     host: str
     time: str
-    versions: dict = field(default_factory=dict)
-    results: tuple = ()
+    versions: dict[str, str] = field(default_factory=dict)
+    results: tuple[Result, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not isinstance(self.host, str) or not self.host:
             _refuse("host", self.host, "a report must name its host")
         if not isinstance(self.time, str) or not _TIME.fullmatch(self.time):
@@ -258,7 +260,7 @@ class Report:
             if not isinstance(result, Result):
                 _refuse("results", result, "every entry must be a Result")
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """The JSON object of ``mlcluster.report/1``."""
         return {
             "schema": REPORT_SCHEMA,
@@ -269,7 +271,7 @@ class Report:
         }
 
     @classmethod
-    def from_dict(cls, data):
+    def from_dict(cls, data: dict[str, Any]) -> Report:
         """Read what to_dict wrote. Raises ResultError on anything that breaks the schema."""
         _check_mapping("report", data, ("schema",) + _REPORT_FIELDS)
         _check_schema(data, REPORT_SCHEMA)
@@ -281,29 +283,29 @@ class Report:
         results = tuple(Result.from_dict(entry) for entry in data["results"])
         return cls(host=data["host"], time=data["time"], versions=data["versions"], results=results)
 
-    def lines(self):
+    def lines(self) -> list[str]:
         """One line per result and a closing line with the counts."""
         counts = [f"{number} {status}" for status, number in self._counts() if number]
         return [result.line() for result in self.results] + [
             "{}: {}".format(self.host, ", ".join(counts) or "no results")
         ]
 
-    def _counts(self):
+    def _counts(self) -> list[tuple[str, int]]:
         return [(status, sum(result.status == status for result in self.results)) for status in STATUSES]
 
 
-def dumps(item):
+def dumps(item: Result | Report) -> str:
     """A Result or Report as one line of JSON with sorted keys."""
     return json.dumps(item.to_dict(), sort_keys=True, allow_nan=False)
 
 
-def loads(text):
+def loads(text: str) -> Result | Report:
     """A Result or a Report, whichever the ``schema`` field says. Raises ResultError when it is neither."""
     try:
         data = json.loads(text)
     except ValueError as exc:
         raise ResultError(f"the text is not JSON: {exc}") from exc
-    kinds = {RESULT_SCHEMA: Result, REPORT_SCHEMA: Report}
+    kinds: dict[object, type[Result] | type[Report]] = {RESULT_SCHEMA: Result, REPORT_SCHEMA: Report}
     schema = data.get("schema") if isinstance(data, dict) else None
     if schema not in kinds:
         _refuse("schema", schema, f"this version reads {RESULT_SCHEMA} and {REPORT_SCHEMA}")

@@ -109,41 +109,41 @@ def test_report_round_trip_and_closing_line():
     assert result.Report(host="n1", time="2026-11-27T22:40:00Z").lines() == ["n1: no results"]
 
 
+RESULT = {"schema": "mlcluster.result/1", "id": "a", "status": "pass", "found": 1}
+REPORT = {
+    "schema": "mlcluster.report/1",
+    "host": "n1",
+    "time": "2026-11-27T22:40:00Z",
+    "versions": {},
+    "results": [],
+}
+
+
 @pytest.mark.parametrize(
-    "text, word",
+    "data, word",
     [
-        ("{", "not JSON"),
-        ("[]", "schema"),
-        ('{"schema": "mlcluster.result/2"}', "mlcluster.result/2"),
-        ('{"schema": "mlcluster.result/1", "status": "pass"}', "lacks the field id"),
-        ('{"schema": "mlcluster.result/1", "id": "a", "status": "pass", "found": 1, "colour": 2}', "colour"),
-        ('{"schema": "mlcluster.result/1", "id": "a", "status": "pass", "found": 1, "scope": {"rack": 1}}', "rack"),
-        ('{"schema": "mlcluster.result/1", "id": "a", "status": "pass", "found": 1, "scope": "n1"}', "scope"),
-        ('{"schema": "mlcluster.report/1", "host": "n1"}', "time"),
-        (
-            '{"schema": "mlcluster.report/1", "host": "n1", "time": "2026-11-27T22:40:00Z", "versions": {}, "results": 1}',
-            "list",
-        ),
-        (
-            '{"schema": "mlcluster.report/1", "host": "n1", "time": "yesterday", "versions": {}, "results": []}',
-            "yesterday",
-        ),
-        (
-            '{"schema": "mlcluster.report/1", "host": "", "time": "2026-11-27T22:40:00Z", "versions": {}, "results": []}',
-            "host",
-        ),
-        (
-            (
-                '{"schema": "mlcluster.report/1", "host": "n1", "time": "2026-11-27T22:40:00Z", "versions": {"a": 1},'
-                ' "results": []}'
-            ),
-            "versions",
-        ),
+        ([], "schema"),
+        ({**RESULT, "schema": "mlcluster.result/2"}, "mlcluster.result/2"),
+        ({"schema": "mlcluster.result/1", "status": "pass"}, "lacks the field id"),
+        ({**RESULT, "colour": 2}, "colour"),
+        ({**RESULT, "scope": {"rack": 1}}, "rack"),
+        ({**RESULT, "scope": "n1"}, "scope"),
+        ({"schema": "mlcluster.report/1", "host": "n1"}, "time"),
+        ({**REPORT, "results": 1}, "list"),
+        ({**REPORT, "time": "yesterday"}, "yesterday"),
+        ({**REPORT, "host": ""}, "host"),
+        ({**REPORT, "versions": {"a": 1}}, "versions"),
+        ({**REPORT, "results": [{"schema": "mlcluster.result/1", "id": "a", "status": "maybe"}]}, "maybe"),
     ],
 )
-def test_reading_refuses_what_is_not_the_schema(text, word):
+def test_reading_refuses_what_is_not_the_schema(data, word):
     with pytest.raises(result.ResultError, match=word):
-        result.loads(text)
+        result.loads(json.dumps(data))
+
+
+def test_text_that_is_not_json_is_refused():
+    with pytest.raises(result.ResultError, match="not JSON"):
+        result.loads("{")
 
 
 def test_report_takes_results_only():
