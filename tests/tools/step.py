@@ -83,11 +83,11 @@ def follow(process: subprocess.Popen[bytes], name: str, allotted: int, log: Path
     assert process.stdout is not None
     with selectors.DefaultSelector() as selector, open(log, "wb") as file:
         selector.register(process.stdout, selectors.EVENT_READ)
-        while True:
+        open_ended = True
+        while open_ended:
             if selector.select(timeout=1.0):
                 data = os.read(process.stdout.fileno(), 65536)
-                if not data:
-                    return
+                open_ended = bool(data)
                 file.write(data)
                 file.flush()
                 recent = (recent + data)[-8192:]

@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rules of this project that no general checker knows.
+
+Each rule is a function from (path inside the checkout, text) to the complaints it has about it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+FUNCTION_LINES = 60
+FILE_LINES = 450
+TARGET_PYTHON = (3, 9)
+
+# What only one machine or one registry mirror has may not be named: a build that works anywhere
+# lets the package tools find their own way.
+FOREIGN = {
+    "a package registry": re.compile(
+        r"\b(?:pypi|test\.pypi)\.org|pythonhosted\.org|npmjs\.(?:org|com)|(?:deb|security|ftp)\.debian\.org"
+        r"|(?:archive|security|ports)\.ubuntu\.com|proxy\.golang\.org"
+    ),
+    "a path of one machine": re.compile(r"(?<![\w.$}{-])/work/(?!dir)|\.pyenv\b|\.\./shared\b"),
+}
+UNFINISHED = re.compile(r"\b(?:TODO|FIXME)\b|^(?:<<<<<<<|>>>>>>>) ", re.MULTILINE)
+LICENCE_LINE = "# SPDX-License-Identifier: GPL-3.0-or-later"
+
+Rule = Callable[[str, str], Iterator[str]]
+
+
+def foreign_names(path: str, text: str) -> Iterator[str]:
+    """Registry hosts and paths that exist on one machine only."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for what, pattern in FOREIGN.items():
+            if found := pattern.search(line):
+                yield f"{path}:{number}: names {what}: {found.group()}"
+
+
+def unfinished(path: str, text: str) -> Iterator[str]:
+    """Marks of work that is not done."""
+    for found in UNFINISHED.finditer(text):
+        yield f"{path}:{text.count(chr(10), 0, found.start()) + 1}: unfinished work: {found.group().strip()}"
+
+
+def licence(path: str, text: str) -> Iterator[str]:
+    """Every Python file and every script says under which licence it is."""
+    if path.endswith(".py") and text and LICENCE_LINE not in text[:500]:
+        yield f"{path}:1: the line '{LICENCE_LINE}' is missing at the top"
+
+
+def sizes(path: str, text: str) -> Iterator[str]:
+    """Python that has grown too long to read at once."""
+    if not path.endswith(".py") or "/_data/" in path:
+        return
+    length = text.count("\n")
+    if length > FILE_LINES:
+        yield f"{path}:1: {length} lines, {FILE_LINES} at most"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno is not None:
+            length = node.end_lineno - node.lineno + 1
+            if length > FUNCTION_LINES:
+                yield f"{path}:{node.lineno}: {node.name} has {length} lines, {FUNCTION_LINES} at most"
+
+
+def target_syntax(path: str, text: str) -> Iterator[str]:
+    """What runs on a node must be Python that the oldest supported node understands."""
+    if path.endswith(".py") and path.startswith(("plugins/modules/", "plugins/module_utils/")):
+        try:
+            ast.parse(text, feature_version=TARGET_PYTHON)
+        except SyntaxError as error:
+            yield f"{path}:{error.lineno}: not Python {TARGET_PYTHON[0]}.{TARGET_PYTHON[1]}: {error.msg}"
+
+
+RULES: tuple[Rule, ...] = (foreign_names, unfinished, licence, sizes, target_syntax)
+# This file has to name what it looks for, its tests too.
+EXEMPT = {"tests/tools/house_rules.py", "tests/unit/tools/test_house_rules.py", "LICENSE"}
+
+
+def tracked_files(checkout: Path) -> list[str]:
+    """Files of the checkout that git has or would take, deleted ones left out."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return sorted(name for name in listed.split("\0") if name and (checkout / name).is_file())
+
+
+def complaints(checkout: Path, names: list[str]) -> Iterator[str]:
+    """All that the rules have against these files; files that are not text are passed over."""
+    for name in names:
+        if name in EXEMPT:
+            continue
+        try:
+            text = (checkout / name).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        for rule in RULES:
+            yield from rule(name, text)
+
+
+def main() -> int:
+    """Print every complaint; 1 when there is one."""
+    found = list(complaints(CHECKOUT, tracked_files(CHECKOUT)))
+    print("\n".join(found) if found else "no complaints")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
