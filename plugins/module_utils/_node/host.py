@@ -1,0 +1,300 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The one seam between node logic and the operating system.
+
+Everything that runs a command, or reads or writes a file of the node, goes through L{Host}; tests put a recorded
+host in its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import fcntl
+import grp
+import hashlib
+import json
+import os
+import pwd
+import shutil
+import stat
+import subprocess
+import tempfile
+import time
+import typing as t
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class NodeError(Exception):
+    """A failure whose text is meant for the person at the terminal: what was tried, what was found, what to do."""
+
+
+class CommandError(NodeError):
+    """A command that failed, was missing, or ran past its limit.
+
+    argv is the command, rc its exit status (None when it never ran to its end), stdout and stderr are whole.
+    """
+
+    def __init__(self, argv: t.Sequence[str], rc: int | None, stdout: str, stderr: str, problem: str) -> None:
+        self.argv = list(argv)
+        self.rc = rc
+        self.stdout = stdout
+        self.stderr = stderr
+        detail = stderr.strip() or stdout.strip()
+        super().__init__(f"{' '.join(argv)}: {problem}" + (f": {detail}" if detail else ""))
+
+
+@dataclasses.dataclass(frozen=True)
+class CommandResult:
+    """What a finished command left: its exit status and its whole output."""
+
+    rc: int
+    stdout: str
+    stderr: str
+
+
+class Host:
+    """The machine this process runs on."""
+
+    def run(
+        self, argv: t.Sequence[str], timeout: float = 120, check: bool = True, stdin: str | None = None
+    ) -> CommandResult:
+        """Run argv without a shell, in the C locale, for at most timeout seconds.
+
+        Raises L{CommandError} when the program is missing or overruns, and, if check, when it exits non-zero.
+        """
+        env = {**os.environ, "LC_ALL": "C", "LANGUAGE": "C", "PATH": SYSTEM_PATH}
+        try:
+            done = subprocess.run(
+                list(argv),
+                input="" if stdin is None else stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                timeout=timeout,
+                env=env,
+                check=False,
+                encoding="utf-8",
+                errors="replace",
+            )
+        except FileNotFoundError:
+            raise CommandError(argv, None, "", "", "the program is not installed") from None
+        except subprocess.TimeoutExpired as exc:
+            raise CommandError(
+                argv, None, _text(exc.stdout), _text(exc.stderr), f"no answer within {timeout:g} seconds"
+            ) from None
+        except OSError as exc:
+            raise CommandError(argv, None, "", exc.strerror or str(exc), "could not be started") from None
+        if check and done.returncode != 0:
+            raise CommandError(argv, done.returncode, done.stdout, done.stderr, f"failed with status {done.returncode}")
+        return CommandResult(done.returncode, done.stdout, done.stderr)
+
+    def which(self, program: str) -> str | None:
+        """The full path of a program on the system path, or None."""
+        return shutil.which(program, path=SYSTEM_PATH)
+
+    def read_text(self, path: str) -> str | None:
+        """The text of a file, or None where it does not exist or cannot be read as a file."""
+        try:
+            with open(path, encoding="utf-8", errors="replace") as stream:
+                return stream.read()
+        except OSError:
+            return None
+
+    def read_json(self, path: str) -> t.Any:
+        """The parsed JSON of a file; None where it is missing, empty or not JSON."""
+        text = self.read_text(path)
+        if not text:
+            return None
+        try:
+            return json.loads(text)
+        except ValueError:
+            return None
+
+    def listdir(self, path: str) -> list[str]:
+        """The sorted names in a directory; none where it does not exist."""
+        try:
+            return sorted(os.listdir(path))
+        except OSError:
+            return []
+
+    def exists(self, path: str) -> bool:
+        """Whether the path exists (a broken link does not)."""
+        return os.path.exists(path)
+
+    def realpath(self, path: str) -> str:
+        """The path with every link resolved."""
+        return os.path.realpath(path)
+
+    def stat(self, path: str) -> dict[str, t.Any] | None:
+        """{"mode": "0755", "uid": 0, "gid": 0, "is_dir": bool, "is_link": bool} of the path itself, or None."""
+        try:
+            info = os.lstat(path)
+        except OSError:
+            return None
+        return {
+            "mode": f"{stat.S_IMODE(info.st_mode):04o}",
+            "uid": info.st_uid,
+            "gid": info.st_gid,
+            "is_dir": stat.S_ISDIR(info.st_mode),
+            "is_link": stat.S_ISLNK(info.st_mode),
+        }
+
+    def sha256(self, path: str) -> str | None:
+        """The sha256 of a file in hex, or None where it cannot be read."""
+        digest = hashlib.sha256()
+        try:
+            with open(path, "rb") as stream:
+                for block in iter(lambda: stream.read(1 << 20), b""):
+                    digest.update(block)
+        except OSError:
+            return None
+        return digest.hexdigest()
+
+    def filesystem_size(self, path: str) -> int | None:
+        """The size in bytes of the filesystem that holds the path, or None."""
+        try:
+            info = os.statvfs(path)
+        except OSError:
+            return None
+        return info.f_frsize * info.f_blocks
+
+    def claimed(self, device: str) -> bool | None:
+        """Whether the kernel refuses an exclusive open: a mount, md, device-mapper or swap holds the device.
+
+        None where the device cannot be opened at all, which proves nothing.
+        """
+        try:
+            handle = os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+        except OSError as exc:
+            return True if exc.errno == errno.EBUSY else None
+        os.close(handle)
+        return False
+
+    def uid(self, name: str) -> int | None:
+        """The numeric id of a user given by name or number; None where there is no such user."""
+        with contextlib.suppress(KeyError):
+            return int(name) if name.isdigit() else pwd.getpwnam(name).pw_uid
+        return None
+
+    def gid(self, name: str) -> int | None:
+        """The numeric id of a group given by name or number; None where there is no such group."""
+        with contextlib.suppress(KeyError):
+            return int(name) if name.isdigit() else grp.getgrnam(name).gr_gid
+        return None
+
+    def primary_gid(self, name: str) -> int | None:
+        """The numeric id of a user's first group; None where there is no such user."""
+        with contextlib.suppress(KeyError):
+            return pwd.getpwnam(name).pw_gid
+        return None
+
+    def write_text(self, path: str, text: str, mode: int = 0o644) -> None:
+        """Replace a file atomically and durably: a reader sees the old text or the new, also after a power cut."""
+        directory = os.path.dirname(path)
+        os.makedirs(directory, mode=0o755, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=directory, prefix=f".{os.path.basename(path)}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fchmod(stream.fileno(), mode)
+                os.fsync(stream.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        _sync_directory(directory)
+
+    def remove(self, path: str) -> None:
+        """Remove a file durably; a missing one is fine."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+            _sync_directory(os.path.dirname(path))
+
+    def make_directory(self, path: str, uid: int, gid: int, mode: int) -> None:
+        """Make one directory (not its parents) and set its owner and mode without ever following a link."""
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.fchown(handle, uid, gid)
+            os.fchmod(handle, mode)
+        finally:
+            os.close(handle)
+
+    def write_probe(self, directory: str, size: int = 1 << 20) -> None:
+        """Write size bytes into a nameless file of the directory's filesystem, sync, read back and compare.
+
+        Raises OSError where the filesystem cannot do it. Nothing is left behind, also when the process is killed.
+        """
+        payload = os.urandom(4096) * (size // 4096)
+        try:
+            handle = os.open(directory, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
+        except OSError as exc:
+            if exc.errno not in (errno.EOPNOTSUPP, errno.EISDIR):
+                raise
+            handle, name = tempfile.mkstemp(dir=directory, prefix=".mlcluster-probe.")
+            os.unlink(name)
+        with os.fdopen(handle, "w+b") as stream:
+            stream.write(payload)
+            stream.flush()
+            os.fsync(stream.fileno())
+            with contextlib.suppress(OSError):
+                # Without this the read below would be served from memory and prove nothing about the disks.
+                os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            stream.seek(0)
+            if stream.read() != payload:
+                raise OSError(errno.EIO, "what was read back differs from what was written", directory)
+
+    def monotonic(self) -> float:
+        """Seconds of a clock that never jumps."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait between two looks of a bounded poll."""
+        time.sleep(seconds)
+
+    def now(self) -> str:
+        """The time in UTC, ISO 8601."""
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+    @contextlib.contextmanager
+    def locked(self, path: str, timeout: float) -> t.Iterator[None]:
+        """Hold an exclusive lock file, so that a play and the boot unit never work on the disks together."""
+        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            deadline = self.monotonic() + timeout
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if self.monotonic() >= deadline:
+                        raise NodeError(
+                            f"waited {timeout:g} seconds for {path}: another mlcluster run works on the local disks; "
+                            "let it end (ps shows it) and run again"
+                        ) from None
+                    self.sleep(0.2)
+            yield
+        finally:
+            os.close(handle)
+
+
+def _text(output: str | bytes | None) -> str:
+    if output is None:
+        return ""
+    return output.decode("utf-8", "replace") if isinstance(output, bytes) else output
+
+
+def _sync_directory(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Look at a node's local storage, plan, and make it so: the one entry for the modules, the boot unit and the CLI."""
+
+from __future__ import annotations
+
+import hashlib
+import typing as t
+import uuid
+
+from .._data import instance_types
+from . import block
+from .host import Host, NodeError
+from .storage_apply import Applied, apply_actions
+from .storage_config import StorageConfig
+from .storage_plan import Context, Plan, make_plan
+from .storage_record import INTENT_PATH, LOCK_PATH, RECORD_PATH, build_record, write_record
+from .storage_volume import MARKER_NAME, wanted_directories
+
+# A service that sets the disks up is started and looked at again once; more rounds would hide a failing service.
+MAX_ROUNDS = 2
+
+
+def mdadm_fragment_path(host: Host) -> str:
+    """Where this distribution's mdadm reads fragments: Debian and Ubuntu keep them in /etc/mdadm, others in /etc."""
+    return ("/etc/mdadm" if host.exists("/etc/mdadm") else "/etc") + "/mdadm.conf.d/mlcluster.conf"
+
+
+def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
+    """What L{block.gather} sees plus what the configuration needs to be compared with; nothing is written.
+
+    Adds record and intent (parsed JSON or None), named_devices {given: kernel name}, mount_points {path: {is_dir,
+    is_link, entries}}, paths {path: {mode, uid, gid}}, users, groups and user_groups {name: id or None},
+    array_config (text or None), machine_id.
+    """
+    facts = block.gather(host)
+    facts["record"] = host.read_json(RECORD_PATH)
+    facts["intent"] = host.read_json(INTENT_PATH)
+    facts["named_devices"] = {
+        given: host.realpath(given).rsplit("/", 1)[-1] if host.exists(given) else None for given in config.devices or ()
+    }
+    stores = sum(1 for disk in facts["disks"] if disk["kind"] == "instance_store")
+    tops = [config.mount_point]
+    if config.layout == "per_disk":
+        tops = [f"{config.mount_point}/disk{index}" for index in range(stores)]
+    facts["mount_points"] = {}
+    for top in tops:
+        seen = host.stat(top)
+        if seen:
+            names = [name for name in host.listdir(top) if name != "lost+found"]
+            facts["mount_points"][top] = {**seen, "entries": len(names)}
+    directories = wanted_directories(config)
+    below = [entry["path"] for entry in directories] + [MARKER_NAME]
+    facts["paths"] = {path: host.stat(path) for path in tops + [f"{top}/{name}" for top in tops for name in below]}
+    owners = {config.owner, *config.users, *(entry["owner"] for entry in directories)}
+    facts["users"] = {name: host.uid(name) for name in sorted(owners)}
+    facts["user_groups"] = {name: host.primary_gid(name) for name in sorted(config.users)}
+    groups = {config.group, *(entry["group"] for entry in directories if entry["group"] is not None)}
+    facts["groups"] = {name: host.gid(name) for name in sorted(groups)}
+    facts["array_config"] = host.read_text(mdadm_fragment_path(host))
+    facts["machine_id"] = (host.read_text("/etc/machine-id") or "").strip()
+    return facts
+
+
+def context_for(facts: t.Mapping[str, t.Any], at_boot: bool = False) -> Context:
+    """The part of a plan that is not looked up on the disks.
+
+    A fresh array gets a UUID of its own each time, so that an array is never mistaken for an older one; it depends on
+    what was there before, so that two looks at the same state (check mode, then the run) name the same one.
+    """
+    known = instance_types.lookup(facts["instance_type"]) if facts["instance_type"] else None
+    before = facts["record"] or {}
+    serials = sorted(disk["serial"] for disk in facts["disks"] if disk["kind"] == "instance_store")
+    seed = "|".join([facts["machine_id"], str(before.get("array_uuid")), str(before.get("updated_at")), *serials])
+    return Context(
+        array_uuid=hashlib.sha256(seed.encode()).hexdigest()[:32],
+        namespace=uuid.uuid5(uuid.NAMESPACE_URL, f"mlcluster.aws/{facts['machine_id']}"),
+        table_disks=known["instance_store"]["count"] if known else None,
+        at_boot=at_boot,
+    )
+
+
+def survey(host: Host, config: StorageConfig, at_boot: bool = False) -> tuple[dict[str, t.Any], Plan]:
+    """Look and plan without writing anything."""
+    facts = look(host, config)
+    return facts, make_plan(facts, config, context_for(facts, at_boot))
+
+
+def converge(host: Host, config: StorageConfig, at_boot: bool = False, lock_timeout: float = 300) -> Applied:
+    """Look, plan, act, and look again until nothing is left to do.
+
+    Raises L{NodeError} on a refusal or a failed action; at boot the record tells of a refusal before it is raised.
+    """
+    with host.locked(LOCK_PATH, lock_timeout):
+        applied = Applied()
+        for _round in range(MAX_ROUNDS):
+            facts, plan = survey(host, config, at_boot)
+            applied.first_situation = applied.first_situation or plan.situation
+            applied.plan = plan
+            if plan.refusals:
+                if at_boot:
+                    write_record(host, build_record(host, facts, config, plan))
+                raise NodeError("; ".join(plan.refusals))
+            needs_write = at_boot and not any(action["action"] == "write_record" for action in plan.actions)
+            apply_actions(host, config, plan, facts, applied)
+            if plan.situation != "owner_pending" and not _waits_for_owner(plan):
+                if needs_write:
+                    write_record(host, build_record(host, facts, config, plan))
+                return applied
+        raise NodeError(
+            f"asked {applied.plan.owner}'s service to set the disks up and they are still not mounted: look with "
+            "'systemctl status setup-ephemeral dlami-nvme' and 'lsblk', then run again"
+        )
+
+
+def _waits_for_owner(plan: Plan) -> bool:
+    return any(action["action"] == "start_unit" for action in plan.actions)

@@ -1,0 +1,286 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Carry out the actions of a storage plan, one function an action. No decision is taken here."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import typing as t
+
+from .block_parse import normal_uuid
+from .host import CommandError, Host, NodeError
+from .storage_config import StorageConfig
+from .storage_record import INTENT_PATH, build_record, write_intent, write_record
+from .storage_volume import array_config, mdadm_uuid
+
+if t.TYPE_CHECKING:
+    from .storage_plan import Plan
+
+Action = t.Mapping[str, t.Any]
+
+# mkfs of 30 TB takes seconds without discard; a failing disk can stretch it, and the boot unit has its own limit.
+MKFS_TIMEOUT = 900
+# dlami-nvme.service allows itself 300 seconds.
+UNIT_TIMEOUT = 320
+
+
+@dataclasses.dataclass
+class Applied:
+    """What was done: the plan it came from, the situation first seen, and the actions that ended well, in order."""
+
+    plan: t.Any = None
+    first_situation: str = ""
+    done: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+
+def apply_actions(
+    host: Host, config: StorageConfig, plan: Plan, facts: t.Mapping[str, t.Any], applied: Applied
+) -> None:
+    """Carry out a plan's actions in order; the first failure ends it with L{NodeError}, naming the action."""
+    for action in plan.actions:
+        name = action["action"]
+        try:
+            if name == "write_record":
+                _resolve_devices(host, plan)
+                write_record(host, build_record(host, facts, config, plan))
+            else:
+                ACTIONS[name](host, action)
+        except (NodeError, OSError) as exc:
+            raise NodeError(f"{describe(action)} failed: {exc}") from exc
+        applied.done.append(dict(action))
+
+
+def describe(action: Action) -> str:
+    """An action as a person would say it, with what it acts on."""
+    name = action["action"].replace("_", " ")
+    for key in ("target", "path", "device", "vg", "unit", "name", "stage"):
+        if action.get(key):
+            return f"{name} {action[key]}"
+    return name
+
+
+def array_device(host: Host, array_uuid: str) -> str | None:
+    """The device of the running array with this UUID: neither the name nor udev's link can be relied on."""
+    for kname in host.listdir("/sys/class/block"):
+        if not kname.startswith("md") or not host.listdir(f"/sys/class/block/{kname}/slaves"):
+            continue
+        found = (host.read_text(f"/sys/class/block/{kname}/md/uuid") or "").strip()
+        if not found:
+            text = host.run(["mdadm", "--detail", "--export", f"/dev/{kname}"], timeout=30, check=False).stdout
+            found = next((line.split("=", 1)[1] for line in text.splitlines() if line.startswith("MD_UUID=")), "")
+        if normal_uuid(found) == normal_uuid(array_uuid):
+            return f"/dev/{kname}"
+    return None
+
+
+def _device(host: Host, action: Action) -> str:
+    if action.get("array_uuid"):
+        device = array_device(host, action["array_uuid"])
+        if not device:
+            raise NodeError(f"the array {action['array_uuid']} is not running: look with 'cat /proc/mdstat'")
+        return device
+    return t.cast(str, action["device"])
+
+
+def _resolve_devices(host: Host, plan: Plan) -> None:
+    for volume in plan.volumes:
+        if volume["array_uuid"]:
+            volume["device"] = array_device(host, volume["array_uuid"])
+
+
+def _settle(host: Host) -> None:
+    """Let udev finish with what just changed; a slow udev is no failure, since nothing here depends on its links."""
+    if host.which("udevadm"):
+        host.run(["udevadm", "settle", "--timeout=30"], timeout=40, check=False)
+
+
+def _write_intent(host: Host, action: Action) -> None:
+    write_intent(host, action["stage"], action["intent"])
+
+
+def _clear_intent(host: Host, action: Action) -> None:
+    host.remove(INTENT_PATH)
+
+
+def _create_array(host: Host, action: Action) -> None:
+    host.run(
+        [
+            "mdadm",
+            "--create",
+            f"/dev/md/{action['name']}",
+            "--run",
+            "--level=0",
+            "--metadata=1.2",
+            "--homehost=any",
+            f"--name={action['name']}",
+            f"--uuid={mdadm_uuid(action['uuid'])}",
+            f"--chunk={action['chunk_kib']}",
+            f"--raid-devices={len(action['devices'])}",
+            *action["devices"],
+        ],
+        timeout=120,
+    )
+    _settle(host)
+
+
+def _assemble_array(host: Host, action: Action) -> None:
+    spelled = mdadm_uuid(action["uuid"])
+    partial = array_device(host, action["uuid"])
+    if partial:
+        # Members that appeared late leave an inactive array that holds the early ones.
+        host.run(["mdadm", "--stop", partial], timeout=60)
+    host.run(["mdadm", "--assemble", f"/dev/md/{action['name']}", f"--uuid={spelled}"], timeout=120)
+    _settle(host)
+
+
+def _stop_array(host: Host, action: Action) -> None:
+    host.run(["mdadm", "--stop", action["device"]], timeout=60)
+    _settle(host)
+
+
+def _wipe(host: Host, action: Action) -> None:
+    argv = ["wipefs", "--all", action["device"]]
+    # Never --force: without it wipefs refuses a device that something still holds.
+    done = host.run(argv, timeout=60, check=False)
+    if done.rc != 0:
+        # udev may have put the array that was just stopped together again.
+        for array_uuid in action["members_of"]:
+            device = array_device(host, array_uuid)
+            if device:
+                _stop_array(host, {"device": device})
+        host.run(argv, timeout=60)
+    _settle(host)
+
+
+def _make_filesystem(host: Host, action: Action) -> None:
+    device = _device(host, action)
+    # An old filesystem can shine through a new array of the same shape, and would be mounted by its old label.
+    host.run(["wipefs", "--all", device], timeout=60)
+    if action["fstype"] == "ext4":
+        # -m 0: the 5 % that ext4 keeps for root would be 1.4 TB of a p5; nodiscard: the disks come trimmed.
+        argv = ["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1"]
+        argv += ["-U", action["fs_uuid"], "-L", action["label"], device]
+    else:
+        argv = ["mkfs.xfs", "-q", "-f", "-K", "-m", f"uuid={action['fs_uuid']}", "-L", action["label"]]
+        # XFS caps the log stripe at 256 KiB and warns where it would follow a larger chunk.
+        argv += ["-l", "su=32k"] if (action["chunk_kib"] or 0) > 256 else []
+        argv.append(device)
+    host.run(argv, timeout=MKFS_TIMEOUT)
+    _settle(host)
+
+
+def _mount(host: Host, action: Action) -> None:
+    device = _device(host, action)
+    os.makedirs(action["target"], mode=0o755, exist_ok=True)
+    argv = ["mount", "-t", action["fstype"]]
+    argv += ["-o", ",".join(action["options"])] if action["options"] else []
+    host.run([*argv, device, action["target"]], timeout=120)
+    _expect_mounted(host, action["target"])
+
+
+def _bind_mount(host: Host, action: Action) -> None:
+    os.makedirs(action["target"], mode=0o755, exist_ok=True)
+    host.run(["mount", "--bind", action["source"], action["target"]], timeout=60)
+    _expect_mounted(host, action["target"])
+
+
+def _expect_mounted(host: Host, target: str) -> None:
+    """Ask the kernel's table: a mount that timed out at boot leaves systemd content and the directory empty."""
+    done = host.run(["findmnt", "--noheadings", "--mountpoint", target], timeout=30, check=False)
+    if done.rc != 0:
+        raise NodeError(f"mount reported success, but findmnt shows nothing on {target}: look with 'dmesg'")
+
+
+def _unmount(host: Host, action: Action) -> None:
+    try:
+        host.run(["umount", action["target"]], timeout=120)
+    except CommandError as exc:
+        users = host.run(["fuser", "-m", action["target"]], check=False).stdout.split() if host.which("fuser") else []
+        who = f" (process ids {', '.join(users[:10])})" if users else ""
+        raise NodeError(f"{exc}; end what uses it{who} and run again") from exc
+
+
+def _swap_off(host: Host, action: Action) -> None:
+    host.run(["swapoff", action["device"]], timeout=600)
+
+
+def _remove_volume_group(host: Host, action: Action) -> None:
+    host.run(["vgchange", "--activate", "n", action["vg"]], timeout=60)
+    host.run(["vgremove", "--yes", "--force", action["vg"]], timeout=60)
+    host.run(["pvremove", "--yes", *(f"/dev/{member}" for member in action["members"])], timeout=60)
+    _settle(host)
+
+
+def _activate_volume(host: Host, action: Action) -> None:
+    host.run(["lvchange", "--activate", "y", f"{action['vg']}/{action['lv']}"], timeout=60)
+    _settle(host)
+
+
+def _mask_unit(host: Host, action: Action) -> None:
+    # A unit file in /etc cannot be masked while it stands there: disabling it is what its owner would do.
+    host.run(["systemctl", "disable", "--now", action["unit"]], timeout=60)
+    path = f"/etc/systemd/system/{action['unit']}"
+    if host.exists(path) and host.realpath(path) != "/dev/null":
+        os.replace(path, f"{path}.replaced-by-mlcluster")
+    host.run(["systemctl", "mask", action["unit"]], timeout=60)
+
+
+def _start_unit(host: Host, action: Action) -> None:
+    host.run(["systemctl", "restart", action["unit"]], timeout=UNIT_TIMEOUT)
+    _settle(host)
+
+
+def _directory(host: Host, action: Action) -> None:
+    if action["uid"] is None or action["gid"] is None:
+        raise NodeError(f"there is no user {action['owner']} or group {action['group']}: create it, then run again")
+    host.make_directory(action["path"], action["uid"], action["gid"], int(action["mode"], 8))
+
+
+def _write_marker(host: Host, action: Action) -> None:
+    host.write_text(
+        action["path"],
+        "This is EC2 instance store: fast, and gone when the instance stops, hibernates, terminates or loses a disk.\n"
+        "It survives a reboot. Keep here only what can be made or fetched again.\n"
+        f"Set up by mlcluster.aws (role nvme_raid0) at {host.now()}.\n",
+    )
+
+
+def _write_array_config(host: Host, action: Action) -> None:
+    base = "/etc/mdadm" if host.exists("/etc/mdadm") else "/etc"
+    host.write_text(f"{base}/mdadm.conf.d/mlcluster.conf", array_config(action["name"], action["uuid"]))
+
+
+def _update_initramfs(host: Host, action: Action) -> None:
+    if host.which("update-initramfs"):
+        host.run(["update-initramfs", "-u"], timeout=900)
+    elif host.which("dracut"):
+        host.run(["dracut", "--force"], timeout=900)
+    else:
+        raise NodeError("found neither update-initramfs nor dracut: set nvme_raid0_update_initramfs: false")
+
+
+ACTIONS: dict[str, t.Callable[[Host, Action], None]] = {
+    "write_intent": _write_intent,
+    "clear_intent": _clear_intent,
+    "create_array": _create_array,
+    "assemble_array": _assemble_array,
+    "stop_array": _stop_array,
+    "wipe": _wipe,
+    "make_filesystem": _make_filesystem,
+    "mount": _mount,
+    "bind_mount": _bind_mount,
+    "unmount": _unmount,
+    "swap_off": _swap_off,
+    "remove_volume_group": _remove_volume_group,
+    "activate_volume": _activate_volume,
+    "mask_unit": _mask_unit,
+    "start_unit": _start_unit,
+    "directory": _directory,
+    "write_marker": _write_marker,
+    "write_array_config": _write_array_config,
+    "update_initramfs": _update_initramfs,
+}

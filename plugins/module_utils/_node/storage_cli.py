@@ -1,0 +1,106 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The verbs storage-boot and storage-info of the mlcluster command."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import typing as t
+
+from . import result
+from .block import disk_kind
+from .host import Host, NodeError
+from .storage import context_for, converge, survey
+from .storage_config import CONFIG_PATH, StorageConfig, parse_config
+from .storage_record import RECORD_PATH
+from .storage_verify import report, verify
+
+# How long a boot waits for disks that the record or the instance type calls for; NVMe controllers appear within
+# seconds, and a boot must never hang on one that has failed.
+DISK_WAIT_SECONDS = 30
+
+LOGGER = logging.getLogger("mlcluster")
+
+
+def add_verbs(subparsers: t.Any) -> None:
+    """Register the verbs with the mlcluster command."""
+    boot = subparsers.add_parser(
+        "storage-boot", help="bring the local volume up after a boot: keep it, or make it again on blank disks"
+    )
+    boot.add_argument("--config", default=CONFIG_PATH, help="the wanted storage (%(default)s)")
+    boot.add_argument("--wait", type=float, default=DISK_WAIT_SECONDS, help="seconds to wait for disks (%(default)s)")
+    boot.set_defaults(handler=storage_boot)
+    info = subparsers.add_parser("storage-info", help="show and judge the local volume; changes nothing")
+    info.add_argument("--config", default=CONFIG_PATH, help="the wanted storage (%(default)s)")
+    info.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
+    info.set_defaults(handler=storage_info)
+
+
+def load_config(host: Host, path: str) -> StorageConfig:
+    """Read storage.json; raise L{NodeError} with one sentence where it is missing or wrong."""
+    text = host.read_text(path)
+    if text is None:
+        raise NodeError(f"looked for {path} and did not find it: run the role nvme_raid0 on this node first")
+    try:
+        raw = json.loads(text)
+    except ValueError as exc:
+        raise NodeError(f"{path} is not valid JSON ({exc}): run the role nvme_raid0 again to write it") from None
+    if not isinstance(raw, dict):
+        raise NodeError(f"{path} holds no JSON object: run the role nvme_raid0 again to write it")
+    return parse_config(raw)
+
+
+def wait_for_disks(host: Host, config: StorageConfig, limit: float) -> None:
+    """Poll sysfs until as many instance-store disks are there as the record knows, for at most limit seconds."""
+    record = host.read_json(RECORD_PATH) or {}
+    wanted = config.expected_disks if config.expected_disks is not None else len(record.get("serials") or ())
+    deadline = host.monotonic() + limit
+    while count_instance_store(host) < wanted and host.monotonic() < deadline:
+        host.sleep(0.5)
+    if host.which("udevadm"):
+        host.run(["udevadm", "settle", "--timeout=30"], timeout=40, check=False)
+
+
+def count_instance_store(host: Host) -> int:
+    """How many instance-store disks the kernel shows now."""
+    models = (host.read_text(f"/sys/class/block/{name}/device/model") for name in host.listdir("/sys/class/block"))
+    return sum(1 for model in models if model and disk_kind(model) == "instance_store")
+
+
+def storage_boot(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Exit 0: none, intact or recreated; 1: lost or foreign, nothing touched; 2: it could not be done."""
+    host = host or Host()
+    try:
+        config = load_config(host, args.config)
+        wait_for_disks(host, config, args.wait)
+        applied = converge(host, config, at_boot=True)
+    except NodeError as exc:
+        record = host.read_json(RECORD_PATH) or {}
+        if record.get("reason") and record["reason"] == str(exc):
+            LOGGER.error("storage-boot: %s: %s", record["state"], exc)
+            return result.EXIT_FAIL
+        LOGGER.error("storage-boot: %s", exc)
+        return result.EXIT_UNDETERMINABLE
+    plan = applied.plan
+    where = ", ".join(f"{volume['path']} ({volume['fstype']})" for volume in plan.volumes) or "no volume"
+    LOGGER.info("storage-boot: %s: %s, %d actions", plan.state, where, len(applied.done))
+    return result.EXIT_OK
+
+
+def storage_info(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Print the verdicts on the local volume; the exit code is theirs."""
+    host = host or Host()
+    try:
+        config = load_config(host, args.config)
+        facts, plan = survey(host, config)
+    except NodeError as exc:
+        LOGGER.error("storage-info: %s", exc)
+        return result.EXIT_UNDETERMINABLE
+    results = verify(host, facts, plan, config, context_for(facts))
+    judged = report(host, results, {"mlcluster.aws": args.runtime_version})
+    print(result.dumps(judged) if args.json else "\n".join(judged.lines()))
+    return result.exit_code(results)

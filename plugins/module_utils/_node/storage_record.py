@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The two files that remember: local_storage.json (what this node has) and intent.json (what was being done)."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+from .host import Host
+from .storage_config import StorageConfig
+from .storage_volume import mount_options
+
+if t.TYPE_CHECKING:
+    from .storage_plan import Plan
+
+STATE_DIRECTORY = "/var/lib/mlcluster"
+RECORD_PATH = f"{STATE_DIRECTORY}/local_storage.json"
+INTENT_PATH = f"{STATE_DIRECTORY}/intent.json"
+LOCK_PATH = "/run/mlcluster/storage.lock"
+RECORD_SCHEMA = "mlcluster.local_storage/1"
+INTENT_SCHEMA = "mlcluster.storage_intent/1"
+
+# What identifies the volume; kept when a boot finds a disk lost or foreign, so that a repair can be recognised.
+IDENTITY = (
+    "layout",
+    "path",
+    "fstype",
+    "fs_uuid",
+    "array_uuid",
+    "array_name",
+    "chunk_kib",
+    "filesystem_uuids",
+    "serials",
+    "volumes",
+    "disks",
+    "created_at",
+    "size_bytes",
+    "device",
+)
+
+
+def write_json(host: Host, path: str, document: t.Mapping[str, t.Any]) -> None:
+    """Write a JSON file atomically, for everybody to read."""
+    host.write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n", 0o644)
+
+
+def write_record(host: Host, record: t.Mapping[str, t.Any]) -> None:
+    """Replace local_storage.json."""
+    write_json(host, RECORD_PATH, record)
+
+
+def write_intent(host: Host, stage: str, intent: t.Mapping[str, t.Any]) -> None:
+    """Record what is about to be done to the disks, on disk before it is begun."""
+    write_json(host, INTENT_PATH, {"schema": INTENT_SCHEMA, "stage": stage, "at": host.now(), **intent})
+
+
+def build_record(host: Host, facts: t.Mapping[str, t.Any], config: StorageConfig, plan: Plan) -> dict[str, t.Any]:
+    """local_storage.json for a plan that was carried out or refused.
+
+    size_bytes is the size of the mounted filesystem (all of them together with per_disk), None while not mounted.
+    """
+    before = facts["record"] or {}
+    base: dict[str, t.Any] = {
+        "schema": RECORD_SCHEMA,
+        "boot_id": facts["boot_id"],
+        "instance_type": facts["instance_type"],
+        "state": plan.state,
+        "owner": plan.owner,
+        "reason": "; ".join(plan.refusals),
+        "updated_at": host.now(),
+    }
+    if plan.refusals:
+        return {**base, **{key: before.get(key) for key in IDENTITY}}
+    if not plan.volumes:
+        empty: dict[str, t.Any] = {"layout": "none", "filesystem_uuids": [], "serials": [], "volumes": [], "disks": []}
+        return {**base, **dict.fromkeys(IDENTITY), **empty}
+    return {**base, **_identity(host, facts, config, plan, before)}
+
+
+def _identity(
+    host: Host, facts: t.Mapping[str, t.Any], config: StorageConfig, plan: Plan, before: t.Mapping[str, t.Any]
+) -> dict[str, t.Any]:
+    first = plan.volumes[0]
+    serials = sorted({serial for volume in plan.volumes for serial in volume["serials"]})
+    by_serial = {disk["serial"]: disk for disk in facts["disks"] if disk["kind"] == "instance_store"}
+    uuids = [volume["fs_uuid"] for volume in plan.volumes]
+    sizes = [host.filesystem_size(volume["path"]) for volume in plan.volumes]
+    made_now = plan.situation in ("fresh", "rebuild") or before.get("filesystem_uuids") != uuids
+    return {
+        "layout": first["layout"],
+        "path": config.mount_point if first["layout"] == "per_disk" else first["path"],
+        "fstype": first["fstype"],
+        "fs_uuid": first["fs_uuid"],
+        "array_uuid": first["array_uuid"],
+        "array_name": config.array_name if first["array_uuid"] else None,
+        "chunk_kib": config.chunk_kib if first["array_uuid"] else None,
+        "device": first["device"],
+        "filesystem_uuids": uuids,
+        "serials": serials,
+        "disks": [{key: by_serial[s][key] for key in ("serial", "path", "size")} for s in serials if s in by_serial],
+        "volumes": [
+            {key: volume[key] for key in ("path", "fs_uuid", "device", "label", "serials")} for volume in plan.volumes
+        ],
+        "size_bytes": sum(size for size in sizes if size),
+        "created_at": host.now() if made_now else before.get("created_at"),
+        "mount_options": mount_options(config) if first["owner"] == "ours" else [],
+    }
