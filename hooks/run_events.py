@@ -1,0 +1,377 @@
+#!/usr/bin/env python3
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs a playbook through ansible-runner and turns its events into progress, timings, a status file and a log.
+
+Each run has a private directory ``<report-dir>/<UTC time>-<pid>/`` with ``status.json`` (schema
+``mlcluster.run/1``, replaced atomically while the run goes on) and ``ansible.log``; ``<report-dir>/latest``
+points to the newest. Exit codes: 0 every host was configured, 1 a host failed or was unreachable,
+2 the run gave no verdict (an error before any host, no host at all, time over, interrupted), 3 usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import datetime
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+# Run as a script its own folder is on the path; imported it is part of a package.
+if __package__:
+    from .run_tracker import ANSI, COUNTS, Tracker, utc
+else:
+    from run_tracker import ANSI, COUNTS, Tracker, utc  # type: ignore[no-redef]
+
+QUIET_SECONDS = 10
+RUN_NAME = re.compile(r"\d{8}T\d{6}Z-\d+")
+
+
+class RunError(Exception):
+    """The run could not be started; the text says what was found and what to do."""
+
+
+class Display:
+    """Progress on a stream: one updating line on a terminal, plain lines elsewhere, never long silent."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream = stream
+        self.terminal = stream.isatty()
+        self.current = "starting ansible-playbook"
+        self.begun = self.since = self.spoke = time.monotonic()
+        self.lock = threading.Lock()
+
+    def _stamp(self) -> str:
+        return f"[{time.monotonic() - self.begun:4.0f}s]"
+
+    def _put(self, text: str) -> None:
+        # Progress is a courtesy: a closed pipe must not end the run.
+        with contextlib.suppress(OSError, ValueError):
+            self.stream.write(text)
+            self.stream.flush()
+        self.spoke = time.monotonic()
+
+    def line(self, text: str) -> None:
+        """Show a line that stays."""
+        with self.lock:
+            self._put(f"\r\x1b[K{text}\n" if self.terminal else f"{text}\n")
+
+    def task(self, title: str) -> None:
+        """Say which task runs now."""
+        with self.lock:
+            self.current, self.since = title, time.monotonic()
+            if not self.terminal:
+                self._put(f"{self._stamp()} {title}\n")
+        if self.terminal:
+            self.tick()
+
+    def tick(self) -> None:
+        """Refresh the updating line, or speak again after a while of silence."""
+        with self.lock:
+            busy = f"{time.monotonic() - self.since:.0f}s"
+            if self.terminal:
+                width = shutil.get_terminal_size().columns - 1
+                self._put("\r\x1b[K" + f"{self._stamp()} {self.current} ({busy})"[:width])
+            elif time.monotonic() - self.spoke >= QUIET_SECONDS:
+                self._put(f"{self._stamp()} still at {self.current} ({busy})\n")
+
+    def end(self) -> None:
+        """Leave the terminal with a clean line."""
+        if self.terminal:
+            with self.lock:
+                self._put("\r\x1b[K")
+
+
+def write_json(path: Path, data: object) -> None:
+    """Replace ``path`` atomically, mode 0600. Raises OSError."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+            json.dump(data, handle, indent=1)
+            handle.write("\n")
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+class Run:
+    """One run's directory, log and status file, and the event handler given to ansible-runner."""
+
+    def __init__(self, playbook: str, report_dir: Path, stream: IO[str], keep: int) -> None:
+        now = time.time()
+        self.tracker = Tracker(playbook, now)
+        self.display = Display(stream)
+        self.directory = (
+            report_dir / f"{datetime.datetime.fromtimestamp(now, datetime.timezone.utc):%Y%m%dT%H%M%SZ}-{os.getpid()}"
+        )
+        try:
+            report_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.directory.mkdir(mode=0o700)
+            self.log = os.fdopen(
+                os.open(self.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
+            )
+            self._publish(report_dir, keep)
+        except OSError as exc:
+            raise RunError(
+                f"cannot keep a report in {report_dir} ({exc.strerror}); name another with --report-dir"
+            ) from exc
+        self.complained = False
+        self.save()
+
+    @property
+    def log_file(self) -> Path:
+        return self.directory / "ansible.log"
+
+    @property
+    def status_file(self) -> Path:
+        return self.directory / "status.json"
+
+    def _publish(self, report_dir: Path, keep: int) -> None:
+        link = report_dir / f".latest-{os.getpid()}"
+        link.unlink(missing_ok=True)
+        link.symlink_to(self.directory.name)
+        os.replace(link, report_dir / "latest")
+        old = sorted(entry for entry in report_dir.iterdir() if RUN_NAME.fullmatch(entry.name))
+        for entry in old[: -max(keep, 1)]:
+            shutil.rmtree(entry, ignore_errors=True)
+
+    def save(self) -> None:
+        """Write the status file; a disk that is full is said once and does not end the run."""
+        try:
+            write_json(self.status_file, self.tracker.snapshot(time.time()))
+        except OSError as exc:
+            if not self.complained:
+                self.complained = True
+                self.display.line(f"cannot write {self.status_file} ({exc.strerror}); the run goes on without it")
+
+    def note(self, text: str) -> None:
+        """Add lines to the log, each with its time."""
+        with contextlib.suppress(OSError, ValueError):
+            self.log.writelines(
+                f"{utc(time.time())} {line}\n" for line in ANSI.sub("", text).splitlines() if line.strip()
+            )
+            self.log.flush()
+
+    def event(self, event: dict[str, Any]) -> bool:
+        """The event handler; False keeps ansible-runner from storing the event. Never raises."""
+        try:
+            self.note(event.get("stdout") or "")
+            for kind, text in self.tracker.handle(event):
+                if kind == "task":
+                    self.display.task(text)
+                else:
+                    self.display.line(text)
+                self.save()
+        except Exception as exc:
+            # An exception here would leave ansible-playbook running with nobody listening.
+            self.note(f"event {event.get('event')} was not understood: {type(exc).__name__}: {exc}")
+        return False
+
+
+@contextlib.contextmanager
+def _signals_kept() -> Iterator[None]:
+    """ansible-runner replaces the handlers of SIGINT and SIGTERM and leaves its own behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            # None is a handler that was not installed by Python and cannot be put back by it.
+            if handler is not None:
+                signal.signal(number, handler)
+
+
+def _call_runner(
+    run: Run, playbook: Path, arguments: list[str], project: Path, timeout: int | None, private: str
+) -> None:
+    try:
+        import ansible_runner
+    except ImportError as exc:
+        raise RunError(f"ansible-runner is not installed for {sys.executable}; run make setup") from exc
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    if shutil.which("ansible-playbook", path=path) is None:
+        raise RunError(f"ansible-playbook is neither beside {sys.executable} nor on the PATH; run make setup")
+    (Path(private) / "env").mkdir()
+    # How often it looks for a signal and the end of time, in seconds.
+    write_json(Path(private) / "env" / "settings", {"pexpect_timeout": 1})
+    with _signals_kept():
+        done = ansible_runner.run(
+            private_data_dir=private,
+            project_dir=str(project),
+            playbook=str(playbook),
+            cmdline=shlex.join(arguments),
+            event_handler=run.event,
+            quiet=True,
+            suppress_env_files=True,
+            fact_cache_type="memory",
+            timeout=timeout,
+            envvars={
+                "PATH": path,
+                "ANSIBLE_NOCOLOR": "1",
+                "ANSIBLE_FORCE_COLOR": "0",
+                # ansible-runner turns host key checking off unless it is told otherwise.
+                "ANSIBLE_HOST_KEY_CHECKING": os.environ.get("ANSIBLE_HOST_KEY_CHECKING", "True"),
+            },
+        )
+    run.tracker.close(done.status, done.rc)
+
+
+def _arguments(
+    private: str, inventories: Sequence[str], extra_vars: dict[str, Any] | None, more: Sequence[str]
+) -> list[str]:
+    arguments = [word for inventory in inventories for word in ("-i", inventory)]
+    if extra_vars:
+        # In a private file, for the command line is open to every user of the machine.
+        path = Path(private) / "extra_vars.json"
+        write_json(path, extra_vars)
+        arguments += ["-e", f"@{path}"]
+    return arguments + list(more)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a run ended: ``state`` successful, failed, unreachable, no_hosts, timeout, canceled or error;
+    ``status`` is the object of the status file."""
+
+    state: str
+    status: dict[str, Any]
+    status_file: Path
+    log_file: Path
+
+    @property
+    def exit_code(self) -> int:
+        return {"successful": 0, "failed": 1, "unreachable": 1}.get(self.state, 2)
+
+    def lines(self) -> list[str]:
+        """A short account: seconds per role, counts per host, and where the report lies."""
+        width = max((len(role) for role in self.status["roles"]), default=0)
+        lines = [f"  {role or 'other tasks':{max(width, 11)}} {s:7.1f} s" for role, s in self.status["roles"].items()]
+        lines += [
+            f"  {host}: "
+            + " ".join(f"{count}={counts[count]}" for count in COUNTS if counts[count] or count in COUNTS[:4])
+            for host, counts in self.status["hosts"].items()
+        ]
+        lines.append(f"  {self.state} after {self.status['elapsed']:.0f} s; log {self.log_file}")
+        return lines
+
+
+def run_playbook(
+    playbook: Path,
+    *,
+    inventories: Sequence[str],
+    report_dir: Path,
+    project_dir: Path,
+    extra_vars: dict[str, Any] | None = None,
+    arguments: Sequence[str] = (),
+    timeout: int | None = None,
+    keep: int = 5,
+    stream: IO[str] | None = None,
+) -> Outcome:
+    """Run ``playbook`` (with ``project_dir`` as the working directory) and return how it ended.
+
+    ``arguments`` go to ansible-playbook as they are; ``timeout`` is in seconds; ``keep`` is how many runs
+    stay in ``report_dir``. Raises RunError when nothing could be started.
+    """
+    run = Run(str(playbook), Path(report_dir), stream or sys.stdout, keep)
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.wait(1):
+            run.display.tick()
+
+    ticker = threading.Thread(target=beat, name="progress", daemon=True)
+    ticker.start()
+    private = tempfile.mkdtemp(prefix="runner-", dir=run.directory)
+    try:
+        words = _arguments(private, inventories, extra_vars, arguments)
+        _call_runner(run, playbook, words, project_dir, timeout, private)
+    except BaseException:
+        run.tracker.close("error", None)
+        raise
+    finally:
+        # It holds the environment of the run, credentials included.
+        shutil.rmtree(private, ignore_errors=True)
+        stop.set()
+        ticker.join()
+        run.display.end()
+        run.save()
+        run.log.close()
+    return _outcome(run)
+
+
+def _outcome(run: Run) -> Outcome:
+    if run.tracker.state == "error":
+        run.display.line("ansible-playbook stopped before it had a result:\n" + run.tracker.failures[-1]["message"])
+    elif run.tracker.state == "no_hosts":
+        run.display.line(
+            "no host was configured: the inventory has none for this playbook; check -i and the group names"
+        )
+    elif run.tracker.state in ("timeout", "canceled"):
+        run.display.line(f"the run was stopped ({run.tracker.state}) at {run.display.current}")
+    return Outcome(run.tracker.state, run.tracker.snapshot(time.time()), run.status_file, run.log_file)
+
+
+def _parser() -> argparse.ArgumentParser:
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> Any:
+            self.print_usage(sys.stderr)
+            self.exit(3, f"{self.prog}: {message}\n")
+
+    parser = Parser(
+        prog="run_events.py",
+        usage="%(prog)s [options] PLAYBOOK [-- ANSIBLE-PLAYBOOK ARGUMENTS]",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("playbook", type=Path)
+    parser.add_argument("-i", "--inventory", action="append", default=[], help="may be given more than once")
+    parser.add_argument("--report-dir", type=Path, default=Path(".reports"), help="default: %(default)s")
+    parser.add_argument(
+        "--project-dir", type=Path, default=Path("."), help="working directory of the run; default: here"
+    )
+    parser.add_argument("--timeout", type=int, metavar="SECONDS", help="stop the run after this time")
+    parser.add_argument("--keep", type=int, default=5, help="how many runs stay in the report directory")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    own = words.index("--") if "--" in words else len(words)
+    args = _parser().parse_args(words[:own])
+    try:
+        outcome = run_playbook(
+            args.playbook.resolve(),
+            inventories=[str(Path(name).resolve()) if Path(name).exists() else name for name in args.inventory],
+            report_dir=args.report_dir,
+            project_dir=args.project_dir.resolve(),
+            arguments=words[own + 1 :],
+            timeout=args.timeout,
+            keep=args.keep,
+        )
+    except RunError as exc:
+        print(f"run_events: {exc}", file=sys.stderr)
+        return 2
+    print("\n".join(outcome.lines()))
+    return outcome.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

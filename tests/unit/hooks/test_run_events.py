@@ -1,0 +1,217 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hooks import run_events
+
+SCRIPT = Path(run_events.__file__)
+PLAY = "- name: Configure\n  hosts: {hosts}\n  gather_facts: false\n  tasks:\n"
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "hosts.ini").write_text(
+        f"[nodes]\nlocalhost ansible_connection=local ansible_python_interpreter={sys.executable}\n"
+    )
+    return tmp_path
+
+
+def run(project, tasks, hosts="nodes", **options):
+    playbook = project / "play.yml"
+    playbook.write_text(PLAY.format(hosts=hosts) + tasks)
+    stream = io.StringIO()
+    outcome = run_events.run_playbook(
+        playbook,
+        inventories=[str(project / "hosts.ini")],
+        report_dir=project / "reports",
+        project_dir=project,
+        stream=stream,
+        **options,
+    )
+    return outcome, stream.getvalue()
+
+
+def test_a_real_run_leaves_a_private_report_and_nothing_else(project, monkeypatch):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
+    before = signal.getsignal(signal.SIGTERM)
+    tasks = """
+    - name: Say
+      ansible.builtin.debug:
+        msg: "{{ word }} {{ lookup('env', 'ANSIBLE_HOST_KEY_CHECKING') }}"
+    - name: Change
+      ansible.builtin.set_stats:
+        data: {}
+      changed_when: true
+"""
+    outcome, text = run(project, tasks, extra_vars={"word": "from-a-file"})
+    assert (outcome.state, outcome.exit_code) == ("successful", 0)
+    assert outcome.status["hosts"]["localhost"]["ok"] == 2
+    assert outcome.status["hosts"]["localhost"]["changed"] == 1
+    assert [task["task"] for task in outcome.status["tasks"]] == ["Say", "Change"]
+    assert "s] Say\n" in text
+    assert json.loads(outcome.status_file.read_text())["state"] == "successful"
+    log = outcome.log_file.read_text()
+    assert "from-a-file True" in log
+    assert "\x1b" not in log
+    directory = outcome.status_file.parent
+    assert sorted(entry.name for entry in directory.iterdir()) == ["ansible.log", "status.json"]
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(entry.stat().st_mode) for entry in directory.iterdir()} == {0o600}
+    assert (project / "reports" / "latest").resolve() == directory.resolve()
+    assert not any("very-secret" in path.read_text() for path in directory.iterdir())
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_failing_task_is_told_with_host_task_and_message(project):
+    outcome, text = run(project, "    - name: Break it\n      ansible.builtin.fail:\n        msg: the disk is gone\n")
+    assert (outcome.state, outcome.exit_code) == ("failed", 1)
+    assert "FAILED localhost | Break it\n    the disk is gone\n" in text
+    assert outcome.status["failures"][0]["message"] == "the disk is gone"
+    assert any(line.startswith("  failed after ") for line in outcome.lines())
+
+
+def test_no_host_is_not_a_success(project):
+    outcome, text = run(project, "    - name: Say\n      ansible.builtin.ping:\n", hosts="gpu")
+    assert (outcome.state, outcome.exit_code) == ("no_hosts", 2)
+    assert "no host was configured" in text
+
+
+def test_a_playbook_that_cannot_be_read_shows_what_ansible_said(project):
+    outcome, text = run(project, "    - name: Say\n      nosuch.module:\n    nonsense\n")
+    assert (outcome.state, outcome.exit_code) == ("error", 2)
+    assert "ansible-playbook stopped before it had a result" in text
+    assert "play.yml" in text
+
+
+def test_time_over_is_no_verdict(project):
+    outcome, text = run(project, "    - name: Wait\n      ansible.builtin.pause:\n        seconds: 120\n", timeout=3)
+    assert (outcome.state, outcome.exit_code) == ("timeout", 2)
+    assert "the run was stopped (timeout) at Wait" in text
+
+
+def test_the_command_line_passes_arguments_on_and_a_signal_ends_it(project):
+    playbook = project / "play.yml"
+    playbook.write_text(
+        PLAY.format(hosts="nodes") + "    - name: Wait\n      ansible.builtin.pause:\n        seconds: 120\n"
+    )
+    command = [sys.executable, str(SCRIPT), str(playbook), "-i", "hosts.ini", "--", "--limit", "localhost"]
+    child = subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True)
+    status_file = project / ".reports" / "latest" / "status.json"
+    deadline = time.monotonic() + 60
+    while not (status_file.exists() and json.loads(status_file.read_text())["task"] == "Wait"):
+        assert time.monotonic() < deadline, "the task never began"
+        time.sleep(0.1)
+    child.send_signal(signal.SIGTERM)
+    out, _err = child.communicate(timeout=60)
+    assert child.returncode == 2
+    assert "the run was stopped (canceled) at Wait" in out
+    assert json.loads(status_file.read_text())["state"] == "canceled"
+
+
+@pytest.mark.parametrize("argv", [[], ["play.yml", "--timeout", "soon"], ["play.yml", "extra"]])
+def test_usage_errors_end_with_three(argv):
+    done = subprocess.run([sys.executable, str(SCRIPT), *argv], capture_output=True, text=True, check=False)
+    assert done.returncode == 3
+    assert "usage: run_events.py" in done.stderr
+
+
+def test_a_report_directory_that_cannot_be_made_is_said(project, capsys):
+    (project / "file").write_text("")
+    assert run_events.main(["play.yml", "--report-dir", str(project / "file" / "x")]) == 2
+    assert "--report-dir" in capsys.readouterr().err
+
+
+def test_old_reports_are_pruned_and_other_files_left(tmp_path):
+    for day in range(1, 5):
+        (tmp_path / f"2026010{day}T000000Z-1").mkdir()
+    (tmp_path / "notes").mkdir()
+    made = run_events.Run("site.yml", tmp_path, io.StringIO(), keep=2)
+    made.log.close()
+    assert sorted(os.listdir(tmp_path)) == sorted(["20260104T000000Z-1", made.directory.name, "latest", "notes"])
+
+
+def test_a_full_disk_is_said_once_and_does_not_end_the_run(tmp_path, monkeypatch):
+    stream = io.StringIO()
+    made = run_events.Run("site.yml", tmp_path, stream, keep=2)
+
+    def full(path, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(run_events, "write_json", full)
+    made.save()
+    made.save()
+    made.log.close()
+    made.event({"event": "playbook_on_task_start", "stdout": "TASK", "event_data": {"task": "Look"}})
+    assert stream.getvalue().count("No space left on device") == 1
+    assert "Look" in stream.getvalue()
+
+
+def test_an_event_that_breaks_the_tracker_is_logged_and_not_raised(tmp_path, monkeypatch):
+    made = run_events.Run("site.yml", tmp_path, io.StringIO(), keep=2)
+    monkeypatch.setattr(made.tracker, "handle", lambda event: 1 / 0)
+    assert made.event({"event": "odd"}) is False
+    assert "event odd was not understood: ZeroDivisionError" in made.log_file.read_text()
+
+
+class Clock:
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(run_events.time, "monotonic", clock)
+    return clock
+
+
+def test_plain_output_speaks_at_each_task_and_after_silence(clock):
+    stream = io.StringIO()
+    display = run_events.Display(stream)
+    clock.now = 101
+    display.task("r : Look")
+    for clock.now in range(102, 125):
+        display.tick()
+    assert stream.getvalue().splitlines() == [
+        "[   1s] r : Look",
+        "[  11s] still at r : Look (10s)",
+        "[  21s] still at r : Look (20s)",
+    ]
+
+
+def test_a_terminal_has_one_updating_line_no_wider_than_itself(clock, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("COLUMNS", "20")
+    stream = Terminal()
+    display = run_events.Display(stream)
+    display.task("nvme_raid0 : Look at the disks")
+    display.line("FAILED")
+    display.end()
+    assert stream.getvalue() == "\r\x1b[K[   0s] nvme_raid0 \r\x1b[KFAILED\n\r\x1b[K"
+
+
+def test_a_closed_stream_does_not_end_the_run():
+    stream = io.StringIO()
+    display = run_events.Display(stream)
+    stream.close()
+    display.line("unheard")

@@ -1,0 +1,181 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from hooks import run_tracker
+
+START = 1_800_000_000.0
+
+
+def event(kind, after=0.0, stdout="", **data):
+    created = run_tracker.datetime.datetime.fromtimestamp(START + after, run_tracker.datetime.timezone.utc)
+    return {"event": kind, "created": created.isoformat(), "stdout": stdout, "event_data": data}
+
+
+def tracked(*events):
+    tracker = run_tracker.Tracker("site.yml", START)
+    shown = [line for one in events for line in tracker.handle(one)]
+    return tracker, shown
+
+
+def stats(after=9.0, **counts):
+    return event("playbook_on_stats", after, **counts)
+
+
+def test_seconds_per_task_and_role_are_wall_clock_between_starts():
+    tracker, shown = tracked(
+        event("playbook_on_play_start", 0, name="Configure"),
+        event("playbook_on_task_start", 1, task="Gather", role=None),
+        event("runner_on_ok", 2, host="n1", res={"changed": False}),
+        event("playbook_on_task_start", 3, task="Look", role="nvme_raid0"),
+        event("runner_on_ok", 4, host="n1", res={"changed": True}),
+        event("runner_on_ok", 7, host="n2", res={"changed": False}),
+        event("playbook_on_handler_task_start", 7.5, task="Reload", role="nvme_raid0"),
+        event("runner_on_ok", 8, host="n1", res={"changed": True}),
+        stats(8.5, ok={"n1": 3, "n2": 1}, changed={"n1": 2}, processed={"n1": 1, "n2": 1}),
+    )
+    tracker.close("successful", 0)
+    status = tracker.snapshot(START + 10)
+    assert status["roles"] == {"": 2.0, "nvme_raid0": 5.5}
+    assert [(t["task"], t["seconds"], t["changed"]) for t in status["tasks"]] == [
+        ("Gather", 2.0, 0),
+        ("Look", 4.5, 1),
+        ("Reload", 1.0, 1),
+    ]
+    assert status["hosts"]["n1"] == {
+        "ok": 3,
+        "changed": 2,
+        "failed": 0,
+        "unreachable": 0,
+        "skipped": 0,
+        "rescued": 0,
+        "ignored": 0,
+    }
+    assert (status["state"], status["elapsed"], status["rc"], status["task"]) == ("successful", 10.0, 0, "")
+    assert shown == [("task", "Gather"), ("task", "nvme_raid0 : Look"), ("task", "nvme_raid0 : Reload")]
+
+
+def test_the_status_of_a_run_in_progress_names_role_and_task():
+    tracker, _shown = tracked(
+        event("playbook_on_play_start", 0, name="Configure"),
+        event("playbook_on_task_start", 1, task="Look", role="nvme_raid0"),
+        event("runner_on_skipped", 2, host="n1"),
+    )
+    status = tracker.snapshot(START + 3)
+    assert (status["state"], status["play"], status["role"], status["task"]) == (
+        "running",
+        "Configure",
+        "nvme_raid0",
+        "Look",
+    )
+    assert status["hosts"]["n1"]["skipped"] == 1
+    assert status["started"] == "2027-01-15T08:00:00Z"
+
+
+def test_a_failure_gives_host_task_and_message():
+    tracker, shown = tracked(
+        event("playbook_on_task_start", 1, task="Build", role="nvme_raid0"),
+        event("runner_on_failed", 2, host="n1", task="Build", role="nvme_raid0", res={"msg": "no disks"}),
+        event("runner_on_unreachable", 2, host="n2", task="Build", role="nvme_raid0", res={"msg": "ssh: timed out"}),
+        stats(failures={"n1": 1}, dark={"n2": 1}, processed={"n1": 1, "n2": 1}),
+    )
+    tracker.close("failed", 2)
+    assert shown[1:] == [
+        ("failure", "FAILED n1 | nvme_raid0 : Build\n    no disks"),
+        ("failure", "UNREACHABLE n2 | nvme_raid0 : Build\n    ssh: timed out"),
+    ]
+    assert tracker.state == "failed"
+    assert [(f["host"], f["rescued"], f["unreachable"]) for f in tracker.failures] == [
+        ("n1", False, False),
+        ("n2", False, True),
+    ]
+
+
+def test_ignored_and_rescued_failures_do_not_fail_the_run():
+    tracker, shown = tracked(
+        event("playbook_on_task_start", 1, task="Try"),
+        event("runner_on_failed", 2, host="n1", task="Try", ignore_errors=True, res={"msg": "x"}),
+        event("playbook_on_task_start", 3, task="Boom"),
+        event("runner_on_failed", 4, host="n1", task="Boom", res={"msg": "y"}),
+        stats(ok={"n1": 2}, ignored={"n1": 1}, rescued={"n1": 1}),
+    )
+    tracker.close("successful", 0)
+    assert tracker.state == "successful"
+    assert [kind for kind, _text in shown] == ["task", "task", "failure"]
+    assert [(f["task"], f["rescued"]) for f in tracker.failures] == [("Boom", True)]
+
+
+def test_only_the_last_failure_of_a_host_lasts_when_an_earlier_one_was_rescued():
+    tracker, _shown = tracked(
+        event("playbook_on_task_start", 1, task="a"),
+        event("runner_on_failed", 2, host="n1", task="a", res={"msg": "x"}),
+        event("playbook_on_task_start", 3, task="b"),
+        event("runner_on_failed", 4, host="n1", task="b", res={"msg": "y"}),
+        stats(failures={"n1": 1}, rescued={"n1": 1}),
+    )
+    assert [(f["task"], f["rescued"]) for f in tracker.failures] == [("a", True), ("b", False)]
+
+
+@pytest.mark.parametrize(
+    "events, status, rc, state",
+    [
+        ([stats(ok={"n1": 1})], "successful", 0, "successful"),
+        ([stats(ok={"n1": 1})], "failed", 1, "error"),
+        ([stats(dark={"n1": 1})], "failed", 4, "unreachable"),
+        ([stats()], "successful", 0, "no_hosts"),
+        ([], "failed", 1, "error"),
+        ([], "successful", 0, "error"),
+        ([stats(ok={"n1": 1})], "timeout", 254, "timeout"),
+        ([], "canceled", 254, "canceled"),
+    ],
+)
+def test_the_closing_state(events, status, rc, state):
+    tracker, _shown = tracked(*events)
+    tracker.close(status, rc)
+    assert tracker.state == state
+
+
+def test_an_error_before_any_host_keeps_the_end_of_the_output():
+    tracker, _shown = tracked(
+        event("error", 0, stdout="\x1b[0;31m[ERROR]: couldn't resolve module\x1b[0m\r\nOrigin: x.yml")
+    )
+    tracker.close("failed", 4)
+    assert tracker.failures[-1]["message"] == "[ERROR]: couldn't resolve module\nOrigin: x.yml"
+
+
+def test_events_of_unknown_kinds_and_shapes_do_no_harm():
+    tracker, shown = tracked({}, {"event": "verbose", "stdout": None}, {"event": "runner_on_start", "event_data": {}})
+    assert (tracker.state, shown, tracker.hosts) == ("starting", [], {})
+
+
+@pytest.mark.parametrize(
+    "res, message",
+    [
+        ({"msg": "mdadm said no"}, "mdadm said no"),
+        ({"msg": "non-zero return code", "rc": 3, "stderr": "a\nb\n", "stdout": "c"}, "the command ended with 3\na\nb"),
+        ({"msg": "non-zero return code", "rc": 3, "stderr": "", "stdout": "c"}, "the command ended with 3\nc"),
+        (
+            {"msg": "MODULE FAILURE: No start of json char found", "module_stderr": "Traceback\nKeyError: 'x'"},
+            "MODULE FAILURE: No start of json char found\nTraceback\nKeyError: 'x'",
+        ),
+        ({"msg": {"a": 1}}, '{"a": 1}'),
+        ({}, "the task failed and gave no message"),
+        ("text", "text"),
+        ({"msg": "\n".join(str(n) for n in range(9))}, "0\n1\n2\n3\n4\n5"),
+        ({"msg": "x" * 999}, "x" * 400),
+        (
+            {
+                "msg": "One or more items failed",
+                "results": [{"failed": True, "item": n, "msg": f"bad {n}"} for n in range(5)] + [{"item": 9}],
+            },
+            "0: bad 0\n1: bad 1\n2: bad 2\nand 2 more items",
+        ),
+        ({"censored": "hidden due to no_log"}, "the task failed and gave no message"),
+    ],
+)
+def test_the_modules_own_words(res, message):
+    assert run_tracker.failure_message(res) == message
