@@ -19,6 +19,15 @@ from .storage_plan import Context, Plan, make_plan
 from .storage_record import INTENT_PATH, LOCK_PATH, RECORD_PATH, build_record, write_record
 from .storage_volume import MARKER_NAME, wanted_directories
 
+
+class Refused(NodeError):
+    """A plan that ended in refusals; the plan goes along for whoever reports it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        super().__init__("; ".join(plan.refusals))
+
+
 # A service that sets the disks up is started and looked at again once; more rounds would hide a failing service.
 MAX_ROUNDS = 2
 
@@ -82,6 +91,14 @@ def context_for(facts: t.Mapping[str, t.Any], at_boot: bool = False) -> Context:
     )
 
 
+def dry_run(host: Host, config: StorageConfig) -> Plan:
+    """The plan that L{converge} would carry out; raises L{Refused}."""
+    plan = survey(host, config)[1]
+    if plan.refusals:
+        raise Refused(plan)
+    return plan
+
+
 def survey(host: Host, config: StorageConfig, at_boot: bool = False) -> tuple[dict[str, t.Any], Plan]:
     """Look and plan without writing anything."""
     facts = look(host, config)
@@ -91,21 +108,20 @@ def survey(host: Host, config: StorageConfig, at_boot: bool = False) -> tuple[di
 def converge(host: Host, config: StorageConfig, at_boot: bool = False, lock_timeout: float = 300) -> Applied:
     """Look, plan, act, and look again until nothing is left to do.
 
-    Raises L{NodeError} on a refusal or a failed action; at boot the record tells of a refusal before it is raised.
+    Raises L{Refused}, or L{NodeError} for a failed action; at boot the record tells of a refusal before it is raised.
     """
     with host.locked(LOCK_PATH, lock_timeout):
         applied = Applied()
         for _round in range(MAX_ROUNDS):
             facts, plan = survey(host, config, at_boot)
-            applied.first_situation = applied.first_situation or plan.situation
             applied.plan = plan
             if plan.refusals:
                 if at_boot:
                     write_record(host, build_record(host, facts, config, plan))
-                raise NodeError("; ".join(plan.refusals))
+                raise Refused(plan)
             needs_write = at_boot and not any(action["action"] == "write_record" for action in plan.actions)
             apply_actions(host, config, plan, facts, applied)
-            if plan.situation != "owner_pending" and not _waits_for_owner(plan):
+            if plan.situation != "owner_pending":
                 if needs_write:
                     write_record(host, build_record(host, facts, config, plan))
                 return applied
@@ -113,7 +129,3 @@ def converge(host: Host, config: StorageConfig, at_boot: bool = False, lock_time
             f"asked {applied.plan.owner}'s service to set the disks up and they are still not mounted: look with "
             "'systemctl status setup-ephemeral dlami-nvme' and 'lsblk', then run again"
         )
-
-
-def _waits_for_owner(plan: Plan) -> bool:
-    return any(action["action"] == "start_unit" for action in plan.actions)

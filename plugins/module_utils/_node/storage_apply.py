@@ -29,12 +29,10 @@ UNIT_TIMEOUT = 320
 
 @dataclasses.dataclass
 class Applied:
-    """What was done: the plan it came from, the situation first seen, and the actions that ended well, in order."""
+    """What was done: the last plan, and the actions of all rounds that ended well, in order."""
 
     plan: t.Any = None
-    first_situation: str = ""
     done: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
-    notes: list[str] = dataclasses.field(default_factory=list)
 
 
 def apply_actions(

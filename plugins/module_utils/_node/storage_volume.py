@@ -336,3 +336,10 @@ def teardown_actions(disks: list[t.Mapping[str, t.Any]], facts: Facts, units: t.
     members = sorted({normal_uuid(s["uuid"]) or "" for d in disks for s in d["signatures"] + d["stack_signatures"]})
     wiped = parts + [disk["path"] for disk in disks if disk["signatures"] or disk["partitions"]]
     return actions + [{"action": "wipe", "device": path, "members_of": members} for path in wiped]
+
+
+def parse_fstab(text: str) -> list[dict[str, str]]:
+    """The lines of fstab as {src, path, fstype, opts, dump, passno}; comments and broken lines are left out."""
+    keys = ("src", "path", "fstype", "opts", "dump", "passno")
+    rows = [line.split() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return [dict(zip(keys, [*row, "0", "0"][:6])) for row in rows if len(row) >= 4]

@@ -1,0 +1,230 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: instance_store_info
+short_description: Look at EC2 instance-store disks, who owns them, and what would be done with them
+version_added: 0.1.0
+description:
+  - One read-only look that returns every instance-store disk with its owner, the plan that M(mlcluster.aws.instance_store)
+    would carry out with the same options, and verdicts on what is there.
+  - A disk is selected by its controller model string in sysfs and by nothing else, so EBS volumes and the root disk
+    cannot be chosen.
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+extends_documentation_fragment:
+  - mlcluster.aws._storage
+attributes:
+  check_mode:
+    description: Can run in check mode and give the same answer, since it changes nothing.
+    support: full
+  diff_mode:
+    description: Has no difference to show.
+    support: none
+options:
+  probe:
+    description:
+      - Also write 1 MiB into a nameless file on the mounted volume, read it back and compare.
+      - Nothing is left behind. It is skipped in check mode.
+    type: bool
+    default: false
+  files:
+    description: Files to report on in RV(files), so that a role knows what it has to install without a second look.
+    type: list
+    elements: path
+    default: []
+notes:
+  - Needs root to read signatures. Needs C(lsblk) and C(wipefs) of util-linux; reports a missing mdadm in RV(tools).
+seealso:
+  - module: mlcluster.aws.instance_store
+"""
+
+EXAMPLES = r"""
+- name: See what there is
+  mlcluster.aws.instance_store_info:
+  register: storage
+
+- name: Show why disks are not usable
+  ansible.builtin.debug:
+    msg: "{{ storage.disks | rejectattr('usable') | map(attribute='reasons') }}"
+
+- name: Judge the mounted volume with a write and read test
+  mlcluster.aws.instance_store_info:
+    mount_point: /data
+    probe: true
+"""
+
+RETURN = r"""
+disks:
+  description: Every instance-store disk considered, in the order of the serial numbers.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    path:
+      description: Device path.
+      type: str
+      sample: /dev/nvme1n1
+    kname:
+      description: Kernel name.
+      type: str
+      sample: nvme1n1
+    serial:
+      description: Serial number, C(AWS...).
+      type: str
+      sample: AWS1F23D45
+    model:
+      description: Controller model string.
+      type: str
+      sample: Amazon EC2 NVMe Instance Storage
+    size:
+      description: Size in bytes.
+      type: int
+      sample: 1900000000000
+    kind:
+      description: Always C(instance_store).
+      type: str
+      sample: instance_store
+    owner:
+      description: One of none, ours, parallelcluster, dlami, eks, foreign.
+      type: str
+      sample: none
+    usable:
+      description: Whether nothing at all speaks against using the disk.
+      type: bool
+      sample: true
+    reasons:
+      description: Every finding against it, as sentence parts.
+      type: list
+      elements: str
+      sample: ["is mounted on /scratch"]
+    mounts:
+      description: Where anything on the disk is mounted.
+      type: list
+      elements: str
+      sample: ["/scratch"]
+    signatures:
+      description: Signatures found on the disk itself.
+      type: list
+      elements: dict
+      sample: [{"type": "linux_raid_member", "offset": "0x1000", "uuid": "11111111-2222", "label": "any:mlcluster"}]
+plan:
+  description: What M(mlcluster.aws.instance_store) would do.
+  returned: always
+  type: dict
+  contains:
+    situation:
+      description: >-
+        One of disabled, no_disks, fresh, intact, half_finished, adopted, owner_pending, rebuild, refused.
+      type: str
+      sample: fresh
+    state:
+      description: The state that local_storage.json would get, one of none, intact, recreated, lost, foreign.
+      type: str
+      sample: intact
+    owner:
+      description: Owner of the volume.
+      type: str
+      sample: ours
+    actions:
+      description: The actions, in order. Empty when all is as wanted, and whenever there is a refusal.
+      type: list
+      elements: dict
+      sample: [{"action": "create_array", "name": "mlcluster", "chunk_kib": 512, "devices": ["/dev/nvme1n1"]}]
+    refusals:
+      description: Why nothing may be done, each with the way out.
+      type: list
+      elements: str
+      sample: []
+    volumes:
+      description: The volumes that the plan ends in, with C(path), C(fs_uuid), C(fstype), C(device) and C(fstab).
+      type: list
+      elements: dict
+      sample: [{"path": "/data", "fstype": "ext4", "fs_uuid": "d6873650-a8dc-5188-8f6e-24b99406bab0"}]
+results:
+  description: Verdicts in the shape C(mlcluster.result/1).
+  returned: always
+  type: list
+  elements: dict
+  sample: [{"id": "storage.mounted", "status": "pass", "found": "/dev/md127 on /data (ext4)"}]
+local_storage:
+  description: The content of C(/var/lib/mlcluster/local_storage.json), or null.
+  returned: always
+  type: dict
+  sample: {"state": "intact", "path": "/data"}
+instance_type:
+  description: EC2 instance type from the firmware tables, null on other machines.
+  returned: always
+  type: str
+  sample: trn2.48xlarge
+tools:
+  description: Full path of each program used, null where it is missing.
+  returned: always
+  type: dict
+  sample: {"mdadm": "/usr/sbin/mdadm", "mkfs.xfs": null}
+units:
+  description: The services known to take the disks, with C(exists), C(enabled) and C(masked).
+  returned: always
+  type: dict
+  sample: {"dlami-nvme.service": {"exists": false, "enabled": false, "masked": false, "owner": "dlami"}}
+fstab:
+  description: The lines of C(/etc/fstab), parsed.
+  returned: always
+  type: list
+  elements: dict
+  sample: [{"src": "UUID=d6873650", "path": "/data", "fstype": "ext4", "opts": "noatime,nofail"}]
+boot_unit_enabled:
+  description: Whether C(mlcluster-storage.service) is enabled.
+  returned: always
+  type: bool
+  sample: true
+files:
+  description: For each of O(files) its sha256, null where it does not exist.
+  returned: always
+  type: dict
+  sample: {"/etc/mlcluster/storage.json": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import context_for, survey
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import ARGUMENT_SPEC, parse_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_verify import boot_unit_enabled, verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_volume import parse_fstab
+
+
+def main() -> None:
+    own = {
+        "probe": {"type": "bool", "default": False},
+        "files": {"type": "list", "elements": "path", "default": []},
+    }
+    module = AnsibleModule(argument_spec={**ARGUMENT_SPEC, **own}, supports_check_mode=True)
+    host = Host()
+    try:
+        config = parse_config({key: module.params[key] for key in ARGUMENT_SPEC})
+        facts, plan = survey(host, config)
+        probe = module.params["probe"] and not module.check_mode
+        results = verify(host, facts, plan, config, context_for(facts), probe)
+    except NodeError as exc:
+        module.fail_json(msg=str(exc))
+    module.exit_json(
+        changed=False,
+        disks=[claim.as_dict() for claim in plan.claims],
+        plan=plan.as_dict(),
+        results=[result.to_dict() for result in results],
+        local_storage=facts["record"],
+        instance_type=facts["instance_type"],
+        tools=facts["tools"],
+        units=facts["units"],
+        fstab=parse_fstab(host.read_text("/etc/fstab") or ""),
+        boot_unit_enabled=boot_unit_enabled(host),
+        files={path: host.sha256(path) for path in module.params["files"]},
+    )
+
+
+if __name__ == "__main__":
+    main()
