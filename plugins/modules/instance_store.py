@@ -82,7 +82,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import Refused, converge, dry_run
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import RefusedError, converge, dry_run
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_apply import describe
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import ARGUMENT_SPEC, parse_config
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_record import RECORD_PATH
@@ -119,7 +119,7 @@ def main() -> None:
         else:
             applied = converge(host, config)
             plan, actions = applied.plan, applied.done
-    except Refused as exc:
+    except RefusedError as exc:
         module.fail_json(msg=str(exc), plan=exc.plan.as_dict(), disks=[claim.as_dict() for claim in exc.plan.claims])
     except NodeError as exc:
         module.fail_json(msg=str(exc))

@@ -10,8 +10,8 @@ module: instance_store_info
 short_description: Look at EC2 instance-store disks, who owns them, and what would be done with them
 version_added: 0.1.0
 description:
-  - One read-only look that returns every instance-store disk with its owner, the plan that M(mlcluster.aws.instance_store)
-    would carry out with the same options, and verdicts on what is there.
+  - One read-only look that returns every instance-store disk with its owner, the plan that
+    M(mlcluster.aws.instance_store) would carry out with the same options, and verdicts on what is there.
   - A disk is selected by its controller model string in sysfs and by nothing else, so EBS volumes and the root disk
     cannot be chosen.
 author:

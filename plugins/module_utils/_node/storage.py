@@ -20,7 +20,7 @@ from .storage_record import INTENT_PATH, LOCK_PATH, RECORD_PATH, build_record, w
 from .storage_volume import MARKER_NAME, wanted_directories
 
 
-class Refused(NodeError):
+class RefusedError(NodeError):
     """A plan that ended in refusals; the plan goes along for whoever reports it."""
 
     def __init__(self, plan: Plan) -> None:
@@ -92,10 +92,10 @@ def context_for(facts: t.Mapping[str, t.Any], at_boot: bool = False) -> Context:
 
 
 def dry_run(host: Host, config: StorageConfig) -> Plan:
-    """The plan that L{converge} would carry out; raises L{Refused}."""
+    """The plan that L{converge} would carry out; raises L{RefusedError}."""
     plan = survey(host, config)[1]
     if plan.refusals:
-        raise Refused(plan)
+        raise RefusedError(plan)
     return plan
 
 
@@ -108,7 +108,7 @@ def survey(host: Host, config: StorageConfig, at_boot: bool = False) -> tuple[di
 def converge(host: Host, config: StorageConfig, at_boot: bool = False, lock_timeout: float = 300) -> Applied:
     """Look, plan, act, and look again until nothing is left to do.
 
-    Raises L{Refused}, or L{NodeError} for a failed action; at boot the record tells of a refusal before it is raised.
+    Raises L{RefusedError}, or L{NodeError} for a failed action; at boot the record tells of a refusal before it is raised.
     """
     with host.locked(LOCK_PATH, lock_timeout):
         applied = Applied()
@@ -118,7 +118,7 @@ def converge(host: Host, config: StorageConfig, at_boot: bool = False, lock_time
             if plan.refusals:
                 if at_boot:
                     write_record(host, build_record(host, facts, config, plan))
-                raise Refused(plan)
+                raise RefusedError(plan)
             needs_write = at_boot and not any(action["action"] == "write_record" for action in plan.actions)
             apply_actions(host, config, plan, facts, applied)
             if plan.situation != "owner_pending":

@@ -14,7 +14,7 @@ import typing as t
 from . import result
 from .block import disk_kind
 from .host import Host, NodeError
-from .storage import Refused, context_for, converge, survey
+from .storage import RefusedError, context_for, converge, survey
 from .storage_config import CONFIG_PATH, StorageConfig, parse_config
 from .storage_record import RECORD_PATH
 from .storage_verify import report, verify
@@ -78,7 +78,7 @@ def storage_boot(args: argparse.Namespace, host: Host | None = None) -> int:
         config = load_config(host, args.config)
         wait_for_disks(host, config, args.wait)
         applied = converge(host, config, at_boot=True)
-    except Refused as exc:
+    except RefusedError as exc:
         LOGGER.error("storage-boot: %s: %s", exc.plan.state, exc)
         return result.EXIT_FAIL
     except NodeError as exc:
