@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The state that every guest starts from: booted once without any NVMe disk, kept as a snapshot."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from . import accel, cache, image, plan, qemu
+from .command import RigError, run, say
+from .node import Node
+
+SNAPSHOT = "base"
+# Enough for 16 disks of the largest size that a test fills; the files in it are sparse.
+HARDWARE_GB = 64
+# What nearly every remote Python program imports: read once, so that it is in memory when the snapshot is taken.
+WARM_UP = "python3 -c 'import json, subprocess, tempfile, zipfile, shutil, platform, ast, locale, signal'"
+
+
+def key(image_folder: Path, accelerator: str) -> str:
+    """Return the name of the base that the present inputs make."""
+    here = Path(__file__).parent
+    return cache.key_of(
+        {
+            "image": image_folder.name,
+            "qemu": qemu.version(),
+            "machine": qemu.argv(qemu.Machine(accelerator, qemu.INSTANCE_TYPE, 0)),
+            "builder": cache.source_digest(here / "base.py"),
+        }
+    )
+
+
+def make_disks(folder: Path, image_folder: Path) -> None:
+    """Make the disks of a machine that was never powered on: an overlay of the image, an empty hardware disk."""
+    root = ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(image_folder / "root.img")]
+    run([*root, str(folder / "root.qcow2")], "making the root disk")
+    raw = folder / "hw.raw"
+    with open(raw, "wb") as disk:
+        disk.truncate(HARDWARE_GB << 30)
+    options = "lazy_itable_init=1,lazy_journal_init=1,root_owner=0:0"
+    mkfs = ["mkfs.ext4", "-q", "-F", "-L", "HW", "-m", "0", "-J", "size=16", "-E", options, str(raw)]
+    run(mkfs, "making the hardware disk")
+    run(["qemu-img", "convert", "-O", "qcow2", str(raw), str(folder / "hw.qcow2")], "converting the hardware disk")
+    raw.unlink()
+    host_key = (image_folder / "host_key.pub").read_text(encoding="utf-8").split()[:2]
+    cache.write_private(folder / "known_hosts", f"{image.HOSTNAME} {' '.join(host_key)}\n")
+
+
+def ensure() -> tuple[Path, str]:
+    """Return the folder of the base snapshot and the accelerator it was made with; build what is missing."""
+    image_folder = image.ensure()
+    accelerator = accel.choose(image_folder / "vmlinuz")
+
+    def build(folder: Path) -> None:
+        say("booting the guest once to take the base snapshot (one to two minutes when emulated)")
+        started = time.monotonic()
+        make_disks(folder, image_folder)
+        (folder / "plan.raw").write_bytes(plan.image(()))
+        node = Node(folder)
+        try:
+            node.power_on(accelerator, qemu.INSTANCE_TYPE)
+            node.wait_ssh()
+            say(f"first boot: ssh after {time.monotonic() - started:.0f} s")
+            settled = node.run("systemctl is-system-running --wait", check=False, timeout=300).out.strip()
+            if settled != "running":
+                failed = node.run("systemctl --failed --no-legend --plain", check=False).out
+                raise RigError(f"the guest's first boot ended as {settled!r}, not as running: {failed}")
+            node.run(f"{WARM_UP}; sync")
+            node.hang_up()
+            node.save_snapshot(SNAPSHOT)
+        finally:
+            node.power_cut()
+        for name in ("plan.raw", "state.json", "ssh_config", "qemu.err", "console.log"):
+            (folder / name).unlink(missing_ok=True)
+
+    return cache.ensure("bases", key(image_folder, accelerator), build), accelerator

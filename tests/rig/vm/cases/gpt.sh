@@ -1,0 +1,8 @@
+#!/bin/sh
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# The first disk carries a partition table with one partition and nothing in it.
+printf 'label: gpt\n,,L,\n' | sfdisk -q "$1"
+udevadm settle

@@ -1,0 +1,8 @@
+#!/bin/sh
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# The first disk carries a filesystem that is not mounted.
+mkfs.ext4 -q -F -E nodiscard -L keep "$1"
+udevadm settle

@@ -1,0 +1,16 @@
+#!/bin/sh
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Somebody's former array: stopped, but its superblocks and the filesystem inside are still on the disks.
+count=$#
+mdadm --create /dev/md/old --run --level=0 --name=old --raid-devices="$count" --force "$@"
+mkfs.xfs -q -f -K -L old /dev/md/old
+mkdir -p /mnt/old
+mount /dev/md/old /mnt/old
+echo "a result that somebody may still want" > /mnt/old/result.txt
+umount /mnt/old
+rmdir /mnt/old
+mdadm --stop /dev/md/old
+udevadm settle

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# The first disk is in use as swap.
+mkswap -L swap0 "$1"
+swapon "$1"
+udevadm settle

@@ -1,0 +1,117 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one seam through which the rig starts other programs and waits for things."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, NamedTuple, Optional, TypeVar, Union
+
+PROGRESS_EVERY = 10.0
+T = TypeVar("T")
+
+
+class RigError(Exception):
+    """What was tried, what was found and what to do next, in one sentence, with the console's tail where it helps."""
+
+
+class Result(NamedTuple):
+    """A finished program: exit status, standard output, standard error."""
+
+    rc: int
+    out: str
+    err: str
+
+
+def say(message: str) -> None:
+    """Print one progress line on standard error, so that standard output stays machine-readable."""
+    print(f"rig: {message}", file=sys.stderr, flush=True)
+
+
+def tail(text: str, lines: int = 20) -> str:
+    """Return the last `lines` lines of `text`."""
+    return "\n".join(text.rstrip().splitlines()[-lines:])
+
+
+def tail_of(path: Path, lines: int = 20) -> str:
+    """Return the last lines of a log file, or a note that there is none."""
+    try:
+        return tail(path.read_text(encoding="utf-8", errors="replace").replace("\r", ""), lines)
+    except FileNotFoundError:
+        return f"({path} does not exist)"
+
+
+def run(
+    argv: Sequence[str],
+    what: str,
+    *,
+    stdin: Optional[str] = None,
+    timeout: float = 600.0,
+    check: bool = True,
+    cwd: Optional[Path] = None,
+) -> Result:
+    """Run `argv` to its end and return its Result; `what` says in progress and error lines what it is for.
+
+    Raises RigError when the program is missing, runs longer than `timeout` seconds, or (with `check`) fails.
+    """
+    started = time.monotonic()
+    try:
+        process = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=cwd,
+        )
+    except FileNotFoundError as exc:
+        raise RigError(f"{what} needs the program {argv[0]}, which is not installed: run `make setup`.") from exc
+    data = None if stdin is None else stdin.encode()
+    while True:
+        spent = time.monotonic() - started
+        try:
+            out, err = process.communicate(data, timeout=max(0.1, min(PROGRESS_EVERY, timeout - spent)))
+            break
+        except subprocess.TimeoutExpired:
+            spent = time.monotonic() - started
+            if spent >= timeout:
+                process.kill()
+                process.communicate()
+                raise RigError(f"{what} did not end within {timeout:.0f} s: {' '.join(argv)[:300]}") from None
+            say(f"{what}: {spent:.0f} s so far")
+    result = Result(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
+    if check and result.rc:
+        shown = tail(result.err) or tail(result.out) or "it printed nothing"
+        raise RigError(f"{what} failed with exit status {result.rc}: {' '.join(argv)[:300]}\n{shown}")
+    return result
+
+
+def spawn(argv: Sequence[str], *, cwd: Path, stderr: Union[int, IO[bytes]]) -> subprocess.Popen[bytes]:
+    """Start a program that outlives this one: own session, no input, errors to the open file `stderr`."""
+    return subprocess.Popen(
+        list(argv), cwd=cwd, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, start_new_session=True
+    )
+
+
+def wait_for(what: str, probe: Callable[[], Optional[T]], *, timeout: float, poll: float = 0.5) -> T:
+    """Call `probe` until it returns something other than None and return that; a progress line every ten seconds.
+
+    Raises RigError after `timeout` seconds. What `probe` raises is passed on.
+    """
+    started = time.monotonic()
+    told = started
+    while True:
+        found = probe()
+        if found is not None:
+            return found
+        now = time.monotonic()
+        if now - started >= timeout:
+            raise RigError(f"waited {timeout:.0f} s for {what} in vain")
+        if now - told >= PROGRESS_EVERY:
+            told = now
+            say(f"waiting for {what}: {now - started:.0f} s so far")
+        time.sleep(poll)

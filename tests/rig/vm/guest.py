@@ -1,0 +1,242 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The EC2-like guest: a node whose NVMe disks follow a plan. This is the API that tests use."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from . import base, cache, image, plan, qemu
+from .command import RigError, say
+from .node import Node
+
+EC2_DISKS = "/usr/local/lib/ec2-rig/ec2-disks"
+EBS_MB = 512
+DISK_MB = 1024
+KEPT = ("plan", "disks", "ebs", "disk_mb", "generation")
+
+
+def folder_of(name: str) -> Path:
+    """Return the folder of the guest of that name. Raises RigError for a name that is no host name."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,30}", name):
+        raise RigError(f"{name!r} is no guest name: use small letters, digits and '-'.")
+    return cache.root() / "guests" / name
+
+
+class Guest(Node):
+    """A named guest. Several can run at once; one process at a time should work with each."""
+
+    def __init__(self, name: str = "demo"):
+        super().__init__(folder_of(name))
+        self.name = name
+
+    @property
+    def plan(self) -> plan.Plan:
+        """The disks that the guest has now, in the order of their names."""
+        return plan.load(self.state.get("plan", ""))
+
+    def _set_plan(self, disks: plan.Plan) -> None:
+        # The guest may reboot itself at any time, so the disk that it boots from is always right.
+        (self.folder / "plan.raw").write_bytes(plan.image(disks))
+        self.state["plan"] = plan.dump(disks)
+        self.save()
+
+    def _apply_plan(self) -> None:
+        self.run([EC2_DISKS, "apply"], stdin=plan.dump(self.plan))
+
+    # -- life -------------------------------------------------------------------------------------------------------
+
+    def up(
+        self, disks: int = 4, ebs: int = 1, disk_mb: int = DISK_MB, instance_type: str = qemu.INSTANCE_TYPE
+    ) -> None:
+        """Give a fresh guest, whatever was there under its name before.
+
+        The default instance type starts from the base snapshot; another one boots, because firmware tells the type.
+        """
+        wanted = plan.make(disks, ebs, disk_mb, EBS_MB)
+        if not re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+", instance_type):
+            raise RigError(f"{instance_type!r} is no instance type: give one like {qemu.INSTANCE_TYPE}.")
+        started = time.monotonic()
+        self.down()
+        if instance_type != qemu.INSTANCE_TYPE:
+            self._boot_cold(instance_type)
+        else:
+            try:
+                self._start_from_base()
+            except RigError as exc:
+                say(f"the base snapshot does not start ({str(exc).splitlines()[0]}) and is made again")
+                self.down()
+                cache.discard(base.ensure()[0])
+                self._start_from_base()
+        self.state["snapshots"] = {}
+        self._remember(base.SNAPSHOT)
+        self._insert(wanted, disks, ebs, disk_mb)
+        say(f"{self.name} is up with {disks} instance-store disks after {time.monotonic() - started:.0f} s")
+
+    def renew(self, disks: int = 4, ebs: int = 1, disk_mb: int = DISK_MB) -> None:
+        """Give what `up` gives, faster: the running guest goes back to the base snapshot and gets new disks.
+
+        A guest that was ended is started from the snapshot.
+        """
+        wanted = plan.make(disks, ebs, disk_mb, EBS_MB)
+        if not self.running:
+            self.power_on(self.state["accelerator"], self.state["instance_type"], load=base.SNAPSHOT)
+        self.restore(base.SNAPSHOT)
+        self._insert(wanted, disks, ebs, disk_mb)
+
+    def _insert(self, wanted: plan.Plan, disks: int, ebs: int, disk_mb: int) -> None:
+        self.state.update(disks=disks, ebs=ebs, disk_mb=disk_mb, generation=1)
+        self._set_plan(wanted)
+        self._apply_plan()
+
+    def _prepare_folder(self) -> tuple[Path, str]:
+        found = base.ensure()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.state = dict.fromkeys(("disks", "ebs", "disk_mb", "generation"), 0)
+        self._set_plan(())
+        return found
+
+    def _start_from_base(self) -> None:
+        folder, accelerator = self._prepare_folder()
+        self.copy_disks_from(folder)
+        self.power_on(accelerator, qemu.INSTANCE_TYPE, load=base.SNAPSHOT)
+        self.resumed()
+
+    def _boot_cold(self, instance_type: str) -> None:
+        _folder, accelerator = self._prepare_folder()
+        base.make_disks(self.folder, image.ensure())
+        self.power_on(accelerator, instance_type)
+        self.wait_ssh()
+        self.save_snapshot(base.SNAPSHOT)
+
+    def down(self) -> None:
+        """End the guest and remove everything of it; a guest that does not exist is fine."""
+        self.power_cut()
+        cache.discard(self.folder)
+        self.state = {}
+
+    def stop_start(self) -> float:
+        """Stop and start the instance: instance-store disks are other ones and blank, EBS volumes are the same.
+
+        Returns the seconds until ssh answered.
+        """
+        started = time.monotonic()
+        before = self.boot_id()
+        self.power_off()
+        self.state["generation"] += 1
+        s = self.state
+        self._set_plan(plan.make(s["disks"], s["ebs"], s["disk_mb"], EBS_MB, s["generation"]))
+        self.power_on(s["accelerator"], s["instance_type"])
+        self.wait_ssh(not_boot=before)
+        return time.monotonic() - started
+
+    # -- hardware ---------------------------------------------------------------------------------------------------
+
+    def lose_disk(self, slot: int) -> plan.Disk:
+        """Take the instance-store disk of that slot away, now and at later boots, and return it."""
+        self.need_running()
+        lost = plan.find(self.plan, slot)
+        self._set_plan(plan.without(self.plan, slot))
+        self._apply_plan()
+        return lost
+
+    def reshuffle(self, seed: int = 1) -> bool:
+        """Give the disks their names in another order; return False when that has to wait for the next boot.
+
+        It waits when a disk is mounted, swapped on or held by an array or a volume group.
+        """
+        self.need_running()
+        self._set_plan(plan.reshuffled(self.plan, seed))
+        in_use = self.run([EC2_DISKS, "busy"]).out.split()
+        if in_use:
+            say(f"{', '.join(sorted(set(in_use)))} in use: the new order counts from the next boot")
+            return False
+        self.run([EC2_DISKS, "detach"])
+        self._apply_plan()
+        return True
+
+    def instance_store(self) -> list[str]:
+        """Return the device paths of the instance-store disks as the guest names them now."""
+        return self.run([EC2_DISKS, "list", plan.INSTANCE_STORE]).out.split()
+
+    def ebs_volumes(self) -> list[str]:
+        """Return the device paths of the EBS volumes as the guest names them now."""
+        return self.run([EC2_DISKS, "list", plan.EBS]).out.split()
+
+    # -- snapshots --------------------------------------------------------------------------------------------------
+
+    def _remember(self, name: str) -> None:
+        self.state["snapshots"][name] = {key: self.state[key] for key in KEPT}
+        self.save()
+
+    def snapshot(self, name: str) -> float:
+        """Keep memory, disks and plan under a name; return the seconds it took."""
+        started = time.monotonic()
+        self.save_snapshot(name)
+        self._remember(name)
+        return time.monotonic() - started
+
+    def restore(self, name: str) -> float:
+        """Go back to a snapshot without leaving the running QEMU; return the seconds until ssh answered."""
+        started = time.monotonic()
+        kept = self.state.get("snapshots", {}).get(name)
+        if kept is None:
+            known = ", ".join(sorted(self.state.get("snapshots", {}))) or "none"
+            raise RigError(f"there is no snapshot {name!r}: the guest has {known}.")
+        self.load_snapshot(name)
+        self.state.update(kept)
+        self._set_plan(self.plan)
+        return time.monotonic() - started
+
+    # -- what others need to know -----------------------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any]:
+        """Return what a program needs to use this guest: state, disks, ssh, Ansible's host variables."""
+        seen: dict[str, Any] = {"name": self.name, "running": self.running, "folder": str(self.folder)}
+        if not self.state:
+            return seen
+        seen.update(
+            accelerator=self.state["accelerator"],
+            instance_type=self.state["instance_type"],
+            snapshots=sorted(self.state["snapshots"]),
+            disks=[disk._asdict() for disk in self.plan],
+            ssh={
+                "host": "127.0.0.1",
+                "port": self.state["port"],
+                "user": "root",
+                "key": str(cache.ssh_key()),
+                "config": str(self.folder / "ssh_config"),
+            },
+            ansible=self.host_variables(),
+        )
+        return seen
+
+    def host_variables(self) -> dict[str, Any]:
+        """Return Ansible's connection variables. The ssh configuration brings the shared connection with it."""
+        return {
+            "ansible_host": "127.0.0.1",
+            "ansible_port": self.state["port"],
+            "ansible_user": "root",
+            "ansible_ssh_private_key_file": str(cache.ssh_key()),
+            "ansible_ssh_args": f"-F {shlex.quote(str(self.folder / 'ssh_config'))}",
+            "ansible_ssh_pipelining": True,
+            "ansible_python_interpreter": "/usr/bin/python3",
+        }
+
+    def inventory(self, groups: Sequence[str] = ("instance_store",)) -> str:
+        """Return a YAML inventory with this guest in the given groups."""
+        self.need_running()
+        lines = ["all:", "  hosts:", f"    {self.name}:"]
+        # Every JSON scalar is a YAML scalar.
+        lines += [f"      {key}: {json.dumps(value)}" for key, value in self.host_variables().items()]
+        lines += ["  children:"]
+        for group in groups:
+            lines += [f"    {group}:", "      hosts:", f"        {self.name}: {{}}"]
+        return "\n".join(lines) + "\n"

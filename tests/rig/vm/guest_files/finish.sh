@@ -1,0 +1,17 @@
+#!/bin/sh
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Runs inside the new root while the image is built, after all packages are installed.
+set -eu
+systemctl enable systemd-networkd.service ssh.service
+# Timers and units that would work in the background of an emulated CPU and have no part in any case.
+systemctl mask systemd-networkd-wait-online.service apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \
+    e2scrub_all.timer e2scrub_reap.service nvmf-autoconnect.service nvmefc-boot-connections.service \
+    mdcheck_start.timer mdcheck_continue.timer getty@tty1.service
+grub-mkimage -O i386-pc -o /boot/grub/core.img -c /boot/grub/early.cfg -p '(hd0,msdos1)/boot/grub' \
+    biosdisk part_msdos ext2 linux normal configfile echo
+printf '# written by the image build: no arrays are known\nHOMEHOST <system>\nMAILADDR root\n' > /etc/mdadm/mdadm.conf
+rm -rf /var/lib/apt/lists/* /var/log/*.log /var/log/apt /etc/resolv.conf
+: > /etc/machine-id

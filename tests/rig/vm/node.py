@@ -1,0 +1,227 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One virtual machine in one folder: power, ssh, snapshots. It knows nothing of plans or cases."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Optional, Union
+
+from . import cache, image, qemu
+from .command import Result, RigError, run, tail_of, wait_for
+
+# A UNIX socket's path has at most 107 bytes, and ssh adds 17 to it while the socket is made.
+CONTROL_PATH_BYTES = 88
+BOOT_SECONDS = 900.0
+
+
+def ssh_config(folder: Path, port: int, key: Path) -> str:
+    """Return an ssh configuration in which every host name means this guest.
+
+    One shared connection spares the guest a key exchange per command. It is ours to end before the guest is restored
+    or rebooted, when it would otherwise hang.
+    """
+
+    def quoted(path: Path) -> str:
+        return '"' + str(path).replace("%", "%%") + '"'
+
+    lines = [
+        "Host *",
+        "HostName 127.0.0.1",
+        f"Port {port}",
+        "User root",
+        f"IdentityFile {quoted(key)}",
+        "IdentitiesOnly yes",
+        "BatchMode yes",
+        f"HostKeyAlias {image.HOSTNAME}",
+        f"UserKnownHostsFile {quoted(folder / 'known_hosts')}",
+        "StrictHostKeyChecking yes",
+        "KexAlgorithms curve25519-sha256",
+        "Ciphers chacha20-poly1305@openssh.com",
+        "ConnectTimeout 10",
+        "ServerAliveInterval 20",
+        "ServerAliveCountMax 6",
+        "LogLevel ERROR",
+    ]
+    control = folder / "ssh.sock"
+    if len(os.fsencode(control)) <= CONTROL_PATH_BYTES:
+        lines += ["ControlMaster auto", "ControlPersist 300", f"ControlPath {quoted(control)}"]
+    return "\n    ".join(lines) + "\n"
+
+
+def remote_command(command: Union[str, Sequence[str]]) -> str:
+    """Return what ssh hands to the guest's shell: a string as it is, a list quoted word by word."""
+    return command if isinstance(command, str) else shlex.join(command)
+
+
+class Node:
+    """A guest's folder: root.qcow2, hw.qcow2, plan.raw, state.json, console.log, ssh_config."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.state: dict[str, Any] = {}
+        with contextlib.suppress(FileNotFoundError):
+            self.state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+
+    def save(self) -> None:
+        """Write the state so that another process can go on with this guest."""
+        cache.write_private(self.folder / "state.json", json.dumps(self.state, indent=1))
+
+    @property
+    def running(self) -> bool:
+        """Whether the guest's QEMU lives."""
+        return qemu.running(self.folder, self.state.get("pid"))
+
+    def need_running(self) -> None:
+        """Raise RigError when the guest is off."""
+        if not self.running:
+            raise RigError(f"the guest in {self.folder.name} is not running: start it with `up`.")
+
+    def console_tail(self, lines: int = 30) -> str:
+        """Return the end of what the guest wrote on its serial console."""
+        return tail_of(self.folder / "console.log", lines)
+
+    # -- power ------------------------------------------------------------------------------------------------------
+
+    def power_on(self, accelerator: str, instance_type: str, load: Optional[str] = None) -> None:
+        """Start QEMU on a free port, from power-on or from the snapshot `load`."""
+        for attempt in (1, 2, 3):
+            machine = qemu.Machine(accelerator, instance_type, qemu.free_port(), load)
+            try:
+                pid = qemu.start(self.folder, machine)
+                break
+            except RigError as exc:
+                # Another process may take the port between the look and QEMU's start.
+                if attempt == 3 or "Could not set up host forwarding" not in str(exc):
+                    raise
+        self.state.update(machine._asdict(), pid=pid)
+        self.save()
+        config = ssh_config(self.folder, machine.port, cache.ssh_key())
+        cache.write_private(self.folder / "ssh_config", config)
+
+    def power_cut(self) -> None:
+        """End QEMU without telling the guest."""
+        self.hang_up()
+        qemu.stop(self.folder, self.state.get("pid"))
+
+    def power_off(self) -> None:
+        """Shut the guest down and wait until QEMU has ended."""
+        self.need_running()
+        self.run("systemctl poweroff", check=False)
+        self.hang_up()
+        try:
+            qemu.wait_gone(self.folder, self.state.get("pid"), timeout=300)
+        except RigError as exc:
+            raise self.with_console(str(exc)) from exc
+
+    # -- ssh --------------------------------------------------------------------------------------------------------
+
+    def ssh_argv(self, *options: str) -> list[str]:
+        """Return the command line that logs in to the guest; a remote command may follow."""
+        return ["ssh", "-F", str(self.folder / "ssh_config"), *options, self.folder.name]
+
+    def hang_up(self) -> None:
+        """End the shared connection, which does not survive what comes next."""
+        if (self.folder / "ssh.sock").exists():
+            run(self.ssh_argv("-O", "exit"), "ending the shared ssh connection", check=False, timeout=20)
+            (self.folder / "ssh.sock").unlink(missing_ok=True)
+
+    def run(
+        self,
+        command: Union[str, Sequence[str]],
+        *,
+        check: bool = True,
+        timeout: float = 600.0,
+        stdin: Optional[str] = None,
+    ) -> Result:
+        """Run a shell line (str) or one program (list) as root in the guest; see command.run for the errors."""
+        self.need_running()
+        words = remote_command(command)
+        what = f"in the guest: {words.strip().splitlines()[0][:60]}"
+        return run([*self.ssh_argv(), words], what, check=check, timeout=timeout, stdin=stdin)
+
+    def script(self, text: str, *arguments: str, timeout: float = 900.0) -> str:
+        """Run a shell script (stops at the first error, undefined variables are errors) and return its output."""
+        return self.run(["sh", "-eu", "-c", text, "sh", *arguments], timeout=timeout).out
+
+    def copy_to(self, source: Path, target: str) -> None:
+        """Copy a file or a folder of the host to the absolute path `target` in the guest."""
+        config = str(self.folder / "ssh_config")
+        argv = ["scp", "-q", "-r", "-F", config, str(source), f"{self.folder.name}:{target}"]
+        run(argv, f"copying {source.name} into the guest")
+
+    def boot_id(self) -> Optional[str]:
+        """Return the id of the guest's present boot, or None when ssh does not answer (now)."""
+        if not self.running:
+            raise self.with_console("the guest's QEMU has ended while the guest was waited for")
+        argv = self.ssh_argv("-o", "ConnectTimeout=6", "-o", "ControlPath=none")
+        try:
+            answer = run([*argv, "cat /proc/sys/kernel/random/boot_id"], "asking the guest", check=False, timeout=40)
+        except RigError:
+            return None
+        return answer.out.strip() if answer.rc == 0 else None
+
+    def wait_ssh(self, timeout: float = BOOT_SECONDS, not_boot: Optional[str] = None) -> str:
+        """Wait until ssh answers, in another boot than `not_boot` when that is given; return the boot's id.
+
+        Raises RigError with the console's tail after `timeout` seconds, or at once when QEMU ends.
+        """
+
+        def probe() -> Optional[str]:
+            found = self.boot_id()
+            return None if found == not_boot else found
+
+        try:
+            return wait_for("the guest to answer ssh", probe, timeout=timeout)
+        except RigError as exc:
+            raise self.with_console(str(exc)) from exc
+
+    def with_console(self, message: str) -> RigError:
+        """Return the error with the end of the console log below it."""
+        return RigError(f"{message}\nThe console's last lines:\n{self.console_tail()}")
+
+    def reboot(self) -> float:
+        """Reboot the guest as its own software would; return the seconds until ssh answered in the new boot."""
+        self.need_running()
+        started = time.monotonic()
+        before = self.boot_id()
+        self.run("systemctl reboot", check=False)
+        self.hang_up()
+        self.wait_ssh(not_boot=before)
+        return time.monotonic() - started
+
+    # -- snapshots --------------------------------------------------------------------------------------------------
+
+    def save_snapshot(self, name: str) -> None:
+        """Keep memory and disks as they are now, inside the qcow2 files."""
+        self.need_running()
+        with qemu.monitor(self.folder) as connection:
+            connection.human(f"savevm {qemu.check_snapshot_name(name)}")
+
+    def load_snapshot(self, name: str) -> None:
+        """Bring memory and disks back to a snapshot in the running QEMU, and set the guest's clock."""
+        self.need_running()
+        self.hang_up()
+        with qemu.monitor(self.folder) as connection:
+            connection.human(f"loadvm {qemu.check_snapshot_name(name)}")
+            connection.execute("cont")
+        self.resumed()
+
+    def resumed(self) -> None:
+        """Wait for ssh after memory was loaded, and give the guest the present time."""
+        self.wait_ssh(timeout=90)
+        self.run(["date", "-u", "-s", f"@{time.time():.0f}"])
+
+    def copy_disks_from(self, base: Path) -> None:
+        """Take copies of the base's disks: its snapshots are inside them."""
+        for name in ("root.qcow2", "hw.qcow2"):
+            run(["cp", "--reflink=auto", str(base / name), str(self.folder / name)], f"copying {name}")
+        shutil.copyfile(base / "known_hosts", self.folder / "known_hosts")

@@ -1,0 +1,189 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The QEMU process of one guest: its command line, its monitor, and whether it is alive."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Optional
+
+from .command import RigError, run, say, spawn, tail_of, wait_for
+
+PROGRAM = "qemu-system-x86_64"
+# Two virtual CPUs under multi-threaded TCG can panic while the kernel patches its own text.
+CPUS = 1
+MEMORY_MB = 1536
+INSTANCE_TYPE = "trn2.48xlarge"
+INSTANCE_ID = "i-0ec2517a9e0000001"
+ACCELERATORS = {"tcg": "tcg,thread=multi,tb-size=512", "kvm": "kvm"}
+
+
+class Machine(NamedTuple):
+    """What differs between power-ons of guests: accelerator, instance type, forwarded port, state to start from."""
+
+    accelerator: str
+    instance_type: str
+    port: int
+    load: Optional[str] = None
+
+
+def argv(machine: Machine) -> list[str]:
+    """Return QEMU's command line. Its files are relative to the guest's folder, so a path needs no escaping."""
+    disk = "if=none,cache=unsafe,aio=threads,discard=unmap,format=qcow2"
+    smbios = "manufacturer=Amazon EC2"
+    command = [
+        PROGRAM, "-name", "mlcluster-rig", "-M", "q35", "-accel", ACCELERATORS[machine.accelerator],
+        "-cpu", "qemu64", "-smp", str(CPUS), "-m", str(MEMORY_MB), "-nodefaults", "-no-user-config", "-display", "none",
+        "-smbios", "type=0,vendor=Amazon EC2,version=1.0",
+        "-smbios", f"type=1,{smbios},product={machine.instance_type}",
+        "-smbios", f"type=2,{smbios},asset={INSTANCE_ID}",
+        "-smbios", f"type=3,{smbios}",
+        "-drive", f"{disk},id=root,file=root.qcow2", "-device", "virtio-blk-pci,drive=root,serial=root,bootindex=0",
+        "-drive", f"{disk},id=hw,file=hw.qcow2", "-device", "virtio-blk-pci,drive=hw,serial=hw",
+        "-drive", "if=none,id=plan,file=plan.raw,format=raw,readonly=on",
+        "-device", "virtio-blk-pci,drive=plan,serial=plan",
+        "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{machine.port}-:22",
+        "-device", "virtio-net-pci,netdev=net,romfile=", "-device", "virtio-rng-pci",
+        "-chardev", "file,id=console,path=console.log,append=on", "-serial", "chardev:console",
+        "-qmp", "unix:qmp.sock,server=on,wait=off",
+    ]  # fmt: skip
+    return command + (["-loadvm", machine.load] if machine.load else [])
+
+
+def version() -> str:
+    """Return the first line that QEMU says about itself."""
+    return run([PROGRAM, "--version"], "asking QEMU for its version").out.splitlines()[0]
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody uses now."""
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def running(folder: Path, pid: Optional[int]) -> bool:
+    """Whether `pid` is a living process that works in the guest's folder (a reused number does not)."""
+    try:
+        return pid is not None and os.readlink(f"/proc/{pid}/cwd") == str(folder.resolve())
+    except OSError:
+        return False
+
+
+class Monitor:
+    """A QMP connection. Opened per use: QEMU serves one client at a time."""
+
+    def __init__(self, folder: Path):
+        # The path of a UNIX socket may have only 107 bytes; a user's cache folder may be deeper.
+        self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(180)
+        try:
+            self._socket.connect(f"/proc/self/fd/{self._folder}/qmp.sock")
+            self._lines = self._socket.makefile("rb")
+            self._read()
+            self.execute("qmp_capabilities")
+        except OSError as exc:
+            self.close()
+            raise RigError(f"QEMU's monitor in {folder} does not answer ({exc}).") from exc
+
+    def close(self) -> None:
+        """End the connection."""
+        self._socket.close()
+        os.close(self._folder)
+
+    def _read(self) -> dict[str, Any]:
+        line = self._lines.readline()
+        if not line:
+            raise RigError("QEMU ended while its monitor was in use.")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def execute(self, command: str, **arguments: Any) -> Any:
+        """Run one QMP command and return its result. Raises RigError with QEMU's own words when it fails."""
+        request: dict[str, Any] = {"execute": command}
+        if arguments:
+            request["arguments"] = arguments
+        self._socket.sendall(json.dumps(request).encode() + b"\n")
+        while True:
+            answer = self._read()
+            if "error" in answer:
+                raise RigError(f"QEMU refused {command}: {answer['error'].get('desc', answer['error'])}")
+            if "return" in answer:
+                return answer["return"]
+
+    def human(self, line: str) -> None:
+        """Run a command that only the human monitor has (savevm, loadvm). Raises RigError when it prints anything."""
+        said = self.execute("human-monitor-command", **{"command-line": line}).strip()
+        if said:
+            raise RigError(f"QEMU refused {line}: {said}")
+
+
+@contextlib.contextmanager
+def monitor(folder: Path) -> Iterator[Monitor]:
+    """Connect to the monitor of the guest in `folder` for the length of a block."""
+    connection = Monitor(folder)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def check_snapshot_name(name: str) -> str:
+    """Return `name` when QEMU's monitor takes it as one word. Raises RigError otherwise."""
+    # A name of digits only would be read as a snapshot's number.
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,60}", name):
+        raise RigError(f"{name!r} is no snapshot name: use a letter, then letters, digits, '_', '.' and '-'.")
+    return name
+
+
+def start(folder: Path, machine: Machine) -> int:
+    """Power on; return the process number once the monitor answers. Raises RigError with QEMU's errors when it ends."""
+    (folder / "qmp.sock").unlink(missing_ok=True)
+    with open(folder / "qemu.err", "wb") as errors:
+        process = spawn(argv(machine), cwd=folder, stderr=errors)
+
+    def answers() -> Optional[bool]:
+        if process.poll() is not None:
+            raise RigError(f"QEMU ended with status {process.returncode}:\n{tail_of(folder / 'qemu.err')}")
+        try:
+            with monitor(folder):
+                return True
+        except RigError:
+            return None
+
+    try:
+        wait_for("QEMU's monitor", answers, timeout=120, poll=0.1)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    return process.pid
+
+
+def stop(folder: Path, pid: Optional[int]) -> None:
+    """End the guest as if its power was cut; a guest that is not running is fine."""
+    if not running(folder, pid):
+        return
+    try:
+        with monitor(folder) as connection:
+            connection.execute("quit")
+    except RigError as exc:
+        say(f"{exc} It is killed.")
+        os.kill(pid or 0, 9)
+    wait_gone(folder, pid, timeout=60)
+
+
+def wait_gone(folder: Path, pid: Optional[int], timeout: float) -> None:
+    """Wait until the process has ended. Raises RigError after `timeout` seconds."""
+    wait_for("QEMU to end", lambda: None if running(folder, pid) else True, timeout=timeout, poll=0.1)
+    if pid is not None:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
