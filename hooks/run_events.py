@@ -328,6 +328,11 @@ def _outcome(run: Run) -> Outcome:
     return Outcome(run.tracker.state, run.tracker.snapshot(time.time()), run.status_file, run.log_file)
 
 
+def default_report_dir() -> Path:
+    """``$XDG_CACHE_HOME/mlcluster/reports``, by default below ``~/.cache``."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mlcluster" / "reports"
+
+
 def _parser() -> argparse.ArgumentParser:
     class Parser(argparse.ArgumentParser):
         def error(self, message: str) -> Any:
@@ -342,7 +347,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("playbook", type=Path)
     parser.add_argument("-i", "--inventory", action="append", default=[], help="may be given more than once")
-    parser.add_argument("--report-dir", type=Path, default=Path(".reports"), help="default: %(default)s")
+    parser.add_argument("--report-dir", type=Path, default=default_report_dir(), help="default: %(default)s")
     parser.add_argument(
         "--project-dir", type=Path, default=Path("."), help="working directory of the run; default: here"
     )

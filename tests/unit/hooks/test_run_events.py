@@ -109,8 +109,9 @@ def test_the_command_line_passes_arguments_on_and_a_signal_ends_it(project):
         PLAY.format(hosts="nodes") + "    - name: Wait\n      ansible.builtin.pause:\n        seconds: 120\n"
     )
     command = [sys.executable, str(SCRIPT), str(playbook), "-i", "hosts.ini", "--", "--limit", "localhost"]
-    child = subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, text=True)
-    status_file = project / ".reports" / "latest" / "status.json"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(project)}
+    child = subprocess.Popen(command, cwd=project, env=environment, stdout=subprocess.PIPE, text=True)
+    status_file = project / "mlcluster" / "reports" / "latest" / "status.json"
     deadline = time.monotonic() + 60
     while not (status_file.exists() and json.loads(status_file.read_text())["task"] == "Wait"):
         assert time.monotonic() < deadline, "the task never began"

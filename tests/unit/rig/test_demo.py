@@ -1,0 +1,202 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hooks import run_events
+from plugins.module_utils._node import result
+from tests.rig import demo
+
+STATUS = {
+    "name": "demo",
+    "running": True,
+    "instance_type": "p4d.24xlarge",
+    "accelerator": "tcg",
+    "ssh": {"port": 2222},
+    "ansible": {"ansible_host": "127.0.0.1", "ansible_port": 2222},
+}
+RECORD = {
+    "layout": "raid0",
+    "path": "/data",
+    "device": "/dev/md127",
+    "state": "intact",
+    "owner": "ours",
+    "disks": [{"path": "/dev/nvme1n1"}, {"path": "/dev/nvme2n1"}],
+}
+MOUNT = {"target": "/data", "source": "/dev/md127", "fstype": "ext4", "size": 4 * 1024**3}
+
+
+def report(*results):
+    return result.Report(host="demo", time="2026-11-27T22:40:00Z", results=results)
+
+
+GOOD = report(result.passed("storage.disks", 2), result.passed("storage.mounted", "/data"))
+
+
+def outcome(tmp_path, state="successful", changed=7):
+    status = {
+        "elapsed": 61.4,
+        "roles": {"": 3.0, "nvme_raid0": 58.2},
+        "hosts": {"demo": {"changed": changed}},
+        "failures": [],
+    }
+    return run_events.Outcome(state, status, tmp_path / "status.json", tmp_path / "ansible.log")
+
+
+def test_the_verdict_says_what_was_built_and_where_the_report_lies(tmp_path):
+    lines = demo.verdict(STATUS, False, outcome(tmp_path), demo.Proof(RECORD, MOUNT, GOOD))
+    assert lines == [
+        "mlcluster.aws demo: PASS (2 checks on the node passed)",
+        "  node    demo, a local p4d.24xlarge under tcg, started now, ssh port 2222",
+        "  layout  raid0 over 2 disks: /dev/nvme1n1 /dev/nvme2n1",
+        "  device  /dev/md127",
+        "  mount   /data ext4 4 GiB",
+        "  state   intact, owner ours",
+        "  run     changed=7 in 61 s (nvme_raid0 58 s)",
+        f"  report  {tmp_path}",
+    ]
+
+
+@pytest.mark.parametrize(
+    "state, proof, code, words",
+    [
+        ("successful", demo.Proof(RECORD, MOUNT, GOOD), 0, "2 checks"),
+        ("failed", demo.Proof(RECORD, MOUNT, GOOD), 1, "ended as failed"),
+        ("no_hosts", demo.Proof(RECORD, MOUNT, GOOD), 2, "ended as no_hosts"),
+        ("successful", demo.Proof(RECORD, MOUNT, None), 2, "no verdict"),
+        ("successful", demo.Proof(None, None, None), 2, "no verdict"),
+        ("successful", demo.Proof(RECORD, None, GOOD), 1, "findmnt does not see"),
+        ("successful", demo.Proof(RECORD, MOUNT, report()), 2, "no check"),
+        (
+            "successful",
+            demo.Proof(RECORD, MOUNT, report(result.passed("a", 1), result.failed("storage.members", "one is gone"))),
+            1,
+            "FAIL storage.members: one is gone",
+        ),
+        (
+            "successful",
+            demo.Proof(RECORD, MOUNT, report(result.undeterminable("storage.size", "no answer"))),
+            2,
+            "storage.size: no answer",
+        ),
+    ],
+)
+def test_only_a_run_that_the_node_confirms_passes(tmp_path, state, proof, code, words):
+    found, why = demo.judge(outcome(tmp_path, state), proof)
+    assert found == code
+    assert words in why
+    assert demo.verdict(STATUS, True, outcome(tmp_path, state), proof)[0].startswith("mlcluster.aws demo: ")
+
+
+def test_the_node_is_asked_for_record_mount_and_verdict():
+    answers = {
+        "cat ": json.dumps({**RECORD, "path": "/my data"}),
+        "findmnt ": json.dumps({"filesystems": [MOUNT]}),
+        "python3 ": result.dumps(GOOD),
+    }
+    asked = []
+
+    def ssh(line):
+        asked.append(line)
+        return next(text for start, text in answers.items() if line.startswith(start))
+
+    proof = demo.ask(ssh)
+    assert proof == demo.Proof({**RECORD, "path": "/my data"}, MOUNT, GOOD)
+    assert "--mountpoint '/my data' " in asked[1]
+
+
+@pytest.mark.parametrize("answer", ["", "cat: no such file", "[]", "null", "{}"])
+def test_a_node_that_says_nothing_useful_proves_nothing(answer):
+    proof = demo.ask(lambda line: answer)
+    assert (proof.mount, proof.report) == (None, None)
+
+
+def fake_rig(monkeypatch, statuses, ssh=0):
+    """A rig whose `status` gives one answer after the other; returns the verbs that were run."""
+    verbs = []
+
+    def rig(*words, capture=False, check=True):
+        verbs.append(words[0])
+        text = json.dumps(statuses.pop(0)) if words[0] == "status" else ""
+        return subprocess.CompletedProcess(words, ssh if words[0] == "ssh" else 0, text)
+
+    monkeypatch.setattr(demo, "rig", rig)
+    return verbs
+
+
+@pytest.mark.parametrize(
+    "statuses, ssh, verbs, reused",
+    [
+        ([STATUS], 0, ["status", "ssh"], True),
+        ([{"running": False}, STATUS], 0, ["status", "up", "status"], False),
+        ([STATUS, STATUS], 255, ["status", "ssh", "up", "status"], False),
+    ],
+)
+def test_a_node_that_answers_is_used_again(monkeypatch, statuses, ssh, verbs, reused):
+    run = fake_rig(monkeypatch, statuses, ssh)
+    assert demo.bring_up() == (STATUS, reused)
+    assert run == verbs
+
+
+def test_a_rig_that_fails_ends_the_demo_with_a_sentence(monkeypatch, capsys):
+    monkeypatch.setattr(demo, "RIG", [sys.executable, "-c", "import sys; sys.exit(1)"])
+    assert demo.main() == 2
+    assert "python3 -m tests.rig.vm status` failed" in capsys.readouterr().err
+
+
+def test_a_whole_demo_leaves_its_verdict_beside_the_log(monkeypatch, tmp_path, capsys):
+    fake_rig(monkeypatch, [STATUS])
+    monkeypatch.setattr(demo.run_events, "run_playbook", lambda *args, **options: outcome(tmp_path, changed=0))
+    monkeypatch.setattr(demo, "ask", lambda ssh: demo.Proof(RECORD, MOUNT, GOOD))
+    assert demo.main() == 0
+    out = capsys.readouterr().out
+    assert "changed=0" in out
+    assert "python3 -m tests.rig.vm down" in out
+    document = json.loads((tmp_path / "verdict.json").read_text())
+    assert (document["verdict"], document["report"]["schema"]) == (0, "mlcluster.report/1")
+
+
+@pytest.mark.parametrize(
+    "number, text",
+    [(None, "0 B"), (512, "512 B"), (4 * 1024**3, "4 GiB"), (30400e9, "27.65 TiB"), (5e16, "4.547e+04 TiB")],
+)
+def test_sizes_are_in_binary_units(number, text):
+    assert demo.size(number) == text
+
+
+@pytest.fixture
+def inventory():
+    path = Path(demo.ROOT) / demo.INVENTORY / "rig.py"
+    spec = importlib.util.spec_from_file_location("demo_inventory", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def answer(monkeypatch, inventory, status):
+    done = subprocess.CompletedProcess([], 0, json.dumps(status))
+    monkeypatch.setattr(inventory.subprocess, "run", lambda *args, **options: done)
+
+
+def test_the_demo_inventory_has_the_running_node(monkeypatch, inventory, capsys):
+    answer(monkeypatch, inventory, STATUS)
+    assert inventory.main() == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "instance_store": {"hosts": ["demo"]},
+        "_meta": {"hostvars": {"demo": STATUS["ansible"]}},
+    }
+
+
+def test_the_demo_inventory_says_when_nothing_runs(monkeypatch, inventory, capsys):
+    answer(monkeypatch, inventory, {"name": "demo", "running": False})
+    assert inventory.main() == 1
+    assert "make site" in capsys.readouterr().err
