@@ -27,7 +27,7 @@ CHECKS: dict[str, list[str]] = {
     "galaxy-importer": ["{python}", "-m", "tests.tools.lint", "galaxy-importer"],
     "mypy": ["mypy"],
     "ruff check": ["ruff", "check", "--quiet"],
-    "ruff format": ["ruff", "format", "--check", "--quiet"],
+    "ruff format": ["ruff", "format", "--check", "--output-format", "concise"],
     "yamllint": ["yamllint", "--strict", "."],
     "shellcheck": ["{python}", "-m", "tests.tools.lint", "shellcheck"],
     "antsibull-changelog": ["antsibull-changelog", "lint"],

@@ -33,6 +33,7 @@ LOGS = CHECKOUT / ".build" / "logs"
 HEARTBEAT_SECONDS = 15.0
 TAIL_LINES = 60
 LINE_WIDTH = 110
+LANDMARK = re.compile(r"^(?:PLAY|TASK|RUNNING HANDLER) \[|^Running sanity test|^\S+\.py(?:::| \.)")
 TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -58,11 +59,10 @@ def shorten(line: str, width: int = LINE_WIDTH) -> str:
 
 
 def last_line(text: str) -> str:
-    """The last line of ``text`` that says something."""
-    for line in reversed(text.splitlines()):
-        if re.search(r"\w", plain(line)):
-            return plain(line)
-    return ""
+    """The line of ``text`` that best tells what is going on: the last task or test, else the last one."""
+    lines = [line for line in map(plain, text.splitlines()) if re.search(r"\w", line)]
+    landmarks = [line for line in lines if LANDMARK.search(line)]
+    return (landmarks or lines or [""])[-1].rstrip("* ")
 
 
 def environment() -> dict[str, str]:

@@ -1,0 +1,197 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Test hosts: podman containers that boot systemd, made of images that are built once.
+
+containers.py up NAME          NAME ends in -RELEASE, such as mlcluster-default-debian12
+containers.py down NAME...
+containers.py clean            every container and image of this kind
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SUITES = {"debian12": "bookworm", "debian13": "trixie"}
+PREFIX = "mlcluster-"
+IMAGE_PREFIX = "localhost/mlcluster-"
+# Package lists go stale: an older image would ask for packages that are no longer there.
+IMAGE_SECONDS = 7 * 24 * 3600
+BOOT_SECONDS = 60
+
+PACKAGES = "systemd,systemd-sysv,dbus,python3,python3-apt,sudo,iproute2,iputils-ping,ca-certificates,procps,udev,kmod"
+RECIPE = (
+    "mmdebstrap",
+    "--quiet",
+    "--variant=minbase",
+    f"--include={PACKAGES}",
+    "--skip=cleanup/apt/lists",
+    "--dpkgopt=path-exclude=/usr/share/doc/*",
+    "--dpkgopt=path-exclude=/usr/share/locale/*",
+    "--dpkgopt=path-exclude=/usr/share/man/*",
+)
+IMPORT = ("--change", 'CMD ["/sbin/init"]', "--change", "STOPSIGNAL SIGRTMIN+3", "--change", "ENV container=podman")
+
+
+class ContainerError(Exception):
+    """A test host cannot be had; the text is one sentence for the user."""
+
+
+def podman(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run podman; the caller looks at the status."""
+    try:
+        return subprocess.run(["podman", *arguments], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise ContainerError("podman is not there: run make setup first.") from None
+
+
+def demand(result: subprocess.CompletedProcess[str], tried: str) -> str:
+    """The output of a command that had to succeed. Raises ContainerError when it did not."""
+    if result.returncode:
+        words = (result.stderr or result.stdout).strip().splitlines() or ["no words"]
+        raise ContainerError(f"{tried} failed with status {result.returncode}: {words[-1]}")
+    return result.stdout.strip()
+
+
+def release_of(name: str) -> str:
+    """The release that a host name ends in. Raises ContainerError for an unknown one."""
+    release = name.rsplit("-", 1)[-1]
+    if release not in SUITES:
+        raise ContainerError(f"{name} does not end in one of {', '.join(SUITES)}: give it such a name.")
+    return release
+
+
+def image_name(release: str) -> str:
+    """The image of a release; its tag changes whenever the recipe does."""
+    recipe = "\0".join((*RECIPE, *IMPORT, SUITES[release]))
+    return f"{IMAGE_PREFIX}{release}:{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+
+
+def image_age(image: str) -> float | None:
+    """Seconds since the image was made, None when there is none."""
+    result = podman("image", "inspect", "--format", "{{.Created.Unix}}", image)
+    return None if result.returncode else time.time() - float(result.stdout)
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """Hold the user's lock ``name``: two runs at once must not build the same image."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mlcluster"
+    base.mkdir(parents=True, exist_ok=True)
+    with (base / f"{name}.lock").open("w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def ensure_image(release: str) -> str:
+    """The name of an image that is there and fresh, built now when it has to be."""
+    image = image_name(release)
+    with locked(f"image-{release}"):
+        age = image_age(image)
+        if age is not None and age < IMAGE_SECONDS:
+            return image
+        print(f"building {image}, about half a minute", flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            archive = str(Path(folder) / "root.tar")
+            build = subprocess.run([*RECIPE, SUITES[release], archive], capture_output=True, text=True, check=False)
+            demand(build, f"Building the {release} image with mmdebstrap")
+            demand(podman("import", "--quiet", *IMPORT, archive, image), f"Importing {image}")
+    return image
+
+
+def limits() -> list[str]:
+    """Resource limits that this host lets a container have.
+
+    podman's defaults are above the hard limits of a host without CAP_SYS_RESOURCE, where the
+    container would not start at all.
+    """
+    wanted = {"nofile": (resource.RLIMIT_NOFILE, 65536), "nproc": (resource.RLIMIT_NPROC, 30000)}
+    arguments = []
+    for name, (number, most) in wanted.items():
+        hard = resource.getrlimit(number)[1]
+        value = most if hard == resource.RLIM_INFINITY else min(hard, most)
+        arguments += ["--ulimit", f"{name}={value}:{value}"]
+    return arguments
+
+
+def boot(name: str) -> None:
+    """Wait until systemd in the container says that it is up."""
+    state = ""
+    deadline = time.monotonic() + BOOT_SECONDS
+    while time.monotonic() < deadline:
+        state = podman("exec", name, "systemctl", "is-system-running", "--wait").stdout.strip()
+        if state == "running":
+            return
+        if state == "degraded":
+            failed = podman("exec", name, "systemctl", "--failed", "--plain", "--no-legend").stdout.split()
+            raise ContainerError(f"{name} booted with a failed unit: {failed[0] if failed else 'unknown'}")
+        if podman("inspect", "--format", "{{.State.Status}}", name).stdout.strip() == "exited":
+            words = podman("logs", "--tail", "1", name)
+            raise ContainerError(f"{name} ended while booting: {(words.stdout or words.stderr).strip() or 'no words'}")
+        time.sleep(0.2)
+    raise ContainerError(
+        f"{name} did not boot within {BOOT_SECONDS} s, it says {state or 'nothing'}: see podman logs {name}"
+    )
+
+
+def up(name: str) -> None:
+    """Give a freshly booted host called ``name``, in place of any that was there."""
+    image = ensure_image(release_of(name))
+    hostname = name.replace("_", "-")
+    # runc, because crun refuses a host whose cgroups are mounted in the hybrid way.
+    run = ["--runtime", "runc", "run", "--detach", "--replace", "--pull=never", "--name", name]
+    run += ["--hostname", hostname, "--systemd=always", *limits(), image]
+    demand(podman(*run), f"Starting {name}")
+    boot(name)
+
+
+def down(names: list[str]) -> None:
+    """Remove these hosts; those that are not there are no error."""
+    demand(podman("rm", "--force", "--ignore", "--time", "0", *names), f"Removing {', '.join(names)}")
+
+
+def clean() -> None:
+    """Remove every host and image that this tool made."""
+    listed = json.loads(demand(podman("ps", "--all", "--format", "json"), "Listing containers") or "[]")
+    names = [name for row in listed for name in row["Names"] if name.startswith(PREFIX)]
+    if names:
+        down(names)
+    images = demand(podman("images", "--format", "{{.Repository}}:{{.Tag}}"), "Listing images").split()
+    ours = [image for image in images if image.startswith(tuple(f"{IMAGE_PREFIX}{release}:" for release in SUITES))]
+    if ours:
+        demand(podman("rmi", *ours), "Removing images")
+    print(f"removed {len(names)} containers and {len(ours)} images")
+
+
+def main(arguments: list[str]) -> int:
+    """Entry point; returns the exit status."""
+    try:
+        if len(arguments) == 2 and arguments[0] == "up":
+            up(arguments[1])
+        elif len(arguments) >= 2 and arguments[0] == "down":
+            down(arguments[1:])
+        elif arguments == ["clean"]:
+            clean()
+        else:
+            print("Usage: containers.py up NAME | down NAME... | clean", file=sys.stderr)
+            return 2
+    except ContainerError as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
