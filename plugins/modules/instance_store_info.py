@@ -151,6 +151,18 @@ results:
   type: list
   elements: dict
   sample: [{"id": "storage.mounted", "status": "pass", "found": "/dev/md127 on /data (ext4)"}]
+lines:
+  description: The verdicts as a person reads them, a line each.
+  returned: always
+  type: list
+  elements: str
+  sample: ["PASS storage.disks: expected 4 disks, found 4 disks"]
+problems:
+  description: Those of RV(lines) that are neither a pass nor not applicable.
+  returned: always
+  type: list
+  elements: str
+  sample: []
 local_storage:
   description: The content of C(/var/lib/mlcluster/local_storage.json), or null.
   returned: always
@@ -182,6 +194,17 @@ boot_unit_enabled:
   returned: always
   type: bool
   sample: true
+config_text:
+  description: What C(/etc/mlcluster/storage.json) has to hold for the boot unit to want the same as this look.
+  returned: always
+  type: str
+  sample: '{"layout": "raid0", "mount_point": "/data"}'
+mount_units:
+  description: The systemd mount units of the wanted mount points.
+  returned: always
+  type: list
+  elements: str
+  sample: ["data.mount"]
 files:
   description: For each of O(files) its sha256, null where it does not exist.
   returned: always
@@ -192,9 +215,14 @@ files:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import context_for, survey
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import ARGUMENT_SPEC, parse_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import (
+    ARGUMENT_SPEC,
+    config_text,
+    mount_points,
+    parse_config,
+)
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_verify import boot_unit_enabled, verify
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_volume import parse_fstab
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_volume import mount_unit, parse_fstab
 
 
 def main() -> None:
@@ -216,12 +244,16 @@ def main() -> None:
         disks=[claim.as_dict() for claim in plan.claims],
         plan=plan.as_dict(),
         results=[result.to_dict() for result in results],
+        lines=[result.line() for result in results],
+        problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],
         local_storage=facts["record"],
         instance_type=facts["instance_type"],
         tools=facts["tools"],
         units=facts["units"],
         fstab=parse_fstab(host.read_text("/etc/fstab") or ""),
         boot_unit_enabled=boot_unit_enabled(host),
+        config_text=config_text(config),
+        mount_units=[mount_unit(path) for path in mount_points(config, len(plan.claims))],
         files={path: host.sha256(path) for path in module.params["files"]},
     )
 

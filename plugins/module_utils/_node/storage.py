@@ -14,7 +14,7 @@ from .._data import instance_types
 from . import block
 from .host import Host, NodeError
 from .storage_apply import Applied, apply_actions
-from .storage_config import StorageConfig
+from .storage_config import StorageConfig, mount_points
 from .storage_plan import Context, Plan, make_plan
 from .storage_record import INTENT_PATH, LOCK_PATH, RECORD_PATH, build_record, write_record
 from .storage_volume import MARKER_NAME, wanted_directories
@@ -51,9 +51,7 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
         given: host.realpath(given).rsplit("/", 1)[-1] if host.exists(given) else None for given in config.devices or ()
     }
     stores = sum(1 for disk in facts["disks"] if disk["kind"] == "instance_store")
-    tops = [config.mount_point]
-    if config.layout == "per_disk":
-        tops = [f"{config.mount_point}/disk{index}" for index in range(stores)]
+    tops = mount_points(config, stores)
     facts["mount_points"] = {}
     for top in tops:
         seen = host.stat(top)
@@ -108,7 +106,7 @@ def survey(host: Host, config: StorageConfig, at_boot: bool = False) -> tuple[di
 def converge(host: Host, config: StorageConfig, at_boot: bool = False, lock_timeout: float = 300) -> Applied:
     """Look, plan, act, and look again until nothing is left to do.
 
-    Raises L{RefusedError}, or L{NodeError} for a failed action; at boot the record tells of a refusal before it is raised.
+    Raises L{RefusedError}, or L{NodeError} for a failed action; at boot the record tells of a refusal first.
     """
     with host.locked(LOCK_PATH, lock_timeout):
         applied = Applied()

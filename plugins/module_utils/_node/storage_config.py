@@ -11,6 +11,7 @@ boot unit, so a value refused by one is refused by all.
 from __future__ import annotations
 
 import dataclasses
+import json
 import posixpath
 import re
 import typing as t
@@ -135,6 +136,20 @@ def parse_config(raw: t.Mapping[str, t.Any]) -> StorageConfig:
     config = StorageConfig(**values)
     _check(config)
     return config
+
+
+def config_text(config: StorageConfig) -> str:
+    """The text of storage.json for a configuration; equal configurations give equal texts."""
+    return json.dumps({"schema": CONFIG_SCHEMA, **config.as_dict()}, indent=2, sort_keys=True) + "\n"
+
+
+def mount_points(config: StorageConfig, disks: int) -> list[str]:
+    """Where volumes go on a node with so many disks."""
+    if config.layout == "none":
+        return []
+    if config.layout == "per_disk":
+        return [f"{config.mount_point}/disk{index}" for index in range(disks)]
+    return [config.mount_point]
 
 
 def _directory(entry: t.Mapping[str, t.Any]) -> Directory:

@@ -108,12 +108,14 @@ def _plan(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context)
 
 def _record_differs(plan: Plan, record: t.Mapping[str, t.Any] | None) -> bool:
     """Whether local_storage.json says something else than the plan; that a volume is new is history, no difference."""
+    if plan.state == "none":
+        # A node without a volume needs no file that says so; one that had a volume needs it corrected.
+        return bool(record) and t.cast("dict[str, t.Any]", record).get("state") != "none"
     if not record:
         return True
     uuids = [normal_uuid(uuid) for uuid in record.get("filesystem_uuids") or ()]
     return (
-        (record.get("state") == "none") != (plan.state == "none")
-        or record.get("state") not in ("none", "intact", "recreated")
+        record.get("state") not in ("intact", "recreated")
         or record.get("owner") != plan.owner
         or uuids != [normal_uuid(volume["fs_uuid"]) for volume in plan.volumes]
         or record.get("path") != (plan.volumes[0]["path"] if plan.volumes else None)
