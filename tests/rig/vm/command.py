@@ -105,13 +105,15 @@ def wait_for(what: str, probe: Callable[[], Optional[T]], *, timeout: float, pol
     started = time.monotonic()
     told = started
     while True:
+        asked = time.monotonic()
         found = probe()
         if found is not None:
             return found
         now = time.monotonic()
         if now - started >= timeout:
             raise RigError(f"waited {timeout:.0f} s for {what} in vain")
-        if now - told >= PROGRESS_EVERY:
+        # The next look may take as long as this one, and no line would come before its end.
+        if now - told + (now - asked) >= PROGRESS_EVERY:
             told = now
             say(f"waiting for {what}: {now - started:.0f} s so far")
         time.sleep(poll)

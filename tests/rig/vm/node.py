@@ -162,9 +162,9 @@ class Node:
         """Return the id of the guest's present boot, or None when ssh does not answer (now)."""
         if not self.running:
             raise self.with_console("the guest's QEMU has ended while the guest was waited for")
-        argv = self.ssh_argv("-o", "ConnectTimeout=6", "-o", "ControlPath=none")
+        argv = self.ssh_argv("-o", "ConnectTimeout=5", "-o", "ControlPath=none")
         try:
-            answer = run([*argv, "cat /proc/sys/kernel/random/boot_id"], "asking the guest", check=False, timeout=40)
+            answer = run([*argv, "cat /proc/sys/kernel/random/boot_id"], "asking the guest", check=False, timeout=25)
         except RigError:
             return None
         return answer.out.strip() if answer.rc == 0 else None
@@ -193,8 +193,14 @@ class Node:
         self.need_running()
         started = time.monotonic()
         before = self.boot_id()
-        self.run("systemctl reboot", check=False)
-        self.hang_up()
+        # A login that is under way when the machine is reset would hang, so nobody asks before that.
+        with qemu.monitor(self.folder) as connection:
+            self.run("systemctl reboot", check=False)
+            self.hang_up()
+            try:
+                connection.wait_event("RESET", timeout=300)
+            except RigError as exc:
+                raise self.with_console(str(exc)) from exc
         self.wait_ssh(not_boot=before)
         return time.monotonic() - started
 

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import select
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,8 @@ CPUS = 1
 MEMORY_MB = 1536
 INSTANCE_TYPE = "trn2.48xlarge"
 INSTANCE_ID = "i-0ec2517a9e0000001"
+# A snapshot of a busy machine on a slow disk is the longest that the monitor ever takes.
+MONITOR_SECONDS = 180.0
 ACCELERATORS = {"tcg": "tcg,thread=multi,tb-size=512", "kvm": "kvm"}
 
 
@@ -84,13 +87,14 @@ class Monitor:
         # The path of a UNIX socket may have only 107 bytes; a user's cache folder may be deeper.
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(180)
+        self._socket.settimeout(MONITOR_SECONDS)
+        self._buffer = b""
+        self._events: list[str] = []
         try:
             self._socket.connect(f"/proc/self/fd/{self._folder}/qmp.sock")
-            self._lines = self._socket.makefile("rb")
             self._read()
             self.execute("qmp_capabilities")
-        except OSError as exc:
+        except (OSError, RigError) as exc:
             self.close()
             raise RigError(f"QEMU's monitor in {folder} does not answer ({exc}).") from exc
 
@@ -100,11 +104,26 @@ class Monitor:
         os.close(self._folder)
 
     def _read(self) -> dict[str, Any]:
-        line = self._lines.readline()
-        if not line:
-            raise RigError("QEMU ended while its monitor was in use.")
+        while b"\n" not in self._buffer:
+            data = self._socket.recv(65536)
+            if not data:
+                raise RigError("QEMU ended while its monitor was in use.")
+            self._buffer += data
+        line, self._buffer = self._buffer.split(b"\n", 1)
         answer: dict[str, Any] = json.loads(line)
+        if "event" in answer:
+            self._events.append(answer["event"])
         return answer
+
+    def wait_event(self, name: str, timeout: float) -> None:
+        """Wait until QEMU has told of an event since the connection was opened, such as RESET."""
+
+        def look() -> Optional[bool]:
+            while b"\n" in self._buffer or select.select([self._socket], [], [], 0)[0]:
+                self._read()
+            return True if name in self._events else None
+
+        wait_for(f"the guest to come to {name}", look, timeout=timeout, poll=0.2)
 
     def execute(self, command: str, **arguments: Any) -> Any:
         """Run one QMP command and return its result. Raises RigError with QEMU's own words when it fails."""

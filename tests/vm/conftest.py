@@ -1,0 +1,55 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One EC2-like guest per pytest session; each test gets it fresh, with the disks that it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.rig.vm import cache
+from tests.rig.vm.command import RigError
+from tests.rig.vm.guest import Guest
+
+NAME = "pytest"
+GuestFactory = Callable[..., Guest]
+
+
+@pytest.fixture(scope="session")
+def session_guest() -> Iterator[Guest]:
+    """The guest's QEMU process, which lives as long as the session."""
+    with cache.locked(f"guest-{NAME}", "another pytest session's guest"):
+        guest = Guest(NAME)
+        guest.up(disks=0)
+        yield guest
+        guest.down()
+
+
+@pytest.fixture
+def guest(session_guest: Guest) -> GuestFactory:
+    """A function that gives the guest as after power-on of a new instance: guest(disks=4, ebs=1, disk_mb=1024)."""
+
+    def fresh(**layout: int) -> Guest:
+        session_guest.renew(**layout)
+        return session_guest
+
+    return fresh
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Add to a failed test's report what its guest has to say."""
+    report = yield
+    node = getattr(item, "funcargs", {}).get("session_guest")
+    if node is None and "guest" in getattr(item, "funcargs", {}):
+        node = Guest(NAME)
+    if report.when == "call" and report.failed and node is not None:
+        report.sections.append(("guest console", node.console_tail()))
+        try:
+            journal = node.run("journalctl -b -n 50 --no-pager", check=False, timeout=60).out
+        except RigError as exc:
+            journal = str(exc)
+        report.sections.append(("guest journal", journal))
+    return report
