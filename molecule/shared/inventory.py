@@ -21,7 +21,7 @@ def inventory(scenario: str) -> dict[str, object]:
         "ansible_user": "root",
         "ansible_python_interpreter": "/usr/bin/python3",
     }
-    return {"test": {"hosts": hosts}, "_meta": {"hostvars": {host: connection for host in hosts}}}
+    return {"test": {"hosts": hosts}, "_meta": {"hostvars": dict.fromkeys(hosts, connection)}}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,112 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+
+import pytest
+
+from tests.tools import environments
+from tests.tools.packages import SetupError
+
+
+@pytest.mark.parametrize(("version", "suffix"), [((3, 11), "py311"), ((3, 12), "py312"), ((3, 14), "py312")])
+def test_lock_suffix(version, suffix):
+    assert environments.lock_suffix(version) == suffix
+
+
+def test_lock_suffix_refuses_an_old_python():
+    with pytest.raises(SetupError, match=r"3\.10: call make PYTHON="):
+        environments.lock_suffix((3, 10))
+
+
+def test_key_follows_the_lock_and_the_place(tmp_path):
+    lock = tmp_path / "lock.txt"
+    lock.write_text("a==1\n", encoding="utf-8")
+    first = environments.environment_key(lock, tmp_path / "venv")
+    assert environments.environment_key(lock, tmp_path / "venv") == first
+    assert environments.environment_key(lock, tmp_path / "elsewhere") != first
+    lock.write_text("a==2\n", encoding="utf-8")
+    assert environments.environment_key(lock, tmp_path / "venv") != first
+
+
+@pytest.fixture
+def steps(monkeypatch):
+    """The commands that would make an environment, recorded."""
+    calls = []
+
+    def run(command, what):
+        calls.append(command)
+        if command[1:3] == ["-m", "venv"]:
+            environments.Path(command[3]).mkdir()
+
+    monkeypatch.setattr(environments, "_run", run)
+    return calls
+
+
+def test_a_finished_environment_is_left_alone(tmp_path, steps):
+    lock = tmp_path / "lock.txt"
+    lock.write_text("a==1\n", encoding="utf-8")
+    for _turn in range(2):
+        environments.ensure_environment(tmp_path / "venv", lock, lambda text: None)
+    assert len(steps) == 2
+    assert steps[0][0] == sys.executable
+    assert "--require-hashes" in steps[1]
+
+
+def test_what_an_interruption_left_is_made_again(tmp_path, steps):
+    lock = tmp_path / "lock.txt"
+    lock.write_text("a==1\n", encoding="utf-8")
+    half = tmp_path / "venv" / "lib"
+    half.mkdir(parents=True)
+    environments.ensure_environment(tmp_path / "venv", lock, lambda text: None)
+    assert not half.exists()
+    assert len(steps) == 2
+
+
+def bundle(path, names):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            folder = f"ansible_collections/{name.replace('.', '/')}"
+            manifest = {"collection_info": {"version": "1.2.3"}}
+            archive.writestr(f"{folder}/MANIFEST.json", json.dumps(manifest))
+            archive.writestr(f"{folder}/README.md", name)
+    return path
+
+
+def test_extract_takes_only_what_is_wanted(tmp_path):
+    wheel = bundle(tmp_path / "bundle.whl", ["ansible.posix", "other.thing"])
+    assert environments.extract(wheel, ("ansible.posix",), tmp_path / "out") == ["ansible.posix 1.2.3"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["ansible_collections"]
+    assert [path.name for path in (tmp_path / "out" / "ansible_collections").iterdir()] == ["ansible"]
+
+
+def test_extract_replaces_an_older_copy(tmp_path):
+    wheel = bundle(tmp_path / "bundle.whl", ["ansible.posix"])
+    stale = tmp_path / "out" / "ansible_collections" / "ansible" / "posix" / "stale.py"
+    stale.parent.mkdir(parents=True)
+    stale.touch()
+    environments.extract(wheel, ("ansible.posix",), tmp_path / "out")
+    assert not stale.exists()
+
+
+def test_extract_names_a_collection_that_is_not_there(tmp_path):
+    wheel = bundle(tmp_path / "bundle.whl", ["ansible.posix"])
+    (tmp_path / "out").mkdir()
+    with pytest.raises(SetupError, match=r"no collection amazon\.aws"):
+        environments.extract(wheel, ("amazon.aws",), tmp_path / "out")
+
+
+def test_link_is_relative_and_mended(tmp_path):
+    checkout = tmp_path / "checkout"
+    root = checkout / ".collections"
+    link = root / "ansible_collections" / "mlcluster" / "aws"
+    link.parent.mkdir(parents=True)
+    link.symlink_to("/nowhere")
+    environments.ensure_link(root, checkout)
+    assert link.resolve() == checkout.resolve()
+    assert not link.readlink().is_absolute()

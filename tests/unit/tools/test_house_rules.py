@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.tools import house_rules as rules
+
+HEAD = f"# (c)\n{rules.LICENCE_LINE}\n"
+
+
+def found(rule, text, path="plugins/module_utils/x.py"):
+    return list(rule(path, text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "deb http://deb.debian.org/debian bookworm main",
+        "index = https://pypi.org/simple",
+        "see /work/main/x",
+        "PATH=/root/.pyenv/bin",
+        "copy ../shared/x",
+    ],
+)
+def test_foreign_names_are_seen(text):
+    assert len(found(rules.foreign_names, text)) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["/data/work/x", "https://docs.ansible.com/", "${MOLECULE}/shared/x", "pypi", "homework/"]
+)
+def test_other_names_are_not(text):
+    assert found(rules.foreign_names, text) == []
+
+
+def test_unfinished_work_is_placed():
+    assert found(rules.unfinished, "one\n# TODO later\n") == ["plugins/module_utils/x.py:2: unfinished work: TODO"]
+    assert found(rules.unfinished, "<<<<<<< HEAD\n") != []
+    assert found(rules.unfinished, "mastodon TODOS\n") == []
+
+
+def test_licence_is_asked_of_python_that_says_something():
+    assert found(rules.licence, HEAD) == []
+    assert found(rules.licence, "", "tests/__init__.py") == []
+    assert len(found(rules.licence, "import os\n")) == 1
+
+
+def test_long_functions_and_files_are_named():
+    body = "\n".join(f"    x = {number}" for number in range(rules.FUNCTION_LINES))
+    (complaint,) = found(rules.sizes, f"def long():\n{body}\n")
+    assert complaint.endswith(f"long has {rules.FUNCTION_LINES + 1} lines, {rules.FUNCTION_LINES} at most")
+    assert len(found(rules.sizes, "x = 1\n" * (rules.FILE_LINES + 1))) == 1
+
+
+def test_target_code_is_held_to_the_oldest_python():
+    new = "match x:\n    case 1:\n        pass\n"
+    assert len(found(rules.target_syntax, new)) == 1
+    assert found(rules.target_syntax, new, "plugins/inventory/x.py") == []
+
+
+def test_files_are_those_that_git_would_take(tmp_path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / ".gitignore").write_text("ignored\n", encoding="utf-8")
+    (tmp_path / "ignored").write_text("TODO", encoding="utf-8")
+    (tmp_path / "new.py").write_text(HEAD + "# TODO\n", encoding="utf-8")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    names = rules.tracked_files(tmp_path)
+    assert names == [".gitignore", "binary", "new.py"]
+    assert list(rules.complaints(tmp_path, names)) == ["new.py:3: unfinished work: TODO"]

@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools import parts, step
+from tests.tools.parts import Part
+
+
+@pytest.fixture
+def logs(monkeypatch, tmp_path):
+    monkeypatch.setattr(step, "CHECKOUT", tmp_path)
+    monkeypatch.setattr(step, "LOGS", tmp_path / "logs")
+    monkeypatch.delenv("V", raising=False)
+    # The handler that a part installs must not outlive the test.
+    monkeypatch.setattr(step.signal, "signal", lambda *arguments: None)
+    return tmp_path / "logs"
+
+
+def python(code: str, allotted: int = 60, closing: str | None = None) -> Part:
+    return Part(allotted, ("{python}", "-c", code), closing)
+
+
+def test_a_part_that_passes_says_so_in_one_line(logs, capsys):
+    outcome = step.run_part("demo", python("print('much output')"), [])
+    capsys.readouterr()
+    step.report(outcome)
+    assert (outcome.status, (logs / "demo.log").read_text()) == (0, "much output\n")
+    assert capsys.readouterr().out == f"demo: {outcome.used:.0f} s of 60 s allotted\n"
+
+
+def test_arguments_are_handed_on(logs):
+    step.run_part("demo", python("import sys; print(sys.argv[1:])"), ["-k", "word"])
+    assert (logs / "demo.log").read_text() == "['-k', 'word']\n"
+
+
+def test_a_part_that_fails_shows_its_end_and_its_log(logs, capsys):
+    outcome = step.run_part("demo", python("print('the cause'); raise SystemExit(3)"), [])
+    step.report(outcome)
+    out = capsys.readouterr().out
+    assert outcome.status == 3
+    assert "the cause" in out
+    assert f"FAILED with status 3; the whole log is {logs / 'demo.log'}" in out
+
+
+def test_a_missing_program_asks_for_set_up(logs, capsys):
+    outcome = step.run_part("demo", Part(1, (".venv/bin/none",)), [])
+    assert outcome.status == 127
+    assert "run make setup first" in capsys.readouterr().err
+
+
+def test_taking_too_long_is_a_warning_only(logs, capsys):
+    step.report(step.Outcome("demo", 0, 61.0, 60, logs / "demo.log"))
+    assert "WARNING: demo took longer than allotted." in capsys.readouterr().out
+
+
+def test_a_silent_part_is_spoken_for(logs, capsys, monkeypatch):
+    monkeypatch.setattr(step, "HEARTBEAT_SECONDS", 0.0)
+    step.run_part("demo", python("print('TASK [role : Install | Things] ***', flush=True); print('ok: [host]')"), [])
+    assert "s of 60 s allotted | TASK [role : Install | Things]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ""),
+        ("one\n----\n", "one"),
+        ("\x1b[2m│\x1b[0m TASK [a : B | C]\n", "│ TASK [a : B | C]"),
+        ("10%\r50%\r90%\n", "90%"),
+        ("TASK [a : B | C] ****\nok: [host]\n", "TASK [a : B | C]"),
+        ("tests/unit/test_a.py::test_b PASSED\nnoise\n", "tests/unit/test_a.py::test_b PASSED"),
+    ],
+)
+def test_last_line(text, expected):
+    assert step.last_line(text) == expected
+
+
+def test_shorten_marks_the_cut():
+    assert step.shorten("x" * 10, 10) == "x" * 10
+    assert step.shorten("x" * 11, 10) == "x" * 9 + "…"
+
+
+def test_closing_lines_are_the_runner_s_own(logs):
+    code = "print('noise'); print('===== 3 passed, 1 skipped in 1.20s =====')"
+    outcome = step.run_part("demo", python(code), [])
+    assert step.closing_lines(outcome, parts.PYTEST_CLOSING) == ["===== 3 passed, 1 skipped in 1.20s ====="]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "== 1 failed, 2 passed in 3.00s ==",
+        "=== 12 passed in 0.10s ===",
+        "== 2 errors in 1s ==",
+        "= 5 deselected in 1s =",
+    ],
+)
+def test_every_pytest_verdict_is_recognised(logs, line):
+    assert step.closing_lines(step.run_part("demo", python(f"print('{line}')"), []), parts.PYTEST_CLOSING) == [line]
+
+
+def test_a_suite_goes_on_after_a_failure_and_fails_in_the_end(logs, capsys, monkeypatch):
+    monkeypatch.setattr(step, "PARTS", {"bad": python("raise SystemExit(1)"), "good": python("print('fine')")})
+    assert step.run_suite(("bad", "good")) == 1
+    table = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["good", "0", "s", "60", "s", "passed"] in table
+    assert ["bad", "0", "s", "60", "s", "FAILED", "(1)"] in table
+
+
+def test_a_suite_stops_when_set_up_fails(logs, monkeypatch):
+    monkeypatch.setattr(step, "PARTS", {"setup": python("raise SystemExit(1)"), "next": python("print('ran')")})
+    assert step.run_suite(("setup", "next")) == 1
+    assert not (logs / "next.log").exists()
+
+
+def test_the_environment_is_that_of_the_checkout(monkeypatch):
+    monkeypatch.setenv("ANSIBLE_COLLECTIONS_PATH", "/elsewhere")
+    result = step.environment()
+    assert result["PATH"].startswith(str(step.CHECKOUT / ".venv" / "bin"))
+    assert "ANSIBLE_COLLECTIONS_PATH" not in result
+
+
+def test_suites_name_parts_that_exist():
+    assert {name for names in parts.SUITES.values() for name in names} <= parts.PARTS.keys()
+
+
+def test_wrong_usage_is_told(capsys):
+    assert step.main(["run", "nothing"]) == 2
+    assert "Usage: step.py" in capsys.readouterr().err
+
+
+def test_run_hands_on_the_status(logs, monkeypatch):
+    monkeypatch.setattr(step, "PARTS", {"demo": python(f"import sys; sys.exit({'sys.argv[1:] == []'})")})
+    assert step.main(["run", "demo"]) == 1
+    assert step.main(["run", "demo", "word"]) == 0
+
+
+def test_the_log_of_a_part_is_of_its_last_run(logs):
+    for word in ("first", "second"):
+        step.run_part("demo", python(f"print('{word}')"), [])
+    assert (logs / "demo.log").read_text() == "second\n"
