@@ -32,6 +32,8 @@ TOOLS = (
     "udevadm",
     "wipefs",
 )
+# Signatures whose UUID names the whole that several disks make together.
+SHARED_SIGNATURES = ("linux_raid_member", "btrfs", "zfs_member", "bcachefs")
 # Services that take the instance-store disks by themselves at every boot.
 OWNER_UNITS = {"setup-ephemeral.service": "parallelcluster", "dlami-nvme.service": "dlami"}
 UNIT_DIRECTORIES = (
@@ -46,8 +48,9 @@ UNIT_DIRECTORIES = (
 def gather(host: Host) -> dict[str, t.Any]:
     """Everything a storage decision needs, in plain JSON types.
 
-    Keys: disks[], arrays[], logical_volumes[], outside_members[] (md members that are no instance-store disks),
-    mounts[], units{}, tools{}, instance_type (str or None), boot_id.
+    Keys: disks[], arrays[], logical_volumes[], physical_volumes[] (kernel names of what pvs shows), outside_members[]
+    (members of arrays and of filesystems over several disks that are no instance-store disks), mounts[] (each with
+    the kernel name of its device or None), units{}, tools{}, instance_type (str or None), boot_id.
     Sizes are in bytes. Raises L{NodeError} where the tools that could show a disk in use are missing.
     """
     tools = {name: host.which(name) for name in TOOLS}
@@ -55,6 +58,9 @@ def gather(host: Host) -> dict[str, t.Any]:
         if not tools[name]:
             raise NodeError(f"looked for {name} and did not find it: install util-linux, then run again")
     devices = parse_lsblk(_lsblk(host))
+    devices = {kname: device for kname, device in devices.items() if not is_hidden(host, kname)}
+    for device in devices.values():
+        device["children"] = [kname for kname in device["children"] if kname in devices]
     mounts = parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")
     _attach_mounts(host, devices, mounts)
     _attach_swap(host, devices)
@@ -62,16 +68,18 @@ def gather(host: Host) -> dict[str, t.Any]:
     interesting = _stack_of_instance_store(devices)
     _attach_signatures(host, devices, interesting)
     arrays = _arrays(host, devices, tools)
+    physical, logical = _lvm(host, devices, tools, interesting)
     return {
         "disks": [_disk(host, device, devices, tools) for device in devices.values() if device["type"] == "disk"],
         "arrays": arrays,
-        "logical_volumes": _logical_volumes(host, devices, tools, interesting),
+        "logical_volumes": logical,
+        "physical_volumes": physical,
         "outside_members": [
             {"kname": kname, "uuid": normal_uuid(device["uuid"])}
             for kname, device in devices.items()
-            if kname not in interesting and device["fstype"] == "linux_raid_member"
+            if kname not in interesting and device["fstype"] in SHARED_SIGNATURES and device["uuid"]
         ],
-        "mounts": [mount for mount in mounts if mount["source"].startswith("/")],
+        "mounts": mounts,
         "units": owner_units(host),
         "tools": tools,
         "instance_type": instance_type(host),
@@ -92,34 +100,59 @@ def _lsblk(host: Host) -> str:
     return done.stdout
 
 
-def _attach_mounts(host: Host, devices: dict[str, dict[str, t.Any]], mounts: list[dict[str, str]]) -> None:
+def is_hidden(host: Host, kname: str) -> bool:
+    """Whether this is one path of a multipath NVMe disk, which has no device node: the disk itself is listed too."""
+    return (host.read_text(f"/sys/class/block/{kname}/hidden") or "").strip() == "1"
+
+
+def device_name(host: Host, path: str) -> str | None:
+    """The kernel name of the device node that a path leads to; None where it leads out of /dev."""
+    real = host.realpath(path)
+    name = real.rsplit("/", 1)[-1]
+    return name if real == f"/dev/{name}" else None
+
+
+def _attach_mounts(host: Host, devices: dict[str, dict[str, t.Any]], mounts: list[dict[str, t.Any]]) -> None:
     """Add the mounts that the kernel knows: lsblk of older releases shows only one a device."""
-    numbers = {(host.read_text(f"/sys/class/block/{kname}/dev") or "").strip(): kname for kname in devices}
+    numbers = {_number(host, kname): kname for kname in devices}
     for mount in mounts:
         kname = numbers.get(mount["device"])
         if kname is None and mount["source"].startswith("/dev/"):
             # btrfs mounts carry an anonymous device number, so the source path is the only link to the disk.
-            kname = host.realpath(mount["source"]).rsplit("/", 1)[-1]
+            kname = device_name(host, mount["source"])
+        mount["kname"] = kname
         if kname in devices and mount["target"] not in devices[kname]["mounts"]:
             devices[kname]["mounts"].append(mount["target"])
 
 
 def _attach_swap(host: Host, devices: dict[str, dict[str, t.Any]]) -> None:
     for line in (host.read_text("/proc/swaps") or "").splitlines()[1:]:
-        kname = host.realpath(unescape(line.split()[0])).rsplit("/", 1)[-1]
+        kname = device_name(host, unescape(line.split()[0]))
         if kname in devices:
             devices[kname]["swap"] = True
 
 
 def _attach_sysfs(host: Host, devices: dict[str, dict[str, t.Any]]) -> None:
+    loops = _loop_devices(host)
     for kname, device in devices.items():
-        device["holders"] = host.listdir(f"/sys/class/block/{kname}/holders")
+        device["holders"] = host.listdir(f"/sys/class/block/{kname}/holders") + loops.get(kname, [])
         if device["type"] != "disk":
             continue
         model = host.read_text(f"/sys/class/block/{kname}/device/model")
         serial = host.read_text(f"/sys/class/block/{kname}/device/serial")
         device["model"] = (model or "").strip()
         device["serial"] = (serial or "").strip() or device["serial"]
+
+
+def _loop_devices(host: Host) -> dict[str, list[str]]:
+    """The loop devices by the device they show: the kernel lists them as no holder, and lets others open the disk."""
+    loops: dict[str, list[str]] = {}
+    for name in host.listdir("/sys/class/block"):
+        backing = (host.read_text(f"/sys/class/block/{name}/loop/backing_file") or "").rstrip("\n")
+        kname = device_name(host, backing) if backing.startswith("/dev/") else None
+        if kname:
+            loops.setdefault(kname, []).append(name)
+    return loops
 
 
 def disk_kind(model: str) -> str:
@@ -160,12 +193,16 @@ def _attach_signatures(host: Host, devices: dict[str, dict[str, t.Any]], knames:
             owner = _by_device_name(devices, group, signature.pop("device"))
             if owner:
                 devices[owner]["signatures"].append(signature)
+            else:
+                # A signature that cannot be told where it is may be on any of them.
+                for kname in group:
+                    devices[kname]["readable"] = False
 
 
 def _by_device_name(devices: dict[str, dict[str, t.Any]], group: list[str], name: str) -> str | None:
-    if name in group:
-        return name
-    return next((kname for kname in group if devices[kname]["path"].rsplit("/", 1)[-1] == name), None)
+    if len(group) == 1:
+        return group[0]
+    return next((kname for kname in group if name in (kname, devices[kname]["path"].rsplit("/", 1)[-1])), None)
 
 
 def _disk(
@@ -184,9 +221,13 @@ def _disk(
         "swap": [d["path"] for d in [device, *below] if d["swap"]],
         "signatures": device["signatures"],
         "stack_signatures": [{"kname": d["kname"], **s} for d in below for s in d["signatures"]],
-        "claimed": host.claimed(device["path"]) if kind == "instance_store" else None,
+        "claimed": host.claimed(device["path"], _number(host, device["kname"])) if kind == "instance_store" else None,
         "md": _examine(host, device["path"], tools) if members and kind == "instance_store" else None,
     }
+
+
+def _number(host: Host, kname: str) -> str:
+    return (host.read_text(f"/sys/class/block/{kname}/dev") or "").strip()
 
 
 def _descendants(device: dict[str, t.Any], devices: dict[str, dict[str, t.Any]]) -> list[dict[str, t.Any]]:
@@ -253,14 +294,14 @@ def _arrays(host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t
     return arrays
 
 
-def _logical_volumes(
+def _lvm(
     host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t.Any], knames: list[str]
-) -> list[dict[str, t.Any]]:
-    """The logical volumes of every volume group that uses an instance-store disk, with all its physical volumes."""
+) -> tuple[list[str], list[dict[str, t.Any]]]:
+    """What pvs shows, and the logical volumes of every volume group that uses an instance-store disk."""
     if not any(s["type"] == "LVM2_member" for k in knames for s in devices[k]["signatures"]):
-        return []
+        return [], []
     if not (tools["pvs"] and tools["lvs"]):
-        return []
+        return [], []
     physical = parse_lvm(host.run(["pvs", "--reportformat", "json", "-o", "pv_name,vg_name"], timeout=60).stdout, "pv")
     logical = parse_lvm(
         host.run(
@@ -276,16 +317,17 @@ def _logical_volumes(
         "lv",
     )
     groups: dict[str, list[str]] = {}
-    for row in physical:
+    shown = [device_name(host, row["pv_name"]) or row["pv_name"] for row in physical]
+    for row, kname in zip(physical, shown):
         if row["vg_name"]:
-            groups.setdefault(row["vg_name"], []).append(host.realpath(row["pv_name"]).rsplit("/", 1)[-1])
+            groups.setdefault(row["vg_name"], []).append(kname)
     rows = logical + [{"vg_name": vg, "lv_name": ""} for vg in groups if vg not in {r["vg_name"] for r in logical}]
     volumes = []
     for row in rows:
         members = sorted(groups.get(row["vg_name"], []))
         if not set(members) & set(knames):
             continue
-        kname = host.realpath(row["lv_path"]).rsplit("/", 1)[-1] if row.get("lv_path") else ""
+        kname = (device_name(host, row["lv_path"]) if row.get("lv_path") else None) or ""
         device = devices.get(kname, {})
         volumes.append(
             {
@@ -300,7 +342,7 @@ def _logical_volumes(
                 "mounts": device.get("mounts", []),
             }
         )
-    return volumes
+    return shown, volumes
 
 
 def owner_units(host: Host) -> dict[str, dict[str, t.Any]]:

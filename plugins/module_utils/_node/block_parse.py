@@ -70,9 +70,9 @@ def parse_lsblk(text: str) -> dict[str, dict[str, t.Any]]:
     return devices
 
 
-def parse_mountinfo(text: str) -> list[dict[str, str]]:
+def parse_mountinfo(text: str) -> list[dict[str, t.Any]]:
     """/proc/self/mountinfo as a list of {target, source, fstype, options, device, root}, in mount order."""
-    mounts = []
+    mounts: list[dict[str, t.Any]] = []
     for line in text.splitlines():
         left, separator, right = line.partition(" - ")
         fields, tail = left.split(" "), right.split(" ")

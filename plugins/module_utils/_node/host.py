@@ -162,34 +162,37 @@ class Host:
             return None
         return info.f_frsize * info.f_blocks
 
-    def claimed(self, device: str) -> bool | None:
+    def claimed(self, device: str, number: str) -> bool | None:
         """Whether the kernel refuses an exclusive open: a mount, md, device-mapper or swap holds the device.
 
-        None where the device cannot be opened at all, which proves nothing.
+        number is the device's "major:minor". None where the device cannot be opened at all, or where the path leads
+        to something else (a file that a copy to a missing disk left in /dev), which proves nothing.
         """
         try:
             handle = os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
         except OSError as exc:
             return True if exc.errno == errno.EBUSY else None
+        info = os.fstat(handle)
         os.close(handle)
-        return False
+        found = f"{os.major(info.st_rdev)}:{os.minor(info.st_rdev)}"
+        return False if stat.S_ISBLK(info.st_mode) and found == number else None
 
     def uid(self, name: str) -> int | None:
         """The numeric id of a user given by name or number; None where there is no such user."""
-        with contextlib.suppress(KeyError):
-            return int(name) if name.isdigit() else pwd.getpwnam(name).pw_uid
+        with contextlib.suppress(KeyError, ValueError):
+            return int(name) if _is_number(name) else pwd.getpwnam(name).pw_uid
         return None
 
     def gid(self, name: str) -> int | None:
         """The numeric id of a group given by name or number; None where there is no such group."""
-        with contextlib.suppress(KeyError):
-            return int(name) if name.isdigit() else grp.getgrnam(name).gr_gid
+        with contextlib.suppress(KeyError, ValueError):
+            return int(name) if _is_number(name) else grp.getgrnam(name).gr_gid
         return None
 
     def primary_gid(self, name: str) -> int | None:
-        """The numeric id of a user's first group; None where there is no such user."""
-        with contextlib.suppress(KeyError):
-            return pwd.getpwnam(name).pw_gid
+        """The numeric id of the first group of a user given by name or number; None where there is no such user."""
+        with contextlib.suppress(KeyError, ValueError):
+            return (pwd.getpwuid(int(name)) if _is_number(name) else pwd.getpwnam(name)).pw_gid
         return None
 
     def write_text(self, path: str, text: str, mode: int = 0o644) -> None:
@@ -215,6 +218,14 @@ class Host:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
             _sync_directory(os.path.dirname(path))
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file another name; a file that has the name already is replaced."""
+        os.replace(old, new)
+
+    def make_mount_point(self, path: str) -> None:
+        """Make a directory and its parents, where they are missing, for something to be mounted on."""
+        os.makedirs(path, mode=0o755, exist_ok=True)
 
     def make_directory(self, path: str, uid: int, gid: int, mode: int) -> None:
         """Make one directory (not its parents) and set its owner and mode without ever following a link."""
@@ -284,6 +295,10 @@ class Host:
             yield
         finally:
             os.close(handle)
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdigit()
 
 
 def _text(output: str | bytes | None) -> str:
