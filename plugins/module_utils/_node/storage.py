@@ -13,7 +13,7 @@ import uuid
 from .._data import instance_types
 from . import block
 from .host import Host, NodeError
-from .storage_apply import Applied, apply_actions
+from .storage_apply import Applied, apply_actions, mdadm_fragment_path
 from .storage_config import StorageConfig, mount_points
 from .storage_plan import Context, Plan, make_plan
 from .storage_record import INTENT_PATH, LOCK_PATH, RECORD_PATH, build_record, write_record
@@ -30,11 +30,6 @@ class RefusedError(NodeError):
 
 # A service that sets the disks up is started and looked at again once; more rounds would hide a failing service.
 MAX_ROUNDS = 2
-
-
-def mdadm_fragment_path(host: Host) -> str:
-    """Where this distribution's mdadm reads fragments: Debian and Ubuntu keep them in /etc/mdadm, others in /etc."""
-    return ("/etc/mdadm" if host.exists("/etc/mdadm") else "/etc") + "/mdadm.conf.d/mlcluster.conf"
 
 
 def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
@@ -66,7 +61,7 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
     facts["user_groups"] = {name: host.primary_gid(name) for name in sorted(config.users)}
     groups = {config.group, *(entry["group"] for entry in directories if entry["group"] is not None)}
     facts["groups"] = {name: host.gid(name) for name in sorted(groups)}
-    facts["array_config"] = host.read_text(mdadm_fragment_path(host))
+    facts["array_config"] = host.read_text(mdadm_fragment_path(host, config.array_name))
     facts["machine_id"] = (host.read_text("/etc/machine-id") or "").strip()
     return facts
 

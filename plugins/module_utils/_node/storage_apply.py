@@ -39,17 +39,22 @@ def apply_actions(
     host: Host, config: StorageConfig, plan: Plan, facts: t.Mapping[str, t.Any], applied: Applied
 ) -> None:
     """Carry out a plan's actions in order; the first failure ends it with L{NodeError}, naming the action."""
+
+    def write_plan_record(_host: Host, _action: Action) -> None:
+        _resolve_devices(host, plan)
+        write_record(host, build_record(host, facts, config, plan))
+
     for action in plan.actions:
-        name = action["action"]
-        try:
-            if name == "write_record":
-                _resolve_devices(host, plan)
-                write_record(host, build_record(host, facts, config, plan))
-            else:
-                ACTIONS[name](host, action)
-        except (NodeError, OSError) as exc:
-            raise NodeError(f"{describe(action)} failed: {exc}") from exc
+        run_action(host, action, {**ACTIONS, "write_record": write_plan_record})
         applied.done.append(dict(action))
+
+
+def run_action(host: Host, action: Action, table: t.Mapping[str, t.Callable[[Host, Action], None]]) -> None:
+    """Carry out one action; raise L{NodeError} that names it."""
+    try:
+        table[action["action"]](host, action)
+    except (NodeError, OSError) as exc:
+        raise NodeError(f"{describe(action)} failed: {exc}") from exc
 
 
 def describe(action: Action) -> str:
@@ -247,9 +252,17 @@ def _write_marker(host: Host, action: Action) -> None:
     )
 
 
+def mdadm_fragment_path(host: Host, name: str) -> str:
+    """Where this distribution's mdadm reads fragments: Debian and Ubuntu keep them in /etc/mdadm, others in /etc."""
+    return ("/etc/mdadm" if host.exists("/etc/mdadm") else "/etc") + f"/mdadm.conf.d/{name}.conf"
+
+
 def _write_array_config(host: Host, action: Action) -> None:
-    base = "/etc/mdadm" if host.exists("/etc/mdadm") else "/etc"
-    host.write_text(f"{base}/mdadm.conf.d/mlcluster.conf", array_config(action["name"], action["uuid"]))
+    host.write_text(mdadm_fragment_path(host, action["name"]), array_config(action["name"], action["uuid"]))
+
+
+def _remove_array_config(host: Host, action: Action) -> None:
+    host.remove(mdadm_fragment_path(host, action["name"]))
 
 
 def _update_initramfs(host: Host, action: Action) -> None:
@@ -280,5 +293,6 @@ ACTIONS: dict[str, t.Callable[[Host, Action], None]] = {
     "directory": _directory,
     "write_marker": _write_marker,
     "write_array_config": _write_array_config,
+    "remove_array_config": _remove_array_config,
     "update_initramfs": _update_initramfs,
 }

@@ -1,0 +1,117 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Plan a bare RAID 0 array over instance-store disks, without filesystem or mount. Pure functions."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from .storage_config import StorageConfig
+from .storage_owner import findings, teardown_obstacles
+from .storage_plan import Action, select
+from .storage_volume import array_config, teardown_actions
+
+
+@dataclasses.dataclass
+class ArrayPlan:
+    """What to do, why not (sentences), and the array found over the disks (None: there is none)."""
+
+    actions: list[Action] = dataclasses.field(default_factory=list)
+    refusals: list[str] = dataclasses.field(default_factory=list)
+    found: t.Optional[t.Mapping[str, t.Any]] = None
+
+
+def plan_array(facts: t.Mapping[str, t.Any], config: StorageConfig, state: str, array_uuid: str) -> ArrayPlan:
+    """The plan for state present or absent; config gives devices, array_name, chunk_kib and safe_mode."""
+    disks, problems = select(facts, config)
+    if problems:
+        return ArrayPlan(refusals=problems)
+    names = {disk["kname"] for disk in disks}
+    found = next((array for array in facts["arrays"] if set(array["members"]) & names), None)
+    plan = ArrayPlan(found=found)
+    if state == "absent":
+        _absent(plan, disks, facts, config)
+    elif len(disks) < 2:
+        plan.refusals.append(f"found {len(disks)} instance-store disks: an array needs at least 2, see 'lsblk'")
+    else:
+        _present(plan, disks, facts, config, array_uuid)
+    if plan.refusals:
+        plan.actions = []
+    return plan
+
+
+def _present(
+    plan: ArrayPlan,
+    disks: list[t.Mapping[str, t.Any]],
+    facts: t.Mapping[str, t.Any],
+    config: StorageConfig,
+    array_uuid: str,
+) -> None:
+    uuid = _existing_uuid(plan.found, disks, config)
+    if uuid:
+        if not plan.found or not plan.found["active"]:
+            plan.actions.append({"action": "assemble_array", "uuid": uuid, "name": config.array_name})
+        if facts["array_config"] != array_config(config.array_name, uuid):
+            plan.actions.append({"action": "write_array_config", "name": config.array_name, "uuid": uuid})
+        return
+    _clear(plan, disks, facts, config)
+    plan.actions += [
+        {
+            "action": "create_array",
+            "name": config.array_name,
+            "uuid": array_uuid,
+            "chunk_kib": config.chunk_kib,
+            "devices": [disk["path"] for disk in disks],
+        },
+        {"action": "write_array_config", "name": config.array_name, "uuid": array_uuid},
+    ]
+
+
+def _existing_uuid(
+    found: t.Mapping[str, t.Any] | None, disks: list[t.Mapping[str, t.Any]], config: StorageConfig
+) -> str | None:
+    """The UUID of an array that is what is wanted already, running or not."""
+    members = {disk["md"]["uuid"] for disk in disks if disk["md"]}
+    whole = all(
+        disk["md"]
+        and disk["md"]["level"] == "raid0"
+        and disk["md"]["raid_devices"] == len(disks)
+        and disk["md"]["name"].rsplit(":", 1)[-1] == config.array_name
+        for disk in disks
+    )
+    if not whole or len(members) != 1:
+        return None
+    if found and found["active"] and found["chunk_kib"] != config.chunk_kib:
+        return None
+    return t.cast(str, members.pop())
+
+
+def _absent(
+    plan: ArrayPlan, disks: list[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any], config: StorageConfig
+) -> None:
+    members = [disk for disk in disks if disk["md"] or (plan.found and disk["kname"] in plan.found["members"])]
+    if not members:
+        return
+    if plan.found and (plan.found["mounts"] or plan.found["holders"]):
+        users = ", ".join([*plan.found["mounts"], *plan.found["holders"]])
+        plan.refusals.append(f"{plan.found['path']} is in use ({users}): unmount it or take it apart, then run again")
+        return
+    _clear(plan, members, facts, config)
+    plan.actions.append({"action": "remove_array_config", "name": config.array_name})
+
+
+def _clear(
+    plan: ArrayPlan, disks: list[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any], config: StorageConfig
+) -> None:
+    taken = [f"{disk['path']} ({disk['serial']}) {', '.join(findings(disk))}" for disk in disks if findings(disk)]
+    if not taken:
+        return
+    if config.safe_mode:
+        text = "; ".join(taken)
+        plan.refusals.append(f"{text}: nothing was touched; set safe_mode: false to destroy what is on these disks")
+        return
+    plan.refusals += teardown_obstacles(disks, facts)
+    plan.actions += teardown_actions(disks, facts, units=[])
