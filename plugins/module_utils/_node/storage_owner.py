@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .block import SHARED_SIGNATURES
 from .block_parse import normal_uuid
 from .storage_config import SYSTEM_MOUNTS
 
@@ -71,8 +72,8 @@ class Claim:
 
 
 def known_from(document: t.Mapping[str, t.Any] | None) -> Known:
-    """Read L{Known} from local_storage.json or intent.json; both carry array_uuid, filesystem_uuids and serials."""
-    if not isinstance(document, dict):
+    """Read L{Known} from what L{storage_record.sound} let pass of local_storage.json or intent.json, or from None."""
+    if document is None:
         return Known()
     return Known(
         normal_uuid(document.get("array_uuid")),
@@ -129,7 +130,7 @@ def claim(disk: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], known: Know
 
 def is_member_of(disk: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], known: Known) -> bool:
     """Whether the disk is a whole-disk member of the known array and carries nothing else."""
-    if not known.array_uuid or disk["partitions"] or not disk["signatures"]:
+    if not known.array_uuid or disk["partitions"] or disk["swap"] or not disk["signatures"]:
         return False
     if any(s["type"] != "linux_raid_member" or normal_uuid(s["uuid"]) != known.array_uuid for s in disk["signatures"]):
         return False
@@ -174,10 +175,11 @@ def pending_units(facts: t.Mapping[str, t.Any]) -> list[str]:
 def teardown_obstacles(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[str]:
     """Why the given disks may not be taken apart, whatever the switches say; empty when they may.
 
-    A volume group or array that reaches beyond the given disks would take somebody else's data with it.
+    A volume group, array or filesystem that reaches beyond the given disks would take somebody else's data with it.
     """
-    obstacles = []
-    inside = {disk["kname"] for disk in disks}.union(*({e["kname"] for e in disk["stack"]} for disk in disks))
+    obstacles = _mounts_in_the_way(disks, facts)
+    inside = stack_names(disks)
+    arrays = {array["kname"] for array in facts["arrays"]}
     for disk in disks:
         if disk["kind"] != "instance_store":
             obstacles.append(f"{disk['path']} is no instance-store disk")
@@ -188,6 +190,11 @@ def teardown_obstacles(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mappin
         if unknown:
             names = ", ".join(f"{entry['kname']} ({entry['type']})" for entry in unknown)
             obstacles.append(f"{disk['path']} is used by {names}, which only its owner can take apart")
+        unseen = sorted(set(disk["holders"]) - inside - arrays)
+        if unseen:
+            obstacles.append(f"{disk['path']} is held by {', '.join(unseen)}, which only its owner can take apart")
+        if disk["claimed"] and not (disk["mounts"] or disk["swap"] or disk["holders"]):
+            obstacles.append(f"{disk['path']} is opened exclusively by a program that cannot be seen from here")
         if disk["read_only"] or disk["claimed"] is None or not disk["readable"]:
             obstacles.append(f"{disk['path']} {findings(disk)[-1]}")
     for array in facts["arrays"]:
@@ -198,18 +205,49 @@ def teardown_obstacles(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mappin
         outside = sorted(set(volume["members"]) - inside)
         if outside and set(volume["members"]) & inside:
             obstacles.append(f"volume group {volume['vg']} also uses {', '.join(outside)}")
-    members = {
-        normal_uuid(s["uuid"]) for disk in disks for s in _all_signatures(disk) if s["type"] == "linux_raid_member"
-    }
+    wholes = {s["uuid"] for disk in disks for s in all_signatures(disk) if s["type"] in SHARED_SIGNATURES}
+    members = {normal_uuid(uuid) for uuid in wholes if uuid}
+    for kname, uuid in _shared_elsewhere(inside, facts):
+        if uuid in members:
+            obstacles.append(f"{kname} belongs to the same array or filesystem")
+    return sorted({*obstacles, *_unseen_lvm(disks, facts)})
+
+
+def stack_names(disks: t.Sequence[t.Mapping[str, t.Any]]) -> set[str]:
+    """The kernel names of the disks and of everything that is built on them."""
+    return {disk["kname"] for disk in disks}.union(*({entry["kname"] for entry in disk["stack"]} for disk in disks))
+
+
+def all_signatures(disk: t.Mapping[str, t.Any]) -> list[t.Mapping[str, t.Any]]:
+    """The signatures on a disk and on everything that is built on it, each with its kernel name."""
+    return [*({"kname": disk["kname"], **signature} for signature in disk["signatures"]), *disk["stack_signatures"]]
+
+
+def _shared_elsewhere(inside: set[str], facts: t.Mapping[str, t.Any]) -> t.Iterator[tuple[str, str | None]]:
     for member in facts["outside_members"]:
-        if member["uuid"] in members:
-            obstacles.append(f"{member['kname']} belongs to the same array")
-    if not facts["tools"]["pvs"] and any(s["type"] == "LVM2_member" for d in disks for s in _all_signatures(d)):
-        obstacles.append(
-            "there is LVM on the disks and the lvm2 tools, which could tell what it spans, are not installed"
-        )
-    return sorted(set(obstacles))
+        yield member["kname"], member["uuid"]
+    for disk in facts["disks"]:
+        for signature in all_signatures(disk):
+            if signature["type"] in SHARED_SIGNATURES and signature["kname"] not in inside:
+                yield signature["kname"], normal_uuid(signature["uuid"])
 
 
-def _all_signatures(disk: t.Mapping[str, t.Any]) -> list[t.Mapping[str, t.Any]]:
-    return [*disk["signatures"], *disk["stack_signatures"]]
+def _mounts_in_the_way(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[str]:
+    """What is mounted over or below the disks' own mounts: umount would take the wrong one, or fail half-way."""
+    inside = stack_names(disks)
+    own = {point for disk in disks for point in disk["mounts"]}
+    return [
+        f"{mount['source']} is mounted on {mount['target']}, over or below what is on the disks"
+        for mount in facts["mounts"]
+        if mount["kname"] not in inside
+        and any(mount["target"] == point or mount["target"].startswith(f"{point}/") for point in own - SYSTEM_MOUNTS)
+    ]
+
+
+def _unseen_lvm(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[str]:
+    """LVM of which nobody can tell what it spans: the tools are missing, or their devices file leaves the disk out."""
+    members = {s["kname"] for disk in disks for s in all_signatures(disk) if s["type"] == "LVM2_member"}
+    if members and not (facts["tools"]["pvs"] and facts["tools"]["lvs"]):
+        return ["there is LVM on the disks and the lvm2 tools, which could tell what it spans, are not installed"]
+    unseen = sorted(members - set(facts["physical_volumes"]))
+    return [f"{', '.join(unseen)} carries LVM that 'pvs' does not show"] if unseen else []

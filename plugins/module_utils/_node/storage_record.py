@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 import json
+import re
 import typing as t
 
+from .block_parse import normal_uuid
 from .host import Host
 from .storage_config import StorageConfig
 from .storage_volume import mount_options
@@ -40,6 +42,64 @@ IDENTITY = (
     "size_bytes",
     "device",
 )
+
+
+def read_document(host: Host, path: str) -> dict[str, t.Any] | None:
+    """local_storage.json or intent.json; None where it is missing, cut short, or not whole (see L{sound})."""
+    return sound(host.read_json(path))
+
+
+def sound(document: t.Any) -> dict[str, t.Any] | None:
+    """A record or intent as it is when it either names no volume or names one wholly and without contradiction.
+
+    Anything else gives None: half an identity could vouch for the wrong disks, none at all vouches for nothing.
+    """
+    if not isinstance(document, dict):
+        return None
+    volumes, serials, uuids = (document.get(key) or [] for key in ("volumes", "serials", "filesystem_uuids"))
+    if not volumes and not serials and not uuids and not document.get("array_uuid"):
+        return document
+    if not (_names(serials) and isinstance(volumes, list) and volumes and all(map(_sound_volume, volumes))):
+        return None
+    adopted = document.get("layout") == "adopted"
+    if not (_names(uuids) or (adopted and uuids == [None])) or uuids != [volume["fs_uuid"] for volume in volumes]:
+        return None
+    if sorted(serial for volume in volumes for serial in volume["serials"]) != sorted(serials):
+        return None
+    return document if _sound_layout(document, volumes) else None
+
+
+def _sound_volume(volume: t.Any) -> bool:
+    return (
+        isinstance(volume, dict)
+        and isinstance(volume.get("path"), str)
+        and isinstance(volume.get("label") or "", str)
+        and "fs_uuid" in volume
+        and _names(volume.get("serials"))
+    )
+
+
+def _sound_layout(document: dict[str, t.Any], volumes: list[dict[str, t.Any]]) -> bool:
+    layout, array_uuid = document.get("layout"), document.get("array_uuid")
+    if layout == "raid0":
+        spelled = normal_uuid(array_uuid) if isinstance(array_uuid, str) else None
+        return len(volumes) == 1 and re.fullmatch(r"[0-9a-f]{32}", spelled or "") is not None
+    if array_uuid:
+        return False
+    if layout == "adopted":
+        return len(volumes) == 1
+    single_disks = all(len(volume["serials"]) == 1 for volume in volumes)
+    return single_disks and (layout == "per_disk" or (layout == "single" and len(volumes) == 1))
+
+
+def _names(value: t.Any) -> bool:
+    """Whether this is a list of texts, none of them empty, none twice."""
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(item, str) and item for item in value)
+        and len(set(value)) == len(value)
+    )
 
 
 def write_json(host: Host, path: str, document: t.Mapping[str, t.Any]) -> None:
@@ -88,7 +148,7 @@ def _identity(
     by_serial = {disk["serial"]: disk for disk in facts["disks"] if disk["kind"] == "instance_store"}
     uuids = [volume["fs_uuid"] for volume in plan.volumes]
     sizes = [host.filesystem_size(volume["path"]) for volume in plan.volumes]
-    made_now = plan.situation in ("fresh", "rebuild") or before.get("filesystem_uuids") != uuids
+    made_now = plan.situation in ("fresh", "rebuild", "half_finished") or before.get("filesystem_uuids") != uuids
     return {
         "layout": first["layout"],
         "path": config.mount_point if first["layout"] == "per_disk" else first["path"],
