@@ -20,6 +20,7 @@ from .storage_config import StorageConfig
 from .storage_owner import (
     ADOPTABLE,
     OWNER_EKS,
+    OWNER_FOREIGN,
     OWNER_NONE,
     OWNER_OURS,
     Claim,
@@ -32,6 +33,9 @@ from .storage_owner import (
 from .storage_volume import adopt_actions, create_actions, finish_actions, teardown_actions, volumes_for
 
 Action = dict[str, t.Any]
+
+# The stages of an interrupted run: up to mkfs there is no data yet, from mount on there may be.
+STAGES = ("create", "mkfs", "mount")
 
 CONSENT = "nvme_raid0_existing: replace together with nvme_raid0_safe_mode: false"
 
@@ -86,7 +90,9 @@ def make_plan(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Cont
         plan.actions = []
         plan.situation = "refused"
     elif plan.situation != "owner_pending" and (plan.actions or _record_differs(plan, facts["record"])):
-        plan.actions.append({"action": "write_record"})
+        # The record comes before the intent goes: between the two, nothing would know the volume as ours.
+        last = len(plan.actions) - (plan.actions[-1:] == [{"action": "clear_intent"}])
+        plan.actions.insert(last, {"action": "write_record"})
     return plan
 
 
@@ -118,7 +124,7 @@ def _record_differs(plan: Plan, record: t.Mapping[str, t.Any] | None) -> bool:
         record.get("state") not in ("intact", "recreated")
         or record.get("owner") != plan.owner
         or uuids != [normal_uuid(volume["fs_uuid"]) for volume in plan.volumes]
-        or record.get("path") != (plan.volumes[0]["path"] if plan.volumes else None)
+        or [volume.get("path") for volume in record.get("volumes") or ()] != [v["path"] for v in plan.volumes]
     )
 
 
@@ -140,7 +146,22 @@ def select(facts: t.Mapping[str, t.Any], config: StorageConfig) -> tuple[list[t.
             else:
                 problems.append(f"nvme_raid0_devices names {given}, and there is no such disk: see 'lsblk', correct it")
         stores = wanted
-    return sorted(stores.values(), key=lambda disk: (disk["serial"], disk["kname"])), problems
+    disks = sorted(stores.values(), key=lambda disk: (disk["serial"], disk["kname"]))
+    return disks, problems + _unrecognisable(disks)
+
+
+def _unrecognisable(disks: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
+    """Disks that could not be told apart after a reboot, when kernel names may have moved."""
+    problems = [
+        f"{disk['path']} has no serial number: stop and start the instance" for disk in disks if not disk["serial"]
+    ]
+    for first, second in zip(disks, disks[1:]):
+        if first["serial"] and first["serial"] == second["serial"]:
+            problems.append(
+                f"{first['path']} and {second['path']} both have the serial number {first['serial']}: they may be two "
+                "paths to one disk; name one of them in nvme_raid0_devices"
+            )
+    return problems
 
 
 def expected_disks(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context) -> tuple[int | None, str]:
@@ -192,7 +213,8 @@ def _decide(
         if config.existing == "adopt":
             return _adopt(owner, claims, facts, config, context)
         return _replace(claims, facts, config, context, owner, "foreign")
-    return _replace(claims, facts, config, context, "foreign", "foreign")
+    whose = OWNER_EKS if owners <= {OWNER_EKS, OWNER_NONE} else OWNER_FOREIGN
+    return _replace(claims, facts, config, context, whose, "foreign")
 
 
 def _ours(
@@ -273,7 +295,8 @@ def _create(
 ) -> None:
     actions, volumes = create_actions(disks, config, context.array_uuid, context.namespace)
     plan.volumes = volumes
-    plan.refusals += mount_obstacles(volumes, facts, context)
+    leaving = {action["target"] for action in plan.actions if action["action"] == "unmount"}
+    plan.refusals += mount_obstacles(volumes, facts, context, leaving)
     plan.refusals += _unknown_accounts(facts, config, context)
     plan.actions += actions + finish_actions(volumes, facts, config, context.at_boot, new=True)
 
@@ -281,6 +304,8 @@ def _create(
 def _is_half_finished(claims: t.Sequence[Claim], facts: t.Mapping[str, t.Any], intent: Known) -> bool:
     """Whether these are exactly the disks of an interrupted run, and carry nothing but what that run wrote."""
     if not intent.serials or {item.disk["serial"] for item in claims} != intent.serials:
+        return False
+    if facts["intent"].get("stage") not in STAGES:
         return False
     mine = [claim(item.disk, facts, intent) for item in claims]
     return all(item.owner in (OWNER_NONE, OWNER_OURS) for item in mine)
@@ -293,14 +318,16 @@ def _half_finished(claims: list[Claim], facts: t.Mapping[str, t.Any], config: St
         as_record = {**facts, "record": intent}
         known = known_from(intent)
         plan = _ours([claim(i.disk, facts, known) for i in claims], as_record, config, context, known)
-        plan.situation = "half_finished"
+        if plan.situation == "intact":
+            plan.situation = "half_finished"
         return plan
     disks = [item.disk for item in claims]
     mounted = sorted({point for disk in disks for point in disk["mounts"]})
-    if mounted:
+    obstacles = [f"the disks are mounted on {', '.join(mounted)}"] if mounted else teardown_obstacles(disks, facts)
+    if obstacles:
         text = (
-            f"the last run was interrupted before it mounted anything, yet the disks are mounted on "
-            f"{', '.join(mounted)}: nothing was touched; unmount what is there if it may go, then run again"
+            f"the last run was interrupted before it mounted anything, yet {'; '.join(obstacles)}: nothing was "
+            "touched; take away what is there if it may go, then run again"
         )
         return Plan("refused", "foreign", refusals=[text])
     plan = Plan("half_finished", "recreated" if context.at_boot else "intact", OWNER_OURS)
@@ -339,7 +366,7 @@ def _replace(
         f"{item.disk['path']} ({item.disk['serial']}) {', '.join(item.findings)}" for item in claims if item.findings
     )
     whose = {
-        "foreign": "what is on the disks was not made by this role",
+        OWNER_FOREIGN: "what is on the disks was not made by this role",
         OWNER_EKS: "the disks are set up by the EKS image",
     }.get(owner, f"the disks are set up by {owner}")
     hint = f"; to use what {owner} made, set nvme_raid0_existing: adopt" if owner in ADOPTABLE else ""
@@ -372,13 +399,19 @@ def _rebuild(
 
 
 def mount_obstacles(
-    volumes: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any], context: Context
+    volumes: t.Sequence[t.Mapping[str, t.Any]],
+    facts: t.Mapping[str, t.Any],
+    context: Context,
+    leaving: t.AbstractSet[str] = frozenset(),
 ) -> list[str]:
-    """Why a volume may not be mounted on its path: another filesystem is there, a link, or files it would hide."""
+    """Why a volume may not be mounted on its path: another filesystem is there, a link, or files it would hide.
+
+    leaving: mount points that the plan itself frees before.
+    """
     obstacles = []
     for volume in volumes:
         path = volume["path"]
-        if volume.get("mounted"):
+        if volume["mounted"] or path in leaving:
             continue
         there = [mount for mount in facts["mounts"] if mount["target"] == path]
         target = facts["mount_points"].get(path) or {}

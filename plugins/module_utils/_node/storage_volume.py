@@ -12,7 +12,7 @@ import uuid
 
 from .block_parse import normal_uuid
 from .storage_config import StorageConfig
-from .storage_owner import EPHEMERAL_LV, OWNER_DLAMI
+from .storage_owner import DLAMI_MOUNT, EPHEMERAL_LV, OWNER_DLAMI, all_signatures, stack_names
 
 Action = dict[str, t.Any]
 Facts = t.Mapping[str, t.Any]
@@ -166,16 +166,22 @@ def volumes_for(
             array = next((a for a in facts["arrays"] if a["uuid"] == more["array_uuid"]), None)
             if array and array["active"]:
                 signatures = [array["filesystem"]] if array["filesystem"] else []
-                more.update(device=array["path"], mounts=array["mounts"])
+                more.update(device=array["path"], mounts=visible_mounts(facts, array["kname"]))
                 more["fs_found"] = _has_filesystem(signatures, known["fs_uuid"])
         elif mine:
-            more.update(device=mine[0]["path"], mounts=mine[0]["mounts"])
+            more.update(device=mine[0]["path"], mounts=visible_mounts(facts, mine[0]["kname"]))
             more["fs_found"] = _has_filesystem(mine[0]["signatures"], known["fs_uuid"])
         mounts = more.pop("mounts", [])
         more["mounted"] = path in mounts
         more["elsewhere"] = [point for point in mounts if point == known["path"] and point != path]
         volumes.append(_volume(path, dashed(known["fs_uuid"]), config, mine, **more))
     return volumes
+
+
+def visible_mounts(facts: Facts, kname: str) -> list[str]:
+    """Where the whole filesystem on a device is mounted and nothing is mounted over it."""
+    top = {mount["target"]: mount for mount in facts["mounts"]}
+    return [point for point, mount in top.items() if mount["kname"] == kname and mount["root"] == "/"]
 
 
 def _has_filesystem(signatures: t.Sequence[t.Mapping[str, t.Any]], fs_uuid: str) -> bool:
@@ -286,17 +292,21 @@ def adopt_actions(
     """Use the owner's logical volume: (actions, volumes, refusals). Nothing on the disks is changed."""
     names = {disk["kname"] for disk in disks}
     lv = next((v for v in facts["logical_volumes"] if v["lv"] == EPHEMERAL_LV and set(v["members"]) & names), None)
-    bases = [point for point in (lv["mounts"] if lv else []) if point != config.mount_point]
+    mounts = visible_mounts(facts, lv["kname"]) if lv else []
+    bases = sorted((point for point in mounts if point != config.mount_point), key=lambda point: (len(point), point))
     if lv is None or not lv["mounts"]:
         unit = next((u for u, seen in facts["units"].items() if seen["owner"] == owner and seen["exists"]), None)
         if unit:
             return [{"action": "start_unit", "unit": unit, "why": f"it mounts {owner}'s volume"}], [], []
+        if lv is not None and not lv["active"]:
+            # What is on it shows once it is active: one more look follows.
+            return [{"action": "activate_volume", "vg": lv["vg"], "lv": lv["lv"]}], [], []
         if lv is None or not lv["filesystem"]:
             what = f"the volume of {owner} is unfinished and the service that finishes it does not exist on this node"
             return [], [], [f"{what}: look with 'lvs' and 'systemctl status', repair it, then run again"]
-    base = (sorted(bases, key=len) or [None])[0]
-    if owner == OWNER_DLAMI and "/opt/dlami/nvme" in bases:
-        base = "/opt/dlami/nvme"
+    base = bases[0] if bases else None
+    if owner == OWNER_DLAMI and DLAMI_MOUNT in bases:
+        base = DLAMI_MOUNT
     found = lv["filesystem"] or {}
     volume = _volume(
         config.mount_point,
@@ -308,34 +318,46 @@ def adopt_actions(
         device=lv["path"],
         fstype=found.get("type") or config.fstype,
         label=found.get("label"),
-        mounted=config.mount_point in lv["mounts"],
+        mounted=config.mount_point in mounts,
         bind_from=base,
         base=base or config.mount_point,
-        lv_active=lv["active"],
     )
-    actions: list[Action] = []
-    if not lv["active"]:
-        actions.append({"action": "activate_volume", "vg": lv["vg"], "lv": lv["lv"]})
-    return actions + finish_actions([volume], facts, config, at_boot), [volume], []
+    return finish_actions([volume], facts, config, at_boot), [volume], []
 
 
 def teardown_actions(disks: list[t.Mapping[str, t.Any]], facts: Facts, units: t.Sequence[str]) -> list[Action]:
     """Take apart what is on the disks, from the top down. Only called where nothing reaches beyond the disks."""
-    names = {disk["kname"] for disk in disks}.union(*({e["kname"] for e in disk["stack"]} for disk in disks))
+    names = stack_names(disks)
     actions: list[Action] = [
         {"action": "mask_unit", "unit": unit, "why": "it would take the disks back"} for unit in units
     ]
     mounts = sorted({point for disk in disks for point in disk["mounts"]}, key=lambda point: (-point.count("/"), point))
-    actions += [{"action": "swap_off", "device": path} for path in sorted({p for disk in disks for p in disk["swap"]})]
-    actions += [{"action": "unmount", "target": point} for point in mounts]
+    actions += [{"action": "swap_off", "device": p} for p in dict.fromkeys(p for d in disks for p in d["swap"])]
+    for point in mounts:
+        times = sum(mount["target"] == point and mount["kname"] in names for mount in facts["mounts"])
+        actions += [{"action": "unmount", "target": point}] * max(times, 1)
     groups = {lv["vg"]: lv["members"] for lv in facts["logical_volumes"] if set(lv["members"]) & names}
     actions += [{"action": "remove_volume_group", "vg": vg, "members": groups[vg]} for vg in sorted(groups)]
-    arrays = [array for array in facts["arrays"] if set(array["members"]) & names]
+    arrays = _top_down([array for array in facts["arrays"] if set(array["members"]) & names])
     actions += [{"action": "stop_array", "device": array["path"]} for array in arrays]
-    parts = sorted({e["path"] for disk in disks for e in disk["stack"] if e["type"] == "part"})
-    members = sorted({normal_uuid(s["uuid"]) or "" for d in disks for s in d["signatures"] + d["stack_signatures"]})
+    # A partition of an array goes with the array; what was in it is wiped from the new one before mkfs.
+    parts = [e["path"] for d in disks for e in d["stack"] if e["type"] == "part" and e["kname"].startswith(d["kname"])]
+    uuids = {normal_uuid(s["uuid"]) for d in disks for s in all_signatures(d) if s["type"] == "linux_raid_member"}
+    members = sorted(filter(None, uuids))
     wiped = parts + [disk["path"] for disk in disks if disk["signatures"] or disk["partitions"]]
     return actions + [{"action": "wipe", "device": path, "members_of": members} for path in wiped]
+
+
+def _top_down(arrays: list[t.Mapping[str, t.Any]]) -> list[t.Mapping[str, t.Any]]:
+    """Arrays in an order in which each can be stopped: those that use other arrays before these."""
+    waiting = sorted(arrays, key=lambda array: (array["uuid"] or "", array["kname"]))
+    ordered: list[t.Mapping[str, t.Any]] = []
+    while waiting:
+        used = {member for array in waiting for member in array["members"]}
+        free = next((array for array in waiting if array["kname"] not in used), waiting[0])
+        waiting.remove(free)
+        ordered.append(free)
+    return ordered
 
 
 def mount_unit(path: str) -> str:
