@@ -4,17 +4,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from hooks import run_events
 from plugins.module_utils._node import result
-from tests.rig import demo
+from tests.rig import demo, demo_inventory
 
 STATUS = {
     "name": "demo",
@@ -173,30 +171,21 @@ def test_sizes_are_in_binary_units(number, text):
     assert demo.size(number) == text
 
 
-@pytest.fixture
-def inventory():
-    path = Path(demo.ROOT) / demo.INVENTORY / "rig.py"
-    spec = importlib.util.spec_from_file_location("demo_inventory", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def answer(monkeypatch, inventory, status):
+def answer(monkeypatch, status):
     done = subprocess.CompletedProcess([], 0, json.dumps(status))
-    monkeypatch.setattr(inventory.subprocess, "run", lambda *args, **options: done)
+    monkeypatch.setattr(demo_inventory.subprocess, "run", lambda *args, **options: done)
 
 
-def test_the_demo_inventory_has_the_running_node(monkeypatch, inventory, capsys):
-    answer(monkeypatch, inventory, STATUS)
-    assert inventory.main() == 0
+def test_the_demo_inventory_has_the_running_node(monkeypatch, capsys):
+    answer(monkeypatch, STATUS)
+    assert demo_inventory.main() == 0
     assert json.loads(capsys.readouterr().out) == {
         "instance_store": {"hosts": ["demo"]},
         "_meta": {"hostvars": {"demo": STATUS["ansible"]}},
     }
 
 
-def test_the_demo_inventory_says_when_nothing_runs(monkeypatch, inventory, capsys):
-    answer(monkeypatch, inventory, {"name": "demo", "running": False})
-    assert inventory.main() == 1
+def test_the_demo_inventory_says_when_nothing_runs(monkeypatch, capsys):
+    answer(monkeypatch, {"name": "demo", "running": False})
+    assert demo_inventory.main() == 1
     assert "make site" in capsys.readouterr().err
