@@ -16,7 +16,7 @@ from .host import Host, NodeError
 from .storage_apply import Applied, apply_actions, mdadm_fragment_path
 from .storage_config import StorageConfig, mount_points
 from .storage_plan import Context, Plan, make_plan
-from .storage_record import INTENT_PATH, LOCK_PATH, RECORD_PATH, build_record, write_record
+from .storage_record import INTENT_PATH, LOCK_PATH, RECORD_PATH, build_record, read_document, write_record
 from .storage_volume import MARKER_NAME, wanted_directories
 
 
@@ -35,15 +35,15 @@ MAX_ROUNDS = 2
 def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
     """What L{block.gather} sees plus what the configuration needs to be compared with; nothing is written.
 
-    Adds record and intent (parsed JSON or None), named_devices {given: kernel name}, mount_points {path: {is_dir,
-    is_link, entries}}, paths {path: {mode, uid, gid}}, users, groups and user_groups {name: id or None},
+    Adds record and intent (as L{storage_record.sound} lets them pass, or None), named_devices {given: kernel name},
+    mount_points {path: {is_dir, is_link, entries}}, paths {path: {mode, uid, gid}}, users, groups and user_groups {name: id or None},
     array_config (text or None), machine_id.
     """
     facts = block.gather(host)
-    facts["record"] = host.read_json(RECORD_PATH)
-    facts["intent"] = host.read_json(INTENT_PATH)
+    facts["record"] = read_document(host, RECORD_PATH)
+    facts["intent"] = read_document(host, INTENT_PATH)
     facts["named_devices"] = {
-        given: host.realpath(given).rsplit("/", 1)[-1] if host.exists(given) else None for given in config.devices or ()
+        given: block.device_name(host, given) if host.exists(given) else None for given in config.devices or ()
     }
     stores = sum(1 for disk in facts["disks"] if disk["kind"] == "instance_store")
     tops = mount_points(config, stores)
@@ -66,20 +66,25 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
     return facts
 
 
+def table_disks(instance_type: str | None) -> int | None:
+    """How many instance-store disks the instance type has; None where the type is not known."""
+    known = instance_types.lookup(instance_type) if instance_type else None
+    return known["instance_store"]["count"] if known else None
+
+
 def context_for(facts: t.Mapping[str, t.Any], at_boot: bool = False) -> Context:
     """The part of a plan that is not looked up on the disks.
 
     A fresh array gets a UUID of its own each time, so that an array is never mistaken for an older one; it depends on
     what was there before, so that two looks at the same state (check mode, then the run) name the same one.
     """
-    known = instance_types.lookup(facts["instance_type"]) if facts["instance_type"] else None
     before = facts["record"] or {}
     serials = sorted(disk["serial"] for disk in facts["disks"] if disk["kind"] == "instance_store")
     seed = "|".join([facts["machine_id"], str(before.get("array_uuid")), str(before.get("updated_at")), *serials])
     return Context(
         array_uuid=hashlib.sha256(seed.encode()).hexdigest()[:32],
         namespace=uuid.uuid5(uuid.NAMESPACE_URL, f"mlcluster.aws/{facts['machine_id']}"),
-        table_disks=known["instance_store"]["count"] if known else None,
+        table_disks=table_disks(facts["instance_type"]),
         at_boot=at_boot,
     )
 

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import typing as t
 
 from .block_parse import normal_uuid
@@ -27,6 +26,23 @@ MKFS_TIMEOUT = 900
 UNIT_TIMEOUT = 320
 
 
+# What the actions run, besides the mkfs of the filesystem.
+PROGRAMS = {
+    "create_array": "mdadm",
+    "assemble_array": "mdadm",
+    "stop_array": "mdadm",
+    "wipe": "wipefs",
+    "mount": "mount",
+    "bind_mount": "mount",
+    "unmount": "umount",
+    "swap_off": "swapoff",
+    "remove_volume_group": "vgremove",
+    "activate_volume": "lvchange",
+    "mask_unit": "systemctl",
+    "start_unit": "systemctl",
+}
+
+
 @dataclasses.dataclass
 class Applied:
     """What was done: the last plan, and the actions of all rounds that ended well, in order."""
@@ -39,6 +55,7 @@ def apply_actions(
     host: Host, config: StorageConfig, plan: Plan, facts: t.Mapping[str, t.Any], applied: Applied
 ) -> None:
     """Carry out a plan's actions in order; the first failure ends it with L{NodeError}, naming the action."""
+    require_programs(host, plan.actions)
 
     def write_plan_record(_host: Host, _action: Action) -> None:
         _resolve_devices(host, plan)
@@ -47,6 +64,18 @@ def apply_actions(
     for action in plan.actions:
         run_action(host, action, {**ACTIONS, "write_record": write_plan_record})
         applied.done.append(dict(action))
+
+
+def require_programs(host: Host, actions: t.Sequence[Action]) -> None:
+    """Raise L{NodeError} where a program is missing: nothing may be taken apart that cannot be made again."""
+    needed = {PROGRAMS[action["action"]] for action in actions if action["action"] in PROGRAMS}
+    needed |= {f"mkfs.{action['fstype']}" for action in actions if action["action"] == "make_filesystem"}
+    missing = sorted(program for program in needed if not host.which(program))
+    if missing:
+        raise NodeError(
+            f"looked for {', '.join(missing)} and did not find it, so nothing was touched: install it (packages mdadm, "
+            "e2fsprogs, xfsprogs, lvm2, util-linux) and run again"
+        )
 
 
 def run_action(host: Host, action: Action, table: t.Mapping[str, t.Callable[[Host, Action], None]]) -> None:
@@ -68,6 +97,8 @@ def describe(action: Action) -> str:
 
 def array_device(host: Host, array_uuid: str) -> str | None:
     """The device of the running array with this UUID: neither the name nor udev's link can be relied on."""
+    if not array_uuid:
+        return None
     for kname in host.listdir("/sys/class/block"):
         if not kname.startswith("md") or not host.listdir(f"/sys/class/block/{kname}/slaves"):
             continue
@@ -178,7 +209,7 @@ def _make_filesystem(host: Host, action: Action) -> None:
 
 def _mount(host: Host, action: Action) -> None:
     device = _device(host, action)
-    os.makedirs(action["target"], mode=0o755, exist_ok=True)
+    host.make_mount_point(action["target"])
     argv = ["mount", "-t", action["fstype"]]
     argv += ["-o", ",".join(action["options"])] if action["options"] else []
     host.run([*argv, device, action["target"]], timeout=120)
@@ -186,7 +217,7 @@ def _mount(host: Host, action: Action) -> None:
 
 
 def _bind_mount(host: Host, action: Action) -> None:
-    os.makedirs(action["target"], mode=0o755, exist_ok=True)
+    host.make_mount_point(action["target"])
     host.run(["mount", "--bind", action["source"], action["target"]], timeout=60)
     _expect_mounted(host, action["target"])
 
@@ -228,7 +259,7 @@ def _mask_unit(host: Host, action: Action) -> None:
     host.run(["systemctl", "disable", "--now", action["unit"]], timeout=60)
     path = f"/etc/systemd/system/{action['unit']}"
     if host.exists(path) and host.realpath(path) != "/dev/null":
-        os.replace(path, f"{path}.replaced-by-mlcluster")
+        host.rename(path, f"{path}.replaced-by-mlcluster")
     host.run(["systemctl", "mask", action["unit"]], timeout=60)
 
 

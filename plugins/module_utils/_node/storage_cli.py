@@ -12,11 +12,12 @@ import logging
 import typing as t
 
 from . import result
-from .block import disk_kind
+from .block import disk_kind, instance_type, is_hidden
 from .host import Host, NodeError
-from .storage import RefusedError, context_for, converge, survey
+from .storage import RefusedError, context_for, converge, survey, table_disks
 from .storage_config import CONFIG_PATH, StorageConfig, parse_config
-from .storage_record import RECORD_PATH
+from .storage_plan import expected_disks
+from .storage_record import RECORD_PATH, read_document
 from .storage_verify import report, verify
 
 # How long a boot waits for disks that the record or the instance type calls for; NVMe controllers appear within
@@ -55,9 +56,9 @@ def load_config(host: Host, path: str) -> StorageConfig:
 
 
 def wait_for_disks(host: Host, config: StorageConfig, limit: float) -> None:
-    """Poll sysfs until as many instance-store disks are there as the record knows, for at most limit seconds."""
-    record = host.read_json(RECORD_PATH) or {}
-    wanted = config.expected_disks if config.expected_disks is not None else len(record.get("serials") or ())
+    """Poll sysfs until as many instance-store disks are there as there should be, for at most limit seconds."""
+    facts = {"instance_type": instance_type(host), "record": read_document(host, RECORD_PATH)}
+    wanted = expected_disks(facts, config, table_disks(facts["instance_type"]))[0] or 0
     deadline = host.monotonic() + limit
     while count_instance_store(host) < wanted and host.monotonic() < deadline:
         host.sleep(0.5)
@@ -67,7 +68,8 @@ def wait_for_disks(host: Host, config: StorageConfig, limit: float) -> None:
 
 def count_instance_store(host: Host) -> int:
     """How many instance-store disks the kernel shows now."""
-    models = (host.read_text(f"/sys/class/block/{name}/device/model") for name in host.listdir("/sys/class/block"))
+    names = (name for name in host.listdir("/sys/class/block") if not is_hidden(host, name))
+    models = (host.read_text(f"/sys/class/block/{name}/device/model") for name in names)
     return sum(1 for model in models if model and disk_kind(model) == "instance_store")
 
 

@@ -39,6 +39,15 @@ SYSTEM_MOUNTS = frozenset(
     "/usr/local /var /var/lib /var/log /var/tmp".split()
 )
 
+# The types of the argument spec, as Python knows them and as a person would say them.
+TYPES: dict[str, tuple[t.Any, str]] = {
+    "str": (str, "text"),
+    "int": (int, "a whole number"),
+    "bool": (bool, "true or false"),
+    "list": ((list, tuple), "a list"),
+    "dict": (dict, "a mapping"),
+}
+
 DIRECTORY_OPTIONS: dict[str, dict[str, t.Any]] = {
     "path": {"type": "str", "required": True},
     "owner": {"type": "str", "default": "root"},
@@ -124,11 +133,11 @@ def parse_config(raw: t.Mapping[str, t.Any]) -> StorageConfig:
     unknown = sorted(set(raw) - set(ARGUMENT_SPEC) - {"schema"})
     if unknown:
         raise NodeError(f"the storage configuration has unknown keys: {', '.join(unknown)}")
-    values = {key: raw[key] for key in ARGUMENT_SPEC if raw.get(key) is not None}
+    values = _typed("", raw, ARGUMENT_SPEC)
     values["directories"] = tuple(_directory(entry) for entry in values.get("directories", ()))
     for key in ("mount_options", "devices", "users"):
         if key in values:
-            values[key] = tuple(str(item) for item in values[key])
+            values[key] = tuple(values[key])
     fstype = values.get("fstype", "ext4")
     _one_of("fstype", fstype, FILESYSTEMS)
     if not values.get("mount_options"):
@@ -152,12 +161,28 @@ def mount_points(config: StorageConfig, disks: int) -> list[str]:
     return [config.mount_point]
 
 
+def _typed(where: str, raw: t.Mapping[str, t.Any], spec: dict[str, dict[str, t.Any]]) -> dict[str, t.Any]:
+    """The given values that are no nulls, each of the type that its spec names: JSON has no coercion to offer."""
+    values = {key: raw[key] for key in spec if raw.get(key) is not None}
+    for key, value in values.items():
+        _check_type(f"{where}{key}", value, spec[key]["type"])
+        for item in value if spec[key]["type"] == "list" else ():
+            _check_type(f"an entry of {where}{key}", item, spec[key]["elements"])
+    return values
+
+
+def _check_type(name: str, value: t.Any, kind: str) -> None:
+    wanted, words = TYPES[kind]
+    if not isinstance(value, wanted) or (kind == "int" and isinstance(value, bool)):
+        raise NodeError(f"{name} is {value!r}: it must be {words}")
+
+
 def _directory(entry: t.Mapping[str, t.Any]) -> Directory:
     unknown = sorted(set(entry) - set(DIRECTORY_OPTIONS))
     if unknown or not entry.get("path"):
         problem = f"unknown keys {', '.join(unknown)}" if unknown else "no path"
         raise NodeError(f"a directories entry has {problem}: known keys are {', '.join(DIRECTORY_OPTIONS)}")
-    return Directory(**{key: value for key, value in entry.items() if value is not None})
+    return Directory(**_typed("directories: ", entry, DIRECTORY_OPTIONS))
 
 
 def _one_of(name: str, value: str, allowed: t.Sequence[str]) -> None:
@@ -224,7 +249,7 @@ def _check_mount_point(path: str) -> None:
         )
     if re.search(r"[\s\\#\"']", path) or not path.isprintable():
         raise NodeError(f"mount_point is {path!r}: spaces, quotes, '#' and backslashes cannot stand in fstab")
-    if path in SYSTEM_MOUNTS:
+    if path in SYSTEM_MOUNTS or path.startswith(("/dev/", "/proc/", "/sys/")):
         raise NodeError(f"mount_point is {path}: the operating system lives there; choose a path such as /data")
 
 

@@ -164,14 +164,19 @@ def _unrecognisable(disks: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
     return problems
 
 
-def expected_disks(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context) -> tuple[int | None, str]:
-    """How many disks there must be, and who says so; None where nobody knows."""
+def expected_disks(
+    facts: t.Mapping[str, t.Any], config: StorageConfig, table_disks: int | None
+) -> tuple[int | None, str]:
+    """How many disks there must be, and who says so; None where nobody knows.
+
+    facts needs only instance_type and record; table_disks is what the instance type has.
+    """
     if config.devices is not None:
         return None, ""
     if config.expected_disks is not None:
         return config.expected_disks, "nvme_raid0_expected_disks"
-    if context.table_disks is not None:
-        return context.table_disks, f"the instance type {facts['instance_type']}"
+    if table_disks is not None:
+        return table_disks, f"the instance type {facts['instance_type']}"
     record = facts["record"] or {}
     if record.get("serials"):
         return len(record["serials"]), "the record of the last run on this node"
@@ -181,7 +186,7 @@ def expected_disks(facts: t.Mapping[str, t.Any], config: StorageConfig, context:
 def _missing(
     disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context
 ) -> str:
-    expected, source = expected_disks(facts, config, context)
+    expected, source = expected_disks(facts, config, context.table_disks)
     if expected is None or len(disks) >= expected:
         return ""
     return (

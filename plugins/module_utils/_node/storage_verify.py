@@ -56,7 +56,7 @@ def report(host: Host, results: t.Sequence[Result], versions: t.Mapping[str, str
 
 def _disks(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context) -> Result:
     found = len(select(facts, config)[0])
-    expected, source = expected_disks(facts, config, context)
+    expected, source = expected_disks(facts, config, context.table_disks)
     if expected is None:
         return passed("storage.disks", found, unit="disks", source="no count is known for this machine")
     if found < expected:
