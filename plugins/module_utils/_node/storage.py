@@ -36,8 +36,8 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
     """What L{block.gather} sees plus what the configuration needs to be compared with; nothing is written.
 
     Adds record and intent (as L{storage_record.sound} lets them pass, or None), named_devices {given: kernel name},
-    mount_points {path: {is_dir, is_link, entries}}, paths {path: {mode, uid, gid}}, users, groups and user_groups {name: id or None},
-    array_config (text or None), machine_id.
+    mount_points {path: {is_dir, is_link, entries}}, paths {path: {mode, uid, gid}}, users, groups and user_groups
+    {name: id or None}, array_config (text or None), machine_id.
     """
     facts = block.gather(host)
     facts["record"] = read_document(host, RECORD_PATH)
