@@ -110,7 +110,7 @@ def parse_wipefs(text: str) -> list[dict[str, t.Any]]:
 
 
 def parse_export(text: str) -> dict[str, str]:
-    """mdadm's --export lines as a mapping."""
+    """The lines of mdadm --export or systemctl show, NAME=VALUE each, as a mapping."""
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from .block_parse import normal_uuid
+from .block_parse import normal_uuid, parse_export
 from .host import CommandError, Host, NodeError
 from .storage_config import StorageConfig
 from .storage_record import INTENT_PATH, build_record, write_intent, write_record
@@ -105,7 +105,7 @@ def array_device(host: Host, array_uuid: str) -> str | None:
         found = (host.read_text(f"/sys/class/block/{kname}/md/uuid") or "").strip()
         if not found:
             text = host.run(["mdadm", "--detail", "--export", f"/dev/{kname}"], timeout=30, check=False).stdout
-            found = next((line.split("=", 1)[1] for line in text.splitlines() if line.startswith("MD_UUID=")), "")
+            found = parse_export(text).get("MD_UUID", "")
         if normal_uuid(found) == normal_uuid(array_uuid):
             return f"/dev/{kname}"
     return None
@@ -264,8 +264,23 @@ def _mask_unit(host: Host, action: Action) -> None:
 
 
 def _start_unit(host: Host, action: Action) -> None:
-    host.run(["systemctl", "restart", action["unit"]], timeout=UNIT_TIMEOUT)
+    unit = action["unit"]
+    host.run(["systemctl", "restart", unit], timeout=UNIT_TIMEOUT)
+    deadline = host.monotonic() + UNIT_TIMEOUT
+    while not _has_ended(host, unit):
+        if host.monotonic() >= deadline:
+            raise NodeError(
+                f"{unit} is still at work after {UNIT_TIMEOUT} seconds: look with 'systemctl status {unit}'"
+            )
+        host.sleep(0.5)
     _settle(host)
+
+
+def _has_ended(host: Host, unit: str) -> bool:
+    """Whether a service has done its work: a simple one counts as started as soon as its script has begun."""
+    shown = host.run(["systemctl", "show", "--property=ActiveState,SubState", unit], timeout=30).stdout
+    state = parse_export(shown)
+    return state.get("ActiveState") in ("inactive", "failed") or state.get("SubState") == "exited"
 
 
 def _directory(host: Host, action: Action) -> None:

@@ -57,8 +57,9 @@ def load_config(host: Host, path: str) -> StorageConfig:
 
 def wait_for_disks(host: Host, config: StorageConfig, limit: float) -> None:
     """Poll sysfs until as many instance-store disks are there as there should be, for at most limit seconds."""
-    facts = {"instance_type": instance_type(host), "record": read_document(host, RECORD_PATH)}
-    wanted = expected_disks(facts, config, table_disks(facts["instance_type"]))[0] or 0
+    known = instance_type(host)
+    facts = {"instance_type": known, "record": read_document(host, RECORD_PATH)}
+    wanted = expected_disks(facts, config, table_disks(known))[0] or 0
     deadline = host.monotonic() + limit
     while count_instance_store(host) < wanted and host.monotonic() < deadline:
         host.sleep(0.5)
