@@ -97,7 +97,9 @@ def _order(name):
 def generated(types, version):
     """The text between the marks, from the mapping of type to what DescribeInstanceTypes answers."""
     rows = [line for line in (row(types[name]) for name in sorted(types, key=_order)) if line]
-    fixes = "".join(f'    "{name}": "{source}",\n' for name, (_, source) in CORRECTIONS.items() if name in types)
+    fixes = "".join(
+        f'    "{name}": "{source}",\n' for name, (_accelerators, source) in CORRECTIONS.items() if name in types
+    )
     return (
         f'SOURCE = "EC2 DescribeInstanceTypes, as packed in moto {version} (Apache-2.0)"\n'
         f"CORRECTIONS = {{\n{fixes}}}\n"

@@ -31,7 +31,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _version(args: argparse.Namespace) -> int:
-    print(f"mlcluster {args.runtime_version} (Python {platform.python_version()})")
+    sys.stdout.write(f"mlcluster {args.runtime_version} (Python {platform.python_version()})\n")
     return result.EXIT_OK
 
 
