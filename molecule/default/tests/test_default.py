@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What site.yml leaves behind on a host without disks, and on one that an image is made of (debian13)."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+
+UNIT = "mlcluster-storage.service"
+
+
+@pytest.fixture
+def is_image(host):
+    return host.check_output("hostname").endswith("-debian13")
+
+
+def test_the_host_is_whole(host):
+    assert host.check_output("systemctl is-system-running") == "running"
+
+
+def test_fstab_and_mounts_are_as_they_were(host):
+    assert "mlcluster" not in host.check_output("cat /etc/fstab")
+    assert not host.mount_point("/data").exists
+
+
+def test_a_host_without_disks_is_left_alone(host, is_image):
+    if is_image:
+        pytest.skip("an image gets everything installed")
+    for path in ("/etc/mlcluster", "/usr/local/lib/mlcluster", f"/etc/systemd/system/{UNIT}"):
+        assert not host.file(path).exists
+    assert not host.package("mdadm").is_installed
+
+
+def test_an_image_gets_the_tools_and_the_boot_unit(host, is_image):
+    if not is_image:
+        pytest.skip("a node without disks needs none of it")
+    assert host.package("mdadm").is_installed
+    assert host.service(UNIT).is_enabled
+    verified = host.run(f"systemd-analyze verify --man=no /etc/systemd/system/{UNIT}")
+    assert (verified.rc, verified.stderr) == (0, "")
+
+
+def test_nothing_that_an_image_gets_can_be_written_by_others(host, is_image):
+    if not is_image:
+        pytest.skip("a node without disks needs none of it")
+    files = host.check_output("find /etc/mlcluster /usr/local/lib/mlcluster").splitlines()
+    assert len(files) > 3
+    for path in files:
+        assert not host.file(path).mode & (stat.S_IWGRP | stat.S_IWOTH), path
+        assert host.file(path).user == "root", path
+
+
+def test_the_boot_unit_of_an_image_finds_no_disks_and_says_so(host, is_image):
+    if not is_image:
+        pytest.skip("a node without disks has no boot unit")
+    host.check_output(f"systemctl restart {UNIT}")
+    record = json.loads(host.check_output("cat /var/lib/mlcluster/local_storage.json"))
+    assert (record["state"], record["disks"]) == ("none", [])
+    assert "none" in host.check_output(f"journalctl --no-pager --output cat --unit {UNIT}")
