@@ -123,6 +123,8 @@ def _attach_mounts(host: Host, devices: dict[str, dict[str, t.Any]], mounts: lis
         mount["kname"] = kname
         if kname in devices and mount["target"] not in devices[kname]["mounts"]:
             devices[kname]["mounts"].append(mount["target"])
+    for device in devices.values():
+        device["mounts"].sort()
 
 
 def _attach_swap(host: Host, devices: dict[str, dict[str, t.Any]]) -> None:
