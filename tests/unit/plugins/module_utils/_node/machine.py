@@ -1,0 +1,297 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A made-up node's block devices: what is built on what, what is mounted, and how the tools would show it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import uuid
+
+INSTANCE_STORE = "Amazon EC2 NVMe Instance Storage"
+EBS = "Amazon Elastic Block Store"
+GIB = 1 << 30
+
+# How lsblk of the distributions prints the same thing; README.md of the fixtures says which of it was recorded.
+SHAPES = {
+    "2.32": {"column": "MOUNTPOINT", "strings": True, "empty": None},
+    "2.36": {"column": "MOUNTPOINT", "strings": False, "empty": None},
+    "2.37": {"column": "MOUNTPOINTS", "strings": False, "empty": [None]},
+    "2.38": {"column": "MOUNTPOINTS", "strings": False, "empty": [None]},
+    "2.39": {"column": "MOUNTPOINTS", "strings": False, "empty": [None]},
+    "2.41": {"column": "MOUNTPOINTS", "strings": False, "empty": []},
+}
+
+
+def fs_uuid(seed: object) -> str:
+    """A UUID that depends on the seed only."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, str(seed)))
+
+
+@dataclasses.dataclass
+class Device:
+    """A block device. parents: kernel names below it. held: somebody unseen has it open. loop: a loop device shows it."""
+
+    kname: str
+    type: str
+    number: str
+    size: int = 100 * GIB
+    name: str = ""
+    model: str = ""
+    serial: str = ""
+    parents: list[str] = dataclasses.field(default_factory=list)
+    signatures: list[dict] = dataclasses.field(default_factory=list)
+    read_only: bool = False
+    openable: bool = True
+    readable: bool = True
+    held: bool = False
+    hidden: bool = False
+    md: dict = dataclasses.field(default_factory=dict)
+    loop: str = ""
+
+    @property
+    def path(self) -> str:
+        return f"/dev/mapper/{self.name}" if self.type in ("lvm", "crypt", "mpath") else f"/dev/{self.kname}"
+
+
+class Machine:
+    """The state. Everything is public: tests write to it, L{simulated.SimulatedHost} reads and changes it."""
+
+    def __init__(self, shape: str = "2.39") -> None:
+        self.shape = SHAPES[shape]
+        self.devices: dict[str, Device] = {}
+        self.mounts: list[dict] = []
+        self.swaps: list[str] = []
+        self.groups: dict[str, dict] = {}
+        self.files: dict[str, str] = {
+            "/etc/machine-id": "0123456789abcdef0123456789abcdef\n",
+            "/proc/sys/kernel/random/boot_id": "boot-1\n",
+            "/sys/class/dmi/id/sys_vendor": "Amazon EC2\n",
+            "/sys/class/dmi/id/product_name": "x9.unknown\n",
+        }
+        self.directories: dict[str, dict] = {"/etc/mdadm": {"mode": "0755", "uid": 0, "gid": 0}}
+        self.links: dict[str, str] = {}
+        self.inside: dict[str, list[dict]] = {}
+        self.trees: dict[str, tuple[dict, dict]] = {}
+
+    def add(self, kname: str, kind: str, **fields: object) -> Device:
+        number = fields.pop("number", f"259:{len(self.devices)}")
+        device = Device(kname, kind, number, name=fields.pop("name", kname), **fields)
+        self.devices[kname] = device
+        return device
+
+    def root(self, kname: str = "nvme0n1", model: str = EBS, serial: str = "vol0root") -> None:
+        """A root disk with a partition table and ext4 in its first partition."""
+        disk = self.add(kname, "disk", model=model, serial=serial)
+        self.sign(disk.kname, "gpt")
+        part = self.part(kname)
+        self.sign(part.kname, "ext4", fs_uuid("root"))
+        self.mount(part.kname, "/")
+
+    def stores(self, count: int, first: int = 1) -> list[Device]:
+        """Blank instance-store disks nvme<first>n1 and on, with serials in the same order."""
+        names = range(first, first + count)
+        return [self.add(f"nvme{n}n1", "disk", model=INSTANCE_STORE, serial=f"AWS{n:04d}") for n in names]
+
+    def ebs(self, kname: str, serial: str = "vol0data") -> Device:
+        return self.add(kname, "disk", model=EBS, serial=serial)
+
+    def part(self, disk: str, number: int = 1, kind: str = "part") -> Device:
+        separator = "p" if disk[-1].isdigit() else ""
+        return self.add(f"{disk}{separator}{number}", kind, parents=[disk], size=self.devices[disk].size // 2)
+
+    def sign(self, kname: str, kind: str, identity: str | None = None, label: str | None = None) -> None:
+        offset = f"0x{0x400 + 0x1000 * len(self.devices[kname].signatures):x}"
+        self.devices[kname].signatures.append({"offset": offset, "type": kind, "uuid": identity, "label": label})
+
+    def array(
+        self, kname: str, members: list[str], identity: str, name: str = "any:mlcluster", level: str = "raid0", **fields
+    ) -> Device:
+        """A running array, its superblocks included. identity: 32 hex digits."""
+        spec = {"uuid": identity, "name": name, "level": level, "chunk_kib": 512, "raid_devices": len(members)}
+        spec.update(fields)
+        for member in members:
+            self.superblock(member, spec)
+        size = sum(self.devices[member].size for member in members)
+        return self.add(kname, level, parents=list(members), number=f"9:{kname[2:]}", size=size, md={**spec})
+
+    def superblock(self, member: str, spec: dict) -> None:
+        self.sign(member, "linux_raid_member", str(uuid.UUID(spec["uuid"])), spec["name"])
+        self.devices[member].md = dict(spec)
+
+    def stopped_array(self, members: list[str], identity: str, inside: list[dict] = (), **fields: object) -> None:
+        """Members of an array that is not running; inside: the signatures that it would show."""
+        self.array("md99", members, identity, **fields)
+        del self.devices["md99"]
+        self.inside[identity] = list(inside)
+
+    def volume(self, group: str, name: str, members: list[str], kname: str = "dm-0", active: bool = True) -> Device | None:
+        """A volume group over the members with one logical volume; without name only the group."""
+        for member in members:
+            self.sign(member, "LVM2_member", fs_uuid(f"pv {member}"))
+        self.groups[group] = {"members": list(members), "volumes": {name: kname} if name else {}}
+        self.links.update({f"/dev/{group}/{name}": f"/dev/{kname}", f"/dev/mapper/{group}-{name}": f"/dev/{kname}"})
+        if not (name and active):
+            return None
+        return self.activate(group, name)
+
+    def activate(self, group: str, name: str) -> Device:
+        kname, members = self.groups[group]["volumes"][name], self.groups[group]["members"]
+        size = sum(self.devices[member].size for member in members)
+        device = self.add(kname, "lvm", parents=list(members), number=f"253:{kname[3:]}", size=size, name=f"{group}-{name}")
+        device.signatures = list(self.inside.get(f"{group}/{name}", []))
+        return device
+
+    def mount(self, kname: str | None, target: str, fstype: str = "ext4", source: str = "", **fields: str) -> None:
+        number = self.devices[kname].number if kname and fstype != "btrfs" else f"0:{100 + len(self.mounts)}"
+        source = source or self.devices[kname].path
+        entry = {"target": target, "source": source, "kname": kname, "fstype": fstype, "number": number}
+        self.mounts.append({**entry, "root": "/", "options": "rw,relatime", **fields})
+        self.directories.setdefault(target, {"mode": "0755", "uid": 0, "gid": 0})
+
+    def swap_on(self, path: str) -> None:
+        self.swaps.append(path)
+
+    def unit(self, name: str, enabled: bool = True) -> None:
+        self.files[f"/etc/systemd/system/{name}"] = "[Service]\n"
+        if enabled:
+            self.files[f"/etc/systemd/system/multi-user.target.wants/{name}"] = ""
+
+    def children(self, kname: str) -> list[Device]:
+        return [device for device in self.devices.values() if kname in device.parents]
+
+    def above(self, kname: str) -> list[Device]:
+        """Everything that is built on a device, nearest first."""
+        found: list[Device] = []
+        for child in self.children(kname):
+            found += [d for d in [child, *self.above(child.kname)] if d not in found]
+        return found
+
+    def holders(self, kname: str) -> list[str]:
+        return sorted(device.kname for device in self.children(kname) if device.type != "part")
+
+    def busy(self, kname: str) -> bool:
+        """Whether an exclusive open of the device would fail."""
+        device = self.devices[kname]
+        mounted = any(mount["kname"] == kname for mount in self.mounts)
+        direct = mounted or device.held or device.path in self.swaps or bool(self.holders(kname))
+        return direct or any(self.busy(part.kname) for part in self.children(kname) if part.type == "part")
+
+    def find(self, path: str) -> Device | None:
+        """The device that a path leads to."""
+        kname = self.links.get(path, path).rsplit("/", 1)[-1]
+        by_name = {device.path: device for device in self.devices.values() if not device.hidden}
+        return by_name.get(path) or (self.devices.get(kname) if path.startswith("/dev/") else None)
+
+    def lsblk(self) -> str:
+        """The JSON that lsblk prints; devices without size and hidden ones are left out, as lsblk does."""
+        roots = [device for device in self.devices.values() if not device.parents and not device.hidden]
+        return json.dumps({"blockdevices": [self._node(device, None) for device in roots if device.size]}, indent=3)
+
+    def _node(self, device: Device, parent: str | None) -> dict:
+        points: list[str | None] = [m["target"] for m in self.mounts if m["kname"] == device.kname]
+        points += ["[SWAP]"] if device.path in self.swaps else []
+        last = device.signatures[-1] if device.signatures else {}
+        table = last if last.get("type") in ("gpt", "dos") else {}
+        content = {} if table else last
+        node: dict = {
+            "name": device.name,
+            "kname": device.kname,
+            "path": device.path,
+            "type": device.type,
+            "model": device.model or None,
+            "serial": device.serial or None,
+            "size": device.size,
+            "fstype": content.get("type"),
+            "label": content.get("label"),
+            "uuid": content.get("uuid"),
+            "pttype": table.get("type"),
+            "ro": device.read_only,
+            "mountpoints": points or self.shape["empty"],
+            "pkname": parent,
+        }
+        if self.shape["column"] == "MOUNTPOINT":
+            node["mountpoint"] = (node.pop("mountpoints") or [None])[-1]
+        if self.shape["strings"]:
+            node.update(size=str(device.size), ro=str(int(device.read_only)))
+        children = [child for child in self.children(device.kname) if child.size]
+        if children:
+            node["children"] = [self._node(child, device.kname) for child in children]
+        return node
+
+    def mountinfo(self) -> str:
+        lines = []
+        for index, mount in enumerate(self.mounts):
+            target = mount["target"].replace(" ", "\\040")
+            left = f"{30 + index} 1 {mount['number']} {mount['root']} {target} {mount['options']} shared:{index}"
+            lines.append(f"{left} - {mount['fstype']} {mount['source']} rw\n")
+        return "".join(lines)
+
+    def proc_swaps(self) -> str:
+        return "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n" + "".join(
+            f"{path}                               partition\t1048572\t\t0\t\t-2\n" for path in self.swaps
+        )
+
+    def sysfs(self, kname: str, end: str) -> str | None:
+        """The text of /sys/class/block/<kname>/<end>, or None."""
+        device = self.devices.get(kname)
+        if device is None:
+            return None
+        running = device.md and device.type.startswith("raid")
+        known = {
+            "dev": None if device.hidden else device.number,
+            "hidden": str(int(device.hidden)),
+            "device/model": device.model.ljust(40) if device.model else None,
+            "device/serial": device.serial.ljust(20) if device.model else None,
+            "loop/backing_file": device.loop or None,
+            "md/array_state": device.md.get("state", "clean") if running else None,
+            "md/level": device.md.get("level") if running else None,
+            "md/uuid": str(uuid.UUID(device.md["uuid"])) if running and device.md.get("shows_uuid", True) else None,
+            "md/chunk_size": str(device.md["chunk_kib"] * 1024) if running else None,
+            "md/raid_disks": str(device.md["raid_devices"]) if running else None,
+        }
+        text = known.get(end)
+        return None if text is None else text + "\n"
+
+    def reboot(self) -> None:
+        """What is in memory only goes; arrays come back under other names, volume groups are active again."""
+        for target in [mount["target"] for mount in self.mounts if mount["target"] != "/"]:
+            self.unmount(target)
+        self.swaps = []
+        arrays = [d for d in self.devices.values() if d.md and d.type.startswith("raid")]
+        for number, device in enumerate(arrays):
+            del self.devices[device.kname]
+            device.kname = device.name = f"md{127 - number}"
+            device.number = f"9:{127 - number}"
+            self.devices[device.kname] = device
+        self.files["/proc/sys/kernel/random/boot_id"] += "again\n"
+
+    def stop_start(self) -> None:
+        """The instance-store disks come back blank, under other serials."""
+        self.reboot()
+        stores = [device for device in self.devices.values() if device.model == INSTANCE_STORE]
+        for device in [d for store in stores for d in self.above(store.kname)]:
+            self.devices.pop(device.kname, None)
+        for device in stores:
+            device.signatures, device.md, device.serial = [], {}, f"{device.serial}b"
+
+    def unmount(self, target: str) -> None:
+        """Take the topmost mount away; what was in it goes out of sight with it."""
+        index = max(i for i, mount in enumerate(self.mounts) if mount["target"] == target)
+        gone = self.mounts.pop(index)
+        below = f"{target}/"
+        files = {path: self.files.pop(path) for path in list(self.files) if path.startswith(below)}
+        directories = {path: self.directories.pop(path) for path in list(self.directories) if path.startswith(below)}
+        self.trees[self._tree(gone["kname"])] = (files, directories)
+
+    def show_tree(self, kname: str) -> None:
+        """Put what a filesystem holds back into sight."""
+        files, directories = self.trees.get(self._tree(kname), ({}, {}))
+        self.files.update(files)
+        self.directories.update(directories)
+
+    def _tree(self, kname: str | None) -> str:
+        device = self.devices.get(kname or "")
+        return str(device.signatures) if device else "nowhere"
