@@ -39,6 +39,11 @@ test-vm-all: ## Run every virtual-machine test
 lint: setup ## Check style and types (under a minute when warm)
 	@$(STEP) run lint
 
+.PHONY: format
+format: setup ## Bring Python into the project's style
+	@.venv-lint/bin/ruff check --quiet --fix-only .
+	@.venv-lint/bin/ruff format --quiet .
+
 .PHONY: sanity
 sanity: setup ## Run ansible-test sanity
 	@$(STEP) run sanity

@@ -101,6 +101,16 @@ def follow(process: subprocess.Popen[bytes], name: str, allotted: int, log: Path
                 printed = now
 
 
+def stop_with(process: subprocess.Popen[bytes]) -> None:
+    """Pass a termination on: a stopped suite must not leave its part running. Ctrl-C reaches it by itself."""
+
+    def stop(number: int, frame: object) -> None:
+        process.terminate()
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)
+
+
 def run_part(name: str, part: Part, arguments: list[str]) -> Outcome:
     """Run one part to its end, telling how it goes."""
     LOGS.mkdir(parents=True, exist_ok=True)
@@ -115,8 +125,7 @@ def run_part(name: str, part: Part, arguments: list[str]) -> Outcome:
     except FileNotFoundError:
         print(f"{name}: {command[0]} is not there: run make setup first.", file=sys.stderr)
         return Outcome(name, 127, 0.0, part.allotted, log)
-    # A stopped suite must not leave its part running; Ctrl-C reaches the part by itself.
-    signal.signal(signal.SIGTERM, lambda *_: (process.terminate(), sys.exit(143)))
+    stop_with(process)
     follow(process, name, part.allotted, log, verbose=os.environ.get("V") == "1")
     return Outcome(name, process.wait(), time.monotonic() - begin, part.allotted, log)
 

@@ -1,0 +1,13 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Settings of all unit tests."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+# A slow machine is no failure: hypothesis would otherwise judge each example by the clock.
+settings.register_profile("mlcluster", deadline=None)
+settings.load_profile("mlcluster")
