@@ -32,8 +32,8 @@ PARTS = {
     "sanity": Part(360, ("{python}", "-m", "tests.tools.sanity")),
     "unit": Part(180, (*PYTEST, "tests/unit"), PYTEST_CLOSING),
     "molecule": Part(720, ("{python}", "-m", "tests.tools.molecule"), PYTEST_CLOSING),
-    "vm": Part(900, (*PYTEST, "tests/vm", "-m", "vm and ci"), PYTEST_CLOSING),
-    "vm-all": Part(7200, (*PYTEST, "tests/vm", "-m", "vm"), PYTEST_CLOSING),
+    "vm": Part(900, (*PYTEST, "-v", "tests/vm", "-m", "vm and ci"), PYTEST_CLOSING),
+    "vm-all": Part(7200, (*PYTEST, "-v", "tests/vm", "-m", "vm"), PYTEST_CLOSING),
 }
 
 SUITES = {
