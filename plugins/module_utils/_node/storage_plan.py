@@ -206,11 +206,13 @@ def _decide(
     missing: str,
 ) -> Plan:
     owners = {item.owner for item in claims}
-    if OWNER_OURS in owners:
+    half_finished = _is_half_finished(claims, facts, intent)
+    # A rebuilt filesystem carries the UUID of the one before, so the intent knows better than the record what it is.
+    if OWNER_OURS in owners and not (half_finished and facts["intent"]["stage"] == "mount"):
         return _ours(claims, facts, config, context, record)
     if owners == {OWNER_NONE}:
         return _blank(claims, facts, config, context, record, missing)
-    if _is_half_finished(claims, facts, intent):
+    if half_finished:
         return _half_finished(claims, facts, config, context)
     adoptable = owners & set(ADOPTABLE)
     if len(adoptable) == 1 and owners <= adoptable | {OWNER_NONE}:
