@@ -65,6 +65,8 @@ class Machine:
         self.mounts: list[dict] = []
         self.swaps: list[str] = []
         self.groups: dict[str, dict] = {}
+        # Physical volumes that LVM's devices file does not name, so that its tools do not show them.
+        self.left_out: set[str] = set()
         self.files: dict[str, str] = {
             "/etc/machine-id": "0123456789abcdef0123456789abcdef\n",
             "/proc/sys/kernel/random/boot_id": "boot-1\n",
@@ -127,7 +129,9 @@ class Machine:
         del self.devices["md99"]
         self.inside[identity] = list(inside)
 
-    def volume(self, group: str, name: str, members: list[str], kname: str = "dm-0", active: bool = True) -> Device | None:
+    def volume(
+        self, group: str, name: str, members: list[str], kname: str = "dm-0", active: bool = True
+    ) -> Device | None:
         """A volume group over the members with one logical volume; without name only the group."""
         for member in members:
             self.sign(member, "LVM2_member", fs_uuid(f"pv {member}"))
@@ -140,7 +144,9 @@ class Machine:
     def activate(self, group: str, name: str) -> Device:
         kname, members = self.groups[group]["volumes"][name], self.groups[group]["members"]
         size = sum(self.devices[member].size for member in members)
-        device = self.add(kname, "lvm", parents=list(members), number=f"253:{kname[3:]}", size=size, name=f"{group}-{name}")
+        device = self.add(
+            kname, "lvm", parents=list(members), number=f"253:{kname[3:]}", size=size, name=f"{group}-{name}"
+        )
         device.signatures = list(self.inside.get(f"{group}/{name}", []))
         return device
 

@@ -160,6 +160,12 @@ class SimulatedHost(Host):
             for vg, group in groups
             for m in group["members"]
         ]
+        grouped = [member for group in self.machine.groups.values() for member in group["members"]]
+        for device in self.machine.devices.values():
+            marked = any(signature["type"] == "LVM2_member" for signature in device.signatures)
+            if marked and device.kname not in grouped:
+                rows.append({"pv_name": device.path, "vg_name": ""})
+        rows = [row for row in rows if row["pv_name"] not in self.machine.left_out]
         return json.dumps({"report": [{"pv": rows}], "log": []})
 
     def _do_lvs(self, args: list[str]) -> str:

@@ -35,7 +35,12 @@ def test_a_recorded_node_with_a_mounted_array():
     }
     assert (array["filesystem"]["type"], array["mounts"]) == ("ext4", ["/data"])
     disk = next(disk for disk in facts["disks"] if disk["kname"] == "nvme1n1")
-    assert (disk["serial"], disk["holders"], disk["mounts"], disk["claimed"]) == ("AWS010000", ["md127"], ["/data"], True)
+    assert (disk["serial"], disk["holders"], disk["mounts"], disk["claimed"]) == (
+        "AWS010000",
+        ["md127"],
+        ["/data"],
+        True,
+    )
     assert [signature["type"] for signature in disk["signatures"]] == ["linux_raid_member"]
     assert disk["md"]["raid_devices"] == 4
     assert (facts["logical_volumes"], facts["outside_members"], facts["instance_type"]) == ([], [], None)
@@ -166,7 +171,9 @@ def test_an_inactive_array_is_seen_though_lsblk_leaves_it_out():
 
 def test_a_node_that_a_stopped_array_left_behind_is_no_array():
     host = scene.node(2)
-    host.machine.add("md5", "raid0", number="9:5", md={"uuid": "b" * 32, "level": "raid0", "chunk_kib": 0, "raid_devices": 0})
+    host.machine.add(
+        "md5", "raid0", number="9:5", md={"uuid": "b" * 32, "level": "raid0", "chunk_kib": 0, "raid_devices": 0}
+    )
     assert block.gather(host)["arrays"] == []
 
 

@@ -219,7 +219,8 @@ def obstacles(host, names=None):
 
 
 def test_what_is_wholly_on_the_disks_may_be_taken_apart():
-    for prepare in (scene.foreign_array, lambda h: scene.owned_by_image(h, scene.PCLUSTER_UNIT, "/scratch")):
+    image = scene.PCLUSTER_UNIT
+    for prepare in (scene.foreign_array, orphaned_lvm, lambda host: scene.owned_by_image(host, image, "/scratch")):
         host = scene.node(3)
         prepare(host)
         assert obstacles(host) == []
@@ -259,12 +260,16 @@ def mount_below(host):
 
 def unlisted_lvm(host):
     host.machine.volume("vg", "lv", ["nvme1n1"])
-    host.machine.groups.clear()
+    host.machine.left_out.add("/dev/nvme1n1")
 
 
 def lvm_without_tools(host):
     host.machine.volume("vg", "lv", ["nvme1n1"])
     host.programs.discard("pvs")
+
+
+def orphaned_lvm(host):
+    host.machine.sign("nvme1n1", "LVM2_member", "Yb1OsX-8dqv")
 
 
 OBSTACLES = {

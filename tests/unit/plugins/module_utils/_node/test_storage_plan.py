@@ -302,8 +302,10 @@ IN_THE_WAY = {
     "a link": (lambda host: host.machine.links.update({"/data": "/mnt"}), "/data is a link: remove it"),
     "a file": (lambda host: host.machine.files.update({"/data": ""}), "/data is a file: remove it"),
     "files": (
-        lambda host: [host.machine.directories.update({"/data": {"mode": "0755", "uid": 0, "gid": 0}})]
-        + [host.machine.files.update({"/data/a": "", "/data/b": "", "/data/lost+found": ""})],
+        lambda host: (
+            [host.machine.directories.update({"/data": {"mode": "0755", "uid": 0, "gid": 0}})]
+            + [host.machine.files.update({"/data/a": "", "/data/b": "", "/data/lost+found": ""})]
+        ),
         "/data has 2 entries on the root filesystem that the volume would hide",
     ),
 }
