@@ -81,4 +81,3 @@ def choose(kernel: Path) -> str:
         return "kvm"
     say(f"no KVM ({known['found']}): the guest is emulated, several times slower")
     return "tcg"
-

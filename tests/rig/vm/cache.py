@@ -12,12 +12,15 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from .command import RigError, run, say, wait_for
 
 MANIFEST = "complete.json"
+# Longer than anybody leaves a guest running: its disk is a layer above an image.
+KEEP_SECONDS = 30 * 86400
 
 
 def root() -> Path:
@@ -85,6 +88,7 @@ def ensure(kind: str, key: str, build: Callable[[Path], None]) -> Path:
     entry = parent / key
     with locked(f"{kind}-{key}", f"the {kind} cache"):
         if is_whole(entry):
+            os.utime(entry / MANIFEST)
             return entry
         if entry.exists():
             say(f"the cached {kind} {key} is not whole and is made again")
@@ -99,7 +103,16 @@ def ensure(kind: str, key: str, build: Callable[[Path], None]) -> Path:
         except BaseException:
             discard(folder)
             raise
+        _prune(parent)
     return entry
+
+
+def _prune(parent: Path) -> None:
+    for entry in parent.iterdir():
+        manifest = entry / MANIFEST
+        if manifest.exists() and time.time() - manifest.stat().st_mtime > KEEP_SECONDS:
+            say(f"the cached {parent.name} {entry.name} was not used for a month and goes")
+            discard(entry)
 
 
 def discard(path: Path) -> None:

@@ -77,6 +77,8 @@ def run(
             out, err = process.communicate(data, timeout=max(0.1, min(PROGRESS_EVERY, timeout - spent)))
             break
         except subprocess.TimeoutExpired:
+            # communicate() keeps what it has not sent yet and refuses to be given it again.
+            data = None
             spent = time.monotonic() - started
             if spent >= timeout:
                 process.kill()

@@ -53,9 +53,7 @@ class Guest(Node):
 
     # -- life -------------------------------------------------------------------------------------------------------
 
-    def up(
-        self, disks: int = 4, ebs: int = 1, disk_mb: int = DISK_MB, instance_type: str = qemu.INSTANCE_TYPE
-    ) -> None:
+    def up(self, disks: int = 4, ebs: int = 1, disk_mb: int = DISK_MB, instance_type: str = qemu.INSTANCE_TYPE) -> None:
         """Give a fresh guest, whatever was there under its name before.
 
         The default instance type starts from the base snapshot; another one boots, because firmware tells the type.
@@ -75,19 +73,13 @@ class Guest(Node):
                 self.down()
                 cache.discard(base.ensure()[0])
                 self._start_from_base()
-        self.state["snapshots"] = {}
         self._remember(base.SNAPSHOT)
         self._insert(wanted, disks, ebs, disk_mb)
         say(f"{self.name} is up with {disks} instance-store disks after {time.monotonic() - started:.0f} s")
 
     def renew(self, disks: int = 4, ebs: int = 1, disk_mb: int = DISK_MB) -> None:
-        """Give what `up` gives, faster: the running guest goes back to the base snapshot and gets new disks.
-
-        A guest that was ended is started from the snapshot.
-        """
+        """Give what `up` gives in less time: this guest goes back to the base snapshot and gets new disks."""
         wanted = plan.make(disks, ebs, disk_mb, EBS_MB)
-        if not self.running:
-            self.power_on(self.state["accelerator"], self.state["instance_type"], load=base.SNAPSHOT)
         self.restore(base.SNAPSHOT)
         self._insert(wanted, disks, ebs, disk_mb)
 
@@ -99,7 +91,7 @@ class Guest(Node):
     def _prepare_folder(self) -> tuple[Path, str]:
         found = base.ensure()
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.state = dict.fromkeys(("disks", "ebs", "disk_mb", "generation"), 0)
+        self.state = {"disks": 0, "ebs": 0, "disk_mb": 0, "generation": 0, "snapshots": {}}
         self._set_plan(())
         return found
 
@@ -184,7 +176,7 @@ class Guest(Node):
         return time.monotonic() - started
 
     def restore(self, name: str) -> float:
-        """Go back to a snapshot without leaving the running QEMU; return the seconds until ssh answered."""
+        """Go back to a snapshot, whatever the guest does now; return the seconds until ssh answered."""
         started = time.monotonic()
         kept = self.state.get("snapshots", {}).get(name)
         if kept is None:
@@ -200,7 +192,7 @@ class Guest(Node):
     def status(self) -> dict[str, Any]:
         """Return what a program needs to use this guest: state, disks, ssh, Ansible's host variables."""
         seen: dict[str, Any] = {"name": self.name, "running": self.running, "folder": str(self.folder)}
-        if not self.state:
+        if "port" not in self.state:
             return seen
         seen.update(
             accelerator=self.state["accelerator"],

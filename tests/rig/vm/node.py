@@ -83,7 +83,7 @@ class Node:
     def need_running(self) -> None:
         """Raise RigError when the guest is off."""
         if not self.running:
-            raise RigError(f"the guest in {self.folder.name} is not running: start it with `up`.")
+            raise RigError(f"the guest {self.folder.name} is not running: start it with `up`.")
 
     def console_tail(self, lines: int = 30) -> str:
         """Return the end of what the guest wrote on its serial console."""
@@ -92,9 +92,10 @@ class Node:
     # -- power ------------------------------------------------------------------------------------------------------
 
     def power_on(self, accelerator: str, instance_type: str, load: Optional[str] = None) -> None:
-        """Start QEMU on a free port, from power-on or from the snapshot `load`."""
+        """Start QEMU, from power-on or from the snapshot `load`, behind the port that the guest had or a free one."""
         for attempt in (1, 2, 3):
-            machine = qemu.Machine(accelerator, instance_type, qemu.free_port(), load)
+            port = self.state.get("port") if attempt == 1 else None
+            machine = qemu.Machine(accelerator, instance_type, port or qemu.free_port(), load)
             try:
                 pid = qemu.start(self.folder, machine)
                 break
@@ -213,12 +214,13 @@ class Node:
             connection.human(f"savevm {qemu.check_snapshot_name(name)}")
 
     def load_snapshot(self, name: str) -> None:
-        """Bring memory and disks back to a snapshot in the running QEMU, and set the guest's clock."""
-        self.need_running()
-        self.hang_up()
-        with qemu.monitor(self.folder) as connection:
-            connection.human(f"loadvm {qemu.check_snapshot_name(name)}")
-            connection.execute("cont")
+        """Bring memory and disks back to a snapshot, in a new QEMU process behind the same port, and set the clock.
+
+        QEMU's own `loadvm` in a running process never lets an emulated CPU's time stamp counter go back, so the guest
+        would see its clock jump ahead by as long as that process has lived.
+        """
+        self.power_cut()
+        self.power_on(self.state["accelerator"], self.state["instance_type"], load=qemu.check_snapshot_name(name))
         self.resumed()
 
     def resumed(self) -> None:

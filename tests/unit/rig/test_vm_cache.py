@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.rig.vm import cache
+from tests.rig.vm.command import RigError
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+class Builder:
+    def __init__(self) -> None:
+        self.runs = 0
+
+    def __call__(self, folder: Path) -> None:
+        self.runs += 1
+        (folder / "disk").write_text(f"contents {self.runs}")
+
+
+def test_an_entry_is_built_once() -> None:
+    build = Builder()
+    entry = cache.ensure("images", "key", build)
+    assert cache.ensure("images", "key", build) == entry
+    assert build.runs == 1
+    assert cache.ensure("images", "other", build) != entry
+
+
+@pytest.mark.parametrize("damage", ["cut", "lost", "manifest", "touched"])
+def test_a_damaged_entry_is_built_again(damage: str) -> None:
+    build = Builder()
+    entry = cache.ensure("images", "key", build)
+    if damage == "cut":
+        (entry / "disk").write_text("")
+    elif damage == "lost":
+        (entry / "disk").unlink()
+    elif damage == "manifest":
+        (entry / cache.MANIFEST).write_text("{")
+    else:
+        os.utime(entry / "disk", ns=(1, 1))
+    cache.ensure("images", "key", build)
+    assert build.runs == 2
+    assert (entry / "disk").read_text() == "contents 2"
+
+
+def test_a_failed_build_leaves_nothing() -> None:
+    def fail(folder: Path) -> None:
+        (folder / "half").write_text("half")
+        raise RigError("no")
+
+    with pytest.raises(RigError, match="no"):
+        cache.ensure("images", "key", fail)
+    assert list((cache.root() / "images").iterdir()) == []
+
+
+def test_entries_that_nobody_used_for_long_go_when_another_is_built() -> None:
+    build = Builder()
+    old, recent = (cache.ensure("images", key, build) for key in ("old", "recent"))
+    os.utime(old / cache.MANIFEST, (1, 1))
+    cache.ensure("images", "new", build)
+    assert not old.exists()
+    assert recent.exists()
+
+
+def test_key_and_digest_follow_the_contents(tmp_path: Path) -> None:
+    assert cache.key_of({"a": 1, "b": [2]}) == cache.key_of({"b": [2], "a": 1}) != cache.key_of({"a": 2, "b": [2]})
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_text("ab")
+    two.write_text("c")
+    before = cache.source_digest(one, two)
+    assert cache.source_digest(two, one) == before
+    one.write_text("a")
+    two.write_text("bc")
+    assert cache.source_digest(one, two) != before
+
+
+def test_the_lock_keeps_another_process_out() -> None:
+    program = (
+        "from tests.rig.vm import cache\n"
+        "try:\n"
+        "    with cache.locked('x', 'a test', timeout=0): print('in')\n"
+        "except cache.RigError as exc: print(exc)\n"
+    )
+
+    def other() -> str:
+        return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    with cache.locked("x", "a test"):
+        assert "holds the lock for a test in vain" in other()
+    assert other() == "in\n"
+
+
+def test_discard_stays_inside_the_cache(tmp_path: Path) -> None:
+    outside = tmp_path / "precious"
+    outside.mkdir()
+    with pytest.raises(RigError, match="is not inside"):
+        cache.discard(outside)
+    assert outside.exists()
+
+
+def test_private_files_are_private(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    cache.write_private(path, "{}")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [entry.name for entry in tmp_path.glob("*state*")] == ["state.json"]
+
+
+def test_the_ssh_key_is_made_once_and_private() -> None:
+    key = cache.ssh_key()
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    text = key.read_bytes()
+    assert cache.ssh_key().read_bytes() == text
+    assert key.with_suffix(".pub").read_text().startswith("ssh-ed25519 ")

@@ -1,0 +1,296 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run the real role on a guest, and ask the guest itself what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Optional
+
+from tests.rig.vm.guest import Guest
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = ROOT / ".venv" / "bin"
+HERE = Path(__file__).parent
+ROLE_PLAYBOOK = HERE / "playbooks" / "role.yml"
+INSTALLED, CONFIGURED = "installed", "configured"
+KEPT = "/data/scratch/file"
+CONSENT = {"nvme_raid0_existing": "replace", "nvme_raid0_safe_mode": False}
+CONSENT_SENTENCE = "nvme_raid0_existing: replace together with nvme_raid0_safe_mode: false"
+UNIT = "mlcluster-storage.service"
+# Actions that never leave the controller, and those that only gather facts: all others run on the node.
+ON_CONTROLLER = {
+    "add_host", "assert", "debug", "fail", "group_by", "import_role", "import_tasks", "include_role", "include_tasks",
+    "include_vars", "meta", "pause", "set_fact", "set_stats", "validate_argument_spec",
+}  # fmt: skip
+FACTS = {"setup", "gather_facts"}
+
+
+class Step(NamedTuple):
+    """One task that ran: its name, its action without the collection, what it returned."""
+
+    name: str
+    action: str
+    result: dict[str, Any]
+
+
+def _items(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The results of a loop's items; a module may have a key `results` of its own."""
+    items = result.get("results", [])
+    return items if items and all("ansible_loop_var" in item for item in items) else [result]
+
+
+class Run(NamedTuple):
+    """A finished playbook run against one host."""
+
+    rc: int
+    seconds: float
+    steps: list[Step]
+    stats: dict[str, int]
+    errors: str
+
+    @property
+    def changed(self) -> int:
+        """How many tasks changed something."""
+        return self.stats["changed"]
+
+    @property
+    def modules(self) -> list[str]:
+        """The actions that ran on the node, facts excluded; each item of a loop counts."""
+        return [
+            step.action
+            for step in self.steps
+            if step.action not in ON_CONTROLLER | FACTS
+            for item in _items(step.result)
+            if not item.get("skipped")
+        ]
+
+    @property
+    def refusal(self) -> str:
+        """The message of the task that failed; fails the test when none did."""
+        failed = [step.result.get("msg", "") for step in self.steps if step.result.get("failed")]
+        assert self.rc == 2 and failed, f"the run was to be refused and was not (exit status {self.rc}): {self.errors}"
+        return str(failed[-1])
+
+    @property
+    def said(self) -> str:
+        """Everything that debug tasks showed."""
+        return "\n".join(str(step.result.get("msg", "")) for step in self.steps if step.action == "debug")
+
+    def result_of(self, action: str) -> dict[str, Any]:
+        """What the last task with that action returned; fails the test when there was none."""
+        found = [step.result for step in self.steps if step.action == action and not step.result.get("skipped")]
+        assert found, f"no task ran {action}; there were {[step.action for step in self.steps]}"
+        return found[-1]
+
+
+def _steps(document: Mapping[str, Any]) -> Iterator[Step]:
+    for play in document["plays"]:
+        for task in play["tasks"]:
+            for result in task["hosts"].values():
+                yield Step(task["task"]["name"], result["action"].rsplit(".", 1)[-1], result)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
+        # An empty value is refused; one that is the output already adds nothing.
+        "ANSIBLE_CALLBACKS_ENABLED": "ansible.posix.json",
+        "ANSIBLE_LOAD_CALLBACK_PLUGINS": "1",
+        "ANSIBLE_LOCAL_TEMP": str(folder / "ansible"),
+        "ANSIBLE_NOCOLOR": "1",
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+    }
+
+
+def _ansible(node: Guest, argv: list[str]) -> Run:
+    """Run ansible-playbook or ansible against the guest; the JSON callback tells what every task returned."""
+    inventory = node.folder / "inventory.yml"
+    inventory.write_text(node.inventory(), encoding="utf-8")
+    started = time.monotonic()
+    done = subprocess.run(
+        [argv[0], "-i", str(inventory), *argv[1:]],
+        cwd=ROOT,
+        env=_environment(node.folder),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    start = done.stdout.find("{")
+    assert start >= 0, f"{' '.join(argv)} gave no JSON (exit status {done.returncode}):\n{done.stdout}{done.stderr}"
+    document = json.loads(done.stdout[start:])
+    stats = document["stats"].get(node.name, {})
+    assert stats, f"no task reached the guest:\n{done.stdout[-2000:]}{done.stderr}"
+    return Run(done.returncode, time.monotonic() - started, list(_steps(document)), stats, done.stderr)
+
+
+def play(
+    node: Guest, check: bool = False, playbook: Path = ROOT / "site.yml", tags: Optional[str] = None, **settings: Any
+) -> Run:
+    """Run a playbook with these variables; whatever came of it is in the Run."""
+    argv = [str(BIN / "ansible-playbook"), str(playbook), "-e", json.dumps(settings)]
+    argv += ["--check", "--diff"] if check else []
+    argv += ["--tags", tags] if tags else []
+    return _ansible(node, argv)
+
+
+def configure(node: Guest, **settings: Any) -> Run:
+    """Run site.yml and insist that it ends well."""
+    run = play(node, **settings)
+    failed = [f"{step.name}: {step.result.get('msg')}" for step in run.steps if step.result.get("failed")]
+    assert run.rc == 0, f"the role failed: {failed} {run.errors}"
+    return run
+
+
+def entry(node: Guest, tasks_from: str, **settings: Any) -> Run:
+    """Run one entry point of the role, and after it a task that shows whether the play went on."""
+    return play(node, playbook=ROLE_PLAYBOOK, entry_point=tasks_from, **settings)
+
+
+def module(node: Guest, name: str, arguments: Mapping[str, Any], check: bool = False) -> Run:
+    """Run one module of the collection."""
+    argv = [str(BIN / "ansible"), node.name, "-m", f"mlcluster.aws.{name}", "-a", json.dumps(arguments)]
+    return _ansible(node, argv + (["--check", "--diff"] if check else []))
+
+
+def expect_unchanged(node: Guest, **settings: Any) -> Run:
+    """A run that finds everything as wanted: changed=0, and at most two module executions besides facts."""
+    run = configure(node, **settings)
+    touched = [step.name for step in run.steps if step.result.get("changed")]
+    assert run.changed == 0, f"the run changed {touched}"
+    assert len(run.modules) <= 2, f"the run took {run.modules} to find that nothing differs"
+    return run
+
+
+def _at(node: Guest, snapshot: str) -> bool:
+    """Bring the guest back to a snapshot of this session; False when it was not taken yet."""
+    if snapshot not in node.state.get("snapshots", {}):
+        return False
+    if not node.running:
+        node.power_on(node.state["accelerator"], node.state["instance_type"], load=snapshot)
+    node.restore(snapshot)
+    return True
+
+
+def installed(node: Guest) -> Guest:
+    """The guest with four blank disks and everything of the role but a volume: made once a session, then a snapshot.
+
+    Most cases start here, because they are about the disks and not about how files get on the node.
+    """
+    if not _at(node, INSTALLED):
+        node.renew(disks=4)
+        configure(node, nvme_raid0_layout="none")
+        node.snapshot(INSTALLED)
+    return node
+
+
+def configured(node: Guest) -> Guest:
+    """The guest with four disks, the role applied with its defaults and a file on the volume; a snapshot as above."""
+    if not _at(node, CONFIGURED):
+        configure(installed(node))
+        # The page cache is part of the snapshot, but a power cut in a later test must find the file on the disks.
+        node.run(f"echo kept > {KEPT}; sync")
+        node.snapshot(CONFIGURED)
+    return node
+
+
+# -- what the node says -----------------------------------------------------------------------------------------------
+
+
+class Seen(NamedTuple):
+    """One look at the node. mounts: {target: {source, fstype, options, uuid}}; tree: {path: "mode owner group"}."""
+
+    mounts: dict[str, dict[str, Any]]
+    mdstat: str
+    record: Optional[dict[str, Any]]
+    intent: Optional[dict[str, Any]]
+    fstab: str
+    unit: dict[str, str]
+    journal: str
+    tree: dict[str, str]
+
+    @property
+    def arrays(self) -> list[str]:
+        """The lines of /proc/mdstat that name an array."""
+        return [line for line in self.mdstat.splitlines() if line.startswith("md")]
+
+
+def look(node: Guest, top: str = "/data") -> Seen:
+    """Ask the kernel, systemd and the files, in one round trip."""
+    text = node.run(["python3", "-", top, UNIT], stdin=(HERE / "guest_look.py").read_text(encoding="utf-8")).out
+    return Seen(**json.loads(text))
+
+
+def settle(node: Guest) -> str:
+    """Wait until the boot is over; what systemd says of it (running, degraded, maintenance)."""
+    return node.run("systemctl is-system-running --wait", check=False, timeout=400).out.strip()
+
+
+def expect_volume(
+    node: Guest, fstype: str = "ext4", disks: int = 4, path: str = "/data", state: str = "intact", owner: str = "ours"
+) -> Seen:
+    """The volume as the role promises it, told by the kernel and not by the role; returns the look."""
+    seen = look(node, path)
+    assert path in seen.mounts, f"nothing is mounted on {path}: {sorted(seen.mounts)}; {seen.journal}"
+    mount = seen.mounts[path]
+    assert mount["fstype"] == fstype, mount
+    assert {"rw", "noatime"} <= set(mount["options"].split(",")), mount
+    if disks > 1:
+        assert mount["source"].startswith("/dev/md"), mount
+        array = next(line for line in seen.arrays if line.startswith(mount["source"].rsplit("/", 1)[-1]))
+        assert "active raid0" in array and array.count("nvme") == disks, seen.mdstat
+        assert "512k chunks" in seen.mdstat
+    else:
+        assert mount["source"].startswith("/dev/nvme") and not seen.arrays, (mount, seen.mdstat)
+    expect_furniture(seen, path)
+    expect_record(node, seen, path, fstype, state, owner)
+    assert f"UUID={mount['uuid']} {path} {fstype} " in seen.fstab, seen.fstab
+    assert seen.unit["UnitFileState"] == "enabled", seen.unit
+    return seen
+
+
+def expect_furniture(seen: Seen, path: str = "/data") -> None:
+    """The directories of the role's defaults, with their owners and modes, and the marker."""
+    wanted = {"": "755", "scratch": "1777", **dict.fromkeys(("cache", "checkpoints", "enroot", "hf"), "755")}
+    for name, mode in wanted.items():
+        where = f"{path}/{name}".rstrip("/")
+        assert seen.tree.get(where) == f"{mode} root root", f"{where}: {seen.tree}"
+    assert seen.tree.get(f"{path}/EPHEMERAL.txt") == "644 root root", seen.tree
+
+
+def expect_record(node: Guest, seen: Seen, path: str, fstype: str, state: str, owner: str) -> None:
+    """local_storage.json agrees with the kernel and names the disks that the machine has now."""
+    record = seen.record
+    assert record is not None, "there is no local_storage.json"
+    expected = {"state": state, "owner": owner, "path": path, "fstype": fstype}
+    assert {key: record[key] for key in expected} == expected, record
+    assert record["fs_uuid"] == seen.mounts[path]["uuid"], record
+    assert sorted(record["serials"]) == sorted(disk.serial for disk in node.plan if disk.is_instance_store), record
+    assert record["boot_id"] == node.run("cat /proc/sys/kernel/random/boot_id").out.strip(), record
+    assert seen.intent is None, seen.intent
+
+
+def digests(node: Guest, freeze: bool = True) -> dict[str, str]:
+    """serial -> sha256 of everything that the disk's backing file holds, told below the kernel's NVMe layer.
+
+    With `freeze`, what is mounted from the disks is made read-only first: a mounted filesystem writes by itself.
+    """
+    text = (HERE / "guest_digest.py").read_text(encoding="utf-8")
+    by_file = json.loads(node.run(["python3", "-", "freeze" if freeze else "leave"], stdin=text).out)
+    return {disk.serial: by_file[disk.file] for disk in node.plan}
+
+
+def files_outside(node: Guest) -> str:
+    """Every path with mode, size and time of change where the role may write outside the volume."""
+    places = "/etc /usr/local /var/lib/mlcluster /var/log/mlcluster /data /run/systemd/system"
+    return node.run(f"find {places} -printf '%p %m %s %T@\\n' 2>/dev/null | sort", check=False).out

@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs that were killed half-way: continued by the next run or boot when the disks are the same, else foreign."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rig.vm.guest import Guest
+from tests.vm import helpers
+from tests.vm.helpers import HERE
+
+pytestmark = pytest.mark.vm
+TOOL = "/root/interrupt.py"
+POINTS = [
+    "write_intent:create",
+    "create_array",
+    "write_intent:mkfs",
+    "amid",
+    "make_filesystem",
+    "write_intent:mount",
+    "mount",
+    "directory",
+    "write_marker",
+    "write_array_config",
+    "write_record",
+    "clear_intent",
+]
+
+
+def interrupt(node: Guest, point: str) -> None:
+    """Begin to build the volume and be killed at that point."""
+    node.copy_to(HERE / "guest_interrupt.py", TOOL)
+    done = node.run(["python3", TOOL, point], check=False)
+    assert done.rc == 137, f"the run was to be killed at {point} and ended with {done.rc}: {done.err}"
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_run_is_continued(session_guest: Guest, point: str) -> None:
+    """The engine picks up what any of its steps left behind; nothing is on the disks that was not meant to be."""
+    node = helpers.installed(session_guest)
+    interrupt(node, point)
+    node.run(["python3", TOOL, "never"])
+    seen = helpers.look(node)
+    assert seen.mounts["/data"]["fstype"] == "ext4" and seen.intent is None
+    assert len(seen.arrays) == 1 and seen.arrays[0].count("nvme") == 4, seen.mdstat
+    assert seen.record and seen.record["state"] == "intact"
+    assert seen.record["fs_uuid"] == seen.mounts["/data"]["uuid"]
+    assert "/data/EPHEMERAL.txt" in seen.tree
+    label = node.run(["blkid", "-p", "-o", "value", "-s", "LABEL", seen.mounts["/data"]["source"]]).out
+    assert label == "mlcluster\n"
+
+
+@pytest.mark.parametrize("point", ["create_array", "amid", "mount"])
+def test_the_role_continues_a_killed_run(session_guest: Guest, point: str) -> None:
+    node = helpers.installed(session_guest)
+    interrupt(node, point)
+    before = helpers.look(node)
+    stages = {"create_array": "create", "amid": "mkfs", "mount": "mount"}
+    assert before.intent and before.intent["stage"] == stages[point]
+    run = helpers.configure(node)
+    assert run.result_of("instance_store")["plan"]["situation"] == "half_finished"
+    helpers.expect_volume(node)
+    helpers.expect_unchanged(node)
+
+
+def test_other_disks_than_those_of_the_killed_run_are_foreign(session_guest: Guest) -> None:
+    node = helpers.installed(session_guest)
+    interrupt(node, "create_array")
+    node.run("mdadm --quiet --stop --scan")
+    node.lose_disk(3)
+    disks = helpers.digests(node)
+    refusal = helpers.play(node, nvme_raid0_expected_disks=3).refusal
+    assert "linux_raid_member" in refusal and helpers.CONSENT_SENTENCE in refusal
+    assert helpers.digests(node) == disks
+
+
+def test_the_intent_survives_a_power_cut(session_guest: Guest) -> None:
+    """The plug is pulled right after mkfs: what was written to the node's own disk tells the next run whose that is."""
+    node = helpers.installed(session_guest)
+    interrupt(node, "make_filesystem")
+    node.power_cut()
+    node.power_on(node.state["accelerator"], node.state["instance_type"])
+    node.wait_ssh()
+    helpers.settle(node)
+    assert (helpers.look(node).intent or {})["stage"] == "mkfs"
+    run = helpers.configure(node)
+    assert run.result_of("instance_store")["plan"]["situation"] == "half_finished"
+    helpers.expect_volume(node)
+
+
+def test_a_boot_continues_a_killed_boot(session_guest: Guest) -> None:
+    """After a stop and start the unit is killed while it rebuilds; the boot after that one finishes the work."""
+    node = helpers.configured(session_guest)
+    node.copy_to(HERE / "guest_interrupt.py", TOOL)
+    folder = f"/etc/systemd/system/{helpers.UNIT}.d"
+    node.run(f"mkdir {folder}; printf '[Service]\\nExecStart=\\nExecStart=python3 {TOOL} create_array boot\\n'"
+             f" > {folder}/killed.conf")  # fmt: skip
+    node.stop_start()
+    assert helpers.settle(node) == "degraded"
+    seen = helpers.look(node)
+    assert seen.unit["Result"] == "signal" and "/data" not in seen.mounts, seen
+    assert seen.intent and seen.intent["stage"] == "create"
+    node.run(f"rm -r {folder}; sync")
+    node.reboot()
+    assert helpers.settle(node) == "running"
+    helpers.expect_volume(node, state="recreated")
+    helpers.expect_unchanged(node)

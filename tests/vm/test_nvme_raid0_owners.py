@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Disks that ParallelCluster or a Deep Learning AMI has set up: used as they are, or taken back with consent."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rig.vm import prepare
+from tests.rig.vm.guest import Guest
+from tests.vm import helpers
+from tests.vm.helpers import CONSENT
+
+pytestmark = pytest.mark.vm
+VOLUME = "/dev/mapper/vg.01-lv_ephemeral"
+MOUNTS = {"parallelcluster": "/scratch", "dlami": "/opt/dlami/nvme"}
+UNITS = {"parallelcluster": "setup-ephemeral.service", "dlami": "dlami-nvme.service"}
+
+
+def expect_adopted(node: Guest, owner: str, state: str) -> helpers.Seen:
+    """The owner's volume on its own mount, ours as a bind of it, our directories inside, no line of ours in fstab."""
+    seen = helpers.look(node)
+    base = MOUNTS[owner]
+    for path in (base, "/data"):
+        assert path in seen.mounts, f"{path} is not mounted: {sorted(seen.mounts)}; {seen.journal}"
+        assert (seen.mounts[path]["source"], seen.mounts[path]["fstype"]) == (VOLUME, "ext4"), seen.mounts[path]
+    # One filesystem in two places: what is written in one is there in the other.
+    proof = f"echo bind > {base}/proof && cat /data/proof && rm {base}/proof && stat -c %m /data/scratch"
+    assert node.run(proof).out == "bind\n/data\n"
+    assert {name: seen.tree.get(f"/data/{name}") for name in ("scratch", "cache", "hf", "EPHEMERAL.txt")} == {
+        "scratch": "1777 root root",
+        "cache": "755 root root",
+        "hf": "755 root root",
+        "EPHEMERAL.txt": "644 root root",
+    }
+    assert seen.tree["/data"] == "1777 root root", "the owner's top directory is not ours to change"
+    assert " /data " not in seen.fstab
+    helpers.expect_record(node, seen, "/data", "ext4", state, owner)
+    return seen
+
+
+@pytest.mark.parametrize("owner", [pytest.param("parallelcluster", marks=pytest.mark.ci), "dlami"])
+def test_adopts_what_the_owner_made(session_guest: Guest, owner: str) -> None:
+    """Adopted, found again by the second run, by a reboot, and by a stop and start that leaves blank disks."""
+    node = helpers.installed(session_guest)
+    prepare.prepare(node, owner)
+    node.run(f"echo theirs > {MOUNTS[owner]}/theirs")
+    run = helpers.configure(node)
+    assert run.result_of("instance_store")["plan"]["situation"] == "adopted"
+    expect_adopted(node, owner, "intact")
+    assert node.run("cat /data/theirs").out == "theirs\n"
+    helpers.expect_unchanged(node)
+
+    node.reboot()
+    assert helpers.settle(node) == "running"
+    expect_adopted(node, owner, "intact")
+    assert node.run("cat /data/theirs").out == "theirs\n"
+
+    node.stop_start()
+    assert helpers.settle(node) == "running"
+    expect_adopted(node, owner, "recreated")
+    assert node.run("test -e /data/theirs", check=False).rc == 1
+    helpers.expect_unchanged(node)
+
+
+def test_waits_for_an_owner_who_has_not_come_yet(session_guest: Guest) -> None:
+    """Blank disks and an enabled service that would take them: the service is started, then adopted."""
+    node = helpers.installed(session_guest)
+    prepare.prepare(node, "parallelcluster")
+    node.script('umount /scratch; vgremove -q -y vg.01; pvremove -q "$@"', *node.instance_store())
+    run = helpers.configure(node)
+    assert {"action": "start_unit", "unit": UNITS["parallelcluster"]}.items() <= run.result_of("instance_store")[
+        "actions"
+    ][0].items()
+    expect_adopted(node, "parallelcluster", "intact")
+    helpers.expect_unchanged(node)
+
+
+@pytest.mark.parametrize("owner", ["parallelcluster", "dlami"])
+def test_takes_the_disks_back_with_consent_only(session_guest: Guest, owner: str) -> None:
+    """existing: fail refuses; replace without the second switch refuses; with both the owner never comes back."""
+    node = helpers.installed(session_guest)
+    prepare.prepare(node, owner)
+    disks = helpers.digests(node)
+    for settings in ({"nvme_raid0_existing": "fail"}, {"nvme_raid0_existing": "replace"}):
+        refusal = helpers.play(node, **settings).refusal
+        assert f"the disks are set up by {owner}" in refusal and helpers.CONSENT_SENTENCE in refusal
+        assert f"is mounted on {MOUNTS[owner]}" in refusal and "/dev/nvme1n1" in refusal
+    assert helpers.digests(node) == disks
+
+    run = helpers.configure(node, **CONSENT)
+    assert run.result_of("instance_store")["plan"]["situation"] == "rebuild"
+    seen = helpers.expect_volume(node)
+    assert MOUNTS[owner] not in seen.mounts
+    assert node.run("pvs --noheadings").out == ""
+    helpers.expect_unchanged(node, **CONSENT)
+    node.reboot()
+    helpers.settle(node)
+    seen = helpers.expect_volume(node)
+    assert MOUNTS[owner] not in seen.mounts
+    assert node.run(["systemctl", "is-enabled", UNITS[owner]], check=False).out == "masked\n"

@@ -1,0 +1,139 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role keeps on the node: taken off again, found again, spoiled by somebody, or wanted only if possible."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.rig.vm import prepare
+from tests.rig.vm.guest import Guest
+from tests.vm import helpers
+from tests.vm.helpers import KEPT
+
+pytestmark = pytest.mark.vm
+RECORD = "/var/lib/mlcluster/local_storage.json"
+OWN_FILES = (
+    "/etc/mlcluster/storage.json",
+    "/etc/systemd/system/mlcluster-storage.service",
+    "/etc/systemd/system/multi-user.target.wants/mlcluster-storage.service",
+    "/etc/mdadm/mdadm.conf.d/mlcluster.conf",
+    "/usr/local/bin/mlcluster",
+    "/usr/local/lib/mlcluster/mlcluster.pyz",
+)
+
+
+def present(node: Guest) -> list[str]:
+    """Those of the role's files that exist, dangling links included."""
+    return node.script(
+        'for path; do if test -e "$path" || test -L "$path"; then echo "$path"; fi; done', *OWN_FILES
+    ).split()
+
+
+def test_removed_with_consent_and_found_again(session_guest: Guest) -> None:
+    """Everything but the data goes, and only with consent; a later run knows its own volume."""
+    node = helpers.configured(session_guest)
+    files = helpers.files_outside(node)
+    refusal = helpers.entry(node, "remove").refusal
+    assert "nothing was done, since nvme_raid0_remove_confirmed is not true" in refusal
+    assert helpers.files_outside(node) == files and len(present(node)) == len(OWN_FILES)
+
+    run = helpers.entry(node, "remove", nvme_raid0_remove_confirmed=True)
+    assert run.rc == 0 and "kept the volume with its files" in run.said, run.errors
+    assert present(node) == []
+    seen = helpers.look(node)
+    assert "/data" in seen.mounts and " /data " not in seen.fstab
+    assert node.run(["cat", KEPT]).out == "kept\n"
+    again = helpers.entry(node, "remove", nvme_raid0_remove_confirmed=True)
+    assert (again.rc, again.changed) == (0, 0), again.errors
+
+    node.reboot()
+    assert helpers.settle(node) == "running"
+    assert "/data" not in helpers.look(node).mounts
+    run = helpers.configure(node)
+    assert run.result_of("instance_store")["plan"]["situation"] == "intact"
+    assert "make_filesystem" not in [step["action"] for step in run.result_of("instance_store")["actions"]]
+    helpers.expect_volume(node)
+    assert node.run(["cat", KEPT]).out == "kept\n"
+    helpers.expect_unchanged(node)
+
+
+def test_not_required_reports_and_goes_on(session_guest: Guest) -> None:
+    node = helpers.installed(session_guest)
+    prepare.prepare(node, "lone-ext4")
+    disks = helpers.digests(node)
+    refused = helpers.entry(node, "main")
+    assert "carries an ext4 signature" in refused.refusal and "went on with" not in refused.said
+    run = helpers.entry(node, "main", nvme_raid0_required=False)
+    assert run.rc == 0, run.errors
+    assert "carries an ext4 signature" in run.said and helpers.CONSENT_SENTENCE in run.said
+    assert "went on with storage state none" in run.said, run.said
+    assert helpers.digests(node) == disks
+
+
+SPOILED = {
+    "empty": "",
+    "cut": '{"schema": "mlcluster.local_storage/1", "serials": ["AWS1',
+    "no object": "[1, 2]",
+    "other schema": '{"schema": "somebody.else/7", "state": "intact"}',
+    "wrong types": '{"schema": "mlcluster.local_storage/1", "serials": 7, "volumes": "x", "array_uuid": {}}',
+    "no text": "\u0000\u0001\ufffd" * 40,
+}
+
+
+def test_a_spoiled_record_never_costs_data(session_guest: Guest) -> None:
+    """Without its record the node's own array is unknown: refused, left mounted, and known again with the record."""
+    node = helpers.configured(session_guest)
+    good = node.run(["cat", RECORD]).out
+    for name, text in SPOILED.items():
+        node.run(["tee", RECORD], stdin=text)
+        verdict = node.run("mlcluster storage-info", check=False)
+        assert verdict.rc == 1 and "linux_raid_member" in verdict.out, f"{name}: {verdict}"
+        assert "Traceback" not in verdict.out + verdict.err, f"{name}: {verdict}"
+        boot = node.run("mlcluster storage-boot", check=False)
+        assert boot.rc == 1 and "Traceback" not in boot.err, f"{name}: {boot}"
+        assert node.run(["cat", KEPT]).out == "kept\n", name
+        assert json.loads(node.run(["cat", RECORD]).out)["state"] == "foreign", name
+    node.run(["tee", RECORD], stdin=SPOILED["cut"])
+    refusal = helpers.play(node).refusal
+    assert "nothing was touched" in refusal and "linux_raid_member" in refusal
+    assert node.run(["cat", KEPT]).out == "kept\n"
+    node.run(["tee", RECORD], stdin=good)
+    helpers.expect_volume(node)
+    helpers.expect_unchanged(node)
+
+
+def test_what_somebody_undid_is_repaired(session_guest: Guest) -> None:
+    """Directories, modes, the mount, the unit and the fstab line come back, and the files stay."""
+    node = helpers.configured(session_guest)
+    node.run(
+        "chmod 700 /data/scratch; rmdir /data/hf; rm /data/EPHEMERAL.txt; umount /data; systemctl disable -q "
+        f"{helpers.UNIT}; sed -i '/ .data /d' /etc/fstab"
+    )
+    helpers.configure(node)
+    helpers.expect_volume(node)
+    assert node.run(["cat", KEPT]).out == "kept\n"
+    helpers.expect_unchanged(node)
+
+
+def test_bad_settings_are_one_sentence(session_guest: Guest) -> None:
+    """Refused before anything is touched, each with what is wrong and what would do."""
+    node = helpers.installed(session_guest)
+    node.run("mkdir /srv/full && mount -t tmpfs none /srv/full; mkdir /srv/files && touch /srv/files/one")
+    for settings, sentence in (
+        ({"nvme_raid0_fstype": "btrfs"}, "nvme_raid0_fstype"),
+        ({"nvme_raid0_chunk_kib": 500}, "chunk_kib is 500: md needs a power of two"),
+        ({"nvme_raid0_mount_point": "data"}, "mount_point is 'data': give an absolute path"),
+        ({"nvme_raid0_mount_point": "/srv/full"}, "/srv/full already carries none (tmpfs)"),
+        ({"nvme_raid0_mount_point": "/srv/files"}, "/srv/files has 1 entries on the root filesystem"),
+        ({"nvme_raid0_array_name": "my array"}, "array_name is 'my array'"),
+        ({"nvme_raid0_mode": "0777"}, "mode is 0777: everybody could delete"),
+        ({"nvme_raid0_users": ["nobody-here"]}, "there is no user nobody-here"),
+    ):
+        refusal = helpers.play(node, **settings).refusal
+        assert sentence in refusal, f"{settings}: {refusal}"
+        assert "\n" not in refusal.strip(), f"{settings}: {refusal}"
+    assert not helpers.look(node).arrays
