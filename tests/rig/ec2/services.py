@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""STS, Systems Manager, DynamoDB and the instance metadata service, as far as an inventory asks them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .hosts import Host
+from .scenario import Scenario
+from .wire import Answer, ApiError, as_json, identifier, sts
+
+SSM_PAGE = 50
+TABLE = "parallelcluster-slurm-"
+
+
+def sts_operation(scenario: Scenario, keys: dict[str, str], account: str, action: str, asked: dict[str, str]) -> Answer:
+    """GetCallerIdentity and AssumeRole; a role's new key is added to ``keys``."""
+    if action == "GetCallerIdentity":
+        arn = f"arn:aws:iam::{account}:user/rig"
+        return sts(action, {"Arn": arn, "UserId": identifier("AIDA", account).upper(), "Account": account})
+    if action != "AssumeRole":
+        raise ApiError("InvalidAction", f"Could not find operation {action} for version 2011-06-15")
+    role = next((role for role in scenario.roles if role.arn == asked.get("RoleArn")), None)
+    if role is None or (role.external_id and role.external_id != asked.get("ExternalId")):
+        text = f"User: arn:aws:iam::{account}:user/rig is not authorized to perform: sts:AssumeRole on resource: "
+        raise ApiError("AccessDenied", text + asked.get("RoleArn", ""), 403)
+    key = identifier("ASIA", role.arn, digits=16).upper()
+    keys[key] = role.account
+    session = asked.get("RoleSessionName", "")
+    credentials = {
+        "AccessKeyId": key,
+        "SecretAccessKey": "not-a-secret",
+        "SessionToken": f"session-of-{session}",
+        "Expiration": "2099-01-01T00:00:00Z",
+    }
+    user = {"AssumedRoleId": f"AROARIG:{session}", "Arn": f"{role.arn.replace(':iam:', ':sts:')}/{session}"}
+    return sts(action, {"AssumedRoleUser": user, "Credentials": credentials})
+
+
+def ssm_operation(hosts: list[Host], action: str, asked: dict[str, Any]) -> Answer:
+    """DescribeInstanceInformation; hosts whose fleet has no agent are absent."""
+    if action != "DescribeInstanceInformation":
+        raise ApiError("InvalidAction", f"Unknown operation {action}")
+    size = int(asked.get("MaxResults", 10))
+    if not 5 <= size <= SSM_PAGE:
+        raise ApiError("ValidationException", f"Value '{size}' at 'maxResults' failed to satisfy constraint: 5 to 50")
+    wanted = [value for entry in asked.get("Filters", []) if entry["Key"] == "InstanceIds" for value in entry["Values"]]
+    seen = [host for host in hosts if host.fleet.ssm and (not wanted or host.id in wanted)]
+    begin = int(asked.get("NextToken") or 0)
+    answer: dict[str, Any] = {"InstanceInformationList": [_information(host) for host in seen[begin : begin + size]]}
+    if begin + size < len(seen):
+        answer["NextToken"] = str(begin + size)
+    return as_json(answer)
+
+
+def _information(host: Host) -> dict[str, Any]:
+    return {
+        "InstanceId": host.id,
+        "PingStatus": host.fleet.ssm,
+        "LastPingDateTime": 1795687872.0,
+        "AgentVersion": "3.3.987.0",
+        "IsLatestVersion": True,
+        "PlatformType": "Linux",
+        "PlatformName": "Ubuntu",
+        "PlatformVersion": "22.04",
+        "ResourceType": "EC2Instance",
+        "IPAddress": host.ip,
+        "ComputerName": host.private_dns,
+    }
+
+
+def dynamodb_operation(scenario: Scenario, hosts: list[Host], action: str, asked: dict[str, Any]) -> Answer:
+    """Scan and Query (by the index of instance ids) of ParallelCluster's table of Slurm node names."""
+    if action not in ("Scan", "Query"):
+        raise ApiError("UnknownOperationException", f"Unknown operation {action}")
+    table = asked.get("TableName", "")
+    cluster = table[len(TABLE) :] if table.startswith(TABLE) else ""
+    members = [host for host in hosts if cluster and host.fleet.cluster == cluster]
+    if not members:
+        raise ApiError("ResourceNotFoundException", f"Requested resource not found: Table: {table} not found")
+    head = next((host for host in members if host.fleet.role == "HeadNode"), None)
+    nodes = [host for host in members if host.fleet.role == "Compute" and host.has_addresses]
+    if action == "Query":
+        wanted = {next(iter(value.values())) for value in asked.get("ExpressionAttributeValues", {}).values()}
+        nodes = [host for host in nodes if host.id in wanted or host.node_name in wanted]
+    size = min(int(asked.get("Limit", scenario.dynamodb_page)), scenario.dynamodb_page)
+    last = asked.get("ExclusiveStartKey", {}).get("Id", {}).get("S")
+    begin = [host.node_name for host in nodes].index(last) + 1 if last else 0
+    chosen = nodes[begin : begin + size]
+    answer: dict[str, Any] = {
+        "Items": [_item(host, head) for host in chosen],
+        "Count": len(chosen),
+        "ScannedCount": len(chosen),
+    }
+    if begin + size < len(nodes):
+        answer["LastEvaluatedKey"] = {"Id": {"S": chosen[-1].node_name}}
+    return as_json(answer)
+
+
+def _item(host: Host, head: Any) -> dict[str, Any]:
+    item = {"Id": {"S": host.node_name}, "InstanceId": {"S": host.id}}
+    if head is not None:
+        item["HeadNodePrivateIp"] = {"S": head.ip}
+        item["HeadNodeHostname"] = {"S": head.private_dns.split(".")[0]}
+    return item
+
+
+def metadata(scenario: Scenario, path: str) -> Answer:
+    """The instance metadata service of an instance in the home region, without a role."""
+    known = {
+        "/latest/meta-data/placement/region": scenario.home_region,
+        "/latest/meta-data/placement/availability-zone": f"{scenario.home_region}a",
+        "/latest/meta-data/placement/availability-zone/": f"{scenario.home_region}a",
+    }
+    if path not in known:
+        return Answer(b"not found", 404, "text/plain")
+    return Answer(known[path].encode(), kind="text/plain")
