@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    """Options that say how AWS is reached."""
+
+    DOCUMENTATION = r"""
+requirements:
+  - boto3
+options:
+  profile:
+    description:
+      - Name of the profile in the AWS configuration files.
+      - Keys are not taken as options; they come from the standard chain of environment, files, single sign-on, and
+        instance role.
+    type: str
+    env:
+      - name: AWS_PROFILE
+      - name: AWS_DEFAULT_PROFILE
+  region:
+    description:
+      - Region to ask when O(regions) is empty, and the one whose STS endpoint is used.
+      - When empty too, the region of the profile, then that of the instance that Ansible runs on.
+    type: str
+    env:
+      - name: AWS_REGION
+      - name: AWS_DEFAULT_REGION
+  assume_role_arn:
+    description:
+      - Roles to assume; with several, the hosts of all of them are in the inventory.
+      - Every call is made with a role, the one that lists regions included.
+    type: list
+    elements: str
+    default: []
+  assume_role_external_id:
+    description: The external id that the roles demand.
+    type: str
+  assume_role_session_name:
+    description: The session name that AWS CloudTrail shows.
+    type: str
+    default: mlcluster-ec2-nodes
+  endpoint_url:
+    description:
+      - Endpoint for every service, for test set-ups and interface endpoints.
+      - E(AWS_ENDPOINT_URL) and its kin for single services are honoured without this option.
+    type: str
+  max_attempts:
+    description: How often a call is tried, with growing pauses, before its region counts as failed.
+    type: int
+    default: 8
+  retry_mode:
+    description: How botocore retries; V(adaptive) also slows down when AWS throttles.
+    type: str
+    choices: [standard, adaptive]
+    default: standard
+  connect_timeout:
+    description: Seconds to wait for a connection.
+    type: int
+    default: 10
+  read_timeout:
+    description: Seconds to wait for an answer.
+    type: int
+    default: 60
+notes:
+  - Certificates, proxies and FIPS endpoints are configured as for every AWS SDK, as by E(AWS_CA_BUNDLE),
+    E(HTTPS_PROXY) and E(AWS_USE_FIPS_ENDPOINT).
+"""

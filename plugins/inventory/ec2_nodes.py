@@ -1,0 +1,470 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: ec2_nodes
+short_description: EC2 nodes of training clusters, with their groups and hardware
+version_added: 0.1.0
+author:
+  - mlcluster.aws contributors (@mlcluster)
+description:
+  - Finds the running EC2 instances of one or more training clusters, and says of each what it is (head, compute or
+    login node, cluster, queue), what it has (GPU or Neuron devices, EFA, instance store) and how it is reached.
+  - Groups are made without any configuration. They are C(head), C(compute), C(login), C(cluster_NAME), C(queue_NAME),
+    C(compute_resource_NAME), C(type_TYPE), C(az_ID), C(gpu), C(neuron), C(efa), C(instance_store), and on request
+    C(impaired), C(retiring) and C(topology_NETWORK_NODE). What a name of a group cannot have becomes C(_).
+  - A host is in C(efa) when it has an EFA interface attached, and in C(retiring) when EC2 has scheduled to stop or
+    retire it.
+  - A region that fails is reported and the others stay. A page that fails makes its region fail.
+  - Text from the API is never evaluated as a template.
+  - The file must be called C(ec2_nodes.yml), C(SOMETHING.ec2_nodes.yml), or the same with C(yaml).
+extends_documentation_fragment:
+  - constructed
+  - inventory_cache
+  - mlcluster.aws._ec2
+notes:
+  - Every option may use extra vars, as in C(cluster_name={{ cluster }}) with C(-e cluster=train).
+  - The permission ec2:DescribeInstances is enough. ec2:DescribeInstanceTypes gives exact hardware facts; the calls of
+    O(enrich) need ec2:DescribeInstanceStatus, ec2:DescribeInstanceTopology, ec2:DescribeCapacityReservations,
+    ssm:DescribeInstanceInformation and dynamodb:Scan.
+options:
+  plugin:
+    description: Marks the file as one for this plugin.
+    type: str
+    required: true
+    choices: [mlcluster.aws.ec2_nodes]
+  regions:
+    description:
+      - Regions to ask. When empty, O(region).
+      - V(all) asks every region that is enabled for the account.
+    type: list
+    elements: str
+    default: []
+  cluster_name:
+    description:
+      - Only nodes of these clusters, told by the cluster tag of O(tag_keys).
+      - ParallelCluster sets that tag itself.
+    type: list
+    elements: str
+    default: []
+  filters:
+    description:
+      - Filters of the EC2 call DescribeInstances, names to values; a list of values matches any of them.
+      - All filters have to match. More values than one call may have are asked for in several.
+    type: dict
+    default: {}
+  states:
+    description: Instances in these states. A filter C(instance-state-name) in O(filters) goes before it.
+    type: list
+    elements: str
+    choices: [pending, running, shutting-down, terminated, stopping, stopped]
+    default: [running]
+  include:
+    description:
+      - JMESPath expression over the variables of an instance without their prefix; only hosts that it is true for.
+      - It sees what was found in the same answer as everything else, enrichments too.
+    type: str
+  exclude:
+    description: JMESPath expression like O(include); hosts that it is true for are left out.
+    type: str
+  strict_regions:
+    description: Fail when a region fails, where otherwise there is a warning.
+    type: bool
+    default: false
+  hostnames:
+    description:
+      - What a host is called; of several the first that an instance has.
+      - V(instance_id), V(private_dns), V(private_ip), V(public_ip), V(slurm_node_name) (needs O(enrich=slurm_names)),
+        or C(tag:KEY).
+      - Hosts that would share a name, or be called like a group, get C(-) and their instance id appended.
+      - In tags everything but letters, digits, C(.), C(_) and C(-) becomes C(_).
+    type: list
+    elements: str
+    default: [instance_id]
+  hostvars_prefix:
+    description: What the names of host variables start with. It must end with C(_).
+    type: str
+    default: ec2_
+  full_record:
+    description: Also set C(ec2_instance), the whole answer of EC2 for the instance. This is large and slow.
+    type: bool
+    default: false
+  enrich:
+    description:
+      - Facts to ask for as well, one call each in a region (paged). One that fails is reported and costs nothing else.
+      - V(health) sets C(ec2_health) (status checks and scheduled events).
+      - V(topology) sets C(ec2_network_nodes) (widest first) and C(ec2_topology_path), which sorts neighbours together.
+      - V(capacity) sets C(ec2_capacity) (type, state and end of the capacity reservation or capacity block).
+      - V(ssm) sets C(ec2_ssm_ping_status).
+      - V(slurm_names) sets C(ec2_slurm_node_name) from the table that ParallelCluster keeps in DynamoDB.
+    type: list
+    elements: str
+    choices: [health, topology, capacity, ssm, slurm_names]
+    default: []
+  hardware:
+    description:
+      - Where C(ec2_accelerators) comes from. V(api) asks DescribeInstanceTypes and falls back to the table that comes
+        with the collection, which C(ec2_accelerators.source) then says; V(table) never asks.
+    type: str
+    choices: [api, table]
+    default: api
+  hardware_cache_timeout:
+    description:
+      - Seconds that facts of instance types are kept below E(XDG_CACHE_HOME), by default C(~/.cache), apart from
+        the inventory's own cache. V(0) keeps none.
+    type: int
+    default: 2592000
+  tag_keys:
+    description:
+      - Tags that say what a node is, for clusters that ParallelCluster did not make.
+      - Keys are C(cluster), C(node_type), C(queue) and C(compute_resource).
+      - Values of the tag C(node_type) that are known are HeadNode, Compute, LoginNode, head, controller, worker and login.
+    type: dict
+    default: {}
+  default_node_type:
+    description: What an instance without a known node-type tag is.
+    type: str
+    choices: [head, compute, login]
+  connection:
+    description:
+      - How Ansible reaches the nodes. C(ansible_host) is always set.
+      - V(ssh) connects directly, V(ssh_bastion) through the head node of the same cluster, and V(ssm) with AWS Systems
+        Manager.
+    type: str
+    choices: [ssh, ssh_bastion, ssm]
+    default: ssh
+  address:
+    description: The address to use with O(connection=ssh); the private one where an instance does not have it.
+    type: str
+    choices: [private_ip, public_ip, private_dns]
+    default: private_ip
+  bastion_user:
+    description: User to log in to the bastion as, when it is not the one that ssh would take.
+    type: str
+  bastion_host:
+    description: A bastion to use in the place of the head nodes.
+    type: str
+  bastion_port:
+    description: Port of ssh on the bastion.
+    type: int
+  ssm_bucket:
+    description: S3 bucket through which O(connection=ssm) moves files.
+    type: str
+  ssm_connection_plugin:
+    description: Connection plugin for O(connection=ssm).
+    type: str
+    default: amazon.aws.aws_ssm
+  slurm_table_prefix:
+    description: What the name of ParallelCluster's DynamoDB table has before the name of the cluster.
+    type: str
+    default: parallelcluster-slurm-
+"""
+
+EXAMPLES = r"""
+# A ParallelCluster: its name is all there is to say. Try it with
+# ansible-inventory -i train.ec2_nodes.yml --graph -e cluster=train
+plugin: mlcluster.aws.ec2_nodes
+cluster_name: "{{ cluster }}"
+connection: ssh_bastion
+bastion_user: ubuntu
+---
+# Plain EC2 instances told by tags of one's own, without those that another team owns.
+plugin: mlcluster.aws.ec2_nodes
+regions: [us-east-1, us-west-2]
+filters:
+  tag:Project: llm
+exclude: tags.Owner == 'somebody-else'
+tag_keys:
+  cluster: Cluster
+  node_type: Role
+default_node_type: compute
+---
+# Nodes by their Slurm names, with health and network topology, kept for ten minutes.
+plugin: mlcluster.aws.ec2_nodes
+cluster_name: train
+hostnames: [slurm_node_name, private_dns]
+enrich: [slurm_names, health, topology]
+cache: true
+cache_plugin: ansible.builtin.jsonfile
+cache_connection: ~/.cache/ansible-inventory
+cache_timeout: 600
+keyed_groups:
+  - key: ec2_tags['CostCenter'] | default('none')
+    prefix: cost
+"""
+
+import os
+from typing import Any
+
+from ansible.errors import AnsibleError, AnsibleParserError
+from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import (
+    _ec2_cache,
+    _ec2_connection,
+    _ec2_enrich,
+    _ec2_expression,
+    _ec2_fetch,
+    _ec2_groups,
+    _ec2_hardware,
+    _ec2_names,
+    _ec2_options,
+    _ec2_record,
+    _ec2_select,
+    _ec2_session,
+)
+
+try:
+    # From 2.19 on a text is a template only when it is marked as one; before, when it is not marked as unsafe.
+    from ansible.template import trust_as_template
+except ImportError:
+    from ansible.utils.unsafe_proxy import wrap_var as _inert
+else:
+    del trust_as_template
+
+    def _inert(value: Any) -> Any:
+        return value
+
+
+# Evaluated for each host, unlike the other options.
+HOST_OPTIONS = ("compose", "groups", "keyed_groups", "plugin")
+SUFFIXES = ("ec2_nodes.yml", "ec2_nodes.yaml")
+
+
+class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
+    """The inventory plugin ``mlcluster.aws.ec2_nodes``."""
+
+    NAME = "mlcluster.aws.ec2_nodes"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._studies: dict[str, _ec2_expression.Study] = {}
+        self._known: dict[tuple[Any, ...], Any] = {}
+        self._own_names: frozenset[str] = frozenset()
+
+    def verify_file(self, path: str) -> bool:
+        """Whether the file is one for this plugin, by its name; a misnamed one is pointed out."""
+        if not super().verify_file(path):
+            return False
+        if path.endswith(SUFFIXES):
+            return True
+        if os.path.isfile(path) and path.endswith((".yml", ".yaml")):
+            with open(path, "rb") as handle:
+                named = f"plugin: {self.NAME}".encode() in handle.read(4096)
+            if named:
+                self.display.warning(
+                    f"{path} is for the plugin {self.NAME} but its name does not end with ec2_nodes.yml; rename it"
+                )
+        return False
+
+    def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
+        """Take the options after extra vars have been put into them."""
+        if direct:
+            self.templar.available_variables = self._vars or {}
+            worked_out: dict[str, Any] = {}
+            for name, value in direct.items():
+                worked_out.update({name: value} if name in HOST_OPTIONS else self._templated(name, value))
+            direct = worked_out
+        super().set_options(task_keys=task_keys, var_options=var_options, direct=direct)
+
+    def _templated(self, name: str, value: Any) -> dict[str, Any]:
+        """The option as a dictionary, empty when the template asks to omit it."""
+        try:
+            return dict(self.templar.template({name: value}))
+        except AnsibleError as exc:
+            raise AnsibleParserError(f"option {name} cannot be worked out: {exc.message}") from exc
+
+    def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
+        """Fill the inventory. Raises AnsibleParserError with one sentence."""
+        super().parse(inventory, loader, path, cache)
+        self._read_config_data(path)
+        try:
+            settings = _ec2_options.read(self.get_option)
+            self._check_expressions()
+            answer = self._answer(path, settings, cache)
+            records = _ec2_select.keep(answer.records, settings.include, settings.exclude)
+        except (
+            _ec2_options.OptionError,
+            _ec2_select.SelectionError,
+            _ec2_session.AccessError,
+            _ec2_fetch.FetchError,
+        ) as exc:
+            raise AnsibleParserError(f"{self.NAME}: {exc}") from exc
+        for warning in answer.warnings:
+            self._warn(warning)
+        if not records:
+            self._warn_empty(settings, answer)
+        self._populate(records, answer.records, settings)
+
+    def _warn(self, text: str) -> None:
+        self.display.warning(f"{self.NAME}: {text}")
+
+    def _warn_empty(self, settings: _ec2_options.Settings, answer: _ec2_fetch.Answer) -> None:
+        where = f"{', '.join(answer.regions)} of account {answer.account or 'unknown'}"
+        asked = "; ".join(f"{one['Name']} = {', '.join(one['Values'][:5])}" for one in settings.filters)
+        if answer.records:
+            self._warn(f"include and exclude leave none of the {len(answer.records)} instances with {asked}")
+        else:
+            self._warn(f"no instance in {where} has {asked}")
+
+    def _answer(self, path: str, settings: _ec2_options.Settings, may_read: bool) -> _ec2_fetch.Answer:
+        if not self.get_option("cache"):
+            return self._ask(settings)
+        key = _ec2_cache.key(self.get_cache_key(path), settings.asked(path), os.environ)
+        identity = _ec2_cache.who(os.environ, settings.access.profile)
+        if may_read:
+            answer = _ec2_cache.unpack(self._cache.get(key), identity)
+            if answer is not None:
+                return answer
+        answer = self._ask(settings)
+        if answer.complete:
+            self._cache[key] = _ec2_cache.pack(answer, identity)
+        return answer
+
+    def _ask(self, settings: _ec2_options.Settings) -> _ec2_fetch.Answer:
+        kept = _ec2_hardware.LongCache(_ec2_hardware.LongCache.default_path(), settings.hardware_cache_seconds)
+        return _ec2_fetch.ask(settings.access, settings.question, kept)
+
+    def _populate(
+        self, records: list[dict[str, Any]], everything: list[dict[str, Any]], settings: _ec2_options.Settings
+    ) -> None:
+        add_host, add_child = self.inventory.add_host, self.inventory.add_child
+        set_variable = self.inventory.set_variable
+        members = [self._groups_of(record) for record in records]
+        names, clashes = _ec2_names.assign(records, settings.hostnames, self.inventory.groups)
+        if clashes:
+            self._warn(
+                f"{len(clashes)} names are not unique or not usable and got the instance id appended, "
+                f"as {', '.join(clashes[:3])}"
+            )
+        fields = self._fields(settings)
+        heads = self._heads(everything, records, settings)
+        constructed = any(self.get_option(name) for name in ("compose", "groups", "keyed_groups"))
+        for name, record, groups in zip(names, records, members):
+            add_host(name)
+            variables = {variable: record[field] for variable, field in fields}
+            head = heads.get(_ec2_connection.cluster_key(record))
+            variables.update(_ec2_connection.variables(record, head, settings.connection))
+            variables = _inert(variables)
+            for variable, value in variables.items():
+                set_variable(name, variable, value)
+            for group in groups:
+                add_child(group, name)
+            if constructed:
+                self._construct(name, variables)
+
+    def _groups_of(self, record: dict[str, Any]) -> list[str]:
+        """The groups of a record, made where they are new, with the wider topology groups above the nearest."""
+        groups = _ec2_groups.of(record)
+        path = _ec2_groups.network_path(record)
+        for group in (*groups, *path):
+            if group not in self.inventory.groups:
+                self.inventory.add_group(group)
+        for parent, child in zip(path, path[1:]):
+            self.inventory.add_child(parent, child)
+        return groups
+
+    def _fields(self, settings: _ec2_options.Settings) -> list[tuple[str, str]]:
+        """Pairs of the name of a host variable and the key of the record."""
+        keys = list(_ec2_record.FIELDS)
+        for name in settings.question.enrich:
+            keys += _ec2_enrich.KNOWN[name].keys
+        if settings.question.full_record:
+            keys.append("instance")
+        return [(settings.prefix + key, key) for key in keys]
+
+    def _heads(
+        self, everything: list[dict[str, Any]], records: list[dict[str, Any]], settings: _ec2_options.Settings
+    ) -> dict[tuple[Any, ...], dict[str, Any]]:
+        options = settings.connection
+        if options.kind != "ssh_bastion" or options.bastion_host:
+            return {}
+        heads = _ec2_connection.heads(everything)
+        lost = sorted(
+            {str(record["cluster_name"]) for record in records if _ec2_connection.cluster_key(record) not in heads}
+        )
+        if lost:
+            self._warn(
+                f"no head node was found for {', '.join(lost)}, so its nodes are connected to directly; "
+                "set bastion_host, or let the filters match the head node"
+            )
+        return heads
+
+    # What follows speeds up the standard constructed options without changing what they give.
+
+    def _check_expressions(self) -> None:
+        """Study every expression once. Raises OptionError for one that Jinja cannot parse."""
+        given = [("compose", name, text) for name, text in (self.get_option("compose") or {}).items()]
+        given += [("groups", name, text) for name, text in (self.get_option("groups") or {}).items()]
+        for entry in self.get_option("keyed_groups") or []:
+            if isinstance(entry, dict):
+                given.append(("keyed_groups", entry.get("prefix") or "", entry.get("key")))
+        for option, name, text in given:
+            if isinstance(text, str) and text not in self._studies:
+                try:
+                    self._studies[text] = _ec2_expression.study(text)
+                except _ec2_expression.ExpressionError as exc:
+                    raise _ec2_options.OptionError(f"{option}: the expression of '{name}' is wrong: {exc}") from exc
+
+    def _construct(self, name: str, variables: dict[str, Any]) -> None:
+        strict = self.get_option("strict")
+        compose = self.get_option("compose") or {}
+        extra = self._vars if self.get_option("use_extra_vars") else {}
+        # Values that the user sets may be templates, and ansible-core knows what to do with those.
+        self._own_names = frozenset(variables) - frozenset(compose) - frozenset(extra or ())
+        if compose:
+            self._set_composite_vars(compose, variables, name, strict=strict)
+        keyed, groups = self.get_option("keyed_groups"), self.get_option("groups")
+        if keyed or groups:
+            merged = {**variables, **self.inventory.get_host(name).get_vars()}
+            self._add_host_to_composed_groups(groups, merged, name, strict=strict, fetch_hostvars=False)
+            self._add_host_to_keyed_groups(keyed, merged, name, strict=strict, fetch_hostvars=False)
+
+    def _shared(self, text: Any, variables: dict[str, Any]) -> tuple[Any, ...] | None:
+        """What two hosts have in common when an expression has the same result for them; None: ask ansible-core."""
+        study = self._studies.get(text) if isinstance(text, str) else None
+        if study is None or study.inputs is None or not study.roots <= self._own_names:
+            return None
+        return (text, *_ec2_expression.fingerprint(study, variables))
+
+    def _compose(self, template: Any, variables: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        key = self._shared(template, variables)
+        if key is None:
+            return super()._compose(template, variables, *args, **kwargs)
+        path = self._studies[template].path
+        if path is not None:
+            value, found = _ec2_expression.lookup(path, variables)
+            if found:
+                return value
+        if key not in self._known:
+            try:
+                self._known[key] = (super()._compose(template, variables, *args, **kwargs), None)
+            except AnsibleError as exc:
+                self._known[key] = (None, exc)
+        value, error = self._known[key]
+        if error is not None:
+            raise error
+        return value
+
+    def _add_host_to_composed_groups(
+        self, groups: Any, variables: dict[str, Any], host: str, strict: bool = False, fetch_hostvars: bool = True
+    ) -> None:
+        for name, condition in (groups or {}).items():
+            key = self._shared(condition, variables)
+            group = self._sanitize_group_name(name)
+            known = None if key is None else self._known.get(("group", group, *key))
+            if known is None:
+                before = self._is_member(host, group)
+                super()._add_host_to_composed_groups(
+                    {name: condition}, variables, host, strict=strict, fetch_hostvars=fetch_hostvars
+                )
+                if key is not None and not before:
+                    self._known[("group", group, *key)] = self._is_member(host, group)
+            elif known:
+                self.inventory.add_group(group)
+                self.inventory.add_child(group, host)
+
+    def _is_member(self, host: str, group: str) -> bool:
+        return any(one.name == group for one in self.inventory.get_host(host).get_groups())

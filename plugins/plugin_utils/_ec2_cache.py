@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is kept between runs: the trimmed records as one JSON text, under a key that names what was asked.
+
+One text, because cache plugins handle every nested value of a structure one by one, which for thousands of hosts
+costs more than asking EC2 again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Mapping
+
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2_fetch import Answer
+
+# Raise it whenever a record changes its shape: what an older version has cached must not be read.
+FORMAT = 1
+
+# Settings of the environment that decide whom and where is asked. The secret ones are not among them.
+ENVIRONMENT = (
+    "AWS_CONFIG_FILE",
+    "AWS_DEFAULT_PROFILE",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_EC2",
+    "AWS_PROFILE",
+    "AWS_REGION",
+    "AWS_ROLE_ARN",
+    "AWS_SHARED_CREDENTIALS_FILE",
+)
+
+
+def key(base: str, asked: Mapping[str, Any], environment: Mapping[str, str]) -> str:
+    """The name of a cache entry: ``base`` and a digest of ``asked`` (JSON-able), the environment and FORMAT."""
+    identity = {
+        "format": FORMAT,
+        "asked": dict(asked),
+        "environment": {name: environment.get(name, "") for name in ENVIRONMENT},
+    }
+    text = json.dumps(identity, sort_keys=True)
+    return f"{base}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def who(environment: Mapping[str, str], profile: str | None) -> str:
+    """A digest of the access key in the environment, empty without one or when a profile goes before it."""
+    access_key = "" if profile else environment.get("AWS_ACCESS_KEY_ID", "")
+    return hashlib.sha256(access_key.encode()).hexdigest()[:16] if access_key else ""
+
+
+def pack(answer: Answer, identity: str) -> dict[str, Any]:
+    """What the cache plugin stores; ``identity`` comes from ``who``."""
+    content = {
+        "records": answer.records,
+        "warnings": answer.warnings,
+        "regions": answer.regions,
+        "account": answer.account,
+    }
+    return {"format": FORMAT, "identity": identity, "answer": json.dumps(content, separators=(",", ":"))}
+
+
+def unpack(stored: Any, identity: str) -> Answer | None:
+    """The answer that was stored, None when it cannot be used.
+
+    Without an access key in the environment anybody's entry will do: a cached run needs no credentials. With one,
+    only an entry made with the same key, which is what tells two accounts apart.
+    """
+    if not isinstance(stored, Mapping) or stored.get("format") != FORMAT:
+        return None
+    if identity and stored.get("identity") != identity:
+        return None
+    try:
+        content = json.loads(stored["answer"])
+        return Answer(
+            records=content["records"],
+            warnings=content["warnings"],
+            regions=content["regions"],
+            account=content["account"],
+        )
+    except (KeyError, TypeError, ValueError):
+        return None

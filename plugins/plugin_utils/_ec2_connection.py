@@ -1,0 +1,112 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Connection variables: where Ansible reaches an instance, and how."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Any
+
+ADDRESSES = ("private_ip", "public_ip", "private_dns")
+_FIELDS = {"private_ip": "private_ip_address", "public_ip": "public_ip_address", "private_dns": "private_dns_name"}
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:-]*")
+
+
+@dataclass(frozen=True)
+class Connection:
+    """The options of the connection, checked by ``check``."""
+
+    kind: str = "ssh"
+    address: str = "private_ip"
+    bastion_user: str | None = None
+    bastion_host: str | None = None
+    bastion_port: int | None = None
+    ssm_bucket: str | None = None
+    ssm_plugin: str = "amazon.aws.aws_ssm"
+    profile: str | None = None
+
+
+class ConnectionOptionError(ValueError):
+    """An option of the connection that cannot be used."""
+
+
+def check(options: Connection) -> Connection:
+    """The same options. Raises ConnectionOptionError: what becomes part of an ssh argument must be harmless."""
+    if options.bastion_user is not None and not _USER.fullmatch(options.bastion_user):
+        raise ConnectionOptionError(f"bastion_user: '{options.bastion_user}' is not a user name")
+    if options.bastion_host is not None and not _HOST.fullmatch(options.bastion_host):
+        raise ConnectionOptionError(f"bastion_host: '{options.bastion_host}' is neither an address nor a host name")
+    if options.bastion_port is not None and not 0 < options.bastion_port < 65536:
+        raise ConnectionOptionError(f"bastion_port: {options.bastion_port} is not a port; use 1 to 65535")
+    return options
+
+
+def _is_address(text: str | None) -> bool:
+    try:
+        ipaddress.ip_address(text or "")
+    except ValueError:
+        return False
+    return True
+
+
+def address(record: dict[str, Any], preference: str) -> str:
+    """What ``ansible_host`` says: the preferred address if the instance has it, else the private one, else its id."""
+    return record[_FIELDS[preference]] or record["private_ip_address"] or record["instance_id"]
+
+
+def cluster_key(record: dict[str, Any]) -> tuple[Any, ...]:
+    """What tells one cluster from another of the same name."""
+    return record["account_id"], record["region"], record["cluster_name"]
+
+
+def heads(records: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """The head node of each cluster; of several the one with the smallest instance id."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for record in records:
+        if record["node_type"] == "head" and record["cluster_name"]:
+            key = cluster_key(record)
+            if key not in found or record["instance_id"] < found[key]["instance_id"]:
+                found[key] = record
+    return found
+
+
+def _jump(target: str, options: Connection) -> str:
+    host = f"[{target}]" if ":" in target else target
+    user = f"{options.bastion_user}@" if options.bastion_user else ""
+    port = f":{options.bastion_port}" if options.bastion_port else ""
+    return f"-o ProxyJump={user}{host}{port}"
+
+
+def _bastion(record: dict[str, Any], head: dict[str, Any] | None, options: Connection) -> dict[str, Any]:
+    if options.bastion_host:
+        return {"ansible_host": address(record, "private_ip"), "ansible_ssh_common_args": _jump(options.bastion_host, options)}
+    if head is None or record["node_type"] == "head":
+        return {"ansible_host": address(record, "public_ip" if record["node_type"] == "head" else options.address)}
+    through = head["public_ip_address"] or head["private_ip_address"]
+    result = {"ansible_host": address(record, "private_ip")}
+    if _is_address(through):
+        result["ansible_ssh_common_args"] = _jump(through, options)
+    return result
+
+
+def variables(record: dict[str, Any], head: dict[str, Any] | None, options: Connection) -> dict[str, Any]:
+    """Connection variables of one record; ``head`` is the head node of its cluster, for ``ssh_bastion``."""
+    if options.kind == "ssh_bastion":
+        return _bastion(record, head, options)
+    if options.kind == "ssm":
+        result = {
+            "ansible_host": record["instance_id"],
+            "ansible_connection": options.ssm_plugin,
+            "ansible_aws_ssm_instance_id": record["instance_id"],
+            "ansible_aws_ssm_region": record["region"],
+        }
+        if options.ssm_bucket:
+            result["ansible_aws_ssm_bucket_name"] = options.ssm_bucket
+        if options.profile:
+            result["ansible_aws_ssm_profile"] = options.profile
+        return result
+    return {"ansible_host": address(record, options.address)}

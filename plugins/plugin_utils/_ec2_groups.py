@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The groups that every instance belongs to by what it is."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_BAD = re.compile(r"[^A-Za-z0-9_]")
+ENDING_EVENTS = ("instance-retirement", "instance-stop")
+
+
+def safe(text: str) -> str:
+    """``text`` as Ansible allows it in a name of a group: ``p5-east`` becomes ``p5_east``."""
+    return _BAD.sub("_", text)
+
+
+def network_path(record: dict[str, Any]) -> list[str]:
+    """Names of the topology groups of one instance, the widest network node first."""
+    return [safe(f"topology_{node}") for node in record.get("network_nodes") or ()]
+
+
+def _hardware(facts: dict[str, Any]) -> list[str]:
+    groups = []
+    if facts.get("kind") in ("gpu", "neuron") and facts.get("count"):
+        groups.append(facts["kind"])
+    if facts.get("efa_attached"):
+        groups.append("efa")
+    if facts.get("instance_store_count"):
+        groups.append("instance_store")
+    return groups
+
+
+def _health(health: dict[str, Any] | None) -> list[str]:
+    if not health:
+        return []
+    groups = []
+    if "impaired" in (health.get("system"), health.get("instance"), health.get("ebs")):
+        groups.append("impaired")
+    if any(event.get("code") in ENDING_EVENTS for event in health.get("events") or ()):
+        groups.append("retiring")
+    return groups
+
+
+def of(record: dict[str, Any]) -> list[str]:
+    """Groups of one record, each once: role, cluster, queue, compute resource, type, zone, hardware, health.
+
+    Of the topology only the nearest network node; the wider ones are its parents (``network_path``).
+    """
+    zone = record["availability_zone_id"] or record["availability_zone"]
+    named = (
+        ("cluster", record["cluster_name"]),
+        ("queue", record["queue_name"]),
+        ("compute_resource", record["compute_resource_name"]),
+        ("type", record["instance_type"]),
+        ("az", zone),
+    )
+    groups = [record["node_type"]] if record["node_type"] else []
+    groups += [safe(f"{prefix}_{value}") for prefix, value in named if value]
+    groups += _hardware(record["accelerators"])
+    groups += _health(record.get("health"))
+    groups += network_path(record)[-1:]
+    return groups

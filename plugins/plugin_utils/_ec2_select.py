@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which instances are asked for (EC2 filters) and which of the answer are kept (JMESPath)."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable
+
+# EC2 refuses a request whose filters have more values than this, all filters together.
+MAX_FILTER_VALUES = 200
+STATES = ("pending", "running", "shutting-down", "terminated", "stopping", "stopped")
+STATE_FILTER = "instance-state-name"
+
+Filter = dict[str, Any]
+
+
+class SelectionError(ValueError):
+    """A filter or expression that cannot be used; the text says which and why."""
+
+
+def _values(name: str, given: Any) -> list[str]:
+    values = given if isinstance(given, (list, tuple)) else [given]
+    result = []
+    for value in values:
+        if isinstance(value, bool):
+            value = str(value).lower()
+        if not isinstance(value, (str, int)):
+            raise SelectionError(
+                f"filters: the value of '{name}' must be text or a list of texts, found {type(value).__name__}"
+            )
+        result.append("".join(str(value)))
+    if not result:
+        raise SelectionError(f"filters: '{name}' has an empty list of values, which would match nothing; remove it")
+    return list(dict.fromkeys(result))
+
+
+def filters(free: Any, clusters: Iterable[str], cluster_tag: str, states: Iterable[str]) -> list[Filter]:
+    """EC2 filters from the options ``filters``, ``cluster_name`` and ``states``. Raises SelectionError."""
+    if not isinstance(free, dict):
+        raise SelectionError(f"filters: must map names of EC2 filters to values, found {type(free).__name__}")
+    chosen = {str(name): _values(str(name), value) for name, value in free.items()}
+    wanted = [str(name) for name in clusters]
+    if wanted:
+        key = f"tag:{cluster_tag}"
+        if key in chosen:
+            raise SelectionError(f"cluster_name and filters['{key}'] say the same thing; give only one of them")
+        chosen[key] = wanted
+    if STATE_FILTER not in chosen:
+        chosen[STATE_FILTER] = list(states)
+    unknown = sorted(set(chosen[STATE_FILTER]) - set(STATES))
+    if unknown:
+        raise SelectionError(f"{', '.join(unknown)} is no state of an instance; the states are {', '.join(STATES)}")
+    return [{"Name": name, "Values": chosen[name]} for name in sorted(chosen)]
+
+
+def requests(all_filters: list[Filter]) -> list[list[Filter]]:
+    """The filters of one or more requests that together match the same and stay below EC2's limit of values."""
+    if sum(len(one["Values"]) for one in all_filters) <= MAX_FILTER_VALUES:
+        return [all_filters]
+    largest = max(range(len(all_filters)), key=lambda index: len(all_filters[index]["Values"]))
+    one = all_filters[largest]
+    middle = len(one["Values"]) // 2
+    result = []
+    for values in (one["Values"][:middle], one["Values"][middle:]):
+        parts = list(all_filters)
+        parts[largest] = {"Name": one["Name"], "Values": values}
+        result.extend(requests(parts))
+    return result
+
+
+def expression(option: str, text: str | None) -> Any:
+    """A compiled JMESPath expression, None without one. Raises SelectionError naming the option."""
+    if not text:
+        return None
+    import jmespath
+    from jmespath.exceptions import JMESPathError
+
+    try:
+        return jmespath.compile(str(text))
+    except JMESPathError as exc:
+        raise SelectionError(f"{option}: not a JMESPath expression: {' '.join(str(exc).split())}") from exc
+
+
+def _true(value: Any) -> bool:
+    # JMESPath's own notion of false: null, false, and empty text, list or object; 0 is true.
+    return not (value is None or value is False or value in ("", [], {}))
+
+
+def keep(records: list[dict[str, Any]], include: Any, exclude: Any) -> list[dict[str, Any]]:
+    """The records that ``include`` is true for and ``exclude`` is not. Raises SelectionError."""
+    if include is None and exclude is None:
+        return records
+    from jmespath.exceptions import JMESPathError
+
+    kept = []
+    option = "include"
+    for record in records:
+        try:
+            option = "include"
+            if include is not None and not _true(include.search(record)):
+                continue
+            option = "exclude"
+            if exclude is None or not _true(exclude.search(record)):
+                kept.append(record)
+        except JMESPathError as exc:
+            raise SelectionError(
+                f"{option}: cannot be evaluated for {record['instance_id']}: {' '.join(str(exc).split())}"
+            ) from exc
+    return kept

@@ -1,0 +1,204 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Credentials, regions and clients: everything that botocore is needed for before the first question."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+# DescribeRegions answers the same everywhere; this endpoint exists in every account of the standard partition.
+FALLBACK_REGION = "us-east-1"
+REGION = re.compile(r"[a-z]{2,4}(-[a-z]+)+-\d{1,2}")
+ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
+
+
+class AccessError(Exception):
+    """AWS cannot be asked at all; the text is one sentence with what to do."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """How to reach AWS. ``roles`` empty: the profile's own credentials."""
+
+    profile: str | None = None
+    region: str | None = None
+    roles: tuple[str, ...] = ()
+    external_id: str | None = None
+    session_name: str = "mlcluster-ec2-nodes"
+    endpoint_url: str | None = None
+    max_attempts: int = 8
+    retry_mode: str = "standard"
+    connect_timeout: int = 10
+    read_timeout: int = 60
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """Keyword arguments for a client; empty for the credentials of the session. ``label`` names the role."""
+
+    label: str = ""
+    keys: dict[str, str] = field(default_factory=dict, repr=False)
+
+
+def check_region(name: str) -> str:
+    """The same name. Raises AccessError, for a region's name becomes part of a host name."""
+    if not REGION.fullmatch(name):
+        raise AccessError(f"regions: '{name}' is not the name of a region; names look like us-east-1")
+    return name
+
+
+def reason(error: Exception) -> str:
+    """An error of botocore in one line: the code and message of AWS where there are any."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict) and "Error" in response:
+        said = response["Error"]
+        code, message = said.get("Code", "unknown"), " ".join(str(said.get("Message", "")).split())
+        hint = " (the region may not be enabled for this account)" if code in ("AuthFailure", "OptInRequired") else ""
+        return f"{code}: {message}{hint}"
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+LASTING = ("AccessDenied", "AccessDeniedException", "AuthFailure", "OptInRequired", "UnauthorizedOperation")
+
+
+def lasting(error: Exception) -> bool:
+    """Whether asking again later would be refused as well, so that the answer may be cached without it."""
+    response = getattr(error, "response", None)
+    return isinstance(response, dict) and response.get("Error", {}).get("Code") in LASTING
+
+
+class Aws:
+    """One botocore session for everything: the models of the services are loaded once."""
+
+    def __init__(self, access: Access) -> None:
+        """Raises AccessError without botocore, with an unknown profile or without credentials."""
+        try:
+            import botocore.config
+            import botocore.exceptions
+            import botocore.session
+        except ImportError as exc:
+            raise AccessError(f"the Python library botocore is needed and cannot be imported ({exc}); install boto3") from exc
+
+        self.errors = (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError)
+        self._access = access
+        self._session = botocore.session.Session(profile=access.profile)
+        # As the AWS command line does: times stay the text that the API answered.
+        self._session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=lambda text: text)
+        self._config = botocore.config.Config(
+            retries={"mode": access.retry_mode, "total_max_attempts": access.max_attempts},
+            connect_timeout=access.connect_timeout,
+            read_timeout=access.read_timeout,
+            user_agent_extra="mlcluster.aws.ec2_nodes",
+        )
+        self._check_credentials()
+
+    def _who(self) -> str:
+        profile = self._access.profile or os.environ.get("AWS_PROFILE")
+        return f"profile '{profile}'" if profile else "the standard chain (environment, files, instance role)"
+
+    def _check_credentials(self) -> None:
+        import botocore.exceptions
+
+        try:
+            found = self._session.get_credentials()
+        except botocore.exceptions.ProfileNotFound as exc:
+            raise AccessError(
+                f"the AWS profile '{exc.kwargs['profile']}' does not exist; known are "
+                f"{', '.join(sorted(self._profiles())) or 'none'}"
+            ) from exc
+        except botocore.exceptions.BotoCoreError as exc:
+            raise AccessError(f"the credentials of {self._who()} cannot be loaded: {reason(exc)}") from exc
+        if found is None:
+            raise AccessError(
+                f"no AWS credentials were found in {self._who()}; set AWS_PROFILE, log in, or give the option profile"
+            )
+
+    def _profiles(self) -> list[str]:
+        import botocore.session
+
+        return list(botocore.session.Session().available_profiles)
+
+    def credentials(self) -> list[Credentials]:
+        """One set for each role, or the session's own. Raises AccessError when a role is refused."""
+        if not self._access.roles:
+            return [Credentials()]
+        sts = self.client("sts", self.default_region() or FALLBACK_REGION, Credentials())
+        return [self._assume(sts, role) for role in self._access.roles]
+
+    def _assume(self, sts: Any, role: str) -> Credentials:
+        request = {"RoleArn": role, "RoleSessionName": self._access.session_name}
+        if self._access.external_id:
+            request["ExternalId"] = self._access.external_id
+        try:
+            given = sts.assume_role(**request)["Credentials"]
+        except self.errors as exc:
+            raise AccessError(f"the role {role} cannot be assumed: {reason(exc)}") from exc
+        return Credentials(
+            label=role,
+            keys={
+                "aws_access_key_id": given["AccessKeyId"],
+                "aws_secret_access_key": given["SecretAccessKey"],
+                "aws_session_token": given["SessionToken"],
+            },
+        )
+
+    def client(self, service: str, region: str, credentials: Credentials) -> Any:
+        """A client; to be made on one thread, since making clients from one session is not thread safe."""
+        try:
+            return self._session.create_client(
+                service,
+                region_name=region,
+                endpoint_url=self._access.endpoint_url,
+                config=self._config,
+                **credentials.keys,
+            )
+        except ValueError as exc:
+            raise AccessError(f"no {service} client for {region}: {exc}") from exc
+
+    def on(self, event: str, handler: Any) -> None:
+        """Register ``handler`` for an event of all clients made later."""
+        self._session.register(event, handler)
+
+    def default_region(self) -> str | None:
+        """The region of the option, the environment or the profile."""
+        return self._access.region or self._session.get_config_variable("region")
+
+    def _instance_region(self) -> str | None:
+        from botocore.utils import IMDSRegionProvider
+
+        return IMDSRegionProvider(self._session).provide()
+
+    def regions(self, wanted: list[str], credentials: Credentials) -> list[str]:
+        """The regions to ask: those named, every enabled one for ``all``, else the default one. Raises AccessError."""
+        if "all" in wanted:
+            return self._enabled_regions(credentials)
+        if wanted:
+            return [check_region(name) for name in dict.fromkeys(wanted)]
+        region = self.default_region() or self._instance_region()
+        if not region:
+            raise AccessError(
+                "no region is known from AWS_REGION, the AWS profile or the instance metadata; give the option regions"
+            )
+        return [check_region(region)]
+
+    def _enabled_regions(self, credentials: Credentials) -> list[str]:
+        client = self.client("ec2", self.default_region() or FALLBACK_REGION, credentials)
+        try:
+            answer = client.describe_regions()
+        except self.errors as exc:
+            raise AccessError(
+                f"regions: all was asked for, and DescribeRegions failed: {reason(exc)}; name the regions instead"
+            ) from exc
+        return sorted(check_region(region["RegionName"]) for region in answer["Regions"])
+
+    def account(self, credentials: Credentials) -> str | None:
+        """The account that is asked, None when STS does not say."""
+        try:
+            sts = self.client("sts", self.default_region() or FALLBACK_REGION, credentials)
+            return str(sts.get_caller_identity()["Account"])
+        except (AccessError, *self.errors):
+            return None
