@@ -32,7 +32,7 @@ def fs_uuid(seed: object) -> str:
 
 @dataclasses.dataclass
 class Device:
-    """A block device. parents: kernel names below it. held: somebody unseen has it open. loop: a loop device shows it."""
+    """A block device. parents: kernel names below it; held: somebody unseen has it open; loop: the device it shows."""
 
     kname: str
     type: str

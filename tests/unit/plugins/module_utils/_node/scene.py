@@ -11,6 +11,7 @@ import typing as t
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import storage
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import StorageConfig, parse_config
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_plan import Plan
+
 from tests.unit.plugins.module_utils._node.machine import Machine, fs_uuid
 from tests.unit.plugins.module_utils._node.simulated import SimulatedHost
 

@@ -14,6 +14,7 @@ import typing as t
 import uuid
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandError, CommandResult, Host
+
 from tests.unit.plugins.module_utils._node.machine import Machine
 
 PROGRAMS = (
@@ -22,7 +23,7 @@ PROGRAMS = (
 ).split()
 
 
-class Failed(Exception):
+class FailedError(Exception):
     """A simulated command that ends with a status and a message."""
 
     def __init__(self, rc: int, stderr: str) -> None:
@@ -58,9 +59,9 @@ class SimulatedHost(Host):
         try:
             for prefix, (rc, stderr) in self.failures.items():
                 if line.startswith(prefix):
-                    raise Failed(rc, stderr)
+                    raise FailedError(rc, stderr)
             return CommandResult(0, self._command(list(argv)) or "", "")
-        except Failed as failed:
+        except FailedError as failed:
             if check:
                 raise CommandError(argv, failed.rc, "", failed.stderr, f"failed with status {failed.rc}") from None
             return CommandResult(failed.rc, "", failed.stderr)
@@ -71,14 +72,14 @@ class SimulatedHost(Host):
 
     def _do_lsblk(self, args: list[str]) -> str:
         if "MOUNTPOINTS" in args[-1].split(",") and self.machine.shape["column"] == "MOUNTPOINT":
-            raise Failed(1, "lsblk: unknown column: MOUNTPOINTS")
+            raise FailedError(1, "lsblk: unknown column: MOUNTPOINTS")
         return self.machine.lsblk()
 
     def _do_wipefs(self, args: list[str]) -> str | None:
         found = [(path, self.machine.find(path)) for path in args if path.startswith("/")]
         for path, device in found:
             if not device or not device.readable:
-                raise Failed(1, f"wipefs: error: {path}: probing initialization failed: Input/output error")
+                raise FailedError(1, f"wipefs: error: {path}: probing initialization failed: Input/output error")
         if "--no-act" in args:
             keys = ("offset", "type", "uuid", "label")
             rows = [{"device": d.name, **{k: s[k] for k in keys}} for _, d in found for s in d.signatures]
@@ -93,9 +94,9 @@ class SimulatedHost(Host):
     def _need_free(self, path: str, message: str, rc: int) -> None:
         device = self.machine.find(path)
         if device is None:
-            raise Failed(rc, f"{path}: No such file or directory")
+            raise FailedError(rc, f"{path}: No such file or directory")
         if self.machine.busy(device.kname):
-            raise Failed(rc, message.format(path))
+            raise FailedError(rc, message.format(path))
 
     def _do_mdadm(self, args: list[str]) -> str | None:
         return getattr(self, f"_mdadm_{args[0].strip('-')}")(args)
@@ -124,7 +125,9 @@ class SimulatedHost(Host):
         for member in members:
             spec = self.machine.devices[member].md
         if len(members) < spec.get("raid_devices", 1):
-            raise Failed(1, f"mdadm: {args[1]} assembled from {len(members)} drives - not enough to start the array.")
+            raise FailedError(
+                1, f"mdadm: {args[1]} assembled from {len(members)} drives - not enough to start the array."
+            )
         array = self.machine.add(self._number(), spec["level"], parents=members, md=dict(spec))
         array.size = sum(self.machine.devices[member].size for member in members)
         array.signatures = list(self.machine.inside.get(identity, []))
@@ -140,7 +143,7 @@ class SimulatedHost(Host):
     def _mdadm_examine(self, args: list[str]) -> str:
         device = self.machine.find(args[-1])
         if not device.md:
-            raise Failed(1, f"mdadm: No md superblock detected on {args[-1]}.")
+            raise FailedError(1, f"mdadm: No md superblock detected on {args[-1]}.")
         spec = device.md
         return (
             f"MD_LEVEL={spec['level']}\nMD_DEVICES={spec['raid_devices']}\nMD_NAME={spec['name']}\n"
@@ -150,7 +153,7 @@ class SimulatedHost(Host):
     def _mdadm_detail(self, args: list[str]) -> str:
         device = self.machine.find(args[-1])
         if not device or not device.md.get("shows_uuid", True):
-            raise Failed(1, f"mdadm: {args[-1]} does not appear to be active.")
+            raise FailedError(1, f"mdadm: {args[-1]} does not appear to be active.")
         return f"MD_LEVEL={device.md['level']}\nMD_UUID={_colons(device.md['uuid'])}\nMD_NAME={device.md['name']}\n"
 
     def _do_pvs(self, args: list[str]) -> str:
@@ -217,21 +220,21 @@ class SimulatedHost(Host):
             return
         device = self.machine.find(args[-2])
         if not device or args[1] not in [signature["type"] for signature in device.signatures]:
-            raise Failed(32, f"mount: {args[-1]}: wrong fs type, bad option, bad superblock on {args[-2]}")
+            raise FailedError(32, f"mount: {args[-1]}: wrong fs type, bad option, bad superblock on {args[-2]}")
         self.machine.mount(device.kname, args[-1], args[1])
         self.machine.show_tree(device.kname)
 
     def _do_umount(self, args: list[str]) -> None:
         targets = [mount["target"] for mount in self.machine.mounts]
         if args[0] not in targets:
-            raise Failed(32, f"umount: {args[0]}: not mounted.")
+            raise FailedError(32, f"umount: {args[0]}: not mounted.")
         if any(target.startswith(f"{args[0]}/") for target in targets):
-            raise Failed(32, f"umount: {args[0]}: target is busy.")
+            raise FailedError(32, f"umount: {args[0]}: target is busy.")
         self.machine.unmount(args[0])
 
     def _do_findmnt(self, args: list[str]) -> None:
         if args[-1] not in [mount["target"] for mount in self.machine.mounts]:
-            raise Failed(1, "")
+            raise FailedError(1, "")
 
     def _do_swapoff(self, args: list[str]) -> None:
         self.machine.swaps.remove(args[0])

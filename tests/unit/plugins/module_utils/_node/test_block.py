@@ -9,6 +9,7 @@ import json
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import block
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandError, NodeError
+
 from tests.unit.plugins.module_utils._node import scene
 from tests.unit.plugins.module_utils._node.machine import EBS, INSTANCE_STORE, SHAPES, fs_uuid
 from tests.unit.plugins.module_utils._node.recorded import RecordedHost

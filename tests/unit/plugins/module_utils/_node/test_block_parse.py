@@ -9,6 +9,7 @@ import json
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import block_parse
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+
 from tests.unit.plugins.module_utils._node.machine import SHAPES, Machine, fs_uuid
 from tests.unit.plugins.module_utils._node.recorded import FIXTURES
 

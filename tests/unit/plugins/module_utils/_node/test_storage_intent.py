@@ -8,6 +8,7 @@ import json
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_record import INTENT_PATH, RECORD_PATH
+
 from tests.unit.plugins.module_utils._node import scene
 from tests.unit.plugins.module_utils._node.machine import fs_uuid
 

@@ -16,6 +16,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_owner 
     teardown_obstacles,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_record import RECORD_PATH, sound
+
 from tests.unit.plugins.module_utils._node import scene
 from tests.unit.plugins.module_utils._node.machine import INSTANCE_STORE, fs_uuid
 

@@ -11,6 +11,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node import storage
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import StorageConfig
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_plan import expected_disks, select
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_record import RECORD_PATH
+
 from tests.unit.plugins.module_utils._node import scene
 from tests.unit.plugins.module_utils._node.machine import INSTANCE_STORE, fs_uuid
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+
 from tests.unit.plugins.module_utils._node import scene
 from tests.unit.plugins.module_utils._node.machine import fs_uuid
 
