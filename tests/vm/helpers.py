@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
+from tests.rig.vm.command import run
 from tests.rig.vm.guest import Guest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -99,7 +99,6 @@ def _steps(document: Mapping[str, Any]) -> Iterator[Step]:
 
 def _environment(folder: Path) -> dict[str, str]:
     return {
-        **os.environ,
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
         "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
         # An empty value is refused; one that is the output already adds nothing.
@@ -115,23 +114,16 @@ def _ansible(node: Guest, argv: list[str]) -> Run:
     """Run ansible-playbook or ansible against the guest; the JSON callback tells what every task returned."""
     inventory = node.folder / "inventory.yml"
     inventory.write_text(node.inventory(), encoding="utf-8")
+    settings = [f"{key}={value}" for key, value in _environment(node.folder).items()]
+    command = ["env", *settings, argv[0], "-i", str(inventory), *argv[1:]]
     started = time.monotonic()
-    done = subprocess.run(
-        [argv[0], "-i", str(inventory), *argv[1:]],
-        cwd=ROOT,
-        env=_environment(node.folder),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-    start = done.stdout.find("{")
-    assert start >= 0, f"{' '.join(argv)} gave no JSON (exit status {done.returncode}):\n{done.stdout}{done.stderr}"
-    document = json.loads(done.stdout[start:])
+    done = run(command, Path(argv[0]).name, check=False, timeout=1200, cwd=ROOT)
+    start = done.out.find("{")
+    assert start >= 0, f"{' '.join(argv)} gave no JSON (exit status {done.rc}):\n{done.out}{done.err}"
+    document = json.loads(done.out[start:])
     stats = document["stats"].get(node.name, {})
-    assert stats, f"no task reached the guest:\n{done.stdout[-2000:]}{done.stderr}"
-    return Run(done.returncode, time.monotonic() - started, list(_steps(document)), stats, done.stderr)
+    assert stats, f"no task reached the guest:\n{done.out[-2000:]}{done.err}"
+    return Run(done.rc, time.monotonic() - started, list(_steps(document)), stats, done.err)
 
 
 def play(
@@ -146,10 +138,10 @@ def play(
 
 def configure(node: Guest, **settings: Any) -> Run:
     """Run site.yml and insist that it ends well."""
-    run = play(node, **settings)
-    failed = [f"{step.name}: {step.result.get('msg')}" for step in run.steps if step.result.get("failed")]
-    assert run.rc == 0, f"the role failed: {failed} {run.errors}"
-    return run
+    done = play(node, **settings)
+    failed = [f"{step.name}: {step.result.get('msg')}" for step in done.steps if step.result.get("failed")]
+    assert done.rc == 0, f"the role failed: {failed} {done.errors}"
+    return done
 
 
 def entry(node: Guest, tasks_from: str, **settings: Any) -> Run:
@@ -165,19 +157,17 @@ def module(node: Guest, name: str, arguments: Mapping[str, Any], check: bool = F
 
 def expect_unchanged(node: Guest, **settings: Any) -> Run:
     """A run that finds everything as wanted: changed=0, and at most two module executions besides facts."""
-    run = configure(node, **settings)
-    touched = [step.name for step in run.steps if step.result.get("changed")]
-    assert run.changed == 0, f"the run changed {touched}"
-    assert len(run.modules) <= 2, f"the run took {run.modules} to find that nothing differs"
-    return run
+    done = configure(node, **settings)
+    touched = [step.name for step in done.steps if step.result.get("changed")]
+    assert done.changed == 0, f"the run changed {touched}"
+    assert len(done.modules) <= 2, f"the run took {done.modules} to find that nothing differs"
+    return done
 
 
 def _at(node: Guest, snapshot: str) -> bool:
     """Bring the guest back to a snapshot of this session; False when it was not taken yet."""
     if snapshot not in node.state.get("snapshots", {}):
         return False
-    if not node.running:
-        node.power_on(node.state["accelerator"], node.state["instance_type"], load=snapshot)
     node.restore(snapshot)
     return True
 
