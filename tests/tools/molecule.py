@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run Molecule from the checkout: one scenario, or all that live in containers."""
+"""Run Molecule from the checkout: scenarios by name, or all that live in containers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def scenarios(folder: Path) -> list[str]:
-    """Names of the container scenarios; those that need a virtual node end in _vm."""
-    found = sorted(path.parent.name for path in folder.glob("*/molecule.yml"))
-    return [name for name in found if not name.endswith("_vm")]
+    """Names of all scenarios; those that need a virtual node end in _vm."""
+    return sorted(path.parent.name for path in folder.glob("*/molecule.yml"))
+
+
+def in_containers(names: list[str]) -> list[str]:
+    """Those of ``names`` that need no virtual node."""
+    return [name for name in names if not name.endswith("_vm")]
 
 
 def main(arguments: list[str]) -> int:
@@ -27,7 +31,7 @@ def main(arguments: list[str]) -> int:
         print(f"ERROR: no scenario {unknown[0]}: there are {', '.join(known)}.", file=sys.stderr)
         return 2
     command = [str(CHECKOUT / ".venv" / "bin" / "molecule"), "test", "--no-command-borders"]
-    for name in arguments or known:
+    for name in arguments or in_containers(known):
         command += ["--scenario-name", name]
     environment = dict(os.environ, NO_COLOR="1")
     return subprocess.run(command, cwd=CHECKOUT, env=environment, stdin=subprocess.DEVNULL, check=False).returncode

@@ -72,7 +72,8 @@ def test_container_scenarios_are_those_without_a_virtual_node(tmp_path):
         (tmp_path / name).mkdir()
     for name in ("default", "nvme_raid0", "nvme_raid0_vm"):
         (tmp_path / name / "molecule.yml").touch()
-    assert molecule.scenarios(tmp_path) == ["default", "nvme_raid0"]
+    assert molecule.scenarios(tmp_path) == ["default", "nvme_raid0", "nvme_raid0_vm"]
+    assert molecule.in_containers(molecule.scenarios(tmp_path)) == ["default", "nvme_raid0"]
 
 
 def test_an_unknown_scenario_is_refused(capsys):
