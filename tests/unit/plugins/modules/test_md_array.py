@@ -191,5 +191,5 @@ def test_absent_in_a_dry_run_keeps_the_array(module):
 def test_absent_refuses_an_array_in_use(module):
     host = scene.node(4)
     scene.foreign_array(host)
-    text = module.refused(host, state="absent", safe_mode=False)
+    text = module.refused(host, name="theirs", state="absent", safe_mode=False)
     assert text == "/dev/md127 is in use (/mnt/theirs): unmount it or take it apart, then run again"
