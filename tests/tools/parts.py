@@ -24,6 +24,7 @@ class Part:
 
 
 PYTEST_CLOSING = r"^=+ .*\b\d+ (passed|failed|error|skipped|deselected).* in .*=+$"
+MOLECULE_CLOSING = rf"{PYTEST_CLOSING}|^\S+ +: actions=\d"
 PYTEST = (".venv/bin/python", "-m", "pytest", "-p", "no:cacheprovider", "--durations=5")
 
 PARTS = {
@@ -31,7 +32,7 @@ PARTS = {
     "lint": Part(120, ("{python}", "-m", "tests.tools.lint")),
     "sanity": Part(360, ("{python}", "-m", "tests.tools.sanity")),
     "unit": Part(180, (*PYTEST, "tests/unit"), PYTEST_CLOSING),
-    "molecule": Part(720, ("{python}", "-m", "tests.tools.molecule"), PYTEST_CLOSING),
+    "molecule": Part(720, ("{python}", "-m", "tests.tools.molecule"), MOLECULE_CLOSING),
     "vm": Part(900, (*PYTEST, "-v", "tests/vm", "-m", "vm and ci"), PYTEST_CLOSING),
     "vm-all": Part(7200, (*PYTEST, "-v", "tests/vm", "-m", "vm"), PYTEST_CLOSING),
 }

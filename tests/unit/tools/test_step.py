@@ -102,6 +102,12 @@ def test_every_pytest_verdict_is_recognised(logs, line):
     assert step.closing_lines(step.run_part("demo", python(f"print('{line}')"), []), parts.PYTEST_CLOSING) == [line]
 
 
+def test_molecule_s_recap_is_shown_with_its_tests(logs):
+    recap = "default                   : actions=8  successful=8  disabled=0  skipped=0  missing=0  failed=0"
+    outcome = step.run_part("demo", python(f"print('== 2 passed in 1.00s ==\\n{recap}')"), [])
+    assert step.closing_lines(outcome, parts.MOLECULE_CLOSING) == ["== 2 passed in 1.00s ==", recap]
+
+
 def test_a_suite_goes_on_after_a_failure_and_fails_in_the_end(logs, capsys, monkeypatch):
     monkeypatch.setattr(step, "PARTS", {"bad": python("raise SystemExit(1)"), "good": python("print('fine')")})
     assert step.run_suite(("bad", "good")) == 1
