@@ -87,11 +87,15 @@ def image_age(image: str) -> float | None:
 
 @contextmanager
 def locked(name: str) -> Iterator[None]:
-    """Hold the user's lock ``name``: two runs at once must not build the same image."""
+    """Hold the user's lock ``name``, waiting for whoever has it: images and host names are the machine's."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mlcluster"
     base.mkdir(parents=True, exist_ok=True)
     with (base / f"{name}.lock").open("w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"waiting for another run that holds {name}", flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 

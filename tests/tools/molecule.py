@@ -11,6 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from . import containers
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -34,7 +36,8 @@ def main(arguments: list[str]) -> int:
     for name in arguments or in_containers(known):
         command += ["--scenario-name", name]
     environment = dict(os.environ, NO_COLOR="1")
-    return subprocess.run(command, cwd=CHECKOUT, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
+    with containers.locked("molecule"):
+        return subprocess.run(command, cwd=CHECKOUT, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 
 import pytest
 
@@ -115,3 +116,21 @@ def test_clean_removes_only_what_is_ours(podman, capsys):
 def test_errors_are_one_sentence_on_stderr(podman, capsys):
     assert containers.main(["up", "host-plan9"]) == 1
     assert capsys.readouterr().err.startswith("ERROR: host-plan9 does not end in")
+
+
+def test_a_lock_is_held_by_one_at_a_time(podman):
+    begun = threading.Event()
+    order = []
+
+    def second():
+        begun.set()
+        with containers.locked("demo"):
+            order.append("second")
+
+    with containers.locked("demo"):
+        thread = threading.Thread(target=second)
+        thread.start()
+        begun.wait()
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
