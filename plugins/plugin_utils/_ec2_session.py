@@ -13,6 +13,7 @@ from typing import Any
 # DescribeRegions answers the same everywhere; this endpoint exists in every account of the standard partition.
 FALLBACK_REGION = "us-east-1"
 REGION = re.compile(r"[a-z]{2,4}(-[a-z]+)+-\d{1,2}")
+LONGEST_REASON = 200
 ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 
 
@@ -59,7 +60,9 @@ def reason(error: Exception) -> str:
         code, message = said.get("Code", "unknown"), " ".join(str(said.get("Message", "")).split())
         hint = " (the region may not be enabled for this account)" if code in ("AuthFailure", "OptInRequired") else ""
         return f"{code}: {message}{hint}"
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    # An answer that breaks off is quoted whole by botocore, a thousand instances long.
+    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
 
 
 LASTING = ("AccessDenied", "AccessDeniedException", "AuthFailure", "OptInRequired", "UnauthorizedOperation")
@@ -79,11 +82,16 @@ class Aws:
         try:
             import botocore.config
             import botocore.exceptions
+            import botocore.parsers
             import botocore.session
         except ImportError as exc:
             raise AccessError(f"the Python library botocore is needed and cannot be imported ({exc}); install boto3") from exc
 
-        self.errors = (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError)
+        self.errors = (
+            botocore.exceptions.BotoCoreError,
+            botocore.exceptions.ClientError,
+            botocore.parsers.ResponseParserError,
+        )
         self._access = access
         self._session = botocore.session.Session(profile=access.profile)
         # As the AWS command line does: times stay the text that the API answered.
