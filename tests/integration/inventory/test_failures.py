@@ -1,0 +1,191 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What happens when a region, a page or an enrichment fails, and what is said about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rig.ec2 import Endpoint, Fault, Fleet, Region, Role, Scenario
+
+HOME = Region("us-east-1", (Fleet(count=2),))
+BOTH = ["us-east-1", "eu-west-1"]
+ROLES = (
+    Role("arn:aws:iam::111122223333:role/main", "111122223333"),
+    Role("arn:aws:iam::444455556666:role/other", "444455556666"),
+)
+
+
+def far(*faults, **more):
+    return Region("eu-west-1", (Fleet(count=3),), faults, **more)
+
+
+def failing(code, **more):
+    return Fault("DescribeInstances", code, **more)
+
+
+FAILURES = {
+    "denied": (far(failing("UnauthorizedOperation")), "UnauthorizedOperation"),
+    "amazon_aws_1518_not_enabled": (far(opt_in="not-opted-in"), "AuthFailure"),
+    "not_subscribed": (far(failing("OptInRequired")), "OptInRequired"),
+    "throttled_for_ever": (far(failing("RequestLimitExceeded")), "RequestLimitExceeded"),
+    "unreachable": (far(failing("drop")), "ConnectionClosedError"),
+    "broken_answer": (far(failing("cut")), "DescribeInstances failed in eu-west-1"),
+    "server_error": (far(failing("InternalError")), "InternalError"),
+}
+
+
+@pytest.mark.parametrize(("region", "reason"), FAILURES.values(), ids=FAILURES)
+def test_one_region_fails_and_the_others_stay(play, inventory, region, reason):
+    endpoint = play(HOME, region)
+    listed = inventory(endpoint, regions=BOTH)
+    assert set(listed.hosts) == {host.id for host in endpoint.hosts()}
+    assert listed.said.count("WARNING") == 1
+    for word in ("eu-west-1", "DescribeInstances", reason):
+        assert word in listed.said
+    # A whole page in a message would hide it.
+    assert len(listed.said) < 600
+    assert "Traceback" not in listed.said
+
+
+@pytest.mark.parametrize(("region", "reason"), FAILURES.values(), ids=FAILURES)
+def test_strict_regions_makes_it_an_error(play, inventory, region, reason):
+    listed = inventory(play(HOME, region), regions=BOTH, strict_regions=True)
+    assert listed.hosts == {}
+    assert "strict_regions" in listed.said and "eu-west-1" in listed.said and reason in listed.said
+
+
+def test_an_error_can_end_the_command(play, inventory):
+    endpoint = play(HOME, far(failing("UnauthorizedOperation")))
+    path = inventory.file(inventory.options(endpoint, regions=BOTH, strict_regions=True))
+    listed = inventory.command(endpoint, path, "--list", ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED="true")
+    assert listed.status != 0 and "eu-west-1" in listed.said
+
+
+def test_a_page_in_the_middle_that_fails_fails_its_region(play, inventory):
+    endpoint = play(
+        HOME, Region("eu-west-1", (Fleet(count=25, interfaces=1),), (failing("InternalError", page=1),)), page_size=10
+    )
+    listed = inventory(endpoint, regions=BOTH)
+    assert {host["ec2_region"] for host in listed.hosts.values()} == {"us-east-1"}
+    assert "eu-west-1" in listed.said and "InternalError" in listed.said
+
+
+def test_when_no_region_answers_there_is_an_error(play, inventory):
+    listed = inventory(play(far(failing("UnauthorizedOperation"))), regions=["eu-west-1"])
+    assert listed.hosts == {} and "no region answered" in listed.said and "UnauthorizedOperation" in listed.said
+
+
+def test_throttling_that_ends_is_survived(play, inventory):
+    endpoint = play(Region("us-east-1", (Fleet(count=2),), (failing("RequestLimitExceeded", times=2),)))
+    listed = inventory(endpoint, max_attempts=5)
+    assert len(listed.hosts) == 2 and listed.said == ""
+    assert endpoint.count("DescribeInstances") == 3
+
+
+@pytest.mark.parametrize("mode", ["standard", "adaptive"])
+def test_a_dropped_connection_is_tried_again(play, inventory, mode):
+    endpoint = play(Region("us-east-1", (Fleet(count=2),), (failing("drop", times=1),)))
+    assert len(inventory(endpoint, max_attempts=3, retry_mode=mode).hosts) == 2
+
+
+def test_amazon_aws_2574_zero_hosts_say_who_was_asked_for_what(play, inventory):
+    listed = inventory(play(Region("us-east-1"), Region("eu-west-1")), regions=BOTH, cluster_name="gone")
+    assert listed.status == 0 and listed.hosts == {}
+    for word in ("us-east-1", "eu-west-1", "111122223333", "parallelcluster:cluster-name", "gone", "running"):
+        assert word in listed.said
+
+
+def test_zero_hosts_after_exclusion_say_so(play, inventory):
+    listed = inventory(play(HOME), include="cluster_name")
+    assert listed.hosts == {} and "include and exclude leave none of the 2 instances" in listed.said
+
+
+def test_no_credentials_is_one_sentence(play, inventory):
+    endpoint = play(HOME)
+    environment = {name: value for name, value in endpoint.environment().items() if "KEY" not in name}
+    path = inventory.file(inventory.options(endpoint))
+    listed = inventory.read(path, **environment, AWS_EC2_METADATA_DISABLED="true")
+    assert "no AWS credentials were found" in listed.said and "Traceback" not in listed.said
+    assert endpoint.count() == 0
+
+
+def test_no_region_is_one_sentence(play, inventory):
+    endpoint = play(HOME)
+    inventory.environment = {}
+    path = inventory.file(inventory.options(endpoint))
+    listed = inventory.read(path, **{**endpoint.environment(), "AWS_EC2_METADATA_DISABLED": "true"})
+    assert "no region is known" in listed.said and "regions" in listed.said and "Traceback" not in listed.said
+
+
+def test_amazon_aws_127_an_unknown_profile_is_named(play, inventory):
+    listed = inventory(play(HOME), profile="nobody")
+    assert "the AWS profile 'nobody' does not exist" in listed.said and "Traceback" not in listed.said
+
+
+def test_credentials_that_are_refused_are_one_sentence(play, inventory):
+    endpoint = play(HOME)
+    path = inventory.file(inventory.options(endpoint))
+    listed = inventory.read(path, **endpoint.environment(key="AKIANOBODY"))
+    assert "AuthFailure" in listed.said and "us-east-1" in listed.said and "Traceback" not in listed.said
+
+
+def test_amazon_aws_566_the_role_asks_for_the_regions(play, inventory):
+    region = Region("us-east-1", (Fleet(account="444455556666"),), (Fault("DescribeRegions", account="111122223333"),))
+    endpoint = play(region, roles=ROLES)
+    listed = inventory(endpoint, regions=["all"], assume_role_arn=ROLES[1].arn)
+    assert listed.only()["ec2_account_id"] == "444455556666"
+    assert [call.account for call in endpoint.calls if call.operation == "DescribeRegions"] == ["444455556666"]
+
+
+def test_amazon_aws_1908_two_roles_give_the_hosts_of_both_accounts(play, inventory):
+    endpoint = play(Fleet(count=2), Fleet(count=3, account="444455556666"), roles=ROLES)
+    listed = inventory(endpoint, assume_role_arn=[role.arn for role in ROLES])
+    accounts = [host["ec2_account_id"] for host in listed.hosts.values()]
+    assert (accounts.count("111122223333"), accounts.count("444455556666")) == (2, 3)
+
+
+def test_an_external_id_and_a_session_name_are_passed_on(inventory):
+    role = Role("arn:aws:iam::444455556666:role/guarded", "444455556666", external_id="secret-word")
+    with Endpoint(Scenario((Region("us-east-1", (Fleet(account="444455556666"),)),), roles=(role,))) as endpoint:
+        options = {"assume_role_arn": role.arn, "assume_role_session_name": "nightly"}
+        refused = inventory(endpoint, **options)
+        assert refused.hosts == {} and role.arn in refused.said and "AccessDenied" in refused.said
+        assert len(inventory(endpoint, **options, assume_role_external_id="secret-word").hosts) == 1
+        asked = [call.parameters for call in endpoint.calls if call.operation == "AssumeRole"]
+    assert {one["RoleSessionName"] for one in asked} == {"nightly"}
+
+
+ENRICHMENTS = {
+    "health": ("DescribeInstanceStatus", "ec2_health"),
+    "topology": ("DescribeInstanceTopology", "ec2_network_nodes"),
+    "capacity": ("DescribeCapacityReservations", "ec2_capacity"),
+    "ssm": ("DescribeInstanceInformation", "ec2_ssm_ping_status"),
+    "slurm_names": ("Scan", "ec2_slurm_node_name"),
+}
+
+
+@pytest.mark.parametrize("name", ENRICHMENTS)
+def test_an_enrichment_that_fails_costs_nothing_else(play, inventory, cluster, name):
+    operation, variable = ENRICHMENTS[name]
+    code = "UnauthorizedOperation" if operation.startswith("DescribeC") else "AccessDeniedException"
+    endpoint = play(Region("us-east-1", cluster, (Fault(operation, code),)))
+    listed = inventory(endpoint, enrich=list(ENRICHMENTS))
+    assert set(listed.hosts) == {host.id for host in endpoint.hosts()}
+    assert all(not host[variable] for host in listed.hosts.values())
+    assert listed.said.count("WARNING") == 1
+    for word in (name, operation, "us-east-1", code):
+        assert word in listed.said
+    others = {kept for _operation, kept in ENRICHMENTS.values()} - {variable, "ec2_capacity"}
+    for kept in others:
+        assert any(host[kept] for host in listed.hosts.values()), kept
+
+
+def test_types_come_from_the_table_when_the_call_is_denied(play, inventory, cluster):
+    endpoint = play(Region("us-east-1", cluster, (Fault("DescribeInstanceTypes"),)))
+    listed = inventory(endpoint)
+    assert "DescribeInstanceTypes failed in us-east-1" in listed.said
+    gpus = [host["ec2_accelerators"] for host in listed.hosts.values() if host["ec2_instance_type"] == "p5.48xlarge"]
+    assert {(one["kind"], one["count"], one["source"]) for one in gpus} == {("gpu", 8, "table")}
+    assert len(listed.groups["gpu"]) == 3
