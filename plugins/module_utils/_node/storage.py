@@ -46,7 +46,8 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
         given: block.device_name(host, given) if host.exists(given) else None for given in config.devices or ()
     }
     stores = sum(1 for disk in facts["disks"] if disk["kind"] == "instance_store")
-    tops = mount_points(config, stores)
+    # An adopted volume is bound to the mount point itself, whatever the layout.
+    tops = [] if config.layout == "none" else list(dict.fromkeys([config.mount_point, *mount_points(config, stores)]))
     facts["mount_points"] = {}
     for top in tops:
         seen = host.stat(top)
