@@ -46,7 +46,7 @@ def test_a_failing_command_carries_everything_it_said():
 
 
 def test_a_command_that_says_nothing_on_standard_error_is_quoted_from_its_output():
-    with pytest.raises(CommandError, match="failed with status 1: only out$"):
+    with pytest.raises(CommandError, match=r"failed with status 1: only out$"):
         HOST.run(["sh", "-c", "echo only out; exit 1"])
 
 
@@ -325,9 +325,9 @@ def test_a_lock_that_another_process_holds_is_waited_for_and_then_told(tmp_path)
     )
     try:
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(NodeError, match=r"waited 0.3 seconds for .*storage.lock: another mlcluster run works"):
-            with HOST.locked(path, 0.3):
-                raise AssertionError("the lock was given twice")
+        told = pytest.raises(NodeError, match=r"waited 0.3 seconds for .*storage.lock: another mlcluster run works")
+        with told, HOST.locked(path, 0.3):
+            raise AssertionError("the lock was given twice")
         holder.stdin.close()
         with HOST.locked(path, 30):
             assert not could_lock(path)

@@ -66,8 +66,7 @@ def carries_something(machine: Machine, kname: str) -> bool:
 
 
 def may_destroy(topology: Topology) -> bool:
-    consent = topology.options["existing"] == "replace" and not topology.options["safe_mode"]
-    return consent and not topology.at_boot
+    return scene.CONSENT.items() <= topology.options.items() and not topology.at_boot
 
 
 @thorough(2000)

@@ -128,7 +128,7 @@ def test_mount_without_options_and_without_success():
     host.machine.sign("nvme1n1", "xfs", FS)
     host.failures["findmnt"] = (1, "")
     fields = {"device": "/dev/nvme1n1", "array_uuid": None, "fs_uuid": FS, "fstype": "xfs", "target": "/data"}
-    with pytest.raises(NodeError, match="mount /data failed: .* but findmnt shows nothing on /data"):
+    with pytest.raises(NodeError, match=r"mount /data failed: .* but findmnt shows nothing on /data"):
         act(host, "mount", options=[], **fields)
     assert ["mount", "-t", "xfs", "/dev/nvme1n1", "/data"] in host.calls
 

@@ -203,6 +203,13 @@ def test_a_volume_of_the_image_is_used_through_a_bind_mount(owner):
     assert scene.run(host, directories=[{"path": "scratch", "mode": "1777"}]) == []
 
 
+def test_a_volume_of_the_image_is_one_volume_whatever_the_layout():
+    host = scene.node(2)
+    scene.owned_by_image(host, *IMAGES["parallelcluster"])
+    assert scene.run(host, layout="per_disk") == ["bind_mount", "write_marker", "write_record"]
+    assert scene.run(host, layout="per_disk") == []
+
+
 @pytest.mark.parametrize("owner", IMAGES)
 def test_the_images_mount_point_itself_may_be_wanted(owner):
     host = scene.node(2)

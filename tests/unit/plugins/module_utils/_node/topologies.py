@@ -24,6 +24,13 @@ ROOTS = ("nvme", "xen", "virtio", "instance store")
 HISTORIES = ("none", "none", "converged", "converged", "killed", "killed", "parallelcluster", "dlami", "eks")
 KILLS = ("mdadm --create", "wipefs --all", "mkfs", "mount", "findmnt", f"write {RECORD_PATH}", f"remove {INTENT_PATH}")
 EVENTS = ("none", "none", "none", "reboot", "stop_start", "lose")
+# Half of the runs may destroy: what then still has to stand is what the engine protects by itself.
+CONSENTS = [scene.CONSENT] * 4 + [
+    {"existing": "adopt"},
+    {"existing": "adopt", "safe_mode": False},
+    {"existing": "replace"},
+    {"existing": "fail", "safe_mode": False},
+]
 HOSTILE = (None, 7, "", [], {}, [None], ["AWS0001"], "f" * 32, [{"path": "/"}], "raid0")
 DISK_TROUBLES = (
     "ext4",
@@ -62,8 +69,6 @@ def options(names: list[str]) -> st.SearchStrategy[dict[str, t.Any]]:
     devices = st.one_of(*[some] * 6, st.just([*names, "/dev/nvme0n1"]), st.just([*names[:1], "/dev/gone"]))
     return st.fixed_dictionaries(
         {
-            "existing": st.sampled_from(["adopt", "adopt", "replace", "replace", "fail"]),
-            "safe_mode": st.booleans(),
             "layout": st.sampled_from(["raid0"] * 8 + ["per_disk"] * 4 + ["none"]),
             "fstype": st.sampled_from(["ext4"] * 4 + ["xfs"]),
             "mount_point": st.sampled_from(["/data"] * 6 + ["/local", "/mnt/ebs0", "/mnt/trouble"]),
@@ -88,7 +93,8 @@ def topologies(draw: st.DrawFn) -> Topology:
     _papers(draw, host)
     host.calls.clear()
     names = [f"/dev/{name}" for name in scene.store_names(host)]
-    return Topology(host, draw(options(names)), draw(st.booleans()))
+    consent = draw(st.sampled_from(CONSENTS))
+    return Topology(host, {**draw(options(names)), **consent}, draw(st.sampled_from([False, False, True])))
 
 
 def _disks(draw: st.DrawFn, host: SimulatedHost) -> None:

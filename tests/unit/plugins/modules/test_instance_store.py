@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_record import RECORD_PATH
+from ansible_collections.mlcluster.aws.plugins.modules import instance_store
+
+from tests.unit.plugins.module_utils._node import scene
+
+
+@pytest.fixture
+def run(run_module):
+    return lambda host, **options: run_module(instance_store, host, **options)
+
+
+def kinds(result):
+    return [action["action"] for action in result["actions"]]
+
+
+def test_a_fresh_node_gets_its_volume_and_the_second_run_changes_nothing(run):
+    host = scene.node(4)
+    first = run(host, directories=[{"path": "scratch", "mode": "1777"}])
+    assert first["changed"]
+    assert (first["plan"]["situation"], first["local_storage"]["state"]) == ("fresh", "intact")
+    assert kinds(first)[:2] == ["write_intent", "create_array"]
+    assert [disk["owner"] for disk in first["disks"]] == ["none"] * 4
+    second = run(host, directories=[{"path": "scratch", "mode": "1777"}])
+    assert (second["changed"], second["actions"]) == (False, [])
+    assert [disk["owner"] for disk in second["disks"]] == ["ours"] * 4
+    assert second["diff"]["before"] == second["diff"]["after"]
+
+
+def test_check_mode_tells_what_the_run_then_does_and_writes_nothing(run):
+    host = scene.node(4)
+    told = run(host, check=True, fstype="xfs")
+    assert told["changed"]
+    assert told["local_storage"] is None
+    assert host.changes() == []
+    assert host.locks == []
+    done = run(host, fstype="xfs")
+    assert told["actions"] == done["actions"]
+    assert told["diff"] == done["diff"]
+
+
+def test_the_diff_shows_the_volume_and_the_way_there(run):
+    diff = run(scene.node(2), check=True)["diff"]
+    assert diff["before"] == ""
+    lines = diff["after"].splitlines()
+    assert lines[0].startswith("/data: ext4 ")
+    assert lines[0].endswith(", raid0 of 2 disks, owner ours")
+    assert "- create array mlcluster" in lines
+    assert "- mount /data" in lines
+
+
+def test_the_diff_of_a_rebuild_shows_what_goes(run):
+    host = scene.converged(2)
+    diff = run(host, check=True, fstype="xfs", **scene.CONSENT)["diff"]
+    assert "- unmount /data" in diff["after"]
+    assert "- wipe /dev/nvme1n1" in diff["after"]
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_refusal_fails_with_the_sentence_the_plan_and_the_disks(run, check):
+    host = scene.node(2)
+    scene.foreign_array(host)
+    result = run(host, check=check)
+    assert result["failed"]
+    assert "set nvme_raid0_existing: replace together with nvme_raid0_safe_mode: false" in result["msg"]
+    assert result["plan"]["situation"] == "refused"
+    assert result["disks"][0]["reasons"][:2] == ["is mounted on /mnt/theirs", "is held by md127"]
+    assert host.changes() == []
+
+
+def test_consent_needs_both_switches(run):
+    host = scene.node(2)
+    scene.foreign_array(host)
+    assert run(host, existing="replace")["failed"]
+    assert run(host, safe_mode=False)["failed"]
+    result = run(host, existing="replace", safe_mode=False)
+    assert (result["changed"], result["plan"]["situation"]) == (True, "rebuild")
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_wrong_setting_fails_with_one_sentence(run, check):
+    result = run(scene.node(2), check=check, mode="0777")
+    assert result["failed"]
+    assert result["msg"].startswith("mode is 0777: everybody could delete")
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"fstype": "btrfs"}, "value of fstype must be one of: ext4, xfs, got: btrfs"),
+        ({"layout": "raid5"}, "value of layout must be one of"),
+        ({"chunk_kib": "much"}, "'chunk_kib' is of type str and we were unable to convert to int"),
+        ({"size": 3}, "Unsupported parameters for .* size"),
+        ({"directories": [{"mode": "0755"}]}, "missing required arguments: path found in directories"),
+    ],
+)
+def test_what_the_argument_spec_refuses(run, options, word):
+    result = run(scene.node(2), **options)
+    assert result["failed"]
+    assert re.search(word, result["msg"])
+
+
+def test_a_failing_tool_fails_with_its_action_and_its_words(run):
+    host = scene.node(2)
+    host.failures["mkfs.ext4"] = (1, "mkfs.ext4: Input/output error")
+    result = run(host)
+    assert result["failed"]
+    assert result["msg"].startswith("make filesystem failed: mkfs.ext4 ")
+    assert result["msg"].endswith("failed with status 1: mkfs.ext4: Input/output error")
+
+
+def test_text_switches_are_understood_as_ansible_does(run):
+    host = scene.node(2)
+    scene.foreign_array(host)
+    assert run(host, existing="replace", safe_mode="yes")["failed"]
+    assert run(host, existing="replace", safe_mode="no", chunk_kib="64")["changed"]
+    assert json.loads(host.machine.files[RECORD_PATH])["chunk_kib"] == 64
+
+
+def test_no_disks_is_no_change_and_no_file(run):
+    host = scene.node(0)
+    result = run(host)
+    assert (result["changed"], result["plan"]["situation"], result["local_storage"]) == (False, "no_disks", None)
+    assert RECORD_PATH not in host.machine.files
