@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
 from testinfra.host import Host
 
+GALAXY = Path(__file__).parents[3] / "galaxy.yml"
 UNIT = "mlcluster-storage.service"
 MAIL_SERVERS = ("exim4-base", "postfix", "nullmailer", "msmtp-mta", "dma")
 
@@ -63,8 +65,7 @@ def test_unit_comes_before_those_who_use_the_volume(host: Host) -> None:
 
 
 def test_version_is_that_of_the_collection(host: Host) -> None:
-    with open("galaxy.yml", encoding="utf-8") as file:
-        version = yaml.safe_load(file)["version"]
+    version = yaml.safe_load(GALAXY.read_text(encoding="utf-8"))["version"]
     assert host.check_output("mlcluster version").startswith(f"mlcluster {version} (Python 3.")
 
 
