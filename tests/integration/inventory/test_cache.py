@@ -1,0 +1,161 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The cache: no network, no credentials, the same inventory; and when it must not be used."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.rig.ec2 import Endpoint, Fault, Fleet, Region, Scenario
+
+ENRICH = ["health", "topology", "capacity", "ssm", "slurm_names"]
+COMPOSED = {
+    "compose": {"where": "ec2_availability_zone_id | upper"},
+    "keyed_groups": [{"key": "ec2_instance_type", "prefix": "kind"}],
+}
+
+
+@pytest.fixture
+def cached(inventory):
+    """Options that keep a cache in the test's folder, and that folder."""
+    folder = inventory.folder / "cache"
+    return {"cache": True, "cache_plugin": "jsonfile", "cache_connection": str(folder), "cache_timeout": 3600}, folder
+
+
+def test_a_cached_run_needs_neither_network_nor_credentials(inventory, cluster, cached):
+    options, _folder = cached
+    more = {"enrich": ENRICH, **COMPOSED}
+    with Endpoint(Scenario((Region("us-east-1", cluster),))) as endpoint:
+        path = inventory.file(inventory.options(endpoint, **more, **options))
+        first = inventory.read(path, **endpoint.environment())
+        uncached = inventory.read(
+            inventory.file(inventory.options(endpoint, **more), "b.ec2_nodes.yml"), **endpoint.environment()
+        )
+    assert len(first.hosts) == 7
+    # The endpoint is gone, and so are the keys and the cache of instance types.
+    left = {name: value for name, value in endpoint.environment().items() if "KEY" not in name}
+    again = inventory.read(path, **left, AWS_EC2_METADATA_DISABLED="true", XDG_CACHE_HOME="/nonexistent")
+    assert again.out == first.out == uncached.out
+    assert again.said == ""
+    assert all(name in inventory.read(path, "--graph", **left).out for name in first.hosts)
+
+
+def test_ansible_71169_flush_and_refresh_ask_again(play, inventory, cached):
+    options, _folder = cached
+    endpoint = play(Fleet(tags={"look": "first"}, tags_later={"look": "later"}))
+    path = inventory.file(inventory.options(endpoint, **options))
+
+    def look(*words):
+        return inventory.read(path, *words, **endpoint.environment()).only()["ec2_tags"]["look"]
+
+    assert (look(), look(), look("--flush-cache"), look()) == ("first", "first", "later", "later")
+    assert endpoint.count("DescribeInstances") == 2
+
+
+def test_ansible_71169_meta_refresh_inventory_asks_again(play, inventory, cached):
+    options, _folder = cached
+    endpoint = play(Fleet(tags={"look": "first"}, tags_later={"look": "later"}))
+    path = inventory.file(inventory.options(endpoint, **options))
+    playbook = inventory.folder / "refresh.yml"
+    show = {
+        "ansible.builtin.debug": {
+            "msg": "look={{ groups['gpu'] | map('extract', hostvars) | map(attribute='ec2_tags.look') | join }}"
+        }
+    }
+    tasks = [show, {"ansible.builtin.meta": "refresh_inventory"}, show]
+    playbook.write_text(json.dumps([{"hosts": "gpu", "gather_facts": False, "tasks": tasks}]), encoding="utf-8")
+    environment = {**inventory.environment, **endpoint.environment()}
+    argv = ["ansible-playbook", "-i", str(path), str(playbook)]
+    status, out, _err = inventory.zygote.run(argv, inventory.folder, environment)
+    assert status == 0 and out.index("look=first") < out.index("look=later")
+
+
+CHANGES = {
+    "regions": {"regions": ["eu-west-1"]},
+    "filters": {"filters": {"tag:Name": "other"}},
+    "cluster_name": {"cluster_name": "other"},
+    "states": {"states": ["stopped"]},
+    "enrich": {"enrich": ["health"]},
+    "assume_role_arn": {"assume_role_arn": "arn:aws:iam::444455556666:role/other"},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_question_is_another_entry(play, inventory, cached, change):
+    options, folder = cached
+    endpoint = play(Region("us-east-1", (Fleet(),)), Region("eu-west-1"))
+    inventory(endpoint, **options)
+    asked = endpoint.count()
+    inventory(endpoint, **options)
+    assert endpoint.count() == asked and len(list(folder.iterdir())) == 1
+    inventory(endpoint, **options, **CHANGES[change])
+    assert endpoint.count() > asked
+
+
+def test_another_account_is_another_entry(play, inventory, cached):
+    options, _folder = cached
+    endpoint = play(Fleet(), Fleet(account="444455556666"))
+    path = inventory.file(inventory.options(endpoint, **options))
+    for key in ("AKIARIGMAIN", "AKIARIGOTHER", "AKIARIGMAIN"):
+        listed = inventory.read(path, **endpoint.environment(key))
+        assert listed.only()["ec2_account_id"] == endpoint.state.keys[key]
+
+
+def test_options_of_the_output_use_the_same_entry(play, inventory, cached, cluster):
+    options, _folder = cached
+    endpoint = play(*cluster)
+    inventory(endpoint, **options)
+    asked = endpoint.count()
+    for other in ({"hostnames": ["private_ip"]}, {"exclude": "node_type == 'head'"}, {"connection": "ssm"}, COMPOSED):
+        assert len(inventory(endpoint, **options, **other).hosts) >= 6
+    assert endpoint.count() == asked
+
+
+def test_amazon_aws_2998_an_entry_of_another_format_is_not_read(play, inventory, cached):
+    options, folder = cached
+    endpoint = play(Fleet())
+    first = inventory(endpoint, **options)
+    (entry,) = folder.iterdir()
+    text = entry.read_text(encoding="utf-8")
+    other = re.sub(r'(format\\*": )1', r"\g<1>0", text)
+    for broken in (other, "{}", "[]", text[: len(text) // 2], ""):
+        assert broken != text
+        entry.write_text(broken, encoding="utf-8")
+        again = inventory(endpoint, **options)
+        assert again.out == first.out
+    assert endpoint.count("DescribeInstances") == 6
+
+
+def test_the_entry_is_trimmed_and_holds_no_secret(play, inventory, cached):
+    options, folder = cached
+    endpoint = play(Fleet(count=20))
+    inventory(endpoint, **options)
+    (entry,) = folder.iterdir()
+    text = entry.read_text(encoding="utf-8")
+    assert "not-a-secret" not in text and "AKIARIGMAIN" not in text and "eni-" not in text
+    assert len(text) < 20 * 3000
+
+
+def test_a_region_that_failed_for_a_moment_is_not_cached_away(play, inventory, cached):
+    options, _folder = cached
+    fault = Fault("DescribeInstances", "RequestLimitExceeded", times=1)
+    endpoint = play(Region("us-east-1", (Fleet(),)), Region("eu-west-1", (Fleet(),), (fault,)))
+    regions = ["us-east-1", "eu-west-1"]
+    assert len(inventory(endpoint, regions=regions, **options).hosts) == 1
+    assert len(inventory(endpoint, regions=regions, **options).hosts) == 2
+
+
+def test_the_types_that_are_kept_are_private_and_survive_rubbish(play, inventory):
+    endpoint = play(Fleet())
+    first = inventory(endpoint)
+    kept = Path(inventory.environment["XDG_CACHE_HOME"]) / "mlcluster" / "ec2_instance_types.json"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    for rubbish in ("", "[]", '{"format": 1, "types": {"p5.48xlarge": {"time": 9e12, "facts": {}}}}', "{"):
+        kept.write_text(rubbish, encoding="utf-8")
+        assert inventory(endpoint).out == first.out
