@@ -194,7 +194,7 @@ class Machine:
     def lsblk(self) -> str:
         """The JSON that lsblk prints; devices without size and hidden ones are left out, as lsblk does."""
         roots = [device for device in self.devices.values() if not device.parents and not device.hidden]
-        return json.dumps({"blockdevices": [self._node(device, None) for device in roots if device.size]}, indent=3)
+        return json.dumps({"blockdevices": [self._node(device, None) for device in roots if device.size]})
 
     def _node(self, device: Device, parent: str | None) -> dict:
         points: list[str | None] = [m["target"] for m in self.mounts if m["kname"] == device.kname]
