@@ -124,12 +124,24 @@ def test_amazon_aws_2998_an_entry_of_another_format_is_not_read(play, inventory,
     (entry,) = folder.iterdir()
     text = entry.read_text(encoding="utf-8")
     other = re.sub(r'(format\\*": )1', r"\g<1>0", text)
-    for broken in (other, "{}", "[]", text[: len(text) // 2], ""):
-        assert broken != text
-        entry.write_text(broken, encoding="utf-8")
+    for old in (other, "{}"):
+        assert old != text
+        entry.write_text(old, encoding="utf-8")
         again = inventory(endpoint, **options)
-        assert again.out == first.out
-    assert endpoint.count("DescribeInstances") == 6
+        assert (again.out, again.said) == (first.out, "")
+    assert endpoint.count("DescribeInstances") == 3
+
+
+def test_a_broken_entry_is_reported_once_and_then_gone(play, inventory, cached):
+    options, folder = cached
+    endpoint = play(Fleet())
+    first = inventory(endpoint, **options)
+    (entry,) = folder.iterdir()
+    entry.write_text(entry.read_text(encoding="utf-8")[:100], encoding="utf-8")
+    # What the cache plugin of ansible-core makes of it; asking again at once would be as good.
+    broken = inventory(endpoint, **options)
+    assert broken.out == first.out or "corrupt" in broken.said
+    assert inventory(endpoint, **options).out == first.out
 
 
 def test_the_entry_is_trimmed_and_holds_no_secret(play, inventory, cached):
