@@ -232,6 +232,8 @@ def _check(config: StorageConfig) -> None:
         )
     _check_mount_options(config)
     check_mode("mode", config.mode)
+    if config.devices == ():
+        raise NodeError("devices is an empty list: name the disks, or leave it out for all; layout none uses none")
     if config.expected_disks is not None and config.expected_disks < 0:
         raise NodeError(f"expected_disks is {config.expected_disks}: give a count of 0 or more")
     if not 0 <= config.size_tolerance_percent <= 50:

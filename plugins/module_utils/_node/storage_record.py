@@ -25,7 +25,8 @@ LOCK_PATH = "/run/mlcluster/storage.lock"
 RECORD_SCHEMA = "mlcluster.local_storage/1"
 INTENT_SCHEMA = "mlcluster.storage_intent/1"
 
-# What identifies the volume; kept when a boot finds a disk lost or foreign, so that a repair can be recognised.
+# What identifies the volume; kept when a boot finds a disk lost or foreign, so that a repair can be recognised, and
+# while the layout is none.
 IDENTITY = (
     "layout",
     "path",
@@ -132,7 +133,8 @@ def build_record(host: Host, facts: t.Mapping[str, t.Any], config: StorageConfig
         "reason": "; ".join(plan.refusals),
         "updated_at": host.now(),
     }
-    if plan.refusals:
+    # With the layout none the disks are left alone, and what is known of them is not forgotten.
+    if plan.refusals or (plan.situation == "disabled" and before.get("volumes")):
         return {**base, **{key: before.get(key) for key in IDENTITY}}
     if not plan.volumes:
         empty: dict[str, t.Any] = {"layout": "none", "filesystem_uuids": [], "serials": [], "volumes": [], "disks": []}

@@ -71,6 +71,7 @@ REFUSED = {
     ),
     "directory key": ({"directories": [{"path": "a", "user": "b"}]}, "a directories entry has unknown keys user"),
     "directory without path": ({"directories": [{"mode": "0755"}]}, "a directories entry has no path"),
+    "no devices": ({"devices": []}, "devices is an empty list: name the disks, or leave it out for all"),
     "type of chunk": ({"chunk_kib": "512"}, "chunk_kib is '512': it must be a whole number"),
     "type of count": ({"expected_disks": True}, "expected_disks is True: it must be a whole number"),
     "type of switch": ({"safe_mode": "false"}, "safe_mode is 'false': it must be true or false"),

@@ -38,6 +38,15 @@ def test_layout_none_leaves_the_disks_alone():
     assert (plan.situation, plan.state, plan.actions) == ("disabled", "none", [])
 
 
+def test_layout_none_forgets_nothing():
+    host = scene.converged(2)
+    assert scene.run(host, layout="none") == ["write_record"]
+    assert (record_of(host)["state"], len(record_of(host)["serials"])) == ("none", 2)
+    assert scene.run(host, layout="none") == []
+    assert scene.run(host) == ["write_record"]
+    assert scene.run(host) == []
+
+
 def test_one_disk_gets_a_filesystem_without_md():
     plan = scene.plan_of(scene.node(1))
     assert (plan.situation, plan.state, plan.owner) == ("fresh", "intact", "ours")

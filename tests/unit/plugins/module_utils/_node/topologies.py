@@ -65,7 +65,7 @@ class Topology:
 
 
 def options(names: list[str]) -> st.SearchStrategy[dict[str, t.Any]]:
-    some = st.lists(st.sampled_from(names or ["/dev/gone"]), max_size=4)
+    some = st.lists(st.sampled_from(names or ["/dev/gone"]), min_size=1, max_size=4)
     devices = st.one_of(*[some] * 6, st.just([*names, "/dev/nvme0n1"]), st.just([*names[:1], "/dev/gone"]))
     return st.fixed_dictionaries(
         {
@@ -122,6 +122,8 @@ def _disks(draw: st.DrawFn, host: SimulatedHost) -> None:
 def _history(draw: st.DrawFn, host: SimulatedHost, blank: list[str]) -> None:
     history = draw(st.sampled_from(HISTORIES))
     wanted = {"layout": draw(st.sampled_from(["raid0", "raid0", "per_disk"])), "devices": [f"/dev/{n}" for n in blank]}
+    if not blank:
+        return
     if history == "converged":
         with contextlib.suppress(NodeError):
             storage.converge(host, scene.config(**wanted))
@@ -133,13 +135,13 @@ def _history(draw: st.DrawFn, host: SimulatedHost, blank: list[str]) -> None:
     elif history in ("parallelcluster", "dlami"):
         unit = {"dlami": scene.DLAMI_UNIT}.get(history, scene.PCLUSTER_UNIT)
         host.machine.unit(unit, enabled=draw(st.booleans()))
-        if blank and draw(st.booleans()):
+        if draw(st.booleans()):
             mount = draw(st.sampled_from([None, "/scratch", "/opt/dlami/nvme", "/data"]))
             host.machine.volume("vg.01", draw(st.sampled_from(["lv_ephemeral", "lv_ephemeral", ""])), blank)
             if "dm-0" in host.machine.devices:
                 host.machine.sign("dm-0", "ext4", fs_uuid("ephemeral"))
                 _mount(host, "dm-0", mount)
-    elif history == "eks" and blank:
+    elif history == "eks":
         host.machine.array("md0", blank, "e" * 32, "node:kubernetes")
         _mount(host, "md0", "/mnt/k8s-disks/0")
 
