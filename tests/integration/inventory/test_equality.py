@@ -14,40 +14,40 @@ from tests.integration.inventory.conftest import THEIRS
 from tests.rig.ec2 import Fleet, Region
 from tests.rig.ec2.client import client
 
-TAG = "ec2_tags['parallelcluster:{}']"
-# Our variable, and the expression that gives the same from the variables of aws_ec2 (prefixed alike).
+TAG = "aws_tags['parallelcluster:{}']"
+# Our variable, and the expression that gives the same from the variables of aws_ec2 with the prefix aws_.
 SAME = {
-    "ec2_instance_id": "ec2_instance_id",
-    "ec2_instance_type": "ec2_instance_type",
-    "ec2_region": "ec2_placement.region",
-    "ec2_availability_zone": "ec2_placement.availability_zone",
-    "ec2_availability_zone_id": "ec2_placement.availability_zone_id",
-    "ec2_account_id": "ec2_owner_id",
-    "ec2_vpc_id": "ec2_vpc_id | default(None)",
-    "ec2_subnet_id": "ec2_subnet_id | default(None)",
-    "ec2_image_id": "ec2_image_id",
-    "ec2_state": "ec2_state.name",
-    "ec2_lifecycle": "ec2_instance_lifecycle | default('on-demand')",
-    "ec2_private_ip_address": "ec2_private_ip_address | default(None)",
-    "ec2_public_ip_address": "ec2_public_ip_address | default(None)",
-    "ec2_private_dns_name": "ec2_private_dns_name",
-    "ec2_network_interfaces": "ec2_network_interfaces | length",
-    "ec2_capacity_reservation_id": "ec2_capacity_reservation_id | default(None)",
-    "ec2_capacity_block_id": "ec2_capacity_block_id | default(None)",
-    "ec2_placement_group": "ec2_placement.group_name | default(None, true)",
-    "ec2_tags": "ec2_tags",
+    "ec2_instance_id": "aws_instance_id",
+    "ec2_instance_type": "aws_instance_type",
+    "ec2_region": "aws_placement.region",
+    "ec2_availability_zone": "aws_placement.availability_zone",
+    "ec2_availability_zone_id": "aws_placement.availability_zone_id",
+    "ec2_account_id": "aws_owner_id",
+    "ec2_vpc_id": "aws_vpc_id | default(None)",
+    "ec2_subnet_id": "aws_subnet_id | default(None)",
+    "ec2_image_id": "aws_image_id",
+    "ec2_state": "aws_state.name",
+    "ec2_lifecycle": "aws_instance_lifecycle | default('on-demand')",
+    "ec2_private_ip_address": "aws_private_ip_address | default(None)",
+    "ec2_public_ip_address": "aws_public_ip_address | default(None)",
+    "ec2_private_dns_name": "aws_private_dns_name",
+    "ec2_network_interfaces": "aws_network_interfaces | length",
+    "ec2_capacity_reservation_id": "aws_capacity_reservation_id | default(None)",
+    "ec2_capacity_block_id": "aws_capacity_block_id | default(None)",
+    "ec2_placement_group": "aws_placement.group_name | default(None, true)",
+    "ec2_tags": "aws_tags",
     "ec2_cluster_name": TAG.format("cluster-name") + " | default(None)",
     "ec2_queue_name": TAG.format("queue-name") + " | default(None)",
     "ec2_compute_resource_name": TAG.format("compute-resource-name") + " | default(None)",
-    "ansible_host": "ec2_private_ip_address",
+    "ansible_host": "aws_private_ip_address",
 }
 KEYED = {
     "cluster": TAG.format("cluster-name"),
     "role": TAG.format("node-type"),
     "queue": TAG.format("queue-name"),
     "compute_resource": TAG.format("compute-resource-name"),
-    "type": "ec2_instance_type",
-    "az": "ec2_placement.availability_zone_id",
+    "type": "aws_instance_type",
+    "az": "aws_placement.availability_zone_id",
 }
 ROLES = {"role_HeadNode": "head", "role_Compute": "compute", "role_LoginNode": "login"}
 FLEETS = (
@@ -79,7 +79,7 @@ FLEETS = (
 
 
 def theirs(inventory, endpoint):
-    """The answer of aws_ec2, its variables prefixed and its groups made as ours are."""
+    """The answer of aws_ec2, its groups made as ours are."""
     return inventory.read(
         inventory.file(
             {
@@ -87,7 +87,7 @@ def theirs(inventory, endpoint):
                 "endpoint_url": endpoint.url,
                 "regions": ["us-east-1"],
                 "hostnames": ["instance-id"],
-                "hostvars_prefix": "ec2_",
+                "hostvars_prefix": "aws_",
                 "filters": {"instance-state-name": "running"},
                 "compose": {f"same_{name}": expression for name, expression in SAME.items()},
                 "keyed_groups": [{"prefix": prefix, "key": key} for prefix, key in KEYED.items()],
@@ -107,8 +107,8 @@ def test_350_hosts_have_the_values_and_groups_that_aws_ec2_gives_them(play, inve
         expected = {mine: other.hosts[name][f"same_{mine}"] for mine in SAME}
         assert {mine: variables[mine] for mine in SAME} == expected, name
         # aws_ec2 words the time in its own way.
-        launched = [datetime.fromisoformat(one["ec2_launch_time"]) for one in (variables, other.hosts[name])]
-        assert launched[0] == launched[1]
+        launched = variables["ec2_launch_time"], other.hosts[name]["aws_launch_time"]
+        assert datetime.fromisoformat(launched[0]) == datetime.fromisoformat(launched[1])
     shared = {group for group in other.groups if group.startswith(tuple(f"{prefix}_" for prefix in KEYED))}
     assert len(shared) >= 20
     for group in shared:
