@@ -121,7 +121,7 @@ options:
     description:
       - Tags that say what a node is, for clusters that ParallelCluster did not make.
       - Keys are C(cluster), C(node_type), C(queue) and C(compute_resource).
-      - Values of the tag C(node_type) that are known are HeadNode, Compute, LoginNode, head, controller, worker and login.
+      - Known values of the tag C(node_type) are HeadNode, Compute, LoginNode, head, controller, worker and login.
     type: dict
     default: {}
   default_node_type:
@@ -196,6 +196,8 @@ keyed_groups:
     prefix: cost
 """
 
+import copy
+import gc
 import os
 from typing import Any
 
@@ -221,8 +223,12 @@ try:
     from ansible.template import trust_as_template
 except ImportError:
     from ansible.utils.unsafe_proxy import wrap_var as _inert
+
+    # There, what is no text may come out of a template as one.
+    _SAME_AS_CORE: tuple[type, ...] = (str,)
 else:
     del trust_as_template
+    _SAME_AS_CORE = (object,)
 
     def _inert(value: Any) -> Any:
         return value
@@ -242,7 +248,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         super().__init__()
         self._studies: dict[str, _ec2_expression.Study] = {}
         self._known: dict[tuple[Any, ...], Any] = {}
-        self._own_names: frozenset[str] = frozenset()
+        self._own_names: set[str] = set()
 
     def verify_file(self, path: str) -> bool:
         """Whether the file is one for this plugin, by its name; a misnamed one is pointed out."""
@@ -274,12 +280,22 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         try:
             return dict(self.templar.template({name: value}))
         except AnsibleError as exc:
-            raise AnsibleParserError(f"option {name} cannot be worked out: {exc.message}") from exc
+            raise AnsibleParserError(f"option {name} cannot be worked out: {exc.message}") from None
 
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
         """Fill the inventory. Raises AnsibleParserError with one sentence."""
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
+        collecting = gc.isenabled()
+        # Everything made here stays alive, so looking for garbage in it finds nothing and costs a tenth of the time.
+        gc.disable()
+        try:
+            self._fill(path, cache)
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _fill(self, path: str, cache: bool) -> None:
         try:
             settings = _ec2_options.read(self.get_option)
             self._check_expressions()
@@ -291,7 +307,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             _ec2_session.AccessError,
             _ec2_fetch.FetchError,
         ) as exc:
-            raise AnsibleParserError(f"{self.NAME}: {exc}") from exc
+            raise AnsibleParserError(f"{self.NAME}: {exc}") from None
         for warning in answer.warnings:
             self._warn(warning)
         if not records:
@@ -341,19 +357,37 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             )
         fields = self._fields(settings)
         heads = self._heads(everything, records, settings)
-        constructed = any(self.get_option(name) for name in ("compose", "groups", "keyed_groups"))
+        hardware = f"{settings.prefix}accelerators"
+        inherited = self._share_hardware(records, hardware)
+        construct = self._constructor()
         for name, record, groups in zip(names, records, members):
             add_host(name)
+            for group in groups:
+                add_child(group, name)
             variables = {variable: record[field] for variable, field in fields}
-            head = heads.get(_ec2_connection.cluster_key(record))
+            head = heads.get(_ec2_connection.cluster_key(record)) if heads else None
             variables.update(_ec2_connection.variables(record, head, settings.connection))
             variables = _inert(variables)
             for variable, value in variables.items():
                 set_variable(name, variable, value)
-            for group in groups:
-                add_child(group, name)
-            if constructed:
-                self._construct(name, variables)
+            if inherited.get(record["instance_type"]) != record["accelerators"]:
+                set_variable(name, hardware, _inert(record["accelerators"]))
+            if construct:
+                construct(name, {**variables, hardware: _inert(record["accelerators"])})
+
+    def _share_hardware(self, records: list[dict[str, Any]], variable: str) -> dict[str, Any]:
+        """Set the facts that most hosts of a type have on the group of the type; returns those facts by type.
+
+        Hosts with other facts, or whose group has got other facts from another source, need a variable of their own.
+        """
+        inherited = {}
+        for instance_type, facts in _ec2_groups.common_hardware(records).items():
+            group = _ec2_groups.safe(f"type_{instance_type}")
+            if variable not in self.inventory.groups[group].vars:
+                self.inventory.set_variable(group, variable, _inert(facts))
+            if self.inventory.groups[group].vars[variable] == facts:
+                inherited[instance_type] = facts
+        return inherited
 
     def _groups_of(self, record: dict[str, Any]) -> list[str]:
         """The groups of a record, made where they are new, with the wider topology groups above the nearest."""
@@ -368,7 +402,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _fields(self, settings: _ec2_options.Settings) -> list[tuple[str, str]]:
         """Pairs of the name of a host variable and the key of the record."""
-        keys = list(_ec2_record.FIELDS)
+        keys = [key for key in _ec2_record.FIELDS if key != "accelerators"]
         for name in settings.question.enrich:
             keys += _ec2_enrich.KNOWN[name].keys
         if settings.question.full_record:
@@ -408,19 +442,28 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 except _ec2_expression.ExpressionError as exc:
                     raise _ec2_options.OptionError(f"{option}: the expression of '{name}' is wrong: {exc}") from exc
 
-    def _construct(self, name: str, variables: dict[str, Any]) -> None:
+    def _constructor(self) -> Any:
+        """The function that applies compose, groups and keyed_groups to one host, None when there are none."""
+        compose, groups, keyed = (self.get_option(name) for name in ("compose", "groups", "keyed_groups"))
+        if not (compose or groups or keyed):
+            return None
         strict = self.get_option("strict")
-        compose = self.get_option("compose") or {}
-        extra = self._vars if self.get_option("use_extra_vars") else {}
         # Values that the user sets may be templates, and ansible-core knows what to do with those.
-        self._own_names = frozenset(variables) - frozenset(compose) - frozenset(extra or ())
-        if compose:
-            self._set_composite_vars(compose, variables, name, strict=strict)
-        keyed, groups = self.get_option("keyed_groups"), self.get_option("groups")
-        if keyed or groups:
-            merged = {**variables, **self.inventory.get_host(name).get_vars()}
-            self._add_host_to_composed_groups(groups, merged, name, strict=strict, fetch_hostvars=False)
-            self._add_host_to_keyed_groups(keyed, merged, name, strict=strict, fetch_hostvars=False)
+        extra = (self._vars or {}) if self.get_option("use_extra_vars") else {}
+        others = frozenset(compose or ()) | frozenset(extra)
+
+        def construct(name: str, variables: dict[str, Any]) -> None:
+            self._own_names = variables.keys() - others
+            if compose:
+                self._set_composite_vars(compose, variables, name, strict=strict)
+            if groups or keyed:
+                merged = {**variables, **self.inventory.get_host(name).get_vars()}
+                self._add_host_to_composed_groups(groups, merged, name, strict=strict, fetch_hostvars=False)
+                # The template of parent_group is worked out with what the evaluation of its key left behind.
+                self.templar.available_variables = {**merged, **extra}
+                self._add_host_to_keyed_groups(keyed, merged, name, strict=strict, fetch_hostvars=False)
+
+        return construct
 
     def _shared(self, text: Any, variables: dict[str, Any]) -> tuple[Any, ...] | None:
         """What two hosts have in common when an expression has the same result for them; None: ask ansible-core."""
@@ -436,7 +479,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         path = self._studies[template].path
         if path is not None:
             value, found = _ec2_expression.lookup(path, variables)
-            if found:
+            if found and isinstance(value, _SAME_AS_CORE):
                 return value
         if key not in self._known:
             try:
@@ -446,7 +489,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         value, error = self._known[key]
         if error is not None:
             raise error
-        return value
+        return copy.deepcopy(value) if isinstance(value, (dict, list)) else value
 
     def _add_host_to_composed_groups(
         self, groups: Any, variables: dict[str, Any], host: str, strict: bool = False, fetch_hostvars: bool = True

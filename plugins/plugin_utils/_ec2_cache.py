@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2_fetch import Answer
 

@@ -82,13 +82,17 @@ def _jump(target: str, options: Connection) -> str:
 
 
 def _bastion(record: dict[str, Any], head: dict[str, Any] | None, options: Connection) -> dict[str, Any]:
-    if options.bastion_host:
-        return {"ansible_host": address(record, "private_ip"), "ansible_ssh_common_args": _jump(options.bastion_host, options)}
-    if head is None or record["node_type"] == "head":
-        return {"ansible_host": address(record, "public_ip" if record["node_type"] == "head" else options.address)}
-    through = head["public_ip_address"] or head["private_ip_address"]
+    through = options.bastion_host
+    if not through:
+        if record["node_type"] == "head":
+            return {"ansible_host": address(record, "public_ip")}
+        if head is None:
+            return {"ansible_host": address(record, options.address)}
+        through = head["public_ip_address"] or head["private_ip_address"]
+        if not _is_address(through):
+            through = None
     result = {"ansible_host": address(record, "private_ip")}
-    if _is_address(through):
+    if through:
         result["ansible_ssh_common_args"] = _jump(through, options)
     return result
 

@@ -9,7 +9,8 @@ errors and change no record before the whole answer is there.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator
+from collections.abc import Iterator
+from typing import Any, Callable
 
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2_record import iso_time
 

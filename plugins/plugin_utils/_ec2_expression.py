@@ -11,8 +11,9 @@ expression is only parsed, and what cannot be told for sure is left to ansible-c
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Iterable, Mapping, Union
+from typing import Any, Union
 
 from jinja2 import Environment, TemplateSyntaxError, nodes
 
@@ -66,7 +67,7 @@ class ExpressionError(ValueError):
     """Not an expression; the text says what is wrong."""
 
 
-class _CannotTell(Exception):
+class _CannotTellError(Exception):
     pass
 
 
@@ -113,18 +114,18 @@ def _inputs(node: nodes.Node) -> Iterable[Path]:
     if isinstance(node, nodes.Call):
         method = node.node
         if not isinstance(method, nodes.Getattr) or method.attr not in _PURE_METHODS:
-            raise _CannotTell
+            raise _CannotTellError
         if node.dyn_args is not None or node.dyn_kwargs is not None:
-            raise _CannotTell
+            raise _CannotTellError
         children = [method.node, *node.args, *node.kwargs]
     elif isinstance(node, nodes.Filter):
         if _short(node.name) not in _PURE_FILTERS:
-            raise _CannotTell
+            raise _CannotTellError
     elif isinstance(node, nodes.Test):
         if _short(node.name) not in _PURE_TESTS:
-            raise _CannotTell
+            raise _CannotTellError
     elif not isinstance(node, (*_OPERATORS, nodes.Getitem, nodes.Getattr)):
-        raise _CannotTell
+        raise _CannotTellError
     for child in children:
         yield from _inputs(child)
 
@@ -141,7 +142,7 @@ def study(text: str) -> Study:
     path = _path(node)
     try:
         inputs = tuple(dict.fromkeys(_inputs(node)))
-    except _CannotTell:
+    except _CannotTellError:
         return Study(None, None)
     return Study(path, inputs)
 

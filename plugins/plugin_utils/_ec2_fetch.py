@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,6 +120,8 @@ def _each(units: list[_Unit], question: Question, errors: tuple[type[Exception],
     if len(units) == 1:
         _ask(units[0], question, errors)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(max_workers=min(THREADS, len(units))) as pool:
         for job in [pool.submit(_ask, unit, question, errors) for unit in units]:
             job.result()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 _BAD = re.compile(r"[^A-Za-z0-9_]")
@@ -63,3 +64,14 @@ def of(record: dict[str, Any]) -> list[str]:
     groups += _health(record.get("health"))
     groups += network_path(record)[-1:]
     return groups
+
+
+def common_hardware(records: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """By instance type the ``accelerators`` that most of its hosts have; hosts differ in the EFA they have attached."""
+    counts: dict[str, Counter[Any]] = {}
+    facts: dict[tuple[str, Any], dict[str, Any]] = {}
+    for record in records:
+        kind, attached = record["instance_type"], record["accelerators"]["efa_attached"]
+        counts.setdefault(kind, Counter())[attached] += 1
+        facts[kind, attached] = record["accelerators"]
+    return {kind: facts[kind, counted.most_common(1)[0][0]] for kind, counted in counts.items()}

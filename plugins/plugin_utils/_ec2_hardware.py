@@ -16,8 +16,9 @@ import os
 import re
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Callable, Iterable
+from typing import Any, Callable
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
 
@@ -65,7 +66,9 @@ def from_table(instance_type: str) -> Facts | None:
 
 
 def _devices(info: dict[str, Any]) -> Facts:
-    gpus = [gpu for gpu in info.get("GpuInfo", {}).get("Gpus", ()) if gpu.get("Manufacturer") in ("NVIDIA", "AMD", None)]
+    gpus = [
+        gpu for gpu in info.get("GpuInfo", {}).get("Gpus", ()) if gpu.get("Manufacturer") in ("NVIDIA", "AMD", None)
+    ]
     neuron = info.get("NeuronInfo", {}).get("NeuronDevices", ())
     # Inferentia of the first generation is listed as an inference accelerator in older API answers.
     inference = info.get("InferenceAcceleratorInfo", {}).get("Accelerators", ())

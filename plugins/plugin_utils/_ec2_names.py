@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any, Container
+from collections.abc import Container
+from typing import Any
 
 SOURCES = {
     "instance_id": "instance_id",

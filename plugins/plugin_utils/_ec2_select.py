@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 # EC2 refuses a request whose filters have more values than this, all filters together.
 MAX_FILTER_VALUES = 200
@@ -79,7 +80,7 @@ def expression(option: str, text: str | None) -> Any:
     try:
         return jmespath.compile(str(text))
     except JMESPathError as exc:
-        raise SelectionError(f"{option}: not a JMESPath expression: {' '.join(str(exc).split())}") from exc
+        raise SelectionError(f"{option}: not a JMESPath expression: {' '.join(str(exc).split())}") from None
 
 
 def _true(value: Any) -> bool:

@@ -85,9 +85,9 @@ class Aws:
             import botocore.parsers
             import botocore.session
         except ImportError as exc:
-            raise AccessError(f"the Python library botocore is needed and cannot be imported ({exc}); install boto3") from exc
+            raise AccessError(f"botocore is needed and cannot be imported ({exc}); install boto3") from exc
 
-        self.errors = (
+        self.errors: tuple[type[Exception], ...] = (
             botocore.exceptions.BotoCoreError,
             botocore.exceptions.ClientError,
             botocore.parsers.ResponseParserError,

@@ -1,0 +1,57 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from tests.rig.ec2 import Fleet, Region
+
+
+def cluster(count=3, **more):
+    return (
+        Fleet(type="c6i.4xlarge", cluster="train", role="HeadNode", public=True),
+        Fleet(count=count, cluster="train", queue="gpu", compute_resource="p5", **more),
+    )
+
+
+def test_a_cluster_has_its_groups_without_any_option(play, load, warnings):
+    play(Region("us-east-1", cluster()))
+    inventory = load(regions=["us-east-1"])
+    assert warnings == []
+    head, compute = inventory.group("head"), inventory.group("compute")
+    assert (len(head), len(compute)) == (1, 3)
+    assert inventory.groups == {
+        "head": head,
+        "compute": compute,
+        "cluster_train": sorted(head + compute),
+        "queue_gpu": compute,
+        "compute_resource_p5": compute,
+        "type_c6i_4xlarge": head,
+        "type_p5_48xlarge": compute,
+        "az_use1_az1": sorted(head + compute),
+        "gpu": compute,
+        "efa": compute,
+        "instance_store": compute,
+    }
+
+
+def test_a_host_has_lean_variables(play, load):
+    endpoint = play(Region("us-east-1", cluster(reservation="cr-1", placement_group="pg")))
+    inventory = load(regions=["us-east-1"])
+    (host,) = [one for one in endpoint.hosts() if one.number == 0 and one.fleet.queue]
+    variables = inventory.vars(host.id)
+    own = {name: value for name, value in variables.items() if name.startswith("ec2_")}
+    assert own.pop("ec2_tags")["parallelcluster:queue-name"] == "gpu"
+    facts = own.pop("ec2_accelerators")
+    assert len(own) < 25
+    assert (facts["kind"], facts["name"], facts["count"], facts["memory_mib"]) == ("gpu", "H100", 8, 81920)
+    assert (facts["efa_max"], facts["efa_attached"]) == (32, 32)
+    assert (facts["instance_store_count"], facts["instance_store_gb"], facts["source"]) == (8, 30400, "api")
+    assert (facts["vcpus"], facts["ram_mib"], facts["network_gbps"]) == (192, 2097152, 3200)
+    assert variables["ansible_host"] == own["ec2_private_ip_address"] == host.ip
+    assert own["ec2_network_interfaces"] == 32
+    assert own["ec2_availability_zone"] == "us-east-1a"
+    assert own["ec2_availability_zone_id"] == "use1-az1"
+    assert own["ec2_capacity_reservation_id"] == "cr-1"
+    assert own["ec2_placement_group"] == "pg"
+    assert own["ec2_launch_time"].endswith("+00:00")
+    assert own["ec2_cluster_name"] == "train"

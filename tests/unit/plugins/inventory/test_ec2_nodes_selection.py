@@ -1,0 +1,214 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which regions are asked, and which instances come out."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.errors import AnsibleParserError
+
+from tests.rig.ec2 import Fault, Fleet, Region
+
+EAST, WEST = "us-east-1", "us-west-2"
+
+
+def test_amazon_aws_875_only_the_region_of_the_environment_is_asked(play, load, monkeypatch):
+    endpoint = play(Region(EAST, (Fleet(),)), Region(WEST, (Fleet(),)))
+    monkeypatch.setenv("AWS_REGION", EAST)
+    assert len(load().hosts) == 1
+    assert endpoint.count("DescribeInstances") == endpoint.count("DescribeInstances", EAST) == 1
+
+
+def test_the_region_of_the_profile(play, load, monkeypatch, tmp_path):
+    endpoint = play(Region(EAST, (Fleet(),)), Region(WEST, (Fleet(),)))
+    (tmp_path / "aws-config").write_text("[profile lab]\nregion = us-west-2\n")
+    (tmp_path / "aws-credentials").write_text(
+        "[lab]\naws_access_key_id = AKIARIGMAIN\naws_secret_access_key = not-a-secret\n"
+    )
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    load(profile="lab")
+    assert {call.region for call in endpoint.calls if call.service == "ec2"} == {WEST}
+
+
+def test_the_region_of_the_instance_that_ansible_runs_on(play, load, monkeypatch):
+    endpoint = play(Region(EAST), Region(WEST, (Fleet(),)), home_region=WEST)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "false")
+    assert len(load().hosts) == 1
+    assert endpoint.count("DescribeInstances", WEST) == 1
+
+
+def test_no_region_is_one_sentence(play, load):
+    play(Region(EAST))
+    with pytest.raises(AnsibleParserError, match=r"no region is known .*; give the option regions"):
+        load()
+
+
+def test_all_regions_only_when_asked_and_only_enabled_ones(play, load, warnings):
+    endpoint = play(Region(EAST, (Fleet(),)), Region(WEST, (Fleet(),)), Region("ap-east-1", opt_in="not-opted-in"))
+    assert len(load(regions=["all"]).hosts) == 2
+    assert endpoint.count("DescribeInstances", "ap-east-1") == 0
+    assert warnings == []
+
+
+def test_a_name_that_is_no_region_is_refused_before_anything_is_asked(play, load):
+    endpoint = play(Region(EAST))
+    with pytest.raises(AnsibleParserError, match=r"regions: 'evil\.example/' is not the name of a region"):
+        load(regions=["evil.example/"])
+    assert endpoint.calls == []
+
+
+def test_cluster_name_selects_by_the_tag_of_parallelcluster(play, load):
+    play(Region(EAST, (Fleet(cluster="one", queue="q"), Fleet(cluster="two", queue="q"))))
+    inventory = load(regions=EAST, cluster_name="two")
+    assert inventory.group("cluster_two") == inventory.hosts
+    assert len(inventory.hosts) == 1
+
+
+def test_amazon_aws_2673_extra_vars_in_every_option(play, load):
+    play(Region(EAST, (Fleet(tags={"env": "dev"}), Fleet(tags={"env": "prod"}), Fleet(tags={"env": "test"}))))
+    inventory = load(
+        extra_vars={"places": [EAST], "env": ["dev", "test"], "attempts": 2, "sure": True, "skip": "test"},
+        regions="{{ places }}",
+        filters={"tag:env": "{{ env }}"},
+        max_attempts="{{ attempts }}",
+        strict_regions="{{ sure }}",
+        exclude="tags.env == '{{ skip }}'",
+    )
+    assert [inventory.vars(host)["ec2_tags"]["env"] for host in inventory.hosts] == ["dev"]
+
+
+def test_an_extra_var_that_is_not_there_names_the_option(play, load):
+    play(Region(EAST))
+    with pytest.raises(AnsibleParserError, match=r"option cluster_name cannot be worked out: .*cluster.* is undefined"):
+        load(regions=EAST, cluster_name="{{ cluster }}")
+
+
+def test_amazon_aws_127_a_profile_from_a_lookup_may_be_empty(play, load):
+    play(Region(EAST, (Fleet(),)))
+    inventory = load(regions=EAST, profile="{{ lookup('ansible.builtin.env', 'NO_SUCH_PROFILE_VARIABLE') }}")
+    assert len(inventory.hosts) == 1
+
+
+def test_ansible_12233_only_running_instances(play, load):
+    states = ("pending", "running", "shutting-down", "terminated", "stopping", "stopped")
+    play(Region(EAST, tuple(Fleet(state=state) for state in states)))
+    inventory = load(regions=EAST)
+    assert [inventory.vars(host)["ec2_state"] for host in inventory.hosts] == ["running"]
+    assert len(load(regions=EAST, states=["running", "pending"]).hosts) == 2
+    assert len(load(regions=EAST, filters={"instance-state-name": "stopped"}).hosts) == 1
+
+
+def test_amazon_aws_2708_exclusion_is_judged_on_the_same_answer(play, load):
+    endpoint = play(Region(EAST, (Fleet(tags={"skip": "no"}, tags_later={"skip": "yes"}), Fleet(tags={"skip": "yes"}))))
+    inventory = load(regions=EAST, exclude="tags.skip == 'yes'")
+    assert [inventory.vars(host)["ec2_tags"]["skip"] for host in inventory.hosts] == ["no"]
+    assert endpoint.count("DescribeInstances") == 1
+
+
+def test_amazon_aws_182_include_and_exclude_see_every_fact(play, load):
+    play(Region(EAST, (Fleet(type="p5.48xlarge", efa=1), Fleet(type="p5.48xlarge"), Fleet(type="c6i.4xlarge"))))
+    inventory = load(
+        regions=EAST,
+        include="accelerators.count > `0`",
+        exclude="accelerators.efa_attached < accelerators.efa_max",
+    )
+    assert [inventory.vars(host)["ec2_network_interfaces"] for host in inventory.hosts] == [32]
+
+
+def test_amazon_aws_452_state_and_tag_must_both_match(play, load):
+    play(Region(EAST, (Fleet(state="stopped", tags={"a": "b"}), Fleet(tags={"a": "b"}), Fleet())))
+    assert len(load(regions=EAST, filters={"tag:a": "b", "instance-state-name": ["running"]}).hosts) == 1
+
+
+def test_amazon_aws_457_a_filter_that_matches_nothing_gives_no_hosts_and_says_so(play, load, warnings):
+    play(Region(EAST, (Fleet(),)))
+    assert load(regions=EAST, filters={"tag:a": "b"}).hosts == []
+    (warning,) = warnings
+    assert warning == (
+        "mlcluster.aws.ec2_nodes: no instance in us-east-1 of account 111122223333 has "
+        "instance-state-name = running; tag:a = b"
+    )
+
+
+def test_amazon_aws_2574_nothing_left_after_exclude_is_said_too(play, load, warnings):
+    play(Region(EAST, (Fleet(count=2),)))
+    assert load(regions=EAST, exclude="`true`").hosts == []
+    assert "include and exclude leave none of the 2 instances" in warnings[0]
+
+
+def test_more_filter_values_than_ec2_takes_are_asked_for_in_parts(play, load):
+    endpoint = play(Region(EAST, (Fleet(count=350, type="c6i.4xlarge"),)), page_size=100)
+    wanted = [host.id for host in endpoint.hosts()[:301]]
+    inventory = load(regions=EAST, filters={"instance-id": wanted})
+    assert inventory.hosts == sorted(wanted)
+
+
+def test_all_pages_are_read(play, load):
+    endpoint = play(Region(EAST, (Fleet(count=350, type="c6i.4xlarge", per_reservation=7),)), page_size=40)
+    assert len(load(regions=EAST).hosts) == 350
+    assert endpoint.count("DescribeInstances") == 9
+
+
+def test_a_failed_page_fails_its_region_and_shortens_nothing_silently(play, load, warnings):
+    play(
+        Region(EAST, (Fleet(count=30),), faults=(Fault("DescribeInstances", "InternalError", page=2),)),
+        Region(WEST, (Fleet(),)),
+        page_size=10,
+    )
+    assert len(load(regions=[EAST, WEST], max_attempts=1).hosts) == 1
+    (warning,) = warnings
+    assert warning == (
+        "mlcluster.aws.ec2_nodes: DescribeInstances failed in us-east-1: InternalError: An internal error has "
+        "occurred; its hosts are missing from the inventory"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"include": "tags.["}, "include: not a JMESPath expression"),
+        ({"exclude": "unknown_function(tags)"}, "exclude: cannot be evaluated for i-.*unknown_function"),
+        ({"filters": {"tag:a": []}}, "filters: 'tag:a' has an empty list"),
+        ({"filters": {"tag:a": {"b": 1}}}, "filters: the value of 'tag:a' must be text"),
+        ({"filters": {"tag:parallelcluster:cluster-name": "a"}, "cluster_name": "b"}, "give only one of them"),
+        ({"filters": {"instance-state-name": "asleep"}}, "asleep is no state of an instance"),
+        ({"hostnames": ["name"]}, "hostnames: 'name' is not known; use instance_id"),
+        ({"hostvars_prefix": "x"}, "hostvars_prefix: 'x' must be"),
+        ({"tag_keys": {"clusters": "a"}}, "tag_keys: clusters is not known; use cluster, node_type"),
+        ({"assume_role_arn": "admin"}, "assume_role_arn: 'admin' is not the ARN of a role"),
+        ({"max_attempts": 0}, "max_attempts: 0 is too small"),
+        ({"bastion_user": "-oProxyCommand=x"}, "bastion_user: .* is not a user name"),
+        ({"bastion_host": "a b"}, "bastion_host: 'a b' is neither"),
+        ({"bastion_port": 70000}, "bastion_port: 70000 is not a port"),
+        ({"compose": {"x": "a ||| b"}}, "compose: the expression of 'x' is wrong"),
+        ({"groups": {"x": "a and"}}, "groups: the expression of 'x' is wrong"),
+        ({"keyed_groups": [{"key": "a[", "prefix": "p"}]}, "keyed_groups: the expression of 'p' is wrong"),
+    ],
+)
+def test_a_bad_option_is_one_sentence(play, load, options, message):
+    play(Region(EAST, (Fleet(),)))
+    with pytest.raises(AnsibleParserError, match=message) as caught:
+        load(regions=EAST, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_enrichment_is_refused(play, load):
+    play(Region(EAST))
+    with pytest.raises(Exception, match="weather"):
+        load(regions=EAST, enrich=["weather"])
+
+
+def test_amazon_aws_912_a_misnamed_file_is_pointed_out(load, tmp_path, warnings):
+    from ansible.plugins.loader import inventory_loader
+
+    path = tmp_path / "nodes.yml"
+    path.write_text("plugin: mlcluster.aws.ec2_nodes\n")
+    other = tmp_path / "other.yml"
+    other.write_text("plugin: amazon.aws.aws_ec2\n")
+    plugin = inventory_loader.get("mlcluster.aws.ec2_nodes")
+    assert not plugin.verify_file(str(path))
+    assert not plugin.verify_file(str(other))
+    assert not plugin.verify_file(str(tmp_path / "absent.ec2_nodes.yml"))
+    assert len(warnings) == 1
+    assert warnings[0].endswith("its name does not end with ec2_nodes.yml; rename it")
