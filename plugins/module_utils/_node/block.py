@@ -259,6 +259,12 @@ def _examine(host: Host, path: str, tools: dict[str, t.Any]) -> dict[str, t.Any]
     }
 
 
+def shown_uuid(host: Host, kname: str) -> str | None:
+    """The UUID of an array in sysfs as 32 hex digits; None where the kernel shows none, or zeros (inactive array)."""
+    digits = normal_uuid((host.read_text(f"/sys/class/block/{kname}/md/uuid") or "").strip())
+    return digits if digits and digits.strip("0") else None
+
+
 def _arrays(host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t.Any]) -> list[dict[str, t.Any]]:
     arrays = []
     for kname in host.listdir("/sys/class/block"):
@@ -274,7 +280,7 @@ def _arrays(host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t
             )
         device = devices.get(kname, {})
         filesystem = next((s for s in device.get("signatures", ()) if s["type"]), None)
-        uuid = (host.read_text(f"/sys/class/block/{kname}/md/uuid") or "").strip() or fields.get("MD_UUID")
+        uuid = shown_uuid(host, kname) or fields.get("MD_UUID")
         chunk = (host.read_text(f"/sys/class/block/{kname}/md/chunk_size") or "0").strip()
         arrays.append(
             {

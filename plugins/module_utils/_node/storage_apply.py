@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .block import shown_uuid
 from .block_parse import normal_uuid, parse_export
 from .host import CommandError, Host, NodeError
 from .storage_config import StorageConfig
@@ -102,7 +103,7 @@ def array_device(host: Host, array_uuid: str) -> str | None:
     for kname in host.listdir("/sys/class/block"):
         if not kname.startswith("md") or not host.listdir(f"/sys/class/block/{kname}/slaves"):
             continue
-        found = (host.read_text(f"/sys/class/block/{kname}/md/uuid") or "").strip()
+        found = shown_uuid(host, kname)
         if not found:
             text = host.run(["mdadm", "--detail", "--export", f"/dev/{kname}"], timeout=30, check=False).stdout
             found = parse_export(text).get("MD_UUID", "")

@@ -246,6 +246,9 @@ class Machine:
         if device is None:
             return None
         running = device.md and device.type.startswith("raid")
+        # What the kernel shows of an array that lacks members: zeros and empty lines.
+        inactive = device.md.get("state") == "inactive" if running else False
+        array_uuid = str(uuid.UUID("0" * 32 if inactive else device.md["uuid"])) if running else None
         known = {
             "dev": None if device.hidden else device.number,
             "hidden": str(int(device.hidden)),
@@ -253,10 +256,10 @@ class Machine:
             "device/serial": device.serial.ljust(20) if device.model else None,
             "loop/backing_file": device.loop or None,
             "md/array_state": device.md.get("state", "clean") if running else None,
-            "md/level": device.md.get("level") if running else None,
-            "md/uuid": str(uuid.UUID(device.md["uuid"])) if running and device.md.get("shows_uuid", True) else None,
-            "md/chunk_size": str(device.md["chunk_kib"] * 1024) if running else None,
-            "md/raid_disks": str(device.md["raid_devices"]) if running else None,
+            "md/level": ("" if inactive else device.md.get("level")) if running else None,
+            "md/uuid": array_uuid if running and device.md.get("shows_uuid", True) else None,
+            "md/chunk_size": ("0" if inactive else str(device.md["chunk_kib"] * 1024)) if running else None,
+            "md/raid_disks": ("" if inactive else str(device.md["raid_devices"])) if running else None,
         }
         text = known.get(end)
         return None if text is None else text + "\n"
