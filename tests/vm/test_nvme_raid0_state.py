@@ -135,5 +135,6 @@ def test_bad_settings_are_one_sentence(session_guest: Guest) -> None:
     ):
         refusal = helpers.play(node, **settings).refusal
         assert sentence in refusal, f"{settings}: {refusal}"
-        assert "\n" not in refusal.strip(), f"{settings}: {refusal}"
+        # Ansible's own check of a role's arguments puts a headline above the sentence.
+        assert "\n" not in refusal.replace("Validation of arguments failed:\n", "").strip(), f"{settings}: {refusal}"
     assert not helpers.look(node).arrays
