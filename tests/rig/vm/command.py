@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -60,25 +61,22 @@ def run(
     Raises RigError when the program is missing, runs longer than `timeout` seconds, or (with `check`) fails.
     """
     started = time.monotonic()
-    try:
-        process = subprocess.Popen(
-            list(argv),
-            stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=cwd,
-        )
-    except FileNotFoundError as exc:
-        raise RigError(f"{what} needs the program {argv[0]}, which is not installed: run `make setup`.") from exc
-    data = None if stdin is None else stdin.encode()
+    # A file and not a pipe: Popen.communicate() forgets what it has not sent yet when it is called again.
+    with tempfile.TemporaryFile() as source:
+        source.write((stdin or "").encode())
+        source.seek(0)
+        try:
+            process = subprocess.Popen(
+                list(argv), stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd
+            )
+        except FileNotFoundError as exc:
+            raise RigError(f"{what} needs the program {argv[0]}, which is not installed: run `make setup`.") from exc
     while True:
         spent = time.monotonic() - started
         try:
-            out, err = process.communicate(data, timeout=max(0.1, min(PROGRESS_EVERY, timeout - spent)))
+            out, err = process.communicate(timeout=max(0.1, min(PROGRESS_EVERY, timeout - spent)))
             break
         except subprocess.TimeoutExpired:
-            # communicate() keeps what it has not sent yet and refuses to be given it again.
-            data = None
             spent = time.monotonic() - started
             if spent >= timeout:
                 process.kill()

@@ -10,7 +10,7 @@ import os
 import shlex
 import struct
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from . import cache
@@ -34,7 +34,8 @@ FIRST_SECTOR = 2048
 DISK_MB = 4096
 # Stable, so that a rebuild of the same contents is the same disk to the guest.
 DISK_SIGNATURE = 0x3EC20001
-INITRAMFS_MODULES = ("raid0", "raid1", "md_mod", "dm_mod", "dm_crypt", "xfs", "virtio_pci", "virtio_blk")
+# Loaded in the initramfs at each boot; what else a boot needs is there to be loaded (initramfs-hook.sh).
+INITRAMFS_MODULES = ("raid0", "virtio_pci", "virtio_blk")
 
 GRUB_EARLY = "set root=(hd0,msdos1)\nset prefix=($root)/boot/grub\n"
 GRUB_CFG = f"linux /vmlinuz {KERNEL_ARGUMENTS}\ninitrd /initrd.img\nboot\n"
@@ -179,3 +180,15 @@ def build(folder: Path) -> None:
         disk.write(area)
     for name in ("overlay.tar", "boot.img", "core.img"):
         (folder / name).unlink()
+    listed = (folder / "packages.txt").read_text(encoding="utf-8")
+    for name in stale_debs([path.name for path in debs.iterdir()], listed):
+        (debs / name).unlink()
+
+
+def stale_debs(names: Sequence[str], listed: str) -> list[str]:
+    """Return the package files that are not of a listed package and version (dpkg-query's lines)."""
+    installed = set()
+    for line in listed.splitlines():
+        package, version = line.split("\t")
+        installed.add(f"{package.split(':')[0]}_{version.replace(':', '%3a')}_")
+    return [name for name in names if name[: name.rindex("_") + 1] not in installed]

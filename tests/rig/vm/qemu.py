@@ -42,9 +42,9 @@ def argv(machine: Machine) -> list[str]:
     disk = "if=none,cache=unsafe,aio=threads,discard=unmap,format=qcow2"
     smbios = "manufacturer=Amazon EC2"
     command = [
-        PROGRAM, "-name", "mlcluster-rig", "-M", "q35", "-accel", ACCELERATORS[machine.accelerator],
-        "-cpu", "qemu64", "-smp", str(CPUS), "-m", str(MEMORY_MB), "-nodefaults", "-no-user-config", "-display", "none",
-        "-smbios", "type=0,vendor=Amazon EC2,version=1.0",
+        PROGRAM, "-name", "mlcluster-rig", "-M", "q35,sata=off,smbus=off", "-accel", ACCELERATORS[machine.accelerator],
+        "-cpu", "qemu64,-svm", "-smp", str(CPUS), "-m", str(MEMORY_MB), "-nodefaults", "-no-user-config",
+        "-display", "none", "-smbios", "type=0,vendor=Amazon EC2,version=1.0",
         "-smbios", f"type=1,{smbios},product={machine.instance_type}",
         "-smbios", f"type=2,{smbios},asset={INSTANCE_ID}",
         "-smbios", f"type=3,{smbios}",

@@ -46,7 +46,7 @@ open_backing() {
     mkdir -p "$BACKING"
     mount -t ext4 -o noatime,noinit_itable "$disk" "$BACKING" || fail "cannot mount $disk on $BACKING."
 }
-close_backing() { sync; umount -l "$BACKING"; rmdir "$BACKING" 2>/dev/null; }
+close_backing() { umount -l "$BACKING"; rmdir "$BACKING" 2>/dev/null; }
 
 open_target() {
     modprobe nvme-loop || fail "the kernel has no nvme-loop module."
@@ -79,8 +79,8 @@ unplug() {
 
 plug() {
     file=$1 model=$2 serial=$3
-    controller_of "$serial" > /dev/null && return 0
     subsystem=$TARGET/subsystems/nqn.2026-01.ec2.rig:$serial
+    [ -d "$subsystem" ] && return 0
     mkdir "$subsystem" || return 1
     echo 1 > "$subsystem/attr_allow_any_host"
     echo "$model" > "$subsystem/attr_model"
@@ -93,11 +93,11 @@ plug() {
         ",hostnqn=nqn.2014-08.org.nvmexpress:uuid:$HOST_ID" > /dev/nvme-fabrics
 }
 
-in_plan() {
-    echo "$plan" | while IFS='|' read -r p_file _ p_serial _; do
-        [ "$p_file" = "$1" ] || [ "$p_serial" = "$1" ] && { echo yes; break; }
-    done | grep -q yes
-}
+# Pattern matching instead of a loop of programs: the CPU may be an emulated one, where each start of a program is felt.
+names_file() { case "
+$plan" in *"
+$1|"*) return 0 ;; esac; return 1; }
+names_serial() { case $plan in *"|$1|"*) return 0 ;; esac; return 1; }
 
 plugged() {
     for entry in "$TARGET"/subsystems/*:*; do [ -d "$entry" ] && echo "${entry##*:}"; done
@@ -106,10 +106,10 @@ plugged() {
 apply() {
     plan=$(grep '|')
     open_target
-    for serial in $(plugged); do in_plan "$serial" || unplug "$serial"; done
+    for serial in $(plugged); do names_serial "$serial" || unplug "$serial"; done
     open_backing
     for path in "$BACKING"/*; do
-        [ -f "$path" ] && { in_plan "${path##*/}" || rm -f "$path"; }
+        [ -f "$path" ] && { names_file "${path##*/}" || rm -f "$path"; }
     done
     count=0
     broken=

@@ -7,5 +7,6 @@
 [ "${1:-}" = prereqs ] && { echo; exit 0; }
 # shellcheck source=/dev/null
 . /usr/share/initramfs-tools/hook-functions
-manual_add_modules nvmet nvme-loop nvme-fabrics configfs virtio_pci virtio_blk virtio_net virtio_rng ext4
+manual_add_modules nvmet nvme-loop nvme-fabrics configfs virtio_pci virtio_blk virtio_net virtio_rng ext4 \
+    dm_mod xfs
 copy_exec /usr/bin/truncate /bin
