@@ -208,5 +208,7 @@ class Aws:
         try:
             sts = self.client("sts", self.default_region() or FALLBACK_REGION, credentials)
             return str(sts.get_caller_identity()["Account"])
-        except (AccessError, *self.errors):
+        except AccessError:
+            return None
+        except self.errors:
             return None

@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Renders Slurm's topology.conf (plugin topology/tree) from the network nodes of EC2 instances."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+# What Slurm takes as a name; a name with a blank or line end in it would be configuration of its own.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NUMBERED = re.compile(r"(.*?)(\d+)")
+UNPLACED = "unplaced"
+
+Path = tuple[str, ...]
+
+
+def _checked(kind: str, text: Any) -> str:
+    name = str(text)
+    if not _NAME.fullmatch(name):
+        raise AnsibleFilterError(f"slurm_topology: {name!r} cannot be the name of a {kind} in Slurm")
+    return name
+
+
+def _ranges(numbers: list[int], width: int) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    shown = (sorted({f"{first:0{width}}", f"{last:0{width}}"}, key=int) for first, last in runs)
+    return ",".join("-".join(ends) for ends in shown)
+
+
+def hostlist(names: Iterable[str]) -> str:
+    """Names as one Slurm expression: ``q-1, q-2, q-4`` becomes ``q-[1-2,4]``."""
+    groups: dict[tuple[str, int], list[int]] = {}
+    alone = set()
+    for name in names:
+        found = _NUMBERED.fullmatch(name)
+        # A range pads all its numbers to one width, so 08 and 8 belong in different ones.
+        if found:
+            prefix, digits = found.groups()
+            width = len(digits) if len(digits) > 1 and digits.startswith("0") else 0
+            groups.setdefault((prefix, width), []).append(int(digits))
+        else:
+            alone.add(name)
+    parts = sorted(alone)
+    for (prefix, width), numbers in sorted(groups.items()):
+        text = _ranges(sorted(set(numbers)), width)
+        parts.append(f"{prefix}[{text}]" if re.search("[-,]", text) else f"{prefix}{text}")
+    return ",".join(parts)
+
+
+def _placed(hosts: Iterable[Mapping[str, Any]], name_key: str, path_key: str) -> dict[str, Path]:
+    """Slurm names to network nodes from the widest to the nearest."""
+    result: dict[str, Path] = {}
+    for host in hosts:
+        if not isinstance(host, Mapping):
+            raise AnsibleFilterError(
+                "slurm_topology needs a list of host variables, as groups['compute'] | map('extract', hostvars) gives"
+            )
+        shown = host.get("inventory_hostname") or host.get("ec2_instance_id") or "a host"
+        name = host.get(name_key)
+        if not name:
+            raise AnsibleFilterError(
+                f"slurm_topology: {shown} has no {name_key}; enrich the inventory with slurm_names, or give name_key"
+            )
+        name = _checked("node", name)
+        if name in result:
+            raise AnsibleFilterError(f"slurm_topology: two hosts are called {name}")
+        result[name] = tuple(_checked("switch", node) for node in host.get(path_key) or ())
+    return result
+
+
+def _switches(placed: Mapping[str, Path]) -> tuple[dict[str, set[str]], dict[str, set[str]], set[str]]:
+    """Children that are switches and nodes of each switch, and the switches at the top."""
+    below: dict[str, set[str]] = {}
+    nodes: dict[str, set[str]] = {}
+    tops: set[str] = set()
+    for name, path in placed.items():
+        path = path or (UNPLACED,)
+        tops.add(path[0])
+        for upper, lower in zip(path, path[1:]):
+            below.setdefault(upper, set()).add(lower)
+        nodes.setdefault(path[-1], set()).add(name)
+    for switch in sorted(set(below) & set(nodes)):
+        # Slurm's switches have either nodes or switches below them.
+        leaf = f"{switch}-nodes"
+        below[switch].add(leaf)
+        nodes[leaf] = nodes.pop(switch)
+    return below, nodes, tops
+
+
+def slurm_topology(
+    hosts: Iterable[Mapping[str, Any]],
+    name_key: str = "ec2_slurm_node_name",
+    path_key: str = "ec2_network_nodes",
+    root: str = "cluster",
+) -> str:
+    """The lines of topology.conf, or an empty text for no hosts. Raises AnsibleFilterError."""
+    below, nodes, tops = _switches(_placed(hosts, name_key, path_key))
+    if len(tops) > 1:
+        # Without a common switch Slurm gives no job nodes of two trees.
+        below[_checked("switch", root)] = tops
+    # Network nodes end in hexadecimal digits, which must not be taken for numbers.
+    lines = [f"SwitchName={switch} Switches={','.join(sorted(below[switch]))}" for switch in sorted(below)]
+    lines += [f"SwitchName={switch} Nodes={hostlist(nodes[switch])}" for switch in sorted(nodes)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+class FilterModule:
+    """The filter ``mlcluster.aws.slurm_topology``."""
+
+    def filters(self) -> dict[str, Callable[..., str]]:
+        """Filters by name."""
+        return {"slurm_topology": slurm_topology}
