@@ -25,16 +25,17 @@ class Part:
 
 PYTEST_CLOSING = r"^=+ .*\b\d+ (passed|failed|error|skipped|deselected).* in .*=+$"
 MOLECULE_CLOSING = rf"{PYTEST_CLOSING}|^\S+ +: actions=\d"
+# Each test has a limit of its own, far above what it takes: one that hangs must not hang the suite.
 PYTEST = (".venv/bin/python", "-m", "pytest", "-p", "no:cacheprovider", "--durations=5")
 
 PARTS = {
     "setup": Part(600, ("{python}", "-m", "tests.tools.setup")),
     "lint": Part(120, ("{python}", "-m", "tests.tools.lint")),
     "sanity": Part(360, ("{python}", "-m", "tests.tools.sanity")),
-    "unit": Part(180, (*PYTEST, "tests/unit"), PYTEST_CLOSING),
+    "unit": Part(180, (*PYTEST, "--timeout=120", "tests/unit"), PYTEST_CLOSING),
     "molecule": Part(720, ("{python}", "-m", "tests.tools.molecule"), MOLECULE_CLOSING),
-    "vm": Part(900, (*PYTEST, "-v", "tests/vm", "-m", "vm and ci"), PYTEST_CLOSING),
-    "vm-all": Part(7200, (*PYTEST, "-v", "tests/vm", "-m", "vm"), PYTEST_CLOSING),
+    "vm": Part(900, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm and ci"), PYTEST_CLOSING),
+    "vm-all": Part(7200, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm"), PYTEST_CLOSING),
 }
 
 SUITES = {
