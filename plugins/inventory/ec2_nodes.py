@@ -226,9 +226,12 @@ except ImportError:
 
     # There, what is no text may come out of a template as one.
     _SAME_AS_CORE: tuple[type, ...] = (str,)
+    # There, templates have ``omit`` only from whoever works them out.
+    _OMIT: dict[str, Any] = {"omit": f"__omit_{os.urandom(8).hex()}__"}
 else:
     del trust_as_template
     _SAME_AS_CORE = (object,)
+    _OMIT = {}
 
     def _inert(value: Any) -> Any:
         return value
@@ -268,7 +271,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
         """Take the options after extra vars have been put into them."""
         if direct:
-            self.templar.available_variables = self._vars or {}
+            self.templar.available_variables = {**_OMIT, **(self._vars or {})}
             worked_out: dict[str, Any] = {}
             for name, value in direct.items():
                 worked_out.update({name: value} if name in HOST_OPTIONS else self._templated(name, value))
@@ -278,7 +281,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _templated(self, name: str, value: Any) -> dict[str, Any]:
         """The option as a dictionary, empty when the template asks to omit it."""
         try:
-            return dict(self.templar.template({name: value}))
+            result = self.templar.template({name: value})
+            return {key: found for key, found in result.items() if found not in _OMIT.values()}
         except AnsibleError as exc:
             raise AnsibleParserError(f"option {name} cannot be worked out: {exc.message}") from None
 

@@ -53,7 +53,8 @@ class Listing:
 
 def listing(status: int, out: str, err: str) -> Listing:
     """A run with its output understood, if it is that of --list."""
-    result = Listing(status, out, re.sub(r"\s+", " ", err))
+    # Lines are broken at blanks and after hyphens.
+    result = Listing(status, out, re.sub(r"\s+", " ", re.sub(r"(?<=\w)-\n", "-", err)))
     if status == 0 and out.lstrip().startswith("{"):
         data = json.loads(out)
         result.hosts = plain(data.pop("_meta")["hostvars"])

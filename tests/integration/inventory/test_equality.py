@@ -15,31 +15,37 @@ from tests.rig.ec2 import Fleet, Region
 from tests.rig.ec2.client import client
 
 TAG = "aws_tags['parallelcluster:{}']"
-# Our variable, and the expression that gives the same from the variables of aws_ec2 with the prefix aws_.
+
+
+def tag(name):
+    return lambda theirs: theirs["aws_tags"].get(f"parallelcluster:{name}")
+
+
+# Our variable, and how to get the same from the variables of aws_ec2 with the prefix aws_.
 SAME = {
-    "ec2_instance_id": "aws_instance_id",
-    "ec2_instance_type": "aws_instance_type",
-    "ec2_region": "aws_placement.region",
-    "ec2_availability_zone": "aws_placement.availability_zone",
-    "ec2_availability_zone_id": "aws_placement.availability_zone_id",
-    "ec2_account_id": "aws_owner_id",
-    "ec2_vpc_id": "aws_vpc_id | default(None)",
-    "ec2_subnet_id": "aws_subnet_id | default(None)",
-    "ec2_image_id": "aws_image_id",
-    "ec2_state": "aws_state.name",
-    "ec2_lifecycle": "aws_instance_lifecycle | default('on-demand')",
-    "ec2_private_ip_address": "aws_private_ip_address | default(None)",
-    "ec2_public_ip_address": "aws_public_ip_address | default(None)",
-    "ec2_private_dns_name": "aws_private_dns_name",
-    "ec2_network_interfaces": "aws_network_interfaces | length",
-    "ec2_capacity_reservation_id": "aws_capacity_reservation_id | default(None)",
-    "ec2_capacity_block_id": "aws_capacity_block_id | default(None)",
-    "ec2_placement_group": "aws_placement.group_name | default(None, true)",
-    "ec2_tags": "aws_tags",
-    "ec2_cluster_name": TAG.format("cluster-name") + " | default(None)",
-    "ec2_queue_name": TAG.format("queue-name") + " | default(None)",
-    "ec2_compute_resource_name": TAG.format("compute-resource-name") + " | default(None)",
-    "ansible_host": "aws_private_ip_address",
+    "ec2_instance_id": lambda theirs: theirs["aws_instance_id"],
+    "ec2_instance_type": lambda theirs: theirs["aws_instance_type"],
+    "ec2_region": lambda theirs: theirs["aws_placement"]["region"],
+    "ec2_availability_zone": lambda theirs: theirs["aws_placement"]["availability_zone"],
+    "ec2_availability_zone_id": lambda theirs: theirs["aws_placement"]["availability_zone_id"],
+    "ec2_account_id": lambda theirs: theirs["aws_owner_id"],
+    "ec2_vpc_id": lambda theirs: theirs["aws_vpc_id"],
+    "ec2_subnet_id": lambda theirs: theirs["aws_subnet_id"],
+    "ec2_image_id": lambda theirs: theirs["aws_image_id"],
+    "ec2_state": lambda theirs: theirs["aws_state"]["name"],
+    "ec2_lifecycle": lambda theirs: theirs.get("aws_instance_lifecycle", "on-demand"),
+    "ec2_private_ip_address": lambda theirs: theirs["aws_private_ip_address"],
+    "ec2_public_ip_address": lambda theirs: theirs.get("aws_public_ip_address"),
+    "ec2_private_dns_name": lambda theirs: theirs["aws_private_dns_name"],
+    "ec2_network_interfaces": lambda theirs: len(theirs["aws_network_interfaces"]),
+    "ec2_capacity_reservation_id": lambda theirs: theirs.get("aws_capacity_reservation_id"),
+    "ec2_capacity_block_id": lambda theirs: theirs.get("aws_capacity_block_id"),
+    "ec2_placement_group": lambda theirs: theirs["aws_placement"]["group_name"] or None,
+    "ec2_tags": lambda theirs: theirs["aws_tags"],
+    "ec2_cluster_name": tag("cluster-name"),
+    "ec2_queue_name": tag("queue-name"),
+    "ec2_compute_resource_name": tag("compute-resource-name"),
+    "ansible_host": lambda theirs: theirs["ansible_host"],
 }
 KEYED = {
     "cluster": TAG.format("cluster-name"),
@@ -89,7 +95,7 @@ def theirs(inventory, endpoint):
                 "hostnames": ["instance-id"],
                 "hostvars_prefix": "aws_",
                 "filters": {"instance-state-name": "running"},
-                "compose": {f"same_{name}": expression for name, expression in SAME.items()},
+                "compose": {"ansible_host": "aws_private_ip_address"},
                 "keyed_groups": [{"prefix": prefix, "key": key} for prefix, key in KEYED.items()],
             },
             name="rig.aws_ec2.yml",
@@ -104,7 +110,7 @@ def test_350_hosts_have_the_values_and_groups_that_aws_ec2_gives_them(play, inve
     assert len(ours.hosts) == len(other.hosts) == 350
     assert ours.hosts.keys() == other.hosts.keys()
     for name, variables in ours.hosts.items():
-        expected = {mine: other.hosts[name][f"same_{mine}"] for mine in SAME}
+        expected = {mine: same(other.hosts[name]) for mine, same in SAME.items()}
         assert {mine: variables[mine] for mine in SAME} == expected, name
         # aws_ec2 words the time in its own way.
         launched = variables["ec2_launch_time"], other.hosts[name]["aws_launch_time"]
