@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
@@ -15,11 +15,12 @@ from tests.rig.vm.guest import Guest
 
 NAME = "pytest"
 GuestFactory = Callable[..., Guest]
+ReportHook = Generator[None, pytest.TestReport, pytest.TestReport]
 
 
 @pytest.fixture(scope="session")
 def session_guest() -> Iterator[Guest]:
-    """The guest's QEMU process, which lives as long as the session."""
+    """The guest, which lives as long as the session."""
     with cache.locked(f"guest-{NAME}", "another pytest session's guest"):
         guest = Guest(NAME)
         guest.up(disks=0)
@@ -39,13 +40,11 @@ def guest(session_guest: Guest) -> GuestFactory:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> ReportHook:
     """Add to a failed test's report what its guest has to say."""
     report = yield
-    node = getattr(item, "funcargs", {}).get("session_guest")
-    if node is None and "guest" in getattr(item, "funcargs", {}):
+    if report.when == "call" and report.failed and "session_guest" in getattr(item, "fixturenames", ()):
         node = Guest(NAME)
-    if report.when == "call" and report.failed and node is not None:
         report.sections.append(("guest console", node.console_tail()))
         try:
             journal = node.run("journalctl -b -n 50 --no-pager", check=False, timeout=60).out

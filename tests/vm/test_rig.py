@@ -61,7 +61,7 @@ def make_array(guest: Guest) -> str:
     return guest.script(script, *guest.instance_store()).strip()
 
 
-@pytest.mark.parametrize("disks", [0, 1, 3, 8, 16])
+@pytest.mark.parametrize("disks", [0, 1, pytest.param(3, marks=pytest.mark.ci), 8, 16])
 def test_disks_are_those_of_the_plan(guest: GuestFactory, disks: int) -> None:
     node = guest(disks=disks, ebs=2 if disks == 3 else 1, disk_mb=512)
     assert identities(node) == planned(node)
@@ -69,6 +69,7 @@ def test_disks_are_those_of_the_plan(guest: GuestFactory, disks: int) -> None:
     assert not any(entry["fstype"] or any(entry["mountpoints"]) or "children" in entry for entry in nvme(node))
 
 
+@pytest.mark.ci
 def test_the_guest_passes_for_an_instance(guest: GuestFactory) -> None:
     node = guest(disks=1)
     assert node.run("systemd-detect-virt").out.strip() == "amazon"
@@ -100,8 +101,11 @@ def test_reboot_keeps_an_array_and_honours_the_new_initramfs(guest: GuestFactory
 def test_stop_start_blanks_instance_store_and_keeps_ebs(guest: GuestFactory) -> None:
     node = guest(disks=4)
     volume = node.ebs_volumes()[0]
-    node.script('mkfs.ext4 -q -L keep "$1"; shift; for disk; do mkfs.ext4 -q -L gone "$disk"; done',
-                volume, *node.instance_store())
+    node.script(
+        'mkfs.ext4 -q -L keep "$1"; shift; for disk; do mkfs.ext4 -q -L gone "$disk"; done',
+        volume,
+        *node.instance_store(),
+    )
     before = {disk.serial for disk in node.plan}
     node.stop_start()
     assert identities(node) == planned(node)
@@ -148,6 +152,7 @@ def test_reshuffle_of_disks_in_use_waits_for_the_reboot(guest: GuestFactory) -> 
     assert node.run("cat /data/file").out == "kept\n"
 
 
+@pytest.mark.ci
 def test_restore_brings_disks_and_plan_back(guest: GuestFactory) -> None:
     node = guest(disks=4)
     make_array(node)

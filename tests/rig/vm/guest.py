@@ -16,6 +16,7 @@ from typing import Any
 from . import base, cache, image, plan, qemu
 from .command import RigError, say
 from .node import Node
+from .plan import Disk, Plan
 
 EC2_DISKS = "/usr/local/lib/ec2-rig/ec2-disks"
 EBS_MB = 512
@@ -38,11 +39,11 @@ class Guest(Node):
         self.name = name
 
     @property
-    def plan(self) -> plan.Plan:
+    def plan(self) -> Plan:
         """The disks that the guest has now, in the order of their names."""
         return plan.load(self.state.get("plan", ""))
 
-    def _set_plan(self, disks: plan.Plan) -> None:
+    def _set_plan(self, disks: Plan) -> None:
         # The guest may reboot itself at any time, so the disk that it boots from is always right.
         (self.folder / "plan.raw").write_bytes(plan.image(disks))
         self.state["plan"] = plan.dump(disks)
@@ -83,7 +84,7 @@ class Guest(Node):
         self.restore(base.SNAPSHOT)
         self._insert(wanted, disks, ebs, disk_mb)
 
-    def _insert(self, wanted: plan.Plan, disks: int, ebs: int, disk_mb: int) -> None:
+    def _insert(self, wanted: Plan, disks: int, ebs: int, disk_mb: int) -> None:
         self.state.update(disks=disks, ebs=ebs, disk_mb=disk_mb, generation=1)
         self._set_plan(wanted)
         self._apply_plan()
@@ -131,7 +132,7 @@ class Guest(Node):
 
     # -- hardware ---------------------------------------------------------------------------------------------------
 
-    def lose_disk(self, slot: int) -> plan.Disk:
+    def lose_disk(self, slot: int) -> Disk:
         """Take the instance-store disk of that slot away, now and at later boots, and return it."""
         self.need_running()
         lost = plan.find(self.plan, slot)
