@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The inventories that come as examples, over the fake endpoint."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible.errors import AnsibleParserError
+from ansible_collections.mlcluster.aws.plugins.inventory import ec2_nodes
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _ec2_groups
+
+from tests.rig.ec2 import Fault, Fleet, Region
+
+ROOT = Path(__file__).resolve().parents[4]
+EXAMPLES = ROOT / "inventories"
+EAST = "us-east-1"
+
+
+def example(name):
+    (path,) = (EXAMPLES / name).glob("*.ec2_nodes.yml")
+    return path.read_text()
+
+
+def train():
+    return (
+        Fleet(type="c6i.4xlarge", cluster="train", role="HeadNode", public=True),
+        Fleet(count=2, cluster="train", queue="gpu", compute_resource="p5"),
+        Fleet(cluster="other", queue="gpu"),
+    )
+
+
+def test_the_parallelcluster_example_needs_the_name_of_the_cluster_only(play, load, monkeypatch, warnings):
+    endpoint = play(Region(EAST, train()))
+    monkeypatch.setenv("AWS_REGION", EAST)
+    inventory = load(example("parallelcluster"), extra_vars={"cluster": "train"})
+    head = endpoint.hosts()[0]
+    assert inventory.group("compute") == inventory.group("instance_store") == ["gpu-dy-p5-1", "gpu-dy-p5-2"]
+    assert inventory.group("head") == [head.private_dns]
+    jump = inventory.vars("gpu-dy-p5-1")["ansible_ssh_common_args"]
+    assert jump == f"-o ProxyJump=ubuntu@{head.public_ip}"
+    assert warnings == []
+
+
+def test_without_permission_for_slurm_names_it_still_works(play, load, monkeypatch, warnings):
+    endpoint = play(Region(EAST, train(), faults=(Fault("Scan", "AccessDeniedException"),)))
+    monkeypatch.setenv("AWS_REGION", EAST)
+    inventory = load(example("parallelcluster"), extra_vars={"cluster": "train"})
+    assert inventory.hosts == sorted(host.private_dns for host in endpoint.hosts()[:3])
+    assert len(warnings) == 1
+
+
+def test_without_a_name_the_option_is_named(play, load):
+    play(Region(EAST))
+    with pytest.raises(AnsibleParserError, match="option cluster_name cannot be worked out"):
+        load(example("parallelcluster"))
+
+
+def test_the_ec2_example_finds_nodes_by_their_tag(play, load):
+    play(
+        Region(
+            EAST,
+            (
+                Fleet(tags={"Cluster": "training"}),
+                Fleet(tags={"Cluster": "training", "Role": "head"}, type="c6i.4xlarge"),
+                Fleet(tags={"Cluster": "other"}),
+            ),
+        )
+    )
+    inventory = load(example("ec2"))
+    assert len(inventory.hosts) == 2
+    assert len(inventory.group("head")) == 1
+    assert inventory.group("compute") == inventory.group("gpu") == inventory.group("instance_store")
+
+
+@pytest.mark.parametrize("playbook", sorted((ROOT / "playbooks").glob("*.yml")), ids=lambda path: path.stem)
+def test_playbooks_take_hosts_of_groups_that_the_plugin_makes(playbook):
+    documented = set(re.findall(r"C\(([a-z_]+)\)", ec2_nodes.DOCUMENTATION))
+    for one in yaml.safe_load(playbook.read_text()):
+        hosts = one.get("hosts", "")
+        for group in re.findall(r"'([a-z_]+)'", hosts) if "default" in hosts else []:
+            assert group in documented, f"{playbook.name}: {group}"
+
+
+def test_the_documented_groups_are_those_that_are_made():
+    facts = {"kind": "gpu", "count": 8, "efa_attached": 1, "instance_store_count": 8}
+    health = {"system": "impaired", "events": [{"code": "instance-stop"}]}
+    named = ("availability_zone", "cluster_name", "queue_name", "compute_resource_name", "instance_type")
+    record = {
+        "availability_zone_id": "use1-az1",
+        "node_type": "head",
+        "accelerators": facts,
+        "health": health,
+        "network_nodes": ["nn-1"],
+        **dict.fromkeys(named, "X"),
+    }
+    made = set(_ec2_groups.of(record)) | {"compute", "login", "neuron"}
+    text = next(line for line in yaml.safe_load(ec2_nodes.DOCUMENTATION)["description"] if "Groups are made" in line)
+    documented = {re.sub("_[A-Z_]+$", "", name) for name in re.findall(r"C\((\w+)\)", text)} - {"_"}
+    assert {re.sub("_(X|use1_az1|nn_1)$", "", name) for name in made} == documented
