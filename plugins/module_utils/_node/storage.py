@@ -52,8 +52,7 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
     for top in tops:
         seen = host.stat(top)
         if seen:
-            names = [name for name in host.listdir(top) if name != "lost+found"]
-            facts["mount_points"][top] = {**seen, "entries": len(names)}
+            facts["mount_points"][top] = {**seen, "entries": _entries(host, top, facts["mounts"])}
     directories = wanted_directories(config)
     below = [entry["path"] for entry in directories] + [MARKER_NAME]
     facts["paths"] = {path: host.stat(path) for path in tops + [f"{top}/{name}" for top in tops for name in below]}
@@ -65,6 +64,20 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
     facts["array_config"] = host.read_text(mdadm_fragment_path(host, config.array_name))
     facts["machine_id"] = (host.read_text("/etc/machine-id") or "").strip()
     return facts
+
+
+def _entries(host: Host, path: str, mounts: t.Sequence[t.Mapping[str, t.Any]]) -> int:
+    """How many entries a mount over a directory would hide; empty directories and mount points hold nothing there."""
+    mounted = {mount["target"] for mount in mounts}
+    if path in mounted:
+        return 0
+    below = [f"{path}/{name}" for name in host.listdir(path) if name != "lost+found"]
+    return sum(1 for entry in below if entry not in mounted and not _is_empty_directory(host, entry))
+
+
+def _is_empty_directory(host: Host, path: str) -> bool:
+    seen = host.stat(path)
+    return bool(seen and seen["is_dir"]) and not host.listdir(path)
 
 
 def table_disks(instance_type: str | None) -> int | None:

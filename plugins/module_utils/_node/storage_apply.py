@@ -27,6 +27,8 @@ MKFS_TIMEOUT = 900
 UNIT_TIMEOUT = 320
 
 
+# How often a new array is freed from what udev makes of its old content; activation can come a moment late.
+GHOST_ATTEMPTS = 3
 # What the actions run, besides the mkfs of the filesystem.
 PROGRAMS = {
     "create_array": "mdadm",
@@ -193,8 +195,7 @@ def _wipe(host: Host, action: Action) -> None:
 
 def _make_filesystem(host: Host, action: Action) -> None:
     device = _device(host, action)
-    # An old filesystem can shine through a new array of the same shape, and would be mounted by its old label.
-    host.run(["wipefs", "--all", device], timeout=60)
+    _wipe_old_content(host, device)
     if action["fstype"] == "ext4":
         # -m 0: the 5 % that ext4 keeps for root would be 1.4 TB of a p5; nodiscard: the disks come trimmed.
         argv = ["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1"]
@@ -206,6 +207,35 @@ def _make_filesystem(host: Host, action: Action) -> None:
         argv.append(device)
     host.run(argv, timeout=MKFS_TIMEOUT)
     _settle(host)
+
+
+def _wipe_old_content(host: Host, device: str) -> None:
+    """Wipe what shines through a new array from an older one of the same shape.
+
+    A filesystem would be mounted by its old label. LVM or md in it is put to work by udev as soon as the array
+    appears: what stands on this array alone is stopped again, anything that reaches beyond it ends the run.
+    """
+    argv = ["wipefs", "--all", device]
+    for _attempt in range(GHOST_ATTEMPTS):
+        if host.run(argv, timeout=60, check=False).rc == 0:
+            return
+        for holder in host.listdir(f"/sys/class/block/{device.rsplit('/', 1)[-1]}/holders"):
+            _stop_ghost(host, device, holder)
+        _settle(host)
+    host.run(argv, timeout=60)
+
+
+def _stop_ghost(host: Host, device: str, holder: str) -> None:
+    beside = [name for name in host.listdir(f"/sys/class/block/{holder}/slaves") if f"/dev/{name}" != device]
+    if beside:
+        raise NodeError(
+            f"{holder} was on the disks before and uses {', '.join(beside)} too: take it apart by hand, see 'lsblk'"
+        )
+    if holder.startswith("md"):
+        host.run(["mdadm", "--stop", f"/dev/{holder}"], timeout=60, check=False)
+    else:
+        name = (host.read_text(f"/sys/class/block/{holder}/dm/name") or holder).strip()
+        host.run(["dmsetup", "remove", name], timeout=60, check=False)
 
 
 def _mount(host: Host, action: Action) -> None:
@@ -225,15 +255,21 @@ def _bind_mount(host: Host, action: Action) -> None:
 
 def _expect_mounted(host: Host, target: str) -> None:
     """Ask the kernel's table: a mount that timed out at boot leaves systemd content and the directory empty."""
-    done = host.run(["findmnt", "--noheadings", "--mountpoint", target], timeout=30, check=False)
-    if done.rc != 0:
+    if not _is_mounted(host, target):
         raise NodeError(f"mount reported success, but findmnt shows nothing on {target}: look with 'dmesg'")
+
+
+def _is_mounted(host: Host, target: str) -> bool:
+    return host.run(["findmnt", "--noheadings", "--mountpoint", target], timeout=30, check=False).rc == 0
 
 
 def _unmount(host: Host, action: Action) -> None:
     try:
         host.run(["umount", action["target"]], timeout=120)
     except CommandError as exc:
+        # The mounts of a shared tree go together.
+        if not _is_mounted(host, action["target"]):
+            return
         users = host.run(["fuser", "-m", action["target"]], check=False).stdout.split() if host.which("fuser") else []
         who = f" (process ids {', '.join(users[:10])})" if users else ""
         raise NodeError(f"{exc}; end what uses it{who} and run again") from exc

@@ -106,7 +106,8 @@ def findings(disk: t.Mapping[str, t.Any]) -> tuple[str, ...]:
         found.append("cannot be read for signatures, so nothing proves it blank")
     if disk["read_only"]:
         found.append("is read-only")
-    return tuple(found)
+    # A partition table alone has three signatures of two kinds.
+    return tuple(dict.fromkeys(found))
 
 
 def describe_signature(signature: t.Mapping[str, t.Any]) -> str:

@@ -421,11 +421,17 @@ def mount_obstacles(
         if volume["mounted"] or path in leaving:
             continue
         there = [mount for mount in facts["mounts"] if mount["target"] == path]
+        below = [mount["target"] for mount in facts["mounts"] if mount["target"].startswith(f"{path}/")]
+        below = [point for point in below if point not in leaving and point not in volume["elsewhere"]]
         target = facts["mount_points"].get(path) or {}
         if there:
             obstacles.append(
                 f"{path} already carries {there[-1]['source']} ({there[-1]['fstype']}): unmount it, or choose another "
                 "nvme_raid0_mount_point"
+            )
+        elif below:
+            obstacles.append(
+                f"{', '.join(below)} would be hidden below {path}: unmount it, or choose another nvme_raid0_mount_point"
             )
         elif target.get("is_link"):
             obstacles.append(f"{path} is a link: remove it, or give the real path as nvme_raid0_mount_point")

@@ -255,6 +255,7 @@ class Machine:
             "device/model": device.model.ljust(40) if device.model else None,
             "device/serial": device.serial.ljust(20) if device.model else None,
             "loop/backing_file": device.loop or None,
+            "dm/name": device.name if device.kname.startswith("dm-") else None,
             "md/array_state": device.md.get("state", "clean") if running else None,
             "md/level": ("" if inactive else device.md.get("level")) if running else None,
             "md/uuid": array_uuid if running and device.md.get("shows_uuid", True) else None,

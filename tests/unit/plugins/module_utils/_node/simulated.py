@@ -33,7 +33,8 @@ class FailedError(Exception):
 
 class SimulatedHost(Host):
     """calls: every command that was run. failures: {prefix of a command line: (rc, stderr)}. killed_before: a prefix
-    at which the whole run ends as by SIGKILL. on_start: {unit: function of the machine}.
+    at which the whole run ends as by SIGKILL. on_start: {unit: function of the machine}. on_create: function of the
+    machine and the name of a new array.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -43,6 +44,7 @@ class SimulatedHost(Host):
         self.failures: dict[str, tuple[int, str]] = {}
         self.killed_before = ""
         self.on_start: dict[str, t.Callable[[Machine], None]] = {}
+        self.on_create: t.Callable[[Machine, str], None] = lambda machine, array: None
         self.states: dict[str, list[str]] = {}
         self.accounts = {"root": (0, 0)}
         self.locks: list[str] = []
@@ -114,6 +116,11 @@ class SimulatedHost(Host):
         array = self.machine.array(self._number(), members, identity, name, chunk_kib=int(options["chunk"]))
         # What an earlier array of the same shape held shows through.
         array.signatures = list(self.machine.inside.get("+".join(sorted(members)), []))
+        self.on_create(self.machine, array.kname)
+
+    def _do_dmsetup(self, args: list[str]) -> None:
+        (device,) = [device for device in self.machine.devices.values() if device.name == args[-1]]
+        del self.machine.devices[device.kname]
 
     def _number(self) -> str:
         return next(f"md{n}" for n in range(127, 0, -1) if f"md{n}" not in self.machine.devices)

@@ -275,9 +275,55 @@ def test_what_keeps_a_mount_busy_is_named():
     host = scene.node(1)
     host.programs.add("fuser")
     host._do_fuser = lambda args: " 12 345"
+    host.machine.mount("nvme1n1", "/mnt")
     host.failures["umount"] = (32, "target is busy.")
     with pytest.raises(NodeError, match=r"target is busy.; end what uses it \(process ids 12, 345\) and run again"):
         act(host, "unmount", target="/mnt")
+
+
+def test_a_mount_that_went_with_its_peer_is_gone():
+    host = scene.node(1)
+    host.failures["umount"] = (32, "umount: /mnt/y: not mounted.")
+    act(host, "unmount", target="/mnt/y")
+
+
+def ghost(kind, name, beside=()):
+    """What udev puts on a new array at once, from the content of an older one."""
+
+    def appear(machine, array):
+        machine.add(name, kind, parents=[array, *beside], name=f"old-{name}", md={"uuid": "b" * 32})
+
+    return appear
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "command"),
+    [("lvm", "dm-5", ["dmsetup", "remove", "old-dm-5"]), ("raid1", "md5", ["mdadm", "--stop", "/dev/md5"])],
+)
+def test_what_udev_finds_in_a_new_array_is_stopped_and_wiped(kind, name, command):
+    host = scene.node(2)
+    host.on_create = ghost(kind, name)
+    scene.run(host)
+    assert command in host.calls
+    assert name not in host.machine.devices
+    assert scene.run(host) == []
+
+
+def test_a_ghost_that_reaches_beyond_the_array_ends_the_run():
+    host = scene.node(2)
+    host.machine.ebs("nvme9n1")
+    host.on_create = ghost("lvm", "dm-5", ["nvme9n1"])
+    with pytest.raises(NodeError, match="dm-5 was on the disks before and uses nvme9n1 too: take it apart by hand"):
+        scene.run(host)
+    assert not [call for call in host.calls if call[0] == "dmsetup"]
+
+
+def test_a_ghost_that_does_not_go_ends_the_run_with_wipefs_own_words():
+    host = scene.node(2)
+    host.on_create = ghost("lvm", "dm-5")
+    host.failures["dmsetup"] = (1, "Device or resource busy")
+    with pytest.raises(NodeError, match=r"make filesystem failed: wipefs --all /dev/md127: .*Device or resource busy"):
+        scene.run(host)
 
 
 def test_a_lost_array_is_told():

@@ -330,6 +330,35 @@ def test_what_is_on_the_mount_point_is_not_hidden(name):
     assert expected in scene.refusal(host)
 
 
+def test_an_empty_directory_hides_nothing():
+    host = scene.node(2)
+    for path in ("/data", "/data/disk0"):
+        host.machine.directories[path] = {"mode": "0755", "uid": 0, "gid": 0}
+    assert scene.plan_of(host).situation == "fresh"
+
+
+def test_a_mount_below_is_not_hidden_either():
+    host = scene.node(2)
+    host.machine.ebs("nvme9n1")
+    host.machine.mount("nvme9n1", "/data/ebs")
+    assert "/data/ebs would be hidden below /data: unmount it" in scene.refusal(host)
+
+
+@pytest.mark.parametrize(("first", "second"), [("per_disk", "raid0"), ("raid0", "per_disk")])
+def test_one_layout_may_follow_the_other_with_consent(first, second):
+    host = scene.converged(2, layout=first)
+    scene.refusal(host, layout=second)
+    scene.run(host, layout=second, **scene.CONSENT)
+    assert scene.run(host, layout=second) == []
+
+
+@pytest.mark.parametrize(("first", "second"), [("/data", "/data/nvme"), ("/data/nvme", "/data")])
+def test_a_mount_point_may_move_up_and_down(first, second):
+    host = scene.converged(2, mount_point=first)
+    scene.run(host, mount_point=second)
+    assert scene.run(host, mount_point=second) == []
+
+
 def test_at_boot_files_on_the_empty_mount_point_do_not_keep_the_volume_away():
     host = scene.node(2)
     IN_THE_WAY["files"][0](host)
