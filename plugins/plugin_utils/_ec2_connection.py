@@ -54,8 +54,10 @@ def _is_address(text: str | None) -> bool:
 
 
 def address(record: dict[str, Any], preference: str) -> str:
-    """What ``ansible_host`` says: the preferred address if the instance has it, else the private one, else its id."""
-    return record[_FIELDS[preference]] or record["private_ip_address"] or record["instance_id"]
+    """What ``ansible_host`` says: the preferred address if the instance has it, else another, at last its id."""
+    return (
+        record[_FIELDS[preference]] or record["private_ip_address"] or record["ipv6_address"] or record["instance_id"]
+    )
 
 
 def cluster_key(record: dict[str, Any]) -> tuple[Any, ...]:

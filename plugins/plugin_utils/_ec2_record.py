@@ -90,7 +90,7 @@ def make(
 
     ``instance`` is one entry of ``Instances`` as botocore returns it, ``owner`` the OwnerId of its reservation,
     ``tag_keys`` maps cluster, node_type, queue and compute_resource to names of tags. Keys are FIELDS without
-    ``accelerators``, plus ``efa_attached`` (None when the answer has no interfaces to count).
+    ``accelerators``, plus ``ipv6_address`` and ``efa_attached``, the number of EFA interfaces.
     """
     placement = instance.get("Placement", {})
     tags = {tag["Key"]: tag.get("Value", "") for tag in instance.get("Tags", ())}
@@ -110,6 +110,7 @@ def make(
         "lifecycle": instance.get("InstanceLifecycle") or "on-demand",
         "private_ip_address": instance.get("PrivateIpAddress") or None,
         "public_ip_address": instance.get("PublicIpAddress") or None,
+        "ipv6_address": instance.get("Ipv6Address") or None,
         "private_dns_name": instance.get("PrivateDnsName") or None,
         "network_interfaces": len(kinds),
         "efa_attached": sum(kind in EFA_KINDS for kind in kinds),

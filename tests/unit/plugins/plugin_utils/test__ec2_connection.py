@@ -19,6 +19,7 @@ def record(number, node_type="compute", cluster="c", public=None, private="10.0.
         "private_ip_address": private,
         "public_ip_address": public,
         "private_dns_name": None,
+        "ipv6_address": None,
     }
 
 
@@ -41,6 +42,11 @@ def test_only_an_address_becomes_a_jump(through, options, expected):
     found = variables(record(1), record(0, "head", public=through), options)
     assert found.get("ansible_ssh_common_args") == expected
     assert found["ansible_host"] == "10.0.0.9"
+
+
+def test_ansible_36440_a_host_in_an_ipv6_subnet_is_reached_by_ipv6():
+    node = {**record(1, private=None), "ipv6_address": "2600::9"}
+    assert variables(node, None, Connection()) == {"ansible_host": "2600::9"}
 
 
 def test_a_host_without_any_address_is_still_explicit():
