@@ -168,6 +168,17 @@ def test_a_region_that_failed_for_a_moment_is_not_cached_away(play, inventory, c
     assert len(inventory(endpoint, regions=regions, **options).hosts) == 2
 
 
+def test_a_region_that_stays_denied_is_said_again_from_the_cache(play, inventory, cached):
+    options, _folder = cached
+    fault = Fault("DescribeInstances", "UnauthorizedOperation")
+    endpoint = play(Region("us-east-1", (Fleet(),)), Region("eu-west-1", (Fleet(),), (fault,)))
+    first = inventory(endpoint, regions=["us-east-1", "eu-west-1"], **options)
+    asked = endpoint.count()
+    again = inventory(endpoint, regions=["us-east-1", "eu-west-1"], **options)
+    assert endpoint.count() == asked
+    assert (again.out, again.said) == (first.out, first.said) and "eu-west-1" in again.said
+
+
 def test_the_types_that_are_kept_are_private_and_survive_rubbish(play, inventory):
     endpoint = play(Fleet())
     first = inventory(endpoint)

@@ -131,6 +131,14 @@ def test_credentials_that_are_refused_are_one_sentence(play, inventory):
     assert "AuthFailure" in listed.said and "us-east-1" in listed.said and "Traceback" not in listed.said
 
 
+def test_an_endpoint_where_nothing_listens_is_one_sentence(inventory):
+    with Endpoint(Scenario((HOME,))) as endpoint:
+        path = inventory.file(inventory.options(endpoint))
+    listed = inventory.read(path, **endpoint.environment())
+    assert listed.hosts == {} and "EndpointConnectionError" in listed.said and "us-east-1" in listed.said
+    assert "Traceback" not in listed.said
+
+
 def test_amazon_aws_566_the_role_asks_for_the_regions(play, inventory):
     region = Region("us-east-1", (Fleet(account="444455556666"),), (Fault("DescribeRegions", account="111122223333"),))
     endpoint = play(region, roles=ROLES)

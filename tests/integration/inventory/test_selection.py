@@ -182,3 +182,35 @@ def test_ten_regions_cost_one_call_each_and_types_are_asked_for_once(play, inven
     assert os.path.isdir(inventory.environment["XDG_CACHE_HOME"])
     inventory(endpoint, regions=names)
     assert endpoint.count("DescribeInstanceTypes") == 1
+
+
+def test_extra_vars_reach_options_of_every_type(play, inventory):
+    endpoint = play(
+        Region("us-east-1", (Fleet(), Fleet(state="stopped"))), Region("eu-west-1", (), opt_in="not-opted-in")
+    )
+    variables = (
+        '{"state": "stopped", "extra": ["health"], "yes": true, "tries": 2, "name": "node_", "far": "eu-west-1"}'
+    )
+    options = {
+        "states": ["{{ state }}"],
+        "enrich": "{{ extra }}",
+        "full_record": "{{ yes }}",
+        "max_attempts": "{{ tries }}",
+        "hostvars_prefix": "{{ name }}",
+    }
+    host = inventory(endpoint, "-e", variables, **options).only()
+    assert (host["node_state"], host["node_health"]["system"]) == ("stopped", "not-applicable")
+    assert host["node_instance"]["InstanceId"] == host["node_instance_id"]
+    strict = {"regions": ["us-east-1", "{{ far }}"], "strict_regions": "{{ yes }}"}
+    assert inventory(endpoint, "-e", variables, **strict).hosts == {}
+
+
+def test_two_inventories_add_up(play, inventory):
+    endpoint = play(
+        Fleet(cluster="a", role="HeadNode", type="c6i.4xlarge"), Fleet(cluster="b", queue="q", compute_resource="c")
+    )
+    first, second = (
+        inventory.file(inventory.options(endpoint, cluster_name=name), f"{name}.ec2_nodes.yml") for name in ("a", "b")
+    )
+    listed = inventory.read(first, "-i", str(second), **endpoint.environment())
+    assert set(listed.hosts) == ids(endpoint) and listed.groups["gpu"] == ids(endpoint, cluster="b")
