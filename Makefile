@@ -52,6 +52,10 @@ sanity: setup ## Run ansible-test sanity
 unit: setup ## Run the unit tests
 	@$(STEP) run unit
 
+.PHONY: integration
+integration: setup ## Run the tests that start Ansible against local stand-ins for AWS
+	@$(STEP) run integration
+
 .PHONY: molecule
 molecule: setup ## Run the container tests; SCENARIO=name for one scenario
 	@$(STEP) run molecule $(SCENARIO)
