@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from tests.rig.ec2 import Endpoint, Fault, Fleet, Region, Role, Scenario
+from tests.rig.ec2 import Endpoint, Fault, Fleet, Region, Role, Scenario, load
 
 HOME = Region("us-east-1", (Fleet(count=2),))
 BOTH = ["us-east-1", "eu-west-1"]
@@ -54,6 +56,15 @@ def test_strict_regions_makes_it_an_error(play, inventory, region, reason):
     listed = inventory(play(HOME, region), regions=BOTH, strict_regions=True)
     assert listed.hosts == {}
     assert "strict_regions" in listed.said and "eu-west-1" in listed.said and reason in listed.said
+
+
+def test_of_all_regions_five_fail_in_their_own_ways_and_two_answer(inventory):
+    with Endpoint(load("trouble")) as endpoint:
+        listed = inventory(endpoint, regions=["all"], max_attempts=2)
+        expected = {host.id for region in ("us-east-1", "us-east-2") for host in endpoint.hosts(region)}
+    assert set(listed.hosts) == expected
+    failed = set(re.findall(r"failed in ([a-z]+-[a-z]+-\d)", listed.said))
+    assert failed == {"eu-west-1", "eu-north-1", "ap-south-1", "us-west-2", "sa-east-1"}
 
 
 def test_an_error_can_end_the_command(play, inventory):
