@@ -36,6 +36,8 @@ else:
     from run_tracker import ANSI, COUNTS, Tracker, utc  # type: ignore[no-redef]
 
 QUIET_SECONDS = 10
+# The variable by which the processes of one run are known.
+MARKER = "MLCLUSTER_RUN"
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-\d+")
 
 
@@ -197,6 +199,19 @@ def _signals_kept() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
+def _end_workers(marker: str) -> None:
+    """Kill what a stopped run left behind, known by the marker in its environment.
+
+    ansible-runner kills ansible-playbook's process group, but its workers have left that group and would wait for
+    their dead parent for ever.
+    """
+    wanted = f"{MARKER}={marker}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                os.kill(int(folder.name), signal.SIGKILL)
+
+
 def _call_runner(
     run: Run, playbook: Path, arguments: list[str], project: Path, timeout: int | None, private: str
 ) -> None:
@@ -223,12 +238,15 @@ def _call_runner(
             timeout=timeout,
             envvars={
                 "PATH": path,
+                MARKER: private,
                 "ANSIBLE_NOCOLOR": "1",
                 "ANSIBLE_FORCE_COLOR": "0",
                 # ansible-runner turns host key checking off unless it is told otherwise.
                 "ANSIBLE_HOST_KEY_CHECKING": os.environ.get("ANSIBLE_HOST_KEY_CHECKING", "True"),
             },
         )
+    if done.status in ("timeout", "canceled"):
+        _end_workers(private)
     run.tracker.close(done.status, done.rc)
 
 

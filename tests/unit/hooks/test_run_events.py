@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -97,10 +98,20 @@ def test_a_playbook_that_cannot_be_read_shows_what_ansible_said(project):
     assert "play.yml" in text
 
 
+def left_behind(project):
+    """The command lines of processes that still work for a run in this project."""
+    lines = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            lines.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return [line for line in lines if "ansible-playbook" in line and (str(project) in line)]
+
+
 def test_time_over_is_no_verdict(project):
     outcome, text = run(project, "    - name: Wait\n      ansible.builtin.pause:\n        seconds: 120\n", timeout=3)
     assert (outcome.state, outcome.exit_code) == ("timeout", 2)
     assert "the run was stopped (timeout) at Wait" in text
+    assert left_behind(project) == []
 
 
 def test_the_command_line_passes_arguments_on_and_a_signal_ends_it(project):
@@ -121,6 +132,7 @@ def test_the_command_line_passes_arguments_on_and_a_signal_ends_it(project):
     assert child.returncode == 2
     assert "the run was stopped (canceled) at Wait" in out
     assert json.loads(status_file.read_text())["state"] == "canceled"
+    assert left_behind(project) == []
 
 
 @pytest.mark.parametrize("argv", [[], ["play.yml", "--timeout", "soon"], ["play.yml", "extra"]])
