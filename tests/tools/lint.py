@@ -84,6 +84,7 @@ def galaxy_importer() -> int:
 def run_check(item: tuple[str, list[str]]) -> tuple[str, int, float, str]:
     """One check: its name, exit status, seconds and output."""
     name, command = item
+    print(f"{name}: started", flush=True)
     begin = time.monotonic()
     command = [sys.executable if word == "{python}" else word for word in command]
     program = shutil.which(command[0], path=environment()["PATH"])
