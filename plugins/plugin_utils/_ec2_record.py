@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from typing import Any
 
 EFA_KINDS = ("efa", "efa-only")
@@ -93,7 +94,8 @@ def make(
     ``accelerators``, plus ``ipv6_address`` and ``efa_attached``, the number of EFA interfaces.
     """
     placement = instance.get("Placement", {})
-    tags = {tag["Key"]: tag.get("Value", "") for tag in instance.get("Tags", ())}
+    # All hosts have the same few keys; ten thousand copies of each would stay in memory.
+    tags = {sys.intern(tag["Key"]): tag.get("Value", "") for tag in instance.get("Tags", ())}
     kinds = [interface.get("InterfaceType") for interface in instance.get("NetworkInterfaces", ())]
     return {
         "instance_id": instance["InstanceId"],
