@@ -14,13 +14,11 @@ requirements:
 options:
   profile:
     description:
-      - Name of the profile in the AWS configuration files.
+      - Name of the profile in the AWS configuration files; it goes before keys in the environment.
+      - Without it E(AWS_PROFILE) is honoured as by every AWS SDK.
       - Keys are not taken as options; they come from the standard chain of environment, files, single sign-on, and
         instance role.
     type: str
-    env:
-      - name: AWS_PROFILE
-      - name: AWS_DEFAULT_PROFILE
   region:
     description:
       - Region to ask when O(regions) is empty, and the one whose STS endpoint is used.

@@ -113,6 +113,8 @@ class Aws:
 
         try:
             found = self._session.get_credentials()
+            # Keys in the environment hide a wrong AWS_PROFILE until something else is read from it.
+            self._session.get_scoped_config()
         except botocore.exceptions.ProfileNotFound as exc:
             raise AccessError(
                 f"the AWS profile '{exc.kwargs['profile']}' does not exist; known are "

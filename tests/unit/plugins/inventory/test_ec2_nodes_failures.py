@@ -72,6 +72,16 @@ def test_an_unknown_profile_is_named_with_those_that_are_known(play, load, tmp_p
         load(regions=EAST, profile="home")
 
 
+@pytest.mark.parametrize("keys", [True, False], ids=["with keys", "without keys"])
+def test_an_unknown_profile_of_the_environment_is_named_too(play, load, monkeypatch, keys):
+    play(Region(EAST))
+    monkeypatch.setenv("AWS_PROFILE", "home")
+    if not keys:
+        monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    with pytest.raises(AnsibleParserError, match="the AWS profile 'home' does not exist; known are none"):
+        load(regions=EAST)
+
+
 def test_half_credentials_are_one_sentence(play, load, monkeypatch):
     play(Region(EAST))
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
