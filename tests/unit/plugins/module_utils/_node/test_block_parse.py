@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import block_parse
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
 
+from tests.unit.plugins.module_utils._node import scene
 from tests.unit.plugins.module_utils._node.machine import SHAPES, Machine, fs_uuid
 from tests.unit.plugins.module_utils._node.recorded import FIXTURES
 
@@ -141,3 +142,32 @@ def test_lvm_rows_of_every_report():
 def test_broken_lvm_output_is_one_sentence(text):
     with pytest.raises(NodeError, match="LVM printed no valid JSON report"):
         block_parse.parse_lvm(text, "pv")
+
+
+def nodes(text):
+    queue = json.loads(text)["blockdevices"]
+    for node in queue:
+        queue += node.get("children", [])
+    return queue
+
+
+@pytest.mark.parametrize(("recording", "shape"), [("debian-13-raid0", "2.41"), ("lsblk-2.38-container", "2.38")])
+def test_the_made_up_lsblk_has_the_shape_of_the_recorded_one(recording, shape):
+    document = json.loads((FIXTURES / f"{recording}.json").read_text())
+    text = document["commands"][0]["stdout"] if "commands" in document else json.dumps(document)
+    machine = Machine(shape)
+    machine.stores(2)
+    recorded = {key: {type(node[key]) for node in nodes(text)} for key in nodes(text)[0]}
+    made_up = nodes(machine.lsblk())[0]
+    assert set(made_up) == set(recorded)
+    assert all(type(value) in recorded[key] | {str} for key, value in made_up.items())
+    free = [node["mountpoints"] for node in nodes(text) if not any(node["mountpoints"])]
+    assert made_up["mountpoints"] in free
+
+
+def test_the_made_up_wipefs_has_the_shape_of_the_recorded_one():
+    recorded = json.loads((FIXTURES / "wipefs-2.38-ext4-swap.json").read_text())["signatures"]
+    host = scene.node(1)
+    host.machine.sign("nvme1n1", "ext4", fs_uuid("x"), "keep")
+    made_up = json.loads(host.run(["wipefs", "--no-act", "--json", "/dev/nvme1n1"]).stdout)["signatures"]
+    assert [sorted(entry) for entry in made_up] == [sorted(recorded[0])]

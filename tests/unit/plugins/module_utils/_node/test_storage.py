@@ -38,6 +38,15 @@ def test_without_its_record_the_recorded_array_is_somebody_elses():
     assert "/dev/nvme1n1 (AWS010000) is mounted on /data, is held by md127" in plan.refusals[0]
 
 
+def test_a_recorded_node_with_blank_disks_gets_its_volume_in_serial_order():
+    host = RecordedHost("debian-13-blank")
+    facts, plan = storage.survey(host, scene.config())
+    assert (plan.situation, plan.refusals, facts["instance_type"]) == ("fresh", [], "trn2.48xlarge")
+    assert [claim.usable for claim in plan.claims] == [True] * 4
+    create = next(action for action in plan.actions if action["action"] == "create_array")
+    assert create["devices"] == ["/dev/nvme2n1", "/dev/nvme5n1", "/dev/nvme4n1", "/dev/nvme3n1"]
+
+
 def test_the_whole_run_holds_the_lock():
     host = scene.node(2)
     scene.run(host)
