@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from hypothesis import settings
 
+from tests.unit.plugins.inventory import finder
+
+# Before the first import of ansible_collections, whichever tests are collected first.
+finder.install()
+
 # A slow machine is no failure: hypothesis would otherwise judge each example by the clock.
 settings.register_profile("mlcluster", deadline=None)
 settings.load_profile("mlcluster")
