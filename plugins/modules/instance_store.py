@@ -28,7 +28,7 @@ attributes:
     support: full
 notes:
   - Needs root, mdadm for more than one disk, and the mkfs program of the filesystem.
-  - Does not write fstab; RV(plan.volumes) has the line in C(fstab), in the terms of M(ansible.posix.mount).
+  - Does not write fstab; the volumes in RV(plan) have the line in C(fstab), in the terms of M(ansible.posix.mount).
 seealso:
   - module: mlcluster.aws.instance_store_info
   - module: mlcluster.aws.md_array

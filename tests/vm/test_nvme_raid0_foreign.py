@@ -57,8 +57,8 @@ def test_foreign_data_is_refused_and_replaced_only_with_consent(session_guest: G
     assert run.result_of("instance_store")["plan"]["situation"] == "rebuild"
     helpers.expect_volume(node)
     assert node.run(case.gone, check=False).rc != 0, f"what was replaced can still be seen ({case.gone})"
-    assert node.run("ls /data").out.split() == ["EPHEMERAL.txt", "cache", "checkpoints", "enroot", "hf", "lost+found",
-                                               "scratch"]  # fmt: skip
+    wanted = ["EPHEMERAL.txt", "cache", "checkpoints", "enroot", "hf", "lost+found", "scratch"]
+    assert node.run("ls /data").out.split() == wanted
 
 
 def test_a_group_that_reaches_beyond_the_disks_is_refused_always(session_guest: Guest) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import sys
 import typing as t
 
 from . import result
@@ -104,5 +105,5 @@ def storage_info(args: argparse.Namespace, host: Host | None = None) -> int:
         return result.EXIT_UNDETERMINABLE
     results = verify(host, facts, plan, config, context_for(facts))
     judged = report(host, results, {"mlcluster.aws": args.runtime_version})
-    print(result.dumps(judged) if args.json else "\n".join(judged.lines()))
+    sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
     return result.exit_code(results)

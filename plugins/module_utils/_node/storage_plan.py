@@ -17,6 +17,7 @@ import uuid
 from .block import EBS_MODEL
 from .block_parse import normal_uuid
 from .storage_config import StorageConfig
+from .storage_obstacles import mount_obstacles, unknown_accounts
 from .storage_owner import (
     ADOPTABLE,
     OWNER_EKS,
@@ -262,7 +263,7 @@ def _ours(
         )
         return _rebuild(claims, facts, config, context, OWNER_OURS, "foreign", refusal)
     plan = Plan("intact", "intact", OWNER_OURS, volumes=volumes)
-    plan.refusals = mount_obstacles(volumes, facts, context)
+    plan.refusals = mount_obstacles(volumes, facts, context.at_boot)
     plan.actions = finish_actions(volumes, facts, config, context.at_boot)
     return plan
 
@@ -303,8 +304,8 @@ def _create(
     actions, volumes = create_actions(disks, config, context.array_uuid, context.namespace)
     plan.volumes = volumes
     leaving = {action["target"] for action in plan.actions if action["action"] == "unmount"}
-    plan.refusals += mount_obstacles(volumes, facts, context, leaving)
-    plan.refusals += _unknown_accounts(facts, config, context)
+    plan.refusals += mount_obstacles(volumes, facts, context.at_boot, leaving)
+    plan.refusals += unknown_accounts(facts, context.at_boot)
     plan.actions += actions + finish_actions(volumes, facts, config, context.at_boot, new=True)
 
 
@@ -353,7 +354,7 @@ def _adopt(
     if not plan.volumes:
         plan.situation = "owner_pending"
         return plan
-    plan.refusals += mount_obstacles(plan.volumes, facts, context) + _unknown_accounts(facts, config, context)
+    plan.refusals += mount_obstacles(plan.volumes, facts, context.at_boot) + unknown_accounts(facts, context.at_boot)
     record = facts["record"] or {}
     uuids = [volume["fs_uuid"] for volume in plan.volumes]
     if record.get("owner") == owner and record.get("filesystem_uuids") != uuids:
@@ -403,52 +404,3 @@ def _rebuild(
     plan.actions = teardown_actions(disks, facts, units)
     _create(plan, disks, facts, config, context)
     return plan
-
-
-def mount_obstacles(
-    volumes: t.Sequence[t.Mapping[str, t.Any]],
-    facts: t.Mapping[str, t.Any],
-    context: Context,
-    leaving: t.AbstractSet[str] = frozenset(),
-) -> list[str]:
-    """Why a volume may not be mounted on its path: another filesystem is there, a link, or files it would hide.
-
-    leaving: mount points that the plan itself frees before.
-    """
-    obstacles = []
-    for volume in volumes:
-        path = volume["path"]
-        if volume["mounted"] or path in leaving:
-            continue
-        there = [mount for mount in facts["mounts"] if mount["target"] == path]
-        below = [mount["target"] for mount in facts["mounts"] if mount["target"].startswith(f"{path}/")]
-        below = [point for point in below if point not in leaving and point not in volume["elsewhere"]]
-        target = facts["mount_points"].get(path) or {}
-        if there:
-            obstacles.append(
-                f"{path} already carries {there[-1]['source']} ({there[-1]['fstype']}): unmount it, or choose another "
-                "nvme_raid0_mount_point"
-            )
-        elif below:
-            obstacles.append(
-                f"{', '.join(below)} would be hidden below {path}: unmount it, or choose another nvme_raid0_mount_point"
-            )
-        elif target.get("is_link"):
-            obstacles.append(f"{path} is a link: remove it, or give the real path as nvme_raid0_mount_point")
-        elif target and not target.get("is_dir"):
-            obstacles.append(f"{path} is a file: remove it, or choose another nvme_raid0_mount_point")
-        elif target.get("entries") and not context.at_boot:
-            obstacles.append(
-                f"{path} has {target['entries']} entries on the root filesystem that the volume would hide: move them "
-                "away, or choose another nvme_raid0_mount_point"
-            )
-    return obstacles
-
-
-def _unknown_accounts(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context) -> list[str]:
-    unknown = [f"user {name}" for name, uid in facts["users"].items() if uid is None]
-    unknown += [f"group {name}" for name, gid in facts["groups"].items() if gid is None]
-    # At boot a directory service may still be starting; the directories of unknown users are made by the next run.
-    if not unknown or context.at_boot:
-        return []
-    return [f"there is no {', no '.join(unknown)} on the node: create it first, or leave it out of the settings"]

@@ -47,8 +47,8 @@ class Listing:
 
     def only(self) -> dict[str, Any]:
         """The variables of the one host."""
-        (variables,) = self.hosts.values()
-        return variables
+        assert len(self.hosts) == 1, f"one host was expected, not {sorted(self.hosts)}"
+        return next(iter(self.hosts.values()))
 
 
 def listing(status: int, out: str, err: str) -> Listing:

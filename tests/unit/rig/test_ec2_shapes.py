@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import logging
-import xml.etree.ElementTree as ElementTree
 from datetime import datetime
+from xml.etree import ElementTree
 
 import pytest
 

@@ -65,11 +65,11 @@ def test_reshuffle_unplugs_only_idle_disks() -> None:
     node_ = Recorded()
     before = node_.plan
     assert node_.reshuffle(seed=3)
-    assert [words[1] for words, _ in node_.commands] == ["busy", "detach", "apply"]
+    assert [words[1] for words, _text in node_.commands] == ["busy", "detach", "apply"]
     node_.commands.clear()
     node_.answers["busy"] = "/dev/nvme1n1\n"
     assert not node_.reshuffle(seed=4)
-    assert [words[1] for words, _ in node_.commands] == ["busy"]
+    assert [words[1] for words, _text in node_.commands] == ["busy"]
     assert node_.plan_disk == node_.plan != before
 
 

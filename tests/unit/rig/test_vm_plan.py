@@ -91,4 +91,4 @@ def test_a_damaged_plan_is_refused(line: str) -> None:
 
 def test_a_foreign_backing_file_is_refused() -> None:
     with pytest.raises(RigError, match="did not make"):
-        _ = plan.Disk("disk0", plan.EBS, "vol0", 1).slot
+        assert plan.Disk("disk0", plan.EBS, "vol0", 1).slot

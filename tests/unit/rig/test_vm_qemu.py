@@ -67,7 +67,7 @@ class Answerer(threading.Thread):
         self.server.listen(1)
 
     def run(self) -> None:
-        connection, _ = self.server.accept()
+        connection, _address = self.server.accept()
         with connection, connection.makefile("rwb") as stream:
             stream.write(b'{"QMP": {}}\n')
             stream.flush()

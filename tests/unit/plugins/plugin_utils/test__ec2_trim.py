@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _ec2_trim

@@ -84,7 +84,7 @@ class SimulatedHost(Host):
                 raise FailedError(1, f"wipefs: error: {path}: probing initialization failed: Input/output error")
         if "--no-act" in args:
             keys = ("offset", "type", "uuid", "label")
-            rows = [{"device": d.name, **{k: s[k] for k in keys}} for _, d in found for s in d.signatures]
+            rows = [{"device": d.name, **{k: s[k] for k in keys}} for _path, d in found for s in d.signatures]
             return json.dumps({"signatures": rows})
         for path, device in found:
             self._need_free(path, "wipefs: error: {}: probing initialization failed: Device or resource busy", 1)
@@ -279,7 +279,7 @@ class SimulatedHost(Host):
     def listdir(self, path: str) -> list[str]:
         if path == "/sys/class/block":
             return sorted(self.machine.devices)
-        kname, _, end = path.removeprefix("/sys/class/block/").partition("/")
+        kname, _slash, end = path.removeprefix("/sys/class/block/").partition("/")
         if end == "holders":
             return self.machine.holders(kname)
         if end == "slaves":
@@ -345,7 +345,7 @@ class SimulatedHost(Host):
         self.machine.directories[path] = {"mode": f"{mode:04o}", "uid": uid, "gid": gid}
 
     def write_probe(self, directory: str, size: int = 1 << 20) -> None:
-        if self.write_error:
+        if isinstance(self.write_error, OSError):
             raise self.write_error
 
     def monotonic(self) -> float:

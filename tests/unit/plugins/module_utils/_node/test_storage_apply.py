@@ -334,7 +334,7 @@ def test_a_lost_array_is_told():
 
 def test_a_file_that_cannot_be_written_is_told():
     host = scene.node(2)
-    host.write_text = lambda path, text, mode=0o644: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    host.write_text = lambda path, text, mode=0o644: (n for n in ()).throw(OSError(28, "No space left on device"))
     with pytest.raises(NodeError, match=r"write intent create failed: .*No space left on device"):
         scene.run(host)
 

@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What on the node itself, apart from the disks, stands in the way of a volume. Pure functions."""
+
+from __future__ import annotations
+
+import typing as t
+
+
+def mount_obstacles(
+    volumes: t.Sequence[t.Mapping[str, t.Any]],
+    facts: t.Mapping[str, t.Any],
+    at_boot: bool,
+    leaving: t.AbstractSet[str] = frozenset(),
+) -> list[str]:
+    """Why a volume may not be mounted on its path: another filesystem is there, a link, or files it would hide.
+
+    leaving: mount points that the plan itself frees before.
+    """
+    obstacles = []
+    for volume in volumes:
+        path = volume["path"]
+        if volume["mounted"] or path in leaving:
+            continue
+        there = [mount for mount in facts["mounts"] if mount["target"] == path]
+        below = [mount["target"] for mount in facts["mounts"] if mount["target"].startswith(f"{path}/")]
+        below = [point for point in below if point not in leaving and point not in volume["elsewhere"]]
+        target = facts["mount_points"].get(path) or {}
+        if there:
+            obstacles.append(
+                f"{path} already carries {there[-1]['source']} ({there[-1]['fstype']}): unmount it, or choose another "
+                "nvme_raid0_mount_point"
+            )
+        elif below:
+            obstacles.append(
+                f"{', '.join(below)} would be hidden below {path}: unmount it, or choose another nvme_raid0_mount_point"
+            )
+        elif target.get("is_link"):
+            obstacles.append(f"{path} is a link: remove it, or give the real path as nvme_raid0_mount_point")
+        elif target and not target.get("is_dir"):
+            obstacles.append(f"{path} is a file: remove it, or choose another nvme_raid0_mount_point")
+        elif target.get("entries") and not at_boot:
+            obstacles.append(
+                f"{path} has {target['entries']} entries on the root filesystem that the volume would hide: move them "
+                "away, or choose another nvme_raid0_mount_point"
+            )
+    return obstacles
+
+
+def unknown_accounts(facts: t.Mapping[str, t.Any], at_boot: bool) -> list[str]:
+    """Why directories cannot be given to their owners: the node does not know a user or a group."""
+    unknown = [f"user {name}" for name, uid in facts["users"].items() if uid is None]
+    unknown += [f"group {name}" for name, gid in facts["groups"].items() if gid is None]
+    # At boot a directory service may still be starting; the directories of unknown users are made by the next run.
+    if not unknown or at_boot:
+        return []
+    return [f"there is no {', no '.join(unknown)} on the node: create it first, or leave it out of the settings"]
