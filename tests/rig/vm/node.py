@@ -159,13 +159,14 @@ class Node:
         argv = ["scp", "-q", "-r", "-F", config, str(source), f"{self.folder.name}:{target}"]
         run(argv, f"copying {source.name} into the guest")
 
-    def boot_id(self) -> Optional[str]:
-        """Return the id of the guest's present boot, or None when ssh does not answer (now)."""
+    def boot_id(self, patience: int = 20) -> Optional[str]:
+        """Return the id of the guest's present boot, or None when ssh gives no sign of life for `patience` seconds."""
         if not self.running:
             raise self.with_console("the guest's QEMU has ended while the guest was waited for")
-        argv = self.ssh_argv("-o", "ConnectTimeout=5", "-o", "ControlPath=none")
+        argv = self.ssh_argv("-o", f"ConnectTimeout={patience}", "-o", "ControlPath=none")
+        read = "cat /proc/sys/kernel/random/boot_id"
         try:
-            answer = run([*argv, "cat /proc/sys/kernel/random/boot_id"], "asking the guest", check=False, timeout=25)
+            answer = run([*argv, read], "asking the guest", check=False, timeout=4 * patience)
         except RigError:
             return None
         return answer.out.strip() if answer.rc == 0 else None
@@ -176,8 +177,11 @@ class Node:
         Raises RigError with the console's tail after `timeout` seconds, or at once when QEMU ends.
         """
 
+        # Short looks find a guest soon after it is there; on a busy host only a longer one gets an answer at all.
+        patience = iter(range(4, 1000))
+
         def probe() -> Optional[str]:
-            found = self.boot_id()
+            found = self.boot_id(min(20, next(patience)))
             return None if found == not_boot else found
 
         try:
@@ -225,7 +229,7 @@ class Node:
 
     def resumed(self) -> None:
         """Wait for ssh after memory was loaded, and give the guest the present time."""
-        self.wait_ssh(timeout=90)
+        self.wait_ssh(timeout=300)
         self.run(["date", "-u", "-s", f"@{time.time():.0f}"])
 
     def copy_disks_from(self, base: Path) -> None:
