@@ -101,7 +101,12 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.md_plan import ArrayPlan, plan_array
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import context_for, look
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_apply import ACTIONS, describe, run_action
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_apply import (
+    ACTIONS,
+    describe,
+    require_programs,
+    run_action,
+)
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import StorageConfig, parse_config
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_record import LOCK_PATH
 
@@ -137,6 +142,7 @@ def main() -> None:
                 module.fail_json(msg="; ".join(plan.refusals), actions=[], before=plan.found)
             after = plan.found
             if plan.actions and not module.check_mode:
+                require_programs(host, plan.actions)
                 for action in plan.actions:
                     run_action(host, action, ACTIONS)
                 after = look_and_plan(host, config, state).found

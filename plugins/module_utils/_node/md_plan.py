@@ -79,7 +79,7 @@ def _existing_uuid(
         disk["md"]
         and disk["md"]["level"] == "raid0"
         and disk["md"]["raid_devices"] == len(disks)
-        and disk["md"]["name"].rsplit(":", 1)[-1] == config.array_name
+        and _array_name(disk) == config.array_name
         for disk in disks
     )
     if not whole or len(members) != 1:
@@ -92,15 +92,32 @@ def _existing_uuid(
 def _absent(
     plan: ArrayPlan, disks: list[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any], config: StorageConfig
 ) -> None:
-    members = [disk for disk in disks if disk["md"] or (plan.found and disk["kname"] in plan.found["members"])]
-    if not members:
+    """Take apart the array that has the name asked for, and no other that is on the disks."""
+    unread = [disk["path"] for disk in disks if not disk["md"] and _is_member(disk)]
+    if unread:
+        plan.refusals.append(f"{', '.join(unread)}: the name of their array cannot be read; install mdadm, run again")
         return
-    if plan.found and (plan.found["mounts"] or plan.found["holders"]):
-        users = ", ".join([*plan.found["mounts"], *plan.found["holders"]])
-        plan.refusals.append(f"{plan.found['path']} is in use ({users}): unmount it or take it apart, then run again")
-        return
-    _clear(plan, members, facts, config)
-    plan.actions.append({"action": "remove_array_config", "name": config.array_name})
+    members = [disk for disk in disks if disk["md"] and _array_name(disk) == config.array_name]
+    names = {disk["kname"] for disk in members}
+    running = [array for array in facts["arrays"] if set(array["members"]) & names]
+    plan.found = running[0] if running else None
+    for array in running:
+        users = ", ".join([*array["mounts"], *array["holders"]])
+        if users:
+            plan.refusals.append(f"{array['path']} is in use ({users}): unmount it or take it apart, then run again")
+    if members and not plan.refusals:
+        _clear(plan, members, facts, config)
+    if members or facts["array_config"] is not None:
+        plan.actions.append({"action": "remove_array_config", "name": config.array_name})
+
+
+def _is_member(disk: t.Mapping[str, t.Any]) -> bool:
+    return any(signature["type"] == "linux_raid_member" for signature in disk["signatures"])
+
+
+def _array_name(disk: t.Mapping[str, t.Any]) -> str:
+    """The name in a member's superblock, without the host that it was made for."""
+    return t.cast(str, disk["md"]["name"].rsplit(":", 1)[-1])
 
 
 def _clear(

@@ -16,15 +16,24 @@ from .host import Host, NodeError
 from .storage_apply import Applied, apply_actions, mdadm_fragment_path
 from .storage_config import StorageConfig, mount_points
 from .storage_plan import Context, Plan, make_plan
-from .storage_record import INTENT_PATH, LOCK_PATH, RECORD_PATH, build_record, read_document, write_record
+from .storage_record import (
+    INTENT_PATH,
+    LOCK_PATH,
+    RECORD_PATH,
+    build_record,
+    read_document,
+    write_failure,
+    write_record,
+)
 from .storage_volume import MARKER_NAME, wanted_directories
 
 
 class RefusedError(NodeError):
-    """A plan that ended in refusals; the plan goes along for whoever reports it."""
+    """A plan that ended in refusals; the plan and the facts go along for whoever reports it."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, facts: dict[str, t.Any]) -> None:
         self.plan = plan
+        self.facts = facts
         super().__init__("; ".join(plan.refusals))
 
 
@@ -105,9 +114,9 @@ def context_for(facts: t.Mapping[str, t.Any], at_boot: bool = False) -> Context:
 
 def dry_run(host: Host, config: StorageConfig) -> Plan:
     """The plan that L{converge} would carry out; raises L{RefusedError}."""
-    plan = survey(host, config)[1]
+    facts, plan = survey(host, config)
     if plan.refusals:
-        raise RefusedError(plan)
+        raise RefusedError(plan, facts)
     return plan
 
 
@@ -120,24 +129,35 @@ def survey(host: Host, config: StorageConfig, at_boot: bool = False) -> tuple[di
 def converge(host: Host, config: StorageConfig, at_boot: bool = False, lock_timeout: float = 300) -> Applied:
     """Look, plan, act, and look again until nothing is left to do.
 
-    Raises L{RefusedError}, or L{NodeError} for a failed action; at boot the record tells of a refusal first.
+    Raises L{RefusedError}, or L{NodeError} for a failed action; at boot the record tells of either first.
     """
     with host.locked(LOCK_PATH, lock_timeout):
-        applied = Applied()
-        for _round in range(MAX_ROUNDS):
-            facts, plan = survey(host, config, at_boot)
-            applied.plan = plan
-            if plan.refusals:
-                if at_boot:
-                    write_record(host, build_record(host, facts, config, plan))
-                raise RefusedError(plan)
-            needs_write = at_boot and not any(action["action"] == "write_record" for action in plan.actions)
-            apply_actions(host, config, plan, facts, applied)
-            if plan.situation != "owner_pending":
-                if needs_write:
-                    write_record(host, build_record(host, facts, config, plan))
-                return applied
-        raise NodeError(
-            f"asked {applied.plan.owner}'s service to set the disks up and they are still not mounted: look with "
-            "'systemctl status setup-ephemeral dlami-nvme' and 'lsblk', then run again"
-        )
+        try:
+            return _converge(host, config, at_boot)
+        except RefusedError as exc:
+            if at_boot:
+                write_record(host, build_record(host, exc.facts, config, exc.plan))
+            raise
+        except NodeError as exc:
+            if at_boot:
+                write_failure(host, str(exc))
+            raise
+
+
+def _converge(host: Host, config: StorageConfig, at_boot: bool) -> Applied:
+    applied = Applied()
+    for _round in range(MAX_ROUNDS):
+        facts, plan = survey(host, config, at_boot)
+        applied.plan = plan
+        if plan.refusals:
+            raise RefusedError(plan, facts)
+        needs_write = at_boot and not any(action["action"] == "write_record" for action in plan.actions)
+        apply_actions(host, config, plan, facts, applied)
+        if plan.situation != "owner_pending":
+            if needs_write:
+                write_record(host, build_record(host, facts, config, plan))
+            return applied
+    raise NodeError(
+        f"asked {applied.plan.owner}'s service to set the disks up and they are still not mounted: look with "
+        "'systemctl status setup-ephemeral dlami-nvme' and 'lsblk', then run again"
+    )

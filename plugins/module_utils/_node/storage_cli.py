@@ -76,7 +76,7 @@ def count_instance_store(host: Host) -> int:
 
 
 def storage_boot(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Exit 0: none, intact or recreated; 1: lost or foreign, nothing touched; 2: it could not be done."""
+    """Exit 0: none, intact or recreated; 1: lost or foreign, nothing touched; 2: failed, it could not be done."""
     host = host or Host()
     try:
         config = load_config(host, args.config)
@@ -86,7 +86,7 @@ def storage_boot(args: argparse.Namespace, host: Host | None = None) -> int:
         LOGGER.error("storage-boot: %s: %s", exc.plan.state, exc)
         return result.EXIT_FAIL
     except NodeError as exc:
-        LOGGER.error("storage-boot: %s", exc)
+        LOGGER.error("storage-boot: failed: %s", exc)
         return result.EXIT_UNDETERMINABLE
     plan = applied.plan
     where = ", ".join(f"{volume['path']} ({volume['fstype']})" for volume in plan.volumes) or "no volume"

@@ -118,6 +118,14 @@ def write_intent(host: Host, stage: str, intent: t.Mapping[str, t.Any]) -> None:
     write_json(host, INTENT_PATH, {"schema": INTENT_SCHEMA, "stage": stage, "at": host.now(), **intent})
 
 
+def write_failure(host: Host, reason: str) -> None:
+    """Say in local_storage.json that this boot could not bring the volume up; its identity stays for the next run."""
+    known = read_document(host, RECORD_PATH) or {}
+    boot_id = (host.read_text("/proc/sys/kernel/random/boot_id") or "").strip()
+    told = {"state": "failed", "reason": reason, "boot_id": boot_id, "updated_at": host.now()}
+    write_record(host, {"schema": RECORD_SCHEMA, **known, **told})
+
+
 def build_record(host: Host, facts: t.Mapping[str, t.Any], config: StorageConfig, plan: Plan) -> dict[str, t.Any]:
     """local_storage.json for a plan that was carried out or refused.
 

@@ -212,3 +212,30 @@ def test_absent_leaves_an_array_under_lvm_alone():
     host = with_array()
     host.machine.volume("group", "volume", ["md127"])
     assert "/dev/md127 is in use (dm-0)" in refusal(host, "absent", safe_mode=False)
+
+
+def test_absent_leaves_an_array_of_another_name_alone():
+    plan = plan_of(with_array(name="any:other"), "absent", safe_mode=False)
+    assert (plan.actions, plan.refusals, plan.found) == ([], [], None)
+
+
+def test_absent_takes_one_of_two_arrays():
+    host = with_array(["nvme1n1", "nvme2n1"])
+    host.machine.array("md126", ["nvme3n1", "nvme4n1"], "c" * 32, name="any:busy")
+    host.machine.sign("md126", "ext4", fs_uuid("busy"))
+    host.machine.mount("md126", "/busy")
+    plan = plan_of(host, "absent", safe_mode=False)
+    assert plan.found["path"] == "/dev/md127"
+    assert [action.get("device") for action in plan.actions] == ["/dev/md127", *DISKS[:2], None]
+
+
+def test_absent_finishes_a_removal_that_was_interrupted():
+    host = scene.node(4)
+    host.machine.files.update(fragment())
+    assert kinds(plan_of(host, "absent")) == ["remove_array_config"]
+
+
+def test_absent_without_mdadm_cannot_tell_whose_the_members_are():
+    host = with_array()
+    host.programs -= {"mdadm"}
+    assert "the name of their array cannot be read; install mdadm" in refusal(host, "absent", safe_mode=False)

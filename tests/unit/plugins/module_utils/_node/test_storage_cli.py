@@ -75,6 +75,19 @@ def test_what_could_not_be_done_is_2(caplog):
     host.failures["mkfs.ext4"] = (1, "Input/output error")
     assert boot(host) == 2
     assert "make filesystem failed" in caplog.text
+    record = json.loads(host.machine.files[RECORD_PATH])
+    assert (record["state"], "make filesystem failed" in record["reason"]) == ("failed", True)
+
+
+def test_a_failed_boot_is_told_in_the_record_and_the_next_run_knows_the_volume(caplog):
+    host = configured(scene.converged(4))
+    host.machine.unmount("/data")
+    host.failures["mount"] = (32, "Structure needs cleaning")
+    assert boot(host) == 2
+    assert json.loads(host.machine.files[RECORD_PATH])["state"] == "failed"
+    host.failures.clear()
+    assert boot(host) == 0
+    assert json.loads(host.machine.files[RECORD_PATH])["state"] == "intact"
 
 
 @pytest.mark.parametrize(
