@@ -167,7 +167,7 @@ def test_supported_distributions(facts):
     role = Role(facts)
     assert role.vars_files == []
     asserted = [task["ansible.builtin.assert"]["that"] for task in load("tasks/validate.yml")[1:]]
-    assert [role.holds(condition) for condition in asserted] == [True, True]
+    assert [role.holds(condition) for condition in asserted] == [True, True, True]
 
 
 def test_amazon_linux_2_is_refused_by_its_vars_file():
@@ -176,6 +176,14 @@ def test_amazon_linux_2_is_refused_by_its_vars_file():
     task = load("tasks/validate.yml")[1]["ansible.builtin.assert"]
     assert not role.holds(task["that"])
     assert role.render(task["fail_msg"]).startswith("Amazon Linux 2 is not supported: its Python 3.7 is too old")
+
+
+def test_bad_settings_are_refused_before_a_node_is_asked():
+    role = Role(DISTRIBUTIONS["debian-12"])
+    role.variables["nvme_raid0_chunk_kib"] = 500
+    task = load("tasks/validate.yml")[3]["ansible.builtin.assert"]
+    assert not role.holds(task["that"])
+    assert role.render(task["fail_msg"]).startswith("chunk_kib is 500: md needs a power of two")
 
 
 @pytest.mark.parametrize(("version", "accepted"), [((3, 8), False), ((3, 9), True), ((3, 13), True), ((4, 0), True)])
