@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import pytest
-
 from ansible_collections.mlcluster.aws.plugins.filter.storage_problem import FilterModule
 
 PROBLEM = FilterModule().filters()["storage_problem"]
