@@ -34,7 +34,7 @@ CASES = {
     "foreign-homehost": Case("is mounted on /mnt", 4, "mountpoint -q /mnt || blkid -L theirs"),
     "half-array": Case("is held by md", 4, "mdadm --detail --scan | grep ':data'"),
 }
-IN_SUITE = {"lone-ext4", "old-md"}
+IN_SUITE = {"old-md"}
 
 
 @pytest.mark.parametrize(

@@ -40,23 +40,39 @@ def expect_adopted(node: Guest, owner: str, state: str) -> helpers.Seen:
     return seen
 
 
-@pytest.mark.parametrize("owner", [pytest.param("parallelcluster", marks=pytest.mark.ci), "dlami"])
-def test_adopts_what_the_owner_made(session_guest: Guest, owner: str) -> None:
-    """Adopted, found again by the second run, by a reboot, and by a stop and start that leaves blank disks."""
-    node = helpers.installed(session_guest)
+def adopted(node: Guest, owner: str) -> Guest:
+    """The guest with the owner's volume and the role run over it: made once a session, then a snapshot."""
+    name = f"adopted-{owner}"
+    if name in node.state["snapshots"]:
+        node.restore(name)
+        return node
+    helpers.installed(node)
     prepare.prepare(node, owner)
     node.run(f"echo theirs > {MOUNTS[owner]}/theirs")
     run = helpers.configure(node)
     assert run.result_of("instance_store")["plan"]["situation"] == "adopted"
+    node.run("sync")
+    node.snapshot(name)
+    return node
+
+
+@pytest.mark.parametrize("owner", [pytest.param("parallelcluster", marks=pytest.mark.ci), "dlami"])
+def test_adopts_what_the_owner_made(session_guest: Guest, owner: str) -> None:
+    """Their mount is used and their files stay; found again by the second run and by a reboot."""
+    node = adopted(session_guest, owner)
     expect_adopted(node, owner, "intact")
     assert node.run("cat /data/theirs").out == "theirs\n"
     helpers.expect_unchanged(node)
-
     node.reboot()
     assert helpers.settle(node) == "running"
     expect_adopted(node, owner, "intact")
     assert node.run("cat /data/theirs").out == "theirs\n"
 
+
+@pytest.mark.parametrize("owner", ["parallelcluster", "dlami"])
+def test_an_adopted_volume_is_adopted_again_after_a_stop(session_guest: Guest, owner: str) -> None:
+    """The owner's service makes its volume on blank disks, and the boot unit furnishes that one."""
+    node = adopted(session_guest, owner)
     node.stop_start()
     assert helpers.settle(node) == "running"
     expect_adopted(node, owner, "recreated")
