@@ -12,7 +12,16 @@ from __future__ import annotations
 import re
 import typing as t
 
-from .block_parse import normal_uuid, parse_export, parse_lsblk, parse_lvm, parse_mountinfo, parse_wipefs, unescape
+from .block_parse import (
+    first_number,
+    normal_uuid,
+    parse_export,
+    parse_lsblk,
+    parse_lvm,
+    parse_mountinfo,
+    parse_wipefs,
+    unescape,
+)
 from .host import CommandError, Host, NodeError
 
 # The controller model strings of EC2's two kinds of NVMe disks; nothing else tells them apart reliably.
@@ -128,7 +137,9 @@ def _attach_mounts(host: Host, devices: dict[str, dict[str, t.Any]], mounts: lis
 
 
 def _attach_swap(host: Host, devices: dict[str, dict[str, t.Any]]) -> None:
-    for line in (host.read_text("/proc/swaps") or "").splitlines()[1:]:
+    for line in (host.read_text("/proc/swaps") or "").split("\n")[1:]:
+        if not line.strip():
+            continue
         kname = device_name(host, unescape(line.split()[0]))
         if kname in devices:
             devices[kname]["swap"] = True
@@ -254,7 +265,7 @@ def _examine(host: Host, path: str, tools: dict[str, t.Any]) -> dict[str, t.Any]
         "uuid": normal_uuid(fields["MD_UUID"]),
         "name": fields.get("MD_NAME", ""),
         "level": fields.get("MD_LEVEL", ""),
-        "raid_devices": int(fields.get("MD_DEVICES") or 0),
+        "raid_devices": first_number(fields.get("MD_DEVICES")),
         "device_uuid": normal_uuid(fields.get("MD_DEV_UUID")),
     }
 
@@ -281,7 +292,6 @@ def _arrays(host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t
         device = devices.get(kname, {})
         filesystem = next((s for s in device.get("signatures", ()) if s["type"]), None)
         uuid = shown_uuid(host, kname) or fields.get("MD_UUID")
-        chunk = (host.read_text(f"/sys/class/block/{kname}/md/chunk_size") or "0").strip()
         arrays.append(
             {
                 "kname": kname,
@@ -289,8 +299,8 @@ def _arrays(host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t
                 "uuid": normal_uuid(uuid),
                 "name": fields.get("MD_NAME", ""),
                 "level": (host.read_text(f"/sys/class/block/{kname}/md/level") or "").strip(),
-                "chunk_kib": int(chunk or 0) // 1024,
-                "raid_devices": int((host.read_text(f"/sys/class/block/{kname}/md/raid_disks") or "0").strip() or 0),
+                "chunk_kib": first_number(host.read_text(f"/sys/class/block/{kname}/md/chunk_size")) // 1024,
+                "raid_devices": first_number(host.read_text(f"/sys/class/block/{kname}/md/raid_disks")),
                 "active": state not in ("inactive", "clear"),
                 "members": members,
                 "size": device.get("size", 0),

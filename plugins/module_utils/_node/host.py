@@ -180,13 +180,13 @@ class Host:
     def uid(self, name: str) -> int | None:
         """The numeric id of a user given by name or number; None where there is no such user."""
         with contextlib.suppress(KeyError, ValueError):
-            return int(name) if _is_number(name) else pwd.getpwnam(name).pw_uid
+            return _account_id(name) if _is_number(name) else pwd.getpwnam(name).pw_uid
         return None
 
     def gid(self, name: str) -> int | None:
         """The numeric id of a group given by name or number; None where there is no such group."""
         with contextlib.suppress(KeyError, ValueError):
-            return int(name) if _is_number(name) else grp.getgrnam(name).gr_gid
+            return _account_id(name) if _is_number(name) else grp.getgrnam(name).gr_gid
         return None
 
     def primary_gid(self, name: str) -> int | None:
@@ -277,8 +277,14 @@ class Host:
     @contextlib.contextmanager
     def locked(self, path: str, timeout: float) -> t.Iterator[None]:
         """Hold an exclusive lock file, so that a play and the boot unit never work on the disks together."""
-        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as exc:
+            raise NodeError(
+                f"could not open the lock {path} ({exc.strerror}): run as root (become: true), and let nothing but "
+                "a plain file have that name"
+            ) from exc
         try:
             deadline = self.monotonic() + timeout
             while True:
@@ -299,6 +305,11 @@ class Host:
 
 def _is_number(name: str) -> bool:
     return name.isascii() and name.isdigit()
+
+
+def _account_id(digits: str) -> int | None:
+    """A user or group id; None beyond what the kernel takes, where the last one means "leave it as it is"."""
+    return int(digits) if len(digits) <= 10 and int(digits) < 0xFFFFFFFF else None
 
 
 def _text(output: str | bytes | None) -> str:

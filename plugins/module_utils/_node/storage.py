@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import typing as t
 import uuid
@@ -14,7 +15,7 @@ from .._data import instance_types
 from . import block
 from .host import Host, NodeError
 from .storage_apply import Applied, apply_actions, mdadm_fragment_path
-from .storage_config import StorageConfig, mount_points
+from .storage_config import MARKER_NAME, StorageConfig, mount_points
 from .storage_plan import Context, Plan, make_plan
 from .storage_record import (
     INTENT_PATH,
@@ -25,7 +26,7 @@ from .storage_record import (
     write_failure,
     write_record,
 )
-from .storage_volume import MARKER_NAME, wanted_directories
+from .storage_volume import wanted_directories
 
 
 class RefusedError(NodeError):
@@ -45,7 +46,7 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
     """What L{block.gather} sees plus what the configuration needs to be compared with; nothing is written.
 
     Adds record and intent (as L{storage_record.sound} lets them pass, or None), named_devices {given: kernel name},
-    mount_points {path: {is_dir, is_link, entries}}, paths {path: {mode, uid, gid}}, users, groups and user_groups
+    mount_points {path: {is_dir, real, entries}}, paths {path: {mode, uid, gid}}, users, groups and user_groups
     {name: id or None}, array_config (text or None), machine_id.
     """
     facts = block.gather(host)
@@ -59,9 +60,10 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
     tops = [] if config.layout == "none" else list(dict.fromkeys([config.mount_point, *mount_points(config, stores)]))
     facts["mount_points"] = {}
     for top in tops:
-        seen = host.stat(top)
-        if seen:
-            facts["mount_points"][top] = {**seen, "entries": _entries(host, top, facts["mounts"])}
+        seen, real = host.stat(top), host.realpath(top)
+        if seen or real != top:
+            entries = _entries(host, top, facts["mounts"])
+            facts["mount_points"][top] = {**(seen or {"is_dir": True}), "real": real, "entries": entries}
     directories = wanted_directories(config)
     below = [entry["path"] for entry in directories] + [MARKER_NAME]
     facts["paths"] = {path: host.stat(path) for path in tops + [f"{top}/{name}" for top in tops for name in below]}
@@ -135,12 +137,15 @@ def converge(host: Host, config: StorageConfig, at_boot: bool = False, lock_time
         try:
             return _converge(host, config, at_boot)
         except RefusedError as exc:
-            if at_boot:
-                write_record(host, build_record(host, exc.facts, config, exc.plan))
+            # On a full or read-only root the refusal itself is what has to be told.
+            with contextlib.suppress(NodeError):
+                if at_boot:
+                    write_record(host, build_record(host, exc.facts, config, exc.plan))
             raise
         except NodeError as exc:
-            if at_boot:
-                write_failure(host, str(exc))
+            with contextlib.suppress(NodeError):
+                if at_boot:
+                    write_failure(host, str(exc))
             raise
 
 

@@ -33,6 +33,12 @@ DEFAULT_MOUNT_OPTIONS = {
     "xfs": ["noatime", "nofail", "x-systemd.device-timeout=15s"],
 }
 
+# Says on the volume itself that it does not last.
+MARKER_NAME = "EPHEMERAL.txt"
+
+# What the collection keeps on the root filesystem: a volume over it would take the memory of a volume away.
+OWN_DIRECTORIES = ("/etc/mlcluster", "/var/lib/mlcluster", "/var/log/mlcluster", "/usr/local/lib/mlcluster")
+
 # Mount points of the operating system: a volume there would hide it, and a disk that carries one is never ours to take.
 SYSTEM_MOUNTS = frozenset(
     "/ /bin /boot /boot/efi /dev /efi /etc /home /lib /lib64 /opt /proc /root /run /sbin /srv /sys /tmp /usr "
@@ -238,6 +244,9 @@ def _check(config: StorageConfig) -> None:
         raise NodeError(f"expected_disks is {config.expected_disks}: give a count of 0 or more")
     if not 0 <= config.size_tolerance_percent <= 50:
         raise NodeError(f"size_tolerance_percent is {config.size_tolerance_percent}: give 0 to 50")
+    for device in config.devices or ():
+        if not device.isprintable():
+            raise NodeError(f"devices has {device!r}: a path has printable characters only")
     for user in config.users:
         if not re.fullmatch(r"[a-z_A-Z0-9][a-zA-Z0-9_.@-]{0,63}", user):
             raise NodeError(f"users has {user!r}: it cannot be a directory name")
@@ -253,6 +262,8 @@ def _check_mount_point(path: str) -> None:
         raise NodeError(f"mount_point is {path!r}: spaces, quotes, '#' and backslashes cannot stand in fstab")
     if path in SYSTEM_MOUNTS or path.startswith(("/dev/", "/proc/", "/sys/")):
         raise NodeError(f"mount_point is {path}: the operating system lives there; choose a path such as /data")
+    if any(path == own or path.startswith(f"{own}/") for own in OWN_DIRECTORIES):
+        raise NodeError(f"mount_point is {path}: what must outlive the volume is kept there; choose one such as /data")
 
 
 def _check_mount_options(config: StorageConfig) -> None:
@@ -262,6 +273,11 @@ def _check_mount_options(config: StorageConfig) -> None:
     if "discard" in config.mount_options:
         raise NodeError(
             "mount_options has 'discard': it slows every delete; the role enables fstrim.timer instead, so leave it out"
+        )
+    if "x-systemd.automount" in config.mount_options:
+        raise NodeError(
+            "mount_options has 'x-systemd.automount': what waits on the mount point would be taken for somebody "
+            "else's mount; leave it out, the boot unit mounts the volume"
         )
     if "nofail" not in config.mount_options:
         raise NodeError("mount_options lacks 'nofail': without it a node with blank disks ends in emergency mode")
@@ -273,6 +289,8 @@ def _check_directories(directories: t.Sequence[Directory]) -> None:
         path = entry.path
         if path.startswith(("/", "..")) or posixpath.normpath(path) != path or path == ".":
             raise NodeError(f"directories has {path!r}: give a path below the mount point, such as scratch or cache/hf")
+        if not path.isprintable() or path == MARKER_NAME or path.startswith(f"{MARKER_NAME}/"):
+            raise NodeError(f"directories has {path!r}: use printable characters, and not the name {MARKER_NAME}")
         if path in seen:
             raise NodeError(f"directories has {path!r} twice")
         seen.add(path)

@@ -37,8 +37,12 @@ def mount_obstacles(
             obstacles.append(
                 f"{', '.join(below)} would be hidden below {path}: unmount it, or choose another nvme_raid0_mount_point"
             )
-        elif target.get("is_link"):
-            obstacles.append(f"{path} is a link: remove it, or give the real path as nvme_raid0_mount_point")
+        elif target.get("real", path) != path:
+            # The kernel's table would show the real path, and the volume be mounted once more by each run.
+            obstacles.append(
+                f"{path} is a link, or leads through one, to {target['real']}: remove the link, or give the real path "
+                "as nvme_raid0_mount_point"
+            )
         elif target and not target.get("is_dir"):
             obstacles.append(f"{path} is a file: remove it, or choose another nvme_raid0_mount_point")
         elif target.get("entries") and not at_boot:

@@ -107,7 +107,12 @@ def findings(disk: t.Mapping[str, t.Any]) -> tuple[str, ...]:
     if disk["read_only"]:
         found.append("is read-only")
     # A partition table alone has three signatures of two kinds.
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(map(printable, found)))
+
+
+def printable(text: str) -> str:
+    """The text with escapes in place of what a terminal or a log would obey: labels are anybody's to write."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def describe_signature(signature: t.Mapping[str, t.Any]) -> str:

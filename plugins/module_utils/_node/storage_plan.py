@@ -90,6 +90,9 @@ def make_plan(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Cont
     if plan.refusals:
         plan.actions = []
         plan.situation = "refused"
+        if plan.state != "lost":
+            # Whoever reads the record takes any other state for a volume that is in place.
+            plan.state = "foreign"
     elif plan.situation != "owner_pending" and (plan.actions or _record_differs(plan, facts["record"])):
         # The record comes before the intent goes: between the two, nothing would know the volume as ours.
         last = len(plan.actions) - (plan.actions[-1:] == [{"action": "clear_intent"}])

@@ -11,7 +11,7 @@ import re
 import typing as t
 
 from .block_parse import normal_uuid
-from .host import Host
+from .host import Host, NodeError
 from .storage_config import StorageConfig
 from .storage_volume import mount_options
 
@@ -104,8 +104,11 @@ def _names(value: t.Any) -> bool:
 
 
 def write_json(host: Host, path: str, document: t.Mapping[str, t.Any]) -> None:
-    """Write a JSON file atomically, for everybody to read."""
-    host.write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n", 0o644)
+    """Write a JSON file atomically, for everybody to read; raise L{NodeError} where it cannot be written."""
+    try:
+        host.write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n", 0o644)
+    except OSError as exc:
+        raise NodeError(f"could not write {path} ({exc.strerror or exc}): look with 'df' and 'mount'") from exc
 
 
 def write_record(host: Host, record: t.Mapping[str, t.Any]) -> None:

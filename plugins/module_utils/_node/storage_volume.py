@@ -11,13 +11,11 @@ import typing as t
 import uuid
 
 from .block_parse import normal_uuid
-from .storage_config import StorageConfig
+from .storage_config import MARKER_NAME, StorageConfig
 from .storage_owner import DLAMI_MOUNT, EPHEMERAL_LV, OWNER_DLAMI, all_signatures, stack_names
 
 Action = dict[str, t.Any]
 Facts = t.Mapping[str, t.Any]
-
-MARKER_NAME = "EPHEMERAL.txt"
 
 
 def dashed(value: str | None) -> str | None:

@@ -284,3 +284,12 @@ def test_ebs_is_never_opened():
     host.claimed = lambda device, number: opened.append(device)
     block.gather(host)
     assert opened == ["/dev/nvme1n1"]
+
+
+def test_an_array_that_is_being_reshaped_does_not_end_the_look():
+    host = scene.node(1)
+    for kname in ("nvme8n1", "nvme9n1"):
+        host.machine.ebs(kname)
+    host.machine.array("md5", ["nvme8n1", "nvme9n1"], "5" * 32, level="raid5", raid_devices="3 (2)")
+    (array,) = block.gather(host)["arrays"]
+    assert array["raid_devices"] == 3

@@ -171,3 +171,13 @@ def test_the_made_up_wipefs_has_the_shape_of_the_recorded_one():
     host.machine.sign("nvme1n1", "ext4", fs_uuid("x"), "keep")
     made_up = json.loads(host.run(["wipefs", "--no-act", "--json", "/dev/nvme1n1"]).stdout)["signatures"]
     assert [sorted(entry) for entry in made_up] == [sorted(recorded[0])]
+
+
+def test_a_mount_point_with_a_separator_that_the_kernel_does_not_escape_is_one_line():
+    line = "36 25 259:1 / /mnt/a\x0cb\u2028c rw - ext4 /dev/nvme1n1 rw"
+    assert [mount["target"] for mount in block_parse.parse_mountinfo(line + "\n")] == ["/mnt/a\x0cb\u2028c"]
+
+
+@pytest.mark.parametrize(("text", "number"), [("8 (4)\n", 8), ("524288\n", 524288), ("", 0), (None, 0), ("x", 0)])
+def test_the_first_number_of_what_sysfs_shows(text, number):
+    assert block_parse.first_number(text) == number

@@ -357,9 +357,20 @@ def test_a_lock_makes_its_directory_is_private_and_goes_with_the_error(tmp_path)
 def test_a_lock_file_is_never_a_link(tmp_path):
     (tmp_path / "victim").write_text("precious")
     (tmp_path / "storage.lock").symlink_to("victim")
-    with pytest.raises(OSError) as refused, HOST.locked(str(tmp_path / "storage.lock"), 1):
+    lock = HOST.locked(str(tmp_path / "storage.lock"), 1)
+    with pytest.raises(NodeError, match="let nothing but a plain file have that name"), lock:
         raise AssertionError("the lock followed a link")
-    assert refused.value.errno == errno.ELOOP
+
+
+def test_a_lock_that_cannot_be_made_is_one_sentence(tmp_path):
+    (tmp_path / "run").write_text("")
+    with pytest.raises(NodeError, match="run as root"), HOST.locked(str(tmp_path / "run" / "storage.lock"), 1):
+        raise AssertionError("the lock was held")
+
+
+@pytest.mark.parametrize("name", ["4294967295", "99999999999999999999"])
+def test_a_number_that_the_kernel_does_not_take_is_no_account(name):
+    assert (HOST.uid(name), HOST.gid(name), HOST.primary_gid(name)) == (None, None, None)
 
 
 def test_clocks():

@@ -55,6 +55,10 @@ FINDINGS = {
         lambda host: host.machine.sign("nvme1n1", "ext4", "aa-bb", "keep"),
         ["carries an ext4 signature (label keep, uuid aa-bb)"],
     ),
+    "a label that a terminal would obey": (
+        lambda host: host.machine.sign("nvme1n1", "ext4", "aa-bb", "\x1b[2J\nPASS"),
+        ["carries an ext4 signature (label \\x1b[2J\\nPASS, uuid aa-bb)"],
+    ),
     "luks": (table("crypto_LUKS"), ["carries a crypto_LUKS signature"]),
     "zfs": (table("zfs_member"), ["carries a zfs_member signature"]),
     "unseen opener": (flag(held=True), ["is opened exclusively by another program"]),

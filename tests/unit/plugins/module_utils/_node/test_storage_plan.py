@@ -309,7 +309,10 @@ IN_THE_WAY = {
         lambda host: host.machine.mount(None, "/data", "autofs", source="systemd-1"),
         "/data already carries systemd-1 (autofs)",
     ),
-    "a link": (lambda host: host.machine.links.update({"/data": "/mnt"}), "/data is a link: remove it"),
+    "a link": (
+        lambda host: host.machine.links.update({"/data": "/mnt"}),
+        "/data is a link, or leads through one, to /mnt: remove the link",
+    ),
     "a file": (lambda host: host.machine.files.update({"/data": ""}), "/data is a file: remove it"),
     "files": (
         lambda host: (
@@ -427,3 +430,20 @@ def test_a_root_disk_on_instance_store_is_never_taken():
     assert "carries the operating system's /" in scene.refusal(host, **scene.CONSENT)
     allowed = scene.plan_of(host, devices=["/dev/nvme1n1", "/dev/nvme2n1"])
     assert "nvme0n1" not in json.dumps(allowed.actions)
+
+
+def test_a_parent_of_the_mount_point_that_is_a_link_is_refused_before_anything_is_made():
+    host = scene.node(2)
+    host.machine.links["/scratch/data"] = "/mnt/big/data"
+    text = scene.refusal(host, mount_point="/scratch/data")
+    assert "/scratch/data is a link, or leads through one, to /mnt/big/data" in text
+
+
+@pytest.mark.parametrize("at_boot", [False, True])
+def test_a_refused_plan_never_says_that_a_volume_is_in_place(at_boot):
+    host = scene.converged(2)
+    host.machine.mounts = [mount for mount in host.machine.mounts if mount["target"] != "/data"]
+    host.machine.ebs("nvme9n1")
+    host.machine.mount("nvme9n1", "/data")
+    plan = scene.plan_of(host, at_boot)
+    assert (plan.situation, plan.state) == ("refused", "foreign")
