@@ -142,16 +142,17 @@ class Node:
         check: bool = True,
         timeout: float = 600.0,
         stdin: Optional[str] = None,
+        what: Optional[str] = None,
     ) -> Result:
-        """Run a shell line (str) or one program (list) as root in the guest; see command.run for the errors."""
+        """Run a shell line (str) or one program (list) as root in the guest; see command.run for `what` and errors."""
         self.need_running()
         words = remote_command(command)
-        what = f"in the guest: {words.strip().splitlines()[0][:60]}"
+        what = what or f"in the guest: {words[:60]}"
         return run([*self.ssh_argv(), words], what, check=check, timeout=timeout, stdin=stdin)
 
-    def script(self, text: str, *arguments: str, timeout: float = 900.0) -> str:
+    def script(self, text: str, *arguments: str, timeout: float = 900.0, what: str = "a script in the guest") -> str:
         """Run a shell script (stops at the first error, undefined variables are errors) and return its output."""
-        return self.run(["sh", "-eu", "-c", text, "sh", *arguments], timeout=timeout).out
+        return self.run(["sh", "-eu", "-c", text, "sh", *arguments], timeout=timeout, what=what).out
 
     def copy_to(self, source: Path, target: str) -> None:
         """Copy a file or a folder of the host to the absolute path `target` in the guest."""

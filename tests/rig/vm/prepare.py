@@ -51,4 +51,4 @@ def prepare(guest: Guest, name: str) -> str:
     if not disks:
         raise RigError(f"the case {name} needs instance-store disks, and the guest has none: `up --disks 4`.")
     volumes = guest.ebs_volumes()[:1] if case.with_ebs else []
-    return guest.script(script, *case.arguments, *volumes, *disks)
+    return guest.script(script, *case.arguments, *volumes, *disks, what=f"preparing {name}")
