@@ -35,6 +35,10 @@ test-all: ## Run every test there is, virtual machines included (hours)
 test-vm-all: ## Run every virtual-machine test
 	@$(STEP) suite test-vm-all
 
+.PHONY: test-matrix
+test-matrix: setup ## Run the inventory's tests on every supported ansible-core (those whose Python is here)
+	@$(VENV)/python -m tests.tools.test_matrix
+
 .PHONY: lint
 lint: setup ## Check style and types (under a minute when warm)
 	@$(STEP) run lint
