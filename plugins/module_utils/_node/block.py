@@ -224,6 +224,9 @@ def _disk(
     kind = disk_kind(device["model"])
     below = _descendants(device, devices)
     members = [s for s in device["signatures"] if s["type"] == "linux_raid_member"]
+    if kind == "instance_store" and not device["signatures"]:
+        # wipefs calls a disk that answers with read errors blank, and ends with status 0 (util-linux 2.38 and 2.41).
+        device["readable"] = device["readable"] and host.can_read_ends(device["path"])
     return {
         **{key: device[key] for key in ("kname", "path", "model", "serial", "size", "read_only", "pttype", "readable")},
         "kind": kind,

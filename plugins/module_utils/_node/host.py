@@ -177,6 +177,23 @@ class Host:
         found = f"{os.major(info.st_rdev)}:{os.minor(info.st_rdev)}"
         return False if stat.S_ISBLK(info.st_mode) and found == number else None
 
+    def can_read_ends(self, device: str, size: int = 1 << 20) -> bool:
+        """Whether the first and the last size bytes of a device, where signatures lie, can be read at all."""
+        try:
+            with open(device, "rb", buffering=0) as stream:
+                end = stream.seek(0, os.SEEK_END)
+                for start in (0, max(0, end - size)):
+                    stream.seek(start)
+                    if not _reads(stream, min(size, end)):
+                        return False
+        except OSError:
+            return False
+        return end > 0
+
+    def is_root(self) -> bool:
+        """Whether this process may open the devices of the node."""
+        return os.geteuid() == 0
+
     def uid(self, name: str) -> int | None:
         """The numeric id of a user given by name or number; None where there is no such user."""
         with contextlib.suppress(KeyError, ValueError):
@@ -305,6 +322,15 @@ class Host:
 
 def _is_number(name: str) -> bool:
     return name.isascii() and name.isdigit()
+
+
+def _reads(stream: t.Any, size: int) -> bool:
+    while size > 0:
+        got = len(stream.read(size))
+        if not got:
+            return False
+        size -= got
+    return True
 
 
 def _account_id(digits: str) -> int | None:

@@ -49,6 +49,8 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
     mount_points {path: {is_dir, real, entries}}, paths {path: {mode, uid, gid}}, users, groups and user_groups
     {name: id or None}, array_config (text or None), machine_id.
     """
+    if not host.is_root():
+        raise NodeError("only root can look at the disks: run again with become: true, or with sudo")
     facts = block.gather(host)
     facts["record"] = read_document(host, RECORD_PATH)
     facts["intent"] = read_document(host, INTENT_PATH)

@@ -32,7 +32,9 @@ def fs_uuid(seed: object) -> str:
 
 @dataclasses.dataclass
 class Device:
-    """A block device. parents: kernel names below it; held: somebody unseen has it open; loop: the device it shows."""
+    """A block device. parents: kernel names below it; held: somebody unseen has it open; loop: the device it shows;
+    bad: reads fail.
+    """
 
     kname: str
     type: str
@@ -46,6 +48,7 @@ class Device:
     read_only: bool = False
     openable: bool = True
     readable: bool = True
+    bad: bool = False
     held: bool = False
     hidden: bool = False
     md: dict = dataclasses.field(default_factory=dict)

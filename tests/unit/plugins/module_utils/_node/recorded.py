@@ -65,6 +65,12 @@ class RecordedHost(Host):
     def stat(self, path: str) -> dict[str, t.Any] | None:
         return {"mode": "0755", "uid": 0, "gid": 0, "is_dir": True, "is_link": False}
 
+    def can_read_ends(self, device: str, size: int = 1 << 20) -> bool:
+        return True
+
+    def is_root(self) -> bool:
+        return True
+
     def claimed(self, device: str, number: str) -> bool | None:
         """Busy is what the recording shows a holder or a mount of; the number is checked as on a real node."""
         kname = device.rsplit("/", 1)[-1]

@@ -307,6 +307,13 @@ class SimulatedHost(Host):
         kname = next((mount["kname"] for mount in reversed(self.machine.mounts) if mount["target"] == path), None)
         return self.machine.devices[kname].size * 98 // 100 if kname in self.machine.devices else None
 
+    def can_read_ends(self, device: str, size: int = 1 << 20) -> bool:
+        found = self.machine.find(device)
+        return found is not None and not found.bad
+
+    def is_root(self) -> bool:
+        return True
+
     def claimed(self, device: str, number: str) -> bool | None:
         found = self.machine.find(device)
         if not found or not found.openable or found.number != number:

@@ -376,3 +376,17 @@ def test_a_number_that_the_kernel_does_not_take_is_no_account(name):
 def test_clocks():
     assert HOST.monotonic() <= HOST.monotonic()
     assert HOST.now()[10] == "T" and HOST.now().endswith("Z")
+
+
+@pytest.mark.parametrize("size", [1, 4096, (1 << 20) + 1, 3 << 20])
+def test_the_ends_of_what_can_be_read(tmp_path, size):
+    (tmp_path / "disk").write_bytes(b"x" * size)
+    assert HOST.can_read_ends(str(tmp_path / "disk"))
+
+
+def test_the_ends_of_what_cannot_be_read(monkeypatch, tmp_path):
+    assert not HOST.can_read_ends(str(tmp_path / "none"))
+    (tmp_path / "empty").write_bytes(b"")
+    assert not HOST.can_read_ends(str(tmp_path / "empty"))
+    # The start of a process's memory is mapped by nobody: reading it is an I/O error.
+    assert not HOST.can_read_ends("/proc/self/mem")

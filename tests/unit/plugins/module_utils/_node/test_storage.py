@@ -188,3 +188,10 @@ def test_no_text_in_the_papers_leads_to_destruction_or_a_traceback(path, text, d
     else:
         scene.run(host)
         assert scene.run(host) == []
+
+
+def test_a_look_without_root_says_so_instead_of_calling_the_disks_foreign():
+    host = scene.converged(2)
+    host.is_root = lambda: False
+    with pytest.raises(storage.NodeError, match="only root can look at the disks"):
+        scene.plan_of(host)

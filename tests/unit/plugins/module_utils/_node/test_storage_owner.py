@@ -61,6 +61,7 @@ FINDINGS = {
     ),
     "luks": (table("crypto_LUKS"), ["carries a crypto_LUKS signature"]),
     "zfs": (table("zfs_member"), ["carries a zfs_member signature"]),
+    "read errors": (flag(bad=True), ["cannot be read for signatures, so nothing proves it blank"]),
     "unseen opener": (flag(held=True), ["is opened exclusively by another program"]),
     "unopenable": (flag(openable=False), ["cannot be opened, so nothing proves it free"]),
     "unreadable": (flag(readable=False), ["cannot be read for signatures, so nothing proves it blank"]),

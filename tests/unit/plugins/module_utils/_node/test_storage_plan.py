@@ -447,3 +447,21 @@ def test_a_refused_plan_never_says_that_a_volume_is_in_place(at_boot):
     host.machine.mount("nvme9n1", "/data")
     plan = scene.plan_of(host, at_boot)
     assert (plan.situation, plan.state) == ("refused", "foreign")
+
+
+@pytest.mark.parametrize("at_boot", [False, True])
+def test_a_disk_with_read_errors_is_not_blank_though_wipefs_finds_nothing_on_it(at_boot):
+    host = scene.node(4)
+    host.machine.devices["nvme2n1"].bad = True
+    assert "/dev/nvme2n1 (AWS0002) cannot be read for signatures" in scene.refusal(host, at_boot)
+    assert "cannot be read for signatures" in scene.refusal(host, at_boot, **scene.CONSENT)
+
+
+def test_disks_of_ours_that_all_fail_are_not_made_anew():
+    host = scene.converged(4)
+    host.machine.mounts = [mount for mount in host.machine.mounts if mount["target"] != "/data"]
+    del host.machine.devices["md127"]
+    for kname in scene.store_names(host):
+        host.machine.devices[kname].bad = True
+        host.machine.devices[kname].signatures = []
+    assert "cannot be read for signatures" in scene.refusal(host, at_boot=True)
