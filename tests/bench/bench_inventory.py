@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
+COST = Path(__file__).with_name("cost.py")
 ROUNDS = 3
 OURS = "mlcluster.aws.ec2_nodes"
 THEIRS = "amazon.aws.aws_ec2"
@@ -125,15 +126,15 @@ def run(source: Path, verb: str, environment: Mapping[str, str]) -> Cost:
             "AWS_DEFAULT_REGION": "us-east-1",
             **environment,
         }
-        argv = [str(program), "-i", str(source), verb]
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=values, cwd=home)
-        _pid, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        figures = Path(home) / "cost.json"
+        argv = [sys.executable, "-S", str(COST), str(figures), str(program), "-i", str(source), verb]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=values, cwd=home, check=False)
         out.seek(0)
         err.seek(0)
         said = err.read().decode(errors="replace")
-        assert process.returncode == 0, f"ansible-inventory -i {source.name} {verb} failed: {said[-2000:]}"
-        return Cost(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, out.read())
+        assert done.returncode == 0, f"ansible-inventory -i {source.name} {verb} failed: {said[-2000:]}"
+        cost = json.loads(figures.read_text(encoding="utf-8"))
+        return Cost(cost["cpu_seconds"], cost["peak_mib"], out.read())
 
 
 def write(folder: Path, name: str, content: Mapping[str, Any]) -> Path:
