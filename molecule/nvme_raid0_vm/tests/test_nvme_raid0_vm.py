@@ -51,10 +51,10 @@ def test_the_marker_tells_that_it_is_ephemeral(host: Host) -> None:
 
 
 def test_the_boot_unit(host: Host) -> None:
-    unit = host.service("mlcluster-storage")
-    assert unit.is_enabled and unit.is_valid
-    verify = host.run("systemd-analyze verify /etc/systemd/system/mlcluster-storage.service")
-    assert verify.rc == 0, verify.stderr
+    assert host.service("mlcluster-storage").is_enabled
+    # The guest has no manual pages, and systemd would miss the one that the unit names.
+    verify = host.run("systemd-analyze verify --man=no /etc/systemd/system/mlcluster-storage.service")
+    assert (verify.rc, verify.stderr) == (0, ""), verify
     assert host.service("fstrim.timer").is_enabled
 
 
