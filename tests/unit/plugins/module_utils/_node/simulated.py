@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import posixpath
 import re
 import typing as t
@@ -49,7 +50,7 @@ class SimulatedHost(Host):
         self.accounts = {"root": (0, 0)}
         self.locks: list[str] = []
         self.clock = 0.0
-        self.write_error: OSError | None = None
+        self.write_errno = 0
 
     def run(
         self, argv: t.Sequence[str], timeout: float = 120, check: bool = True, stdin: str | None = None
@@ -352,8 +353,8 @@ class SimulatedHost(Host):
         self.machine.directories[path] = {"mode": f"{mode:04o}", "uid": uid, "gid": gid}
 
     def write_probe(self, directory: str, size: int = 1 << 20) -> None:
-        if isinstance(self.write_error, OSError):
-            raise self.write_error
+        if self.write_errno:
+            raise OSError(self.write_errno, os.strerror(self.write_errno))
 
     def monotonic(self) -> float:
         return self.clock

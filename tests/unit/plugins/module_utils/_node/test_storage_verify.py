@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import storage
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import dumps, loads, worst_severity
@@ -158,7 +160,7 @@ def test_an_array_without_all_its_disks_fails():
 
 def test_a_disk_that_does_not_take_bytes_fails():
     host = ready()
-    host.write_error = OSError(5, "Input/output error")
+    host.write_errno = errno.EIO
     result = one(judged(host), "storage.write_read")
     assert (result.status, result.severity) == ("fail", "isolate")
     assert result.message == "writing and reading back 1 MiB on /data failed: Input/output error"
