@@ -27,8 +27,10 @@ from .storage_owner import (
     Claim,
     Known,
     claim,
+    describe_signature,
     known_from,
     pending_units,
+    printable,
     teardown_obstacles,
 )
 from .storage_volume import adopt_actions, create_actions, finish_actions, teardown_actions, volumes_for
@@ -335,6 +337,8 @@ def _half_finished(claims: list[Claim], facts: t.Mapping[str, t.Any], config: St
     disks = [item.disk for item in claims]
     mounted = sorted({point for disk in disks for point in disk["mounts"]})
     obstacles = [f"the disks are mounted on {', '.join(mounted)}"] if mounted else teardown_obstacles(disks, facts)
+    if not config.may_destroy or context.at_boot:
+        obstacles += _made_meanwhile(disks, facts, known_from(intent))
     if obstacles:
         text = (
             f"the last run was interrupted before it mounted anything, yet {'; '.join(obstacles)}: nothing was "
@@ -345,6 +349,18 @@ def _half_finished(claims: list[Claim], facts: t.Mapping[str, t.Any], config: St
     plan.actions = teardown_actions(disks, facts, units=[])
     _create(plan, disks, facts, config, context)
     return plan
+
+
+def _made_meanwhile(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any], intent: Known) -> list[str]:
+    """Filesystems on the half-made array that the interrupted run was not going to make."""
+    names = {disk["kname"] for disk in disks}
+    return [
+        f"{array['path']} carries {printable(describe_signature(array['filesystem']))}"
+        for array in facts["arrays"]
+        if set(array["members"]) & names
+        and array["filesystem"]
+        and normal_uuid(array["filesystem"]["uuid"]) not in intent.filesystem_uuids
+    ]
 
 
 def _adopt(

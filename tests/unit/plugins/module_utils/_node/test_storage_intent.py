@@ -201,3 +201,11 @@ def test_a_teardown_that_was_killed_needs_its_consent_again(point):
     scene.refusal(host)
     scene.run(host, **scene.CONSENT)
     assert scene.run(host) == []
+
+
+@pytest.mark.parametrize("at_boot", [False, True])
+def test_a_filesystem_that_was_made_by_hand_meanwhile_is_not_destroyed_without_consent(at_boot):
+    host = half_array()
+    host.machine.sign("md127", "ext4", fs_uuid("by hand"))
+    assert "yet /dev/md127 carries an ext4 signature" in scene.refusal(host, at_boot)
+    assert scene.plan_of(host, **scene.CONSENT).situation == "half_finished"
