@@ -164,11 +164,13 @@ class Node:
         """Return the id of the guest's present boot, or None when ssh gives no sign of life for `patience` seconds."""
         if not self.running:
             raise self.with_console("the guest's QEMU has ended while the guest was waited for")
-        argv = self.ssh_argv("-o", f"ConnectTimeout={patience}", "-o", "ControlPath=none")
+        argv = self.ssh_argv("-o", f"ConnectTimeout={patience}")
         read = "cat /proc/sys/kernel/random/boot_id"
         try:
             answer = run([*argv, read], "asking the guest", check=False, timeout=4 * patience)
         except RigError:
+            # A shared connection to a machine that was reset by itself stays silent for minutes.
+            self.hang_up()
             return None
         return answer.out.strip() if answer.rc == 0 else None
 
