@@ -94,7 +94,10 @@ def ensure(kind: str, key: str, build: Callable[[Path], None]) -> Path:
             say(f"the cached {kind} {key} is not whole and is made again")
             discard(entry)
         parent.mkdir(exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=".new-", dir=parent))
+        # Whoever holds the lock is the only builder of this key: what lies here was left by one that was killed.
+        for left in parent.glob(f".new-{key}-*"):
+            discard(left)
+        folder = Path(tempfile.mkdtemp(prefix=f".new-{key}-", dir=parent))
         try:
             build(folder)
             os.rename(folder, entry)

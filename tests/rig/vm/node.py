@@ -78,7 +78,7 @@ class Node:
     @property
     def running(self) -> bool:
         """Whether the guest's QEMU lives."""
-        return qemu.running(self.folder, self.state.get("pid"))
+        return qemu.pid_of(self.folder) is not None
 
     def need_running(self) -> None:
         """Raise RigError when the guest is off."""
@@ -97,13 +97,13 @@ class Node:
             port = self.state.get("port") if attempt == 1 else None
             machine = qemu.Machine(accelerator, instance_type, port or qemu.free_port(), load)
             try:
-                pid = qemu.start(self.folder, machine)
+                qemu.start(self.folder, machine)
                 break
             except RigError as exc:
                 # Another process may take the port between the look and QEMU's start.
                 if attempt == 3 or "Could not set up host forwarding" not in str(exc):
                     raise
-        self.state.update(machine._asdict(), pid=pid)
+        self.state.update(machine._asdict())
         self.save()
         config = ssh_config(self.folder, machine.port, cache.ssh_key())
         cache.write_private(self.folder / "ssh_config", config)
@@ -111,7 +111,7 @@ class Node:
     def power_cut(self) -> None:
         """End QEMU without telling the guest."""
         self.hang_up()
-        qemu.stop(self.folder, self.state.get("pid"))
+        qemu.stop(self.folder)
 
     def power_off(self) -> None:
         """Shut the guest down and wait until QEMU has ended."""
@@ -119,7 +119,7 @@ class Node:
         self.run("systemctl poweroff", check=False)
         self.hang_up()
         try:
-            qemu.wait_gone(self.folder, self.state.get("pid"), timeout=300)
+            qemu.wait_gone(self.folder, timeout=300)
         except RigError as exc:
             raise self.with_console(str(exc)) from exc
 

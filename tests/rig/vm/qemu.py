@@ -10,11 +10,13 @@ import json
 import os
 import re
 import select
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
+from . import cache
 from .command import RigError, run, say, spawn, tail_of, wait_for
 
 PROGRAM = "qemu-system-x86_64"
@@ -72,12 +74,27 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def running(folder: Path, pid: Optional[int]) -> bool:
-    """Whether `pid` is a living process that works in the guest's folder (a reused number does not)."""
-    try:
-        return pid is not None and os.readlink(f"/proc/{pid}/cwd") == str(folder.resolve())
-    except OSError:
-        return False
+def _folders() -> Iterator[tuple[int, str]]:
+    # Asked of the kernel and not kept in a file: a starter that was killed has written nothing.
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if entry.isdigit() and os.path.basename(os.readlink(f"/proc/{entry}/exe")) == PROGRAM:
+                yield int(entry), os.readlink(f"/proc/{entry}/cwd")
+
+
+def pid_of(folder: Path) -> Optional[int]:
+    """Return the number of the QEMU process that works in the guest's folder, or None."""
+    wanted = str(folder.resolve())
+    return next((pid for pid, where in _folders() if where == wanted), None)
+
+
+def end_orphans(root: Path) -> None:
+    """End every QEMU whose folder inside `root` was removed: nobody can reach it any more."""
+    for pid, where in _folders():
+        if where.startswith(f"{root.resolve()}/") and where.endswith(" (deleted)"):
+            say(f"ending the QEMU process {pid}, whose folder is gone")
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 class Monitor:
@@ -163,8 +180,9 @@ def check_snapshot_name(name: str) -> str:
     return name
 
 
-def start(folder: Path, machine: Machine) -> int:
-    """Power on; return the process number once the monitor answers. Raises RigError with QEMU's errors when it ends."""
+def start(folder: Path, machine: Machine) -> None:
+    """Power on; return once the monitor answers. Raises RigError with QEMU's own words when it ends instead."""
+    end_orphans(cache.root())
     (folder / "qmp.sock").unlink(missing_ok=True)
     with open(folder / "qemu.err", "wb") as errors:
         process = spawn(argv(machine), cwd=folder, stderr=errors)
@@ -184,25 +202,23 @@ def start(folder: Path, machine: Machine) -> int:
         process.kill()
         process.wait()
         raise
-    return process.pid
 
 
-def stop(folder: Path, pid: Optional[int]) -> None:
+def stop(folder: Path) -> None:
     """End the guest as if its power was cut; a guest that is not running is fine."""
-    if not running(folder, pid):
+    pid = pid_of(folder)
+    if pid is None:
         return
     try:
         with monitor(folder) as connection:
             connection.execute("quit")
     except RigError as exc:
         say(f"{exc} It is killed.")
-        os.kill(pid or 0, 9)
-    wait_gone(folder, pid, timeout=60)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    wait_gone(folder, timeout=60)
 
 
-def wait_gone(folder: Path, pid: Optional[int], timeout: float) -> None:
-    """Wait until the process has ended. Raises RigError after `timeout` seconds."""
-    wait_for("QEMU to end", lambda: None if running(folder, pid) else True, timeout=timeout, poll=0.1)
-    if pid is not None:
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
+def wait_gone(folder: Path, timeout: float) -> None:
+    """Wait until the guest's QEMU has ended. Raises RigError after `timeout` seconds."""
+    wait_for("QEMU to end", lambda: True if pid_of(folder) is None else None, timeout=timeout, poll=0.1)

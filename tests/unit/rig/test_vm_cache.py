@@ -64,6 +64,16 @@ def test_a_failed_build_leaves_nothing() -> None:
     assert list((cache.root() / "images").iterdir()) == []
 
 
+def test_what_a_killed_builder_left_goes() -> None:
+    left = cache.root() / "images" / ".new-key-abc"
+    other = cache.root() / "images" / ".new-other-abc"
+    left.mkdir(parents=True)
+    other.mkdir()
+    cache.ensure("images", "key", Builder())
+    assert not left.exists()
+    assert other.exists()
+
+
 def test_entries_that_nobody_used_for_long_go_when_another_is_built() -> None:
     build = Builder()
     old, recent = (cache.ensure("images", key, build) for key in ("old", "recent"))

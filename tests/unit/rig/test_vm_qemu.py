@@ -44,13 +44,27 @@ def test_snapshot_names_that_the_monitor_would_misread_are_refused(name: str) ->
         qemu.check_snapshot_name(name)
 
 
-def test_running_looks_at_the_process_and_not_only_its_number(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], cwd=tmp_path, stdin=subprocess.PIPE) as process:
-        assert qemu.running(tmp_path, process.pid)
-        assert not qemu.running(tmp_path.parent, process.pid)
-        process.communicate()
-    assert not qemu.running(tmp_path, process.pid)
-    assert not qemu.running(tmp_path, None)
+def test_a_guest_is_found_by_the_folder_that_its_process_works_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(qemu, "PROGRAM", Path(sys.executable).resolve().name)
+    folder = tmp_path / "guest"
+    folder.mkdir()
+    with subprocess.Popen([sys.executable, "-c", "input()"], cwd=folder, stdin=subprocess.PIPE) as process:
+        assert qemu.pid_of(folder) == process.pid
+        assert qemu.pid_of(tmp_path) is None
+        qemu.end_orphans(tmp_path)
+        assert process.poll() is None
+        folder.rmdir()
+        assert qemu.pid_of(folder) is None
+        qemu.end_orphans(tmp_path / "elsewhere")
+        assert process.poll() is None
+        qemu.end_orphans(tmp_path)
+        assert process.wait(timeout=30) == -9
+
+
+def test_a_process_that_is_no_qemu_is_no_guest() -> None:
+    assert qemu.pid_of(Path.cwd()) is None
 
 
 class Answerer(threading.Thread):
