@@ -222,7 +222,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config
     parse_config,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_verify import boot_unit_enabled, verify
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_volume import mount_unit, parse_fstab
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_volume import mount_unit
 
 
 def main() -> None:
@@ -250,7 +250,7 @@ def main() -> None:
         instance_type=facts["instance_type"],
         tools=facts["tools"],
         units=facts["units"],
-        fstab=parse_fstab(host.read_text("/etc/fstab") or ""),
+        fstab=facts["fstab"],
         boot_unit_enabled=boot_unit_enabled(host),
         config_text=config_text(config),
         mount_units=[mount_unit(path) for path in mount_points(config, len(plan.claims))],

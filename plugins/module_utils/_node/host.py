@@ -245,11 +245,19 @@ class Host:
         os.makedirs(path, mode=0o755, exist_ok=True)
 
     def make_directory(self, path: str, uid: int, gid: int, mode: int) -> None:
-        """Make one directory (not its parents) and set its owner and mode without ever following a link."""
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(path, 0o700)
-        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        """Make one directory (not its parents) and set its owner and mode; a link anywhere in the path is refused."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        handle = os.open("/", flags)
+        parts = [part for part in path.split("/") if part]
         try:
+            for index, part in enumerate(parts):
+                if index == len(parts) - 1:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(part, 0o700, dir_fd=handle)
+                # One step at a time: the owner of a directory could put a link in place of one below it.
+                inner = os.open(part, flags, dir_fd=handle)
+                os.close(handle)
+                handle = inner
             os.fchown(handle, uid, gid)
             os.fchmod(handle, mode)
         finally:

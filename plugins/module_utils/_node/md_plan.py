@@ -53,7 +53,14 @@ def _present(
     uuid = _existing_uuid(plan.found, disks, config)
     if uuid:
         if not plan.found or not plan.found["active"]:
-            plan.actions.append({"action": "assemble_array", "uuid": uuid, "name": config.array_name})
+            plan.actions.append(
+                {
+                    "action": "assemble_array",
+                    "uuid": uuid,
+                    "name": config.array_name,
+                    "devices": [disk["path"] for disk in disks],
+                }
+            )
         if facts["array_config"] != array_config(config.array_name, uuid):
             plan.actions.append({"action": "write_array_config", "name": config.array_name, "uuid": uuid})
         return

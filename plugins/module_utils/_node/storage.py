@@ -26,7 +26,7 @@ from .storage_record import (
     write_failure,
     write_record,
 )
-from .storage_volume import wanted_directories
+from .storage_volume import parse_fstab, wanted_directories
 
 
 class RefusedError(NodeError):
@@ -47,7 +47,7 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
 
     Adds record and intent (as L{storage_record.sound} lets them pass, or None), named_devices {given: kernel name},
     mount_points {path: {is_dir, real, entries}}, paths {path: {mode, uid, gid}}, users, groups and user_groups
-    {name: id or None}, array_config (text or None), machine_id.
+    {name: id or None}, array_config (text or None), fstab (parsed lines), machine_id.
     """
     if not host.is_root():
         raise NodeError("only root can look at the disks: run again with become: true, or with sudo")
@@ -74,6 +74,7 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
     facts["user_groups"] = {name: host.primary_gid(name) for name in sorted(config.users)}
     groups = {config.group, *(entry["group"] for entry in directories if entry["group"] is not None)}
     facts["groups"] = {name: host.gid(name) for name in sorted(groups)}
+    facts["fstab"] = parse_fstab(host.read_text("/etc/fstab") or "")
     facts["array_config"] = host.read_text(mdadm_fragment_path(host, config.array_name))
     facts["machine_id"] = (host.read_text("/etc/machine-id") or "").strip()
     return facts

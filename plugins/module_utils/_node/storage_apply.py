@@ -170,7 +170,9 @@ def _assemble_array(host: Host, action: Action) -> None:
     if partial:
         # Members that appeared late leave an inactive array that holds the early ones.
         host.run(["mdadm", "--stop", partial], timeout=60)
-    host.run(["mdadm", "--assemble", f"/dev/md/{action['name']}", f"--uuid={spelled}"], timeout=120)
+    # The members by name: with the UUID alone mdadm would take a copied superblock on any other disk as well.
+    argv = ["mdadm", "--assemble", f"/dev/md/{action['name']}", f"--uuid={spelled}", *action["devices"]]
+    host.run(argv, timeout=120)
     _settle(host)
 
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import sys
@@ -18,7 +19,7 @@ from .host import Host, NodeError
 from .storage import RefusedError, context_for, converge, survey, table_disks
 from .storage_config import CONFIG_PATH, StorageConfig, parse_config
 from .storage_plan import expected_disks
-from .storage_record import RECORD_PATH, read_document
+from .storage_record import RECORD_PATH, read_document, write_failure
 from .storage_verify import report, verify
 
 # How long a boot waits for disks that the record or the instance type calls for; NVMe controllers appear within
@@ -80,6 +81,12 @@ def storage_boot(args: argparse.Namespace, host: Host | None = None) -> int:
     host = host or Host()
     try:
         config = load_config(host, args.config)
+    except NodeError as exc:
+        LOGGER.error("storage-boot: failed: %s", exc)
+        with contextlib.suppress(NodeError):
+            write_failure(host, str(exc))
+        return result.EXIT_UNDETERMINABLE
+    try:
         wait_for_disks(host, config, args.wait)
         applied = converge(host, config, at_boot=True)
     except RefusedError as exc:

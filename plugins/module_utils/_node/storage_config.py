@@ -39,6 +39,9 @@ MARKER_NAME = "EPHEMERAL.txt"
 # What the collection keeps on the root filesystem: a volume over it would take the memory of a volume away.
 OWN_DIRECTORIES = ("/etc/mlcluster", "/var/lib/mlcluster", "/var/log/mlcluster", "/usr/local/lib/mlcluster")
 
+# Options with which mount(8) does not mount the whole volume anew, for writing.
+FOREIGN_MOUNT_OPTIONS = frozenset("bind rbind move remount ro loop offset sizelimit noauto".split())
+
 # Mount points of the operating system: a volume there would hide it, and a disk that carries one is never ours to take.
 SYSTEM_MOUNTS = frozenset(
     "/ /bin /boot /boot/efi /dev /efi /etc /home /lib /lib64 /opt /proc /root /run /sbin /srv /sys /tmp /usr "
@@ -279,6 +282,11 @@ def _check_mount_options(config: StorageConfig) -> None:
             "mount_options has 'x-systemd.automount': what waits on the mount point would be taken for somebody "
             "else's mount; leave it out, the boot unit mounts the volume"
         )
+    for option in config.mount_options:
+        if option.split("=")[0] in FOREIGN_MOUNT_OPTIONS:
+            raise NodeError(
+                f"mount_options has {option!r}: it mounts something else than the volume, or not to write; leave it out"
+            )
     if "nofail" not in config.mount_options:
         raise NodeError("mount_options lacks 'nofail': without it a node with blank disks ends in emergency mode")
 

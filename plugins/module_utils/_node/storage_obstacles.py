@@ -37,6 +37,11 @@ def mount_obstacles(
             obstacles.append(
                 f"{', '.join(below)} would be hidden below {path}: unmount it, or choose another nvme_raid0_mount_point"
             )
+        elif _foreign_fstab(volume, facts) and not at_boot:
+            obstacles.append(
+                f"/etc/fstab mounts {_foreign_fstab(volume, facts)} on {path}: take that line out, or choose another "
+                "nvme_raid0_mount_point"
+            )
         elif target.get("real", path) != path:
             # The kernel's table would show the real path, and the volume be mounted once more by each run.
             obstacles.append(
@@ -51,6 +56,14 @@ def mount_obstacles(
                 "away, or choose another nvme_raid0_mount_point"
             )
     return obstacles
+
+
+def _foreign_fstab(volume: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> str:
+    """What a line of fstab that is not ours would mount on the volume's path."""
+    known = {f"UUID={uuid}" for uuid in (facts["record"] or {}).get("filesystem_uuids") or ()}
+    known.add(f"UUID={volume['fs_uuid']}")
+    lines = [line for line in facts["fstab"] if line["path"] == volume["path"] and line["src"] not in known]
+    return lines[-1]["src"] if lines else ""
 
 
 def unknown_accounts(facts: t.Mapping[str, t.Any], at_boot: bool) -> list[str]:

@@ -242,6 +242,13 @@ def _ours(
             f"the instance or replace it, or rebuild on the disks that are left with {CONSENT}"
         )
         return _rebuild(claims, facts, config, context, OWNER_OURS, "lost", refusal)
+    strangers = _strangers(claims, facts, record)
+    if strangers:
+        refusal = (
+            f"this node's array runs with {', '.join(strangers)}, no instance-store disk of its record: nothing was "
+            "touched; detach or wipe the copy, stop the array with 'mdadm --stop', then run again"
+        )
+        return Plan("refused", "foreign", OWNER_OURS, refusals=[refusal])
     found = t.cast("dict[str, t.Any]", facts["record"])
     layout = "single" if config.layout == "raid0" and len(record.serials) == 1 else config.layout
     differs = [
@@ -271,6 +278,13 @@ def _ours(
     plan.refusals = mount_obstacles(volumes, facts, context.at_boot)
     plan.actions = finish_actions(volumes, facts, config, context.at_boot)
     return plan
+
+
+def _strangers(claims: list[Claim], facts: t.Mapping[str, t.Any], record: Known) -> list[str]:
+    """Members of our running array that are not our disks: a copied superblock can stand in for one."""
+    ours = {item.disk["kname"] for item in claims if item.owner == OWNER_OURS}
+    arrays = [array for array in facts["arrays"] if array["uuid"] == record.array_uuid and array["active"]]
+    return sorted({member for array in arrays for member in array["members"]} - ours) if record.array_uuid else []
 
 
 def _blank(

@@ -134,7 +134,8 @@ def _size(host: Host, volume: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any
 
 def _members(volume: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> Result:
     array = next((a for a in facts["arrays"] if a["uuid"] == volume["array_uuid"]), None)
-    found = len(array["members"]) if array and array["active"] else 0
+    wanted = {path.rsplit("/", 1)[-1] for path in volume["disk_paths"]}
+    found = len(wanted & set(array["members"])) if array and array["active"] else 0
     fields: dict[str, t.Any] = {
         "expected": len(volume["serials"]),
         "found": found,

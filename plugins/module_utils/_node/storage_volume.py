@@ -71,6 +71,7 @@ def _volume(path: str, fs_uuid: str | None, config: StorageConfig, disks: t.Sequ
         "array_uuid": None,
         "device": None,
         "serials": [disk["serial"] for disk in disks],
+        "disk_paths": [disk["path"] for disk in disks],
         "disk_bytes": sum(disk["size"] for disk in disks),
         "mounted": False,
         "elsewhere": [],
@@ -213,7 +214,14 @@ def finish_actions(
     actions: list[Action] = []
     for volume in volumes:
         if volume["array_uuid"] and not volume["device"] and not new:
-            actions.append({"action": "assemble_array", "uuid": volume["array_uuid"], "name": config.array_name})
+            actions.append(
+                {
+                    "action": "assemble_array",
+                    "uuid": volume["array_uuid"],
+                    "name": config.array_name,
+                    "devices": volume["disk_paths"],
+                }
+            )
         actions += [{"action": "unmount", "target": point} for point in volume["elsewhere"]]
         if not volume["mounted"]:
             actions.append(_mount(volume, config))

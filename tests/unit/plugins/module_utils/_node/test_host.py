@@ -268,6 +268,15 @@ def test_a_directory_is_never_made_through_a_link(tmp_path):
     assert (tmp_path / "etc").stat().st_mode & 0o7777 == 0o700
 
 
+def test_a_link_among_the_parents_is_refused(tmp_path):
+    (tmp_path / "etc").mkdir(mode=0o700)
+    (tmp_path / "alice").symlink_to("etc")
+    with pytest.raises(OSError) as refused:
+        HOST.make_directory(str(tmp_path / "alice" / "cache"), os.getuid(), os.getgid(), 0o755)
+    assert refused.value.errno in (errno.ELOOP, errno.ENOTDIR)
+    assert os.listdir(tmp_path / "etc") == []
+
+
 def test_a_file_is_no_directory(tmp_path):
     (tmp_path / "scratch").write_text("")
     with pytest.raises(NotADirectoryError):

@@ -108,7 +108,8 @@ def test_an_array_that_does_not_run_is_assembled():
     host.machine.files.update(fragment())
     plan = plan_of(host)
     assert plan.found is None
-    assert plan.actions == [{"action": "assemble_array", "uuid": OURS, "name": "mlcluster"}]
+    paths = [f"/dev/{name}" for name in scene.store_names(host)]
+    assert plan.actions == [{"action": "assemble_array", "uuid": OURS, "name": "mlcluster", "devices": paths}]
 
 
 def test_the_homehost_in_the_name_does_not_matter():

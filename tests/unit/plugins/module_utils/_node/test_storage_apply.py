@@ -61,8 +61,9 @@ def test_create_array():
 def test_assemble_array():
     host = scene.node(2)
     host.machine.stopped_array(scene.store_names(host), UUID)
-    assert act(host, "assemble_array", name="fast", uuid=UUID) == [
-        ["mdadm", "--assemble", "/dev/md/fast", f"--uuid={SPELLED}"]
+    paths = [f"/dev/{name}" for name in scene.store_names(host)]
+    assert act(host, "assemble_array", name="fast", uuid=UUID, devices=paths) == [
+        ["mdadm", "--assemble", "/dev/md/fast", f"--uuid={SPELLED}", *paths]
     ]
 
 
@@ -70,10 +71,11 @@ def test_an_inactive_rest_is_stopped_before_assembly():
     host = with_array()
     host.machine.devices["md127"].md["state"] = "inactive"
     # The kernel shows zeros as the UUID of an inactive array, so mdadm is asked.
-    assert act(host, "assemble_array", name="fast", uuid=UUID)[:3] == [
+    paths = [f"/dev/{name}" for name in scene.store_names(host)]
+    assert act(host, "assemble_array", name="fast", uuid=UUID, devices=paths)[:3] == [
         ["mdadm", "--detail", "--export", "/dev/md127"],
         ["mdadm", "--stop", "/dev/md127"],
-        ["mdadm", "--assemble", "/dev/md/fast", f"--uuid={SPELLED}"],
+        ["mdadm", "--assemble", "/dev/md/fast", f"--uuid={SPELLED}", *paths],
     ]
 
 

@@ -108,7 +108,7 @@ def test_a_wrong_configuration_is_2_and_one_sentence(text, message, verb, caplog
     assert verb(host) == 2
     (record,) = caplog.records
     assert message in record.getMessage()
-    assert host.calls == []
+    assert host.changes() == ([["write", RECORD_PATH]] if verb is boot else [])
 
 
 def late(host, after):

@@ -9,7 +9,7 @@ import json
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import storage
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import StorageConfig
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_plan import expected_disks, select
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_plan import expected_disks, make_plan, select
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_record import RECORD_PATH
 
 from tests.unit.plugins.module_utils._node import scene
@@ -142,6 +142,30 @@ def test_an_array_that_is_not_running_is_assembled_and_mounted():
     assert scene.kinds(plan)[:2] == ["assemble_array", "mount"]
     scene.run(host)
     assert scene.run(host) == []
+
+
+def test_an_array_that_runs_with_a_copy_of_a_member_is_refused():
+    host = scene.converged(4)
+    facts = storage.look(host, scene.config())
+    (array,) = facts["arrays"]
+    array["members"] = [*array["members"][:3], "nvme0n1"]
+    plan = make_plan(facts, scene.config(), storage.context_for(facts))
+    assert (plan.situation, plan.state, plan.actions) == ("refused", "foreign", [])
+    assert "this node's array runs with nvme0n1, no instance-store disk of its record" in plan.refusals[0]
+
+
+def test_only_the_disks_of_the_record_are_assembled():
+    host = scene.converged(4)
+    host.machine.unmount("/data")
+    host.run(["mdadm", "--stop", "/dev/md127"])
+    assert scene.plan_of(host).actions[0]["devices"] == [f"/dev/{name}" for name in scene.store_names(host)]
+
+
+def test_a_line_of_fstab_for_the_mount_point_is_not_replaced():
+    host = scene.node(4)
+    host.machine.files["/etc/fstab"] = "UUID=0aa1 /data xfs noauto 0 0\n"
+    assert "/etc/fstab mounts UUID=0aa1 on /data: take that line out" in scene.refusal(host)
+    assert scene.plan_of(host, at_boot=True).refusals == []
 
 
 def test_an_inactive_array_counts_as_not_running():
