@@ -9,7 +9,7 @@ import json
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import storage
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import StorageConfig
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_plan import expected_disks, make_plan
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_plan import expected_disks, make_plan, select
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_record import RECORD_PATH
 
 from tests.unit.plugins.module_utils._node import scene
@@ -318,6 +318,12 @@ def test_unknown_accounts_are_refused_before_anything_is_made_and_waited_for_at_
     )
     plan = scene.plan_of(host, True, directories=DIRECTORIES)
     assert [a["path"] for a in plan.actions if a["action"] == "directory"] == ["/data", "/data/cache", "/data/scratch"]
+
+
+def named(host, *devices):
+    facts = storage.look(host, scene.config(devices=list(devices)))
+    disks, problems = select(facts, scene.config(devices=list(devices)))
+    return [disk["kname"] for disk in disks], "; ".join(problems)
 
 
 def test_devices_by_any_path_and_each_once():

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import storage
 
 from tests.unit.plugins.module_utils._node import scene
 
@@ -90,9 +89,3 @@ def test_a_volume_that_something_is_mounted_over_is_not_mounted():
     plan = scene.plan_of(host)
     assert plan.volumes[0]["mounted"] is False
     assert "/data already carries /dev/nvme9n1 (ext4)" in scene.refusal(host)
-
-
-def named(host, *devices):
-    facts = storage.look(host, scene.config(devices=list(devices)))
-    disks, problems = select(facts, scene.config(devices=list(devices)))
-    return [disk["kname"] for disk in disks], "; ".join(problems)
