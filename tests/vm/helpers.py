@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BIN = ROOT / ".venv" / "bin"
 HERE = Path(__file__).parent
 ROLE_PLAYBOOK = HERE / "playbooks" / "role.yml"
-INSTALLED, CONFIGURED = "installed", "configured"
+CONFIGURED = "configured"
 KEPT = "/data/scratch/file"
 CONSENT = {"nvme_raid0_existing": "replace", "nvme_raid0_safe_mode": False}
 CONSENT_SENTENCE = "nvme_raid0_existing: replace together with nvme_raid0_safe_mode: false"
@@ -164,35 +164,24 @@ def expect_unchanged(node: Guest, **settings: Any) -> Run:
     return done
 
 
-def _at(node: Guest, snapshot: str) -> bool:
-    """Bring the guest back to a snapshot of this session; False when it was not taken yet."""
-    if snapshot not in node.state.get("snapshots", {}):
-        return False
-    node.restore(snapshot)
-    return True
-
-
-def installed(node: Guest) -> Guest:
-    """The guest with four blank disks and everything of the role but a volume: made once a session, then a snapshot.
-
-    Most cases start here, because they are about the disks and not about how files get on the node.
-    """
-    if not _at(node, INSTALLED):
-        node.renew(disks=4)
-        configure(node, nvme_raid0_layout="none")
-        # A case may cut the power, and must not lose what a node of the field would have had on its disk for long.
-        node.run("sync")
-        node.snapshot(INSTALLED)
+def blank(node: Guest) -> Guest:
+    """The guest as after power-on of a new instance: four blank disks, nothing of the role."""
+    node.renew(disks=4)
     return node
 
 
 def configured(node: Guest) -> Guest:
-    """The guest with four disks, the role applied with its defaults and a file on the volume; a snapshot as above."""
-    if not _at(node, CONFIGURED):
-        configure(installed(node))
-        # The page cache is part of the snapshot, but a power cut in a later test must find the file on the disks.
-        node.run(f"echo kept > {KEPT}; sync")
-        node.snapshot(CONFIGURED)
+    """The guest with four disks, the role applied with its defaults and a file on the volume.
+
+    Made once a session, then a snapshot.
+    """
+    if CONFIGURED in node.state["snapshots"]:
+        node.restore(CONFIGURED)
+        return node
+    configure(blank(node))
+    # A case may cut the power, and must not lose what a node of the field would have had on its disk for long.
+    node.run(f"echo kept > {KEPT}; sync")
+    node.snapshot(CONFIGURED)
     return node
 
 

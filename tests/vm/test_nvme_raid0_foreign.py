@@ -42,7 +42,7 @@ IN_SUITE = {"old-md"}
 )
 def test_foreign_data_is_refused_and_replaced_only_with_consent(session_guest: Guest, name: str) -> None:
     case = CASES[name]
-    node = helpers.installed(session_guest)
+    node = helpers.blank(session_guest)
     prepare.prepare(node, name)
     disks, files = helpers.digests(node), helpers.files_outside(node)
     refusal = helpers.play(node).refusal
@@ -63,7 +63,7 @@ def test_foreign_data_is_refused_and_replaced_only_with_consent(session_guest: G
 
 def test_a_group_that_reaches_beyond_the_disks_is_refused_always(session_guest: Guest) -> None:
     """The EBS volume in the same volume group holds data that no switch of this role may reach."""
-    node = helpers.installed(session_guest)
+    node = helpers.blank(session_guest)
     prepare.prepare(node, "lvm-with-ebs")
     node.run("echo precious > /mnt/mixed/file; sync")
     disks = helpers.digests(node)

@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from plugins.plugin_utils import _runtime
 from tests.rig.vm.guest import Guest
 from tests.vm import helpers
 from tests.vm.helpers import HERE
 
 pytestmark = pytest.mark.vm
 TOOL = "/root/interrupt.py"
+RUNTIME = "/usr/local/lib/mlcluster/mlcluster.pyz"
 POINTS = [
     "write_intent:create",
     "create_array",
@@ -31,6 +35,8 @@ POINTS = [
 
 def interrupt(node: Guest, point: str) -> None:
     """Begin to build the volume and be killed at that point."""
+    node.run(["mkdir", "-p", RUNTIME.rpartition("/")[0]])
+    node.copy_to(Path(_runtime.build()["path"]), RUNTIME)
     node.copy_to(HERE / "guest_interrupt.py", TOOL)
     # The shell outlives the killed program; ssh itself has no exit status for a signal.
     done = node.run(f"python3 {TOOL} {point}; exit $?", check=False)
@@ -40,7 +46,7 @@ def interrupt(node: Guest, point: str) -> None:
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_run_is_continued(session_guest: Guest, point: str) -> None:
     """The engine picks up what any of its steps left behind; nothing is on the disks that was not meant to be."""
-    node = helpers.installed(session_guest)
+    node = helpers.blank(session_guest)
     interrupt(node, point)
     node.run(["python3", TOOL, "never"])
     seen = helpers.look(node)
@@ -55,7 +61,7 @@ def test_a_killed_run_is_continued(session_guest: Guest, point: str) -> None:
 
 @pytest.mark.parametrize("point", ["create_array", "amid", "mount"])
 def test_the_role_continues_a_killed_run(session_guest: Guest, point: str) -> None:
-    node = helpers.installed(session_guest)
+    node = helpers.blank(session_guest)
     interrupt(node, point)
     before = helpers.look(node)
     stages = {"create_array": "create", "amid": "mkfs", "mount": "mount"}
@@ -67,7 +73,7 @@ def test_the_role_continues_a_killed_run(session_guest: Guest, point: str) -> No
 
 
 def test_other_disks_than_those_of_the_killed_run_are_foreign(session_guest: Guest) -> None:
-    node = helpers.installed(session_guest)
+    node = helpers.blank(session_guest)
     interrupt(node, "create_array")
     node.run("mdadm --quiet --stop --scan")
     node.lose_disk(3)
@@ -79,7 +85,7 @@ def test_other_disks_than_those_of_the_killed_run_are_foreign(session_guest: Gue
 
 def test_the_intent_survives_a_power_cut(session_guest: Guest) -> None:
     """The plug is pulled right after mkfs: what was written to the node's own disk tells the next run whose that is."""
-    node = helpers.installed(session_guest)
+    node = helpers.blank(session_guest)
     interrupt(node, "make_filesystem")
     node.power_cut()
     node.power_on(node.state["accelerator"], node.state["instance_type"])

@@ -71,7 +71,7 @@ def expect_each_disk(node: Guest, state: str) -> None:
 
 def test_one_filesystem_a_disk(session_guest: Guest) -> None:
     """per_disk: no md, the order of the serials, kept over a reboot and made again after a stop and start."""
-    node = helpers.installed(session_guest)
+    node = helpers.blank(session_guest)
     settings = {"nvme_raid0_layout": "per_disk", "nvme_raid0_fstype": "xfs"}
     helpers.configure(node, **settings)
     expect_each_disk(node, "intact")
@@ -99,7 +99,7 @@ def test_layout_none_leaves_the_disks_alone(guest: GuestFactory) -> None:
 
 def test_initramfs_knows_the_array_when_asked(session_guest: Guest) -> None:
     """The initramfs that boots next carries the ARRAY line, so the array has its name before the root is mounted."""
-    node = helpers.installed(session_guest)
+    node = helpers.blank(session_guest)
     old = node.run("sha256sum /initrd.img").out
     helpers.configure(node, nvme_raid0_update_initramfs=True)
     uuid = (helpers.look(node).record or {})["array_uuid"]

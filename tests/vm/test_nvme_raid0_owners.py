@@ -46,7 +46,7 @@ def adopted(node: Guest, owner: str) -> Guest:
     if name in node.state["snapshots"]:
         node.restore(name)
         return node
-    helpers.installed(node)
+    helpers.blank(node)
     prepare.prepare(node, owner)
     node.run(f"echo theirs > {MOUNTS[owner]}/theirs")
     run = helpers.configure(node)
@@ -82,7 +82,7 @@ def test_an_adopted_volume_is_adopted_again_after_a_stop(session_guest: Guest, o
 
 def test_waits_for_an_owner_who_has_not_come_yet(session_guest: Guest) -> None:
     """Blank disks and an enabled service that would take them: the service is started, then adopted."""
-    node = helpers.installed(session_guest)
+    node = helpers.blank(session_guest)
     prepare.prepare(node, "parallelcluster")
     node.script('umount /scratch; vgremove -q -y vg.01; pvremove -q "$@"', *node.instance_store())
     run = helpers.configure(node)
@@ -96,7 +96,7 @@ def test_waits_for_an_owner_who_has_not_come_yet(session_guest: Guest) -> None:
 @pytest.mark.parametrize(("owner", "existing"), [("parallelcluster", "fail"), ("dlami", "replace")])
 def test_takes_the_disks_back_with_consent_only(session_guest: Guest, owner: str, existing: str) -> None:
     """existing: fail refuses; replace without the second switch refuses; with both the owner never comes back."""
-    node = helpers.installed(session_guest)
+    node = helpers.blank(session_guest)
     prepare.prepare(node, owner)
     disks = helpers.digests(node)
     refusal = helpers.play(node, nvme_raid0_existing=existing).refusal

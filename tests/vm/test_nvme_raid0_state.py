@@ -62,7 +62,7 @@ def test_removed_with_consent_and_found_again(session_guest: Guest) -> None:
 
 
 def test_not_required_reports_and_goes_on(session_guest: Guest) -> None:
-    node = helpers.installed(session_guest)
+    node = helpers.blank(session_guest)
     prepare.prepare(node, "lone-ext4")
     disks = helpers.digests(node)
     refused = helpers.entry(node, "main")
@@ -121,7 +121,7 @@ def test_what_somebody_undid_is_repaired(session_guest: Guest) -> None:
 
 def test_bad_settings_are_one_sentence(session_guest: Guest) -> None:
     """Refused before anything is touched, each with what is wrong and what would do."""
-    node = helpers.installed(session_guest)
+    node = helpers.blank(session_guest)
     node.run("mkdir /srv/full && mount -t tmpfs none /srv/full; mkdir /srv/files && touch /srv/files/one")
     for settings, sentence in (
         ({"nvme_raid0_fstype": "btrfs"}, "nvme_raid0_fstype"),
