@@ -36,7 +36,7 @@ test-vm-all: ## Run every virtual-machine test
 	@$(STEP) suite test-vm-all
 
 .PHONY: test-matrix
-test-matrix: setup ## Run the inventory's tests on every supported ansible-core (those whose Python is here)
+test-matrix: setup ## Run the inventory's tests on the oldest, a middle and the newest ansible-core
 	@$(VENV)/python -m tests.tools.test_matrix
 
 .PHONY: lint
