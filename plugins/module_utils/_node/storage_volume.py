@@ -326,7 +326,6 @@ def adopt_actions(
         label=found.get("label"),
         mounted=config.mount_point in mounts,
         bind_from=base,
-        base=base or config.mount_point,
     )
     return finish_actions([volume], facts, config, at_boot), [volume], []
 
