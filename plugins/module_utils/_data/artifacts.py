@@ -17,6 +17,11 @@ from __future__ import annotations
 from typing import Any
 
 _EFA = "https://efa-installer.amazonaws.com/aws-efa-installer"
+_EFA_SIGNATURE = {
+    "url": f"{_EFA}-{{version}}.tar.gz.sig",
+    "key_url": f"{_EFA}.key",
+    "fingerprint": "4E9091BCBB97A96B26B15E59A05480B1DD2D3CCC",
+}
 _ENROOT = "https://github.com/NVIDIA/enroot/releases/download/v{version}"
 _ENROOT_SOURCE = "NVIDIA/enroot doc/installation.md and pkg/deb/changelog"
 
@@ -42,12 +47,19 @@ ARTIFACTS: tuple[dict[str, Any], ...] = (
         "url": f"{_EFA}-{{version}}.tar.gz",
         "sha256": "",
         "sha256_source": "",
-        "signature": {
-            "url": f"{_EFA}-{{version}}.tar.gz.sig",
-            "key_url": f"{_EFA}.key",
-            "fingerprint": "4E9091BCBB97A96B26B15E59A05480B1DD2D3CCC",
-        },
+        "signature": _EFA_SIGNATURE,
         "source": "EFA changelog; URL, key and fingerprint: Amazon EC2 User Guide, Get started with EFA",
+    },
+    {
+        # The newest one whose checksum was found published.
+        "name": "aws-efa-installer",
+        "platform": "any",
+        "version": "1.47.0",
+        "url": f"{_EFA}-{{version}}.tar.gz",
+        "sha256": "2df4201e046833c7dc8160907bee7f52b76ff80ed147376a2d0ed8a0dd66b2db",
+        "sha256_source": "Amazon EC2 User Guide, Verify the EFA installer using a checksum",
+        "signature": _EFA_SIGNATURE,
+        "source": "Amazon EC2 User Guide, Verify the EFA installer using a checksum",
     },
     _enroot("deb-amd64", "enroot_{version}-1_amd64.deb"),
     _enroot("deb-amd64", "enroot+caps_{version}-1_amd64.deb"),
@@ -66,5 +78,15 @@ ARTIFACTS: tuple[dict[str, Any], ...] = (
         "sha256_source": "",
         "signature": None,
         "source": "NVIDIA/pyxis debian/changelog",
+    },
+    {
+        "name": "nccl-tests",
+        "platform": "any",
+        "version": "2.19.6",
+        "url": "https://github.com/NVIDIA/nccl-tests/archive/refs/tags/v{version}.tar.gz",
+        "sha256": "",
+        "sha256_source": "",
+        "signature": None,
+        "source": "NVIDIA/nccl-tests tags",
     },
 )

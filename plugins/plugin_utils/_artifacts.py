@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a role may download: the table of the collection, with the checksums of artifacts.lock.yml where it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Optional, Union
+
+import yaml
+from ansible_collections.mlcluster.aws.plugins.module_utils._data.artifacts import ARTIFACTS
+
+LOCK_NAME = "artifacts.lock.yml"
+
+
+class ArtifactError(Exception):
+    """An artifact cannot be told; the text says what was asked for, what there is and what to do."""
+
+
+def collection_lock() -> Path:
+    """Where ``make lock-artifacts`` writes: the top of the checkout or of the installed collection."""
+    return Path(__file__).resolve().parents[2] / LOCK_NAME
+
+
+def read_lock(path: Union[str, Path]) -> list[dict[str, Any]]:
+    """The entries of a lock, none where there is no file. Raises ArtifactError when it is not one."""
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        return [dict(entry) for entry in content["artifacts"]]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError) as exc:
+        raise ArtifactError(f"{path} is not a lock of artifacts ({exc}); make it with make lock-artifacts") from exc
+
+
+def find(
+    name: str,
+    platform: str = "any",
+    version: Optional[str] = None,
+    locks: Sequence[dict[str, Any]] = (),
+    table: Sequence[dict[str, Any]] = ARTIFACTS,
+) -> dict[str, Any]:
+    """One artifact: name, platform, version, url, sha256, sha256_source, signature_url, key_url, fingerprint.
+
+    Without ``version`` it is the first of the table. A version that the table does not know has the same URL with that
+    version in it, and a checksum only if a lock has one. What is not known is an empty text. Raises ArtifactError.
+    """
+    rows = [row for row in table if row["name"] == name and row["platform"] in ("any", platform)]
+    if not rows:
+        known = sorted({f"{row['name']} for {row['platform']}" for row in table})
+        raise ArtifactError(f"no artifact {name} for {platform}; there are {', '.join(known)}")
+    wanted = version or rows[0]["version"]
+    row = next((row for row in rows if row["version"] == wanted), {**rows[0], "sha256": "", "sha256_source": ""})
+    key = (name, row["platform"], wanted)
+    locked = [entry for entry in locks if (entry.get("name"), entry.get("platform"), entry.get("version")) == key]
+    pinned = row["sha256"] or (str(locked[0].get("sha256", "")) if locked else "")
+    signature = row["signature"] or {"url": "", "key_url": "", "fingerprint": ""}
+    return {
+        "name": name,
+        "platform": row["platform"],
+        "version": wanted,
+        "url": row["url"].format(version=wanted),
+        "sha256": pinned,
+        "sha256_source": row["sha256_source"] or (LOCK_NAME if pinned else ""),
+        "signature_url": signature["url"].format(version=wanted),
+        "key_url": signature["key_url"],
+        "fingerprint": signature["fingerprint"],
+    }
