@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Optional, Union
 
 import yaml
-from ansible_collections.mlcluster.aws.plugins.module_utils._data.artifacts import ARTIFACTS
+from ansible_collections.mlcluster.aws.plugins.module_utils._data.artifacts import ARTIFACTS, PUBLISHED
 
 LOCK_NAME = "artifacts.lock.yml"
 
@@ -44,8 +44,8 @@ def find(
 ) -> dict[str, Any]:
     """One artifact: name, platform, version, url, sha256, sha256_source, signature_url, key_url, fingerprint.
 
-    Without ``version`` it is the first of the table. A version that the table does not know has the same URL with that
-    version in it, and a checksum only if a lock has one. What is not known is an empty text. Raises ArtifactError.
+    Without ``version`` it is that of the table. Another one has the same URL with that version in it, and a checksum
+    only if its publisher or a lock gives one. What is not known is an empty text. Raises ArtifactError.
     """
     rows = [row for row in table if row["name"] == name and row["platform"] in ("any", platform)]
     if not rows:
@@ -55,15 +55,21 @@ def find(
     row = next((row for row in rows if row["version"] == wanted), {**rows[0], "sha256": "", "sha256_source": ""})
     key = (name, row["platform"], wanted)
     locked = [entry for entry in locks if (entry.get("name"), entry.get("platform"), entry.get("version")) == key]
-    pinned = row["sha256"] or (str(locked[0].get("sha256", "")) if locked else "")
+    published = PUBLISHED.get(name, {"source": "", "sha256": {}})
+    sources = (
+        (row["sha256"], row["sha256_source"]),
+        (published["sha256"].get(wanted, ""), published["source"]),
+        (str(locked[0].get("sha256", "")) if locked else "", LOCK_NAME),
+    )
+    sha256, source = next((pair for pair in sources if pair[0]), ("", ""))
     signature = row["signature"] or {"url": "", "key_url": "", "fingerprint": ""}
     return {
         "name": name,
         "platform": row["platform"],
         "version": wanted,
         "url": row["url"].format(version=wanted),
-        "sha256": pinned,
-        "sha256_source": row["sha256_source"] or (LOCK_NAME if pinned else ""),
+        "sha256": sha256,
+        "sha256_source": source,
         "signature_url": signature["url"].format(version=wanted),
         "key_url": signature["key_url"],
         "fingerprint": signature["fingerprint"],

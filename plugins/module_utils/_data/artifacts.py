@@ -17,11 +17,6 @@ from __future__ import annotations
 from typing import Any
 
 _EFA = "https://efa-installer.amazonaws.com/aws-efa-installer"
-_EFA_SIGNATURE = {
-    "url": f"{_EFA}-{{version}}.tar.gz.sig",
-    "key_url": f"{_EFA}.key",
-    "fingerprint": "4E9091BCBB97A96B26B15E59A05480B1DD2D3CCC",
-}
 _ENROOT = "https://github.com/NVIDIA/enroot/releases/download/v{version}"
 _ENROOT_SOURCE = "NVIDIA/enroot doc/installation.md and pkg/deb/changelog"
 
@@ -47,19 +42,12 @@ ARTIFACTS: tuple[dict[str, Any], ...] = (
         "url": f"{_EFA}-{{version}}.tar.gz",
         "sha256": "",
         "sha256_source": "",
-        "signature": _EFA_SIGNATURE,
+        "signature": {
+            "url": f"{_EFA}-{{version}}.tar.gz.sig",
+            "key_url": f"{_EFA}.key",
+            "fingerprint": "4E9091BCBB97A96B26B15E59A05480B1DD2D3CCC",
+        },
         "source": "EFA changelog; URL, key and fingerprint: Amazon EC2 User Guide, Get started with EFA",
-    },
-    {
-        # The newest one whose checksum was found published.
-        "name": "aws-efa-installer",
-        "platform": "any",
-        "version": "1.47.0",
-        "url": f"{_EFA}-{{version}}.tar.gz",
-        "sha256": "2df4201e046833c7dc8160907bee7f52b76ff80ed147376a2d0ed8a0dd66b2db",
-        "sha256_source": "Amazon EC2 User Guide, Verify the EFA installer using a checksum",
-        "signature": _EFA_SIGNATURE,
-        "source": "Amazon EC2 User Guide, Verify the EFA installer using a checksum",
     },
     _enroot("deb-amd64", "enroot_{version}-1_amd64.deb"),
     _enroot("deb-amd64", "enroot+caps_{version}-1_amd64.deb"),
@@ -90,3 +78,24 @@ ARTIFACTS: tuple[dict[str, Any], ...] = (
         "source": "NVIDIA/nccl-tests tags",
     },
 )
+
+# Checksums of other versions, for a role that is asked for one of them.
+PUBLISHED: dict[str, dict[str, Any]] = {
+    "aws-efa-installer": {
+        "source": "Amazon EC2 User Guide, Verify the EFA installer using a checksum",
+        "sha256": {
+            "1.47.0": "2df4201e046833c7dc8160907bee7f52b76ff80ed147376a2d0ed8a0dd66b2db",
+            "1.46.0": "8302bd7849afb95c903a875d7dcb6f85b3d7629e9a8b67d020031cfc6f4d0ee1",
+            "1.45.1": "9aeb20c645135b6039cc08986d8f14e63280f7839e882a74df5e83627ffeaa17",
+            "1.45.0": "25ba26a0877fe3317390dc126aad2f23e27fc461cf0b940004f032cb342fa539",
+            "1.44.0": "f129a5b44a49d593d247e55a59eb9bcb57121566e1c2e42b832a4e794fa83d8a",
+            "1.43.3": "6c470ebce254c7165347b5048895ac2996c88567271642297f4c597738300652",
+            "1.43.2": "de15c5bdbc83b952afbde876110830c604ad0796680e5157c05f7c1979a41069",
+            "1.42.0": "4114fe612905ee05083ae5cb391a00a012510f3abfecc642d86c9a5ae4be9008",
+            "1.41.0": "3506354cdfbe31ff552fe75f5d0d9bb7efd29cf79bd99457347d29c751c38f9f",
+            "1.40.0": "30491b0fe7c3470d4439594538855c981b05fa69862d74f8c05eb9b97912368a",
+            "1.39.0": "2cbc028c03064633bb990782b47c36156637769e2f48704417a9c700a7a32101",
+            "1.38.1": "83923374afd388b1cfcf4b3a21a2b1ba7cf46a01a587f7b519b8386cb95e4f81",
+        },
+    },
+}

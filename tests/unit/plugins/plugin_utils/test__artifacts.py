@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._data.artifacts import ARTIFACTS
+from ansible_collections.mlcluster.aws.plugins.module_utils._data.artifacts import ARTIFACTS, PUBLISHED
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _artifacts
 
 SIGNED = {
@@ -88,7 +88,14 @@ def test_what_is_no_lock_is_refused(tmp_path, text):
         _artifacts.read_lock(path)
 
 
-def test_every_checksum_of_the_collection_is_one_and_has_a_source():
-    for row in ARTIFACTS:
-        assert bool(row["sha256"]) == bool(row["sha256_source"]), row["name"]
-        assert re.fullmatch(r"([0-9a-f]{64})?", row["sha256"]), row["name"]
+def test_a_version_whose_checksum_was_published():
+    found = _artifacts.find("aws-efa-installer", version="1.47.0")
+    assert found["sha256"].startswith("2df4201e0468")
+    assert found["sha256_source"].startswith("Amazon EC2 User Guide")
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_published_checksum_is_one_of_an_artifact_and_has_a_source(name):
+    assert name in [row["name"] for row in ARTIFACTS]
+    assert PUBLISHED[name]["source"]
+    assert all(re.fullmatch(r"[0-9a-f]{64}", checksum) for checksum in PUBLISHED[name]["sha256"].values())
