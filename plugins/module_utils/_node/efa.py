@@ -1,0 +1,369 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One read-only look at EFA and everything that training over it stands on."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import typing as t
+
+from .._data import instance_types
+from . import efa_parse as parse
+from .block import instance_type
+from .efa_plugin import choose_plugin, find_plugins, nccl_version, try_load
+from .host import CommandError, Host
+
+MARKER_PATH = "/opt/amazon/efa_installed_packages"
+EFA_PREFIX = "/opt/amazon/efa"
+AMAZON_VENDOR = "0x1d0f"
+# PCI ids of EFA all begin so: EFA_PCI_PREFIX of the EFA installer is 1d0f:efa.
+EFA_DEVICE_PREFIX = "0xefa"
+FABRIC_MANAGER = "nvidia-fabricmanager.service"
+DEFAULT_UNITS = ("slurmd.service", "containerd.service", "docker.service")
+# GPUs whose 8-GPU machines have NVSwitch (EC2 documentation of P4d, P5 and P6); one such GPU alone has none.
+NVSWITCH_GPUS = ("A100", "H100", "H200", "B200", "B300")
+NVSWITCH_COUNT = 8
+# What the installer's list does not name and a training node is asked about all the same.
+STACK_PACKAGES = (
+    "libnccl2",
+    "libnccl",
+    "aws-neuronx-dkms",
+    "aws-neuronx-runtime-lib",
+    "aws-neuronx-collectives",
+    "aws-neuronx-tools",
+    "gdrcopy",
+    "gdrdrv-dkms",
+    "libgdrapi",
+    "libnvshmem*",
+    "nvidia-fabricmanager*",
+    "nvidia-fabric-manager",
+)
+_UNIT_FIELDS = "Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,LimitMEMLOCK"
+
+
+@dataclasses.dataclass(frozen=True)
+class Wishes:
+    """What a caller wants to know: the options of the module efa_info, under their names."""
+
+    instance_type: str | None = None
+    expected_devices: int | None = None
+    wait_seconds: int = 0
+    files: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    units: tuple[str, ...] = DEFAULT_UNITS
+    plugin_dirs: tuple[str, ...] = ()
+    counters: bool = False
+
+
+def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+    """Everything in one mapping; the RETURN section of the module efa_info says what is in it. Writes nothing."""
+    known = wishes.instance_type or instance_type(host)
+    table = instance_types.lookup(known)
+    expected = wishes.expected_devices
+    if expected is None and table:
+        expected = table["efa_interfaces"]
+    waited = wait_for_devices(host, expected, wishes.wait_seconds)
+    libraries = parse.parse_ldconfig(_output(host, ["ldconfig", "-p"])[0])
+    packages, manager = _packages(host)
+    plugins = find_plugins(host, wishes.plugin_dirs, libraries)
+    modules = {name: _module(host, name) for name in ("efa", "nvidia", "neuron", "gdrdrv")}
+    units = _units(host, wishes.units)
+    return {
+        "instance_type": known,
+        "family": {"accelerators": table["accelerators"] if table else None, "nvswitch": has_nvswitch(host, table)},
+        "expected_devices": expected,
+        "expected_source": _source(wishes, table),
+        "waited_seconds": waited,
+        "devices": _devices(host, wishes.counters),
+        "pci_devices": _pci_devices(host),
+        "uverbs": [name for name in host.listdir("/dev/infiniband") if name.startswith("uverbs")],
+        "modules": modules,
+        "libfabric": _libfabric(host),
+        "installer": installation(
+            host.read_text(MARKER_PATH), packages, [f"{EFA_PREFIX}/{name}" for name in host.listdir(EFA_PREFIX)]
+        ),
+        "plugins": plugins,
+        "plugin": choose_plugin(plugins),
+        "nccl": _library(host, "libnccl.so.2", libraries),
+        "gdrcopy": _library(host, "libgdrapi.so.2", libraries),
+        "nvshmem": _library(host, "libnvshmem_host.so.3", libraries),
+        "mpi": _mpi(host),
+        "nvidia_driver": parse.parse_driver_version(host.read_text("/proc/driver/nvidia/version") or ""),
+        "fabric_manager": _fabric_manager(host, units),
+        "limits": _limits(host),
+        "units": {name: unit for name, unit in units.items() if name != FABRIC_MANAGER},
+        "huge_pages": parse.parse_meminfo_pages(host.read_text("/proc/meminfo") or ""),
+        "ptrace_scope": _number(host.read_text("/proc/sys/kernel/yama/ptrace_scope")),
+        "package_manager": manager,
+        "packages": select_packages(packages, [*STACK_PACKAGES, *wishes.packages]),
+        "held_packages": sorted(name for name, entry in (packages or {}).items() if entry["held"]),
+        "reboot_required": host.exists("/run/reboot-required"),
+        "files": {path: host.sha256(path) for path in wishes.files},
+        "paths": {path: host.stat(path) for path in wishes.paths},
+    }
+
+
+def has_nvswitch(host: Host, table: t.Mapping[str, t.Any] | None) -> bool | None:
+    """Whether the machine has NVSwitches; None where its type is not known and the driver shows none."""
+    if host.listdir("/proc/driver/nvidia-nvswitch/devices"):
+        return True
+    if table is None:
+        return None
+    chips = table["accelerators"]
+    return bool(chips and chips["name"] in NVSWITCH_GPUS and chips["count"] >= NVSWITCH_COUNT)
+
+
+def wait_for_devices(host: Host, expected: int | None, limit: float) -> float:
+    """Poll sysfs until as many EFA devices are there as expected, for at most limit seconds; returns those waited.
+
+    Devices of p5en come up to 15 s late (awsome-distributed-training, gpu-cluster-healthcheck, EFA enumeration).
+    """
+    started = host.monotonic()
+    while expected and len(_efa_names(host)) < expected and host.monotonic() - started < limit:
+        host.sleep(0.5)
+    return round(host.monotonic() - started, 1)
+
+
+def installation(
+    marker: str | None, packages: t.Mapping[str, t.Mapping[str, t.Any]] | None, pieces: t.Sequence[str]
+) -> dict[str, t.Any]:
+    """How an installation by the EFA installer stands: state absent, complete, interrupted or undeterminable.
+
+    The installer writes its marker after its packages, so packages or files of it without a marker, a package of the
+    marker that is not there, and one of its own that dpkg has not finished, each mean that it did not end. reasons
+    says which; differences are packages whose version is not the one in the marker, as an installer of another
+    version leaves them that was begun later. packages None: no package manager could be asked.
+    """
+    listed = parse.parse_marker(marker or "")
+    own = {name: entry for name, entry in (packages or {}).items() if parse.OWN_PACKAGE.fullmatch(name)}
+    reasons = [f"{name} is not fully installed" for name, entry in sorted(own.items()) if entry["broken"]]
+    differences = []
+    if marker is None:
+        left = sorted(own) or list(pieces)
+        if left:
+            reasons.append(f"{', '.join(left)} there without {MARKER_PATH}")
+    elif listed["version"] is None:
+        reasons.append(f"{MARKER_PATH} names no version")
+    elif packages is not None:
+        for package in listed["packages"]:
+            entry = packages.get(package["name"])
+            if entry is None or not entry["installed"]:
+                reasons.append(f"{package['name']} of the installer's list is not installed")
+            elif package["name"] in own and entry["version"] != package["version"]:
+                differences.append({**package, "installed": entry["version"]})
+    state = "interrupted" if reasons else "absent" if marker is None else "complete"
+    if state == "complete" and packages is None:
+        state = "undeterminable"
+        reasons = ["no package manager answered, so the installer's list could not be compared"]
+    return {"state": state, "version": listed["version"], "reasons": reasons, "differences": differences}
+
+
+def select_packages(
+    packages: t.Mapping[str, t.Mapping[str, t.Any]] | None, wanted: t.Iterable[str]
+) -> dict[str, str | None]:
+    """{name: version, or None where it is not installed}; a wanted name with * or ? stands for all that fit."""
+    installed = {name: entry["version"] for name, entry in (packages or {}).items() if entry["installed"]}
+    chosen: dict[str, str | None] = {}
+    for pattern in wanted:
+        if set(pattern) & set("*?["):
+            chosen.update({name: installed[name] for name in fnmatch.filter(sorted(installed), pattern)})
+        else:
+            chosen[pattern] = installed.get(pattern)
+    chosen.update({name: version for name, version in installed.items() if parse.OWN_PACKAGE.fullmatch(name)})
+    return chosen
+
+
+def _source(wishes: Wishes, table: t.Mapping[str, t.Any] | None) -> str | None:
+    if wishes.expected_devices is not None:
+        return "expected_devices"
+    return table["source"] if table else None
+
+
+def _output(host: Host, argv: t.Sequence[str], timeout: float = 30) -> tuple[str, str | None]:
+    """Standard output and, where the command was missing, failed or hung, the reason in one sentence."""
+    try:
+        done = host.run(argv, timeout=timeout, check=False)
+    except CommandError as exc:
+        return "", str(exc)
+    if done.rc == 0:
+        return done.stdout, None
+    detail = " ".join((done.stderr.strip() or done.stdout.strip()).split())[:300]
+    return done.stdout, f"{' '.join(argv)} ended with status {done.rc}: {detail or 'it said nothing'}"
+
+
+def _number(text: str | None) -> int | None:
+    word = (text or "").strip()
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 19 else None
+
+
+def _field(host: Host, path: str) -> str | None:
+    return (host.read_text(path) or "").strip() or None
+
+
+def _efa_names(host: Host) -> list[str]:
+    top = "/sys/class/infiniband"
+    return [name for name in host.listdir(top) if _field(host, f"{top}/{name}/device/vendor") == AMAZON_VENDOR]
+
+
+def _devices(host: Host, counters: bool) -> list[dict[str, t.Any]]:
+    """EFA devices with their driver; p2p is what the driver says of memory it can reach directly (NVIDIA, NEURON)."""
+    found = []
+    for name in _efa_names(host):
+        top = f"/sys/class/infiniband/{name}"
+        driver = host.realpath(f"{top}/device/driver").rsplit("/", 1)[-1]
+        entry: dict[str, t.Any] = {
+            "name": name,
+            "pci": host.realpath(f"{top}/device").rsplit("/", 1)[-1],
+            "device_id": _field(host, f"{top}/device/device"),
+            "driver": driver if driver != "driver" else None,
+            "state": _field(host, f"{top}/ports/1/state"),
+            "p2p": _field(host, f"{top}/device/p2p"),
+        }
+        if counters:
+            where = f"{top}/ports/1/hw_counters"
+            values = {counter: _number(host.read_text(f"{where}/{counter}")) for counter in host.listdir(where)}
+            entry["counters"] = {counter: value for counter, value in values.items() if value is not None}
+        found.append(entry)
+    return found
+
+
+def _pci_devices(host: Host) -> list[str]:
+    """PCI addresses of EFA functions, also of those that no driver has taken."""
+    top = "/sys/bus/pci/devices"
+    return [
+        address
+        for address in host.listdir(top)
+        if (host.read_text(f"{top}/{address}/vendor") or "").strip() == AMAZON_VENDOR
+        and (host.read_text(f"{top}/{address}/device") or "").startswith(EFA_DEVICE_PREFIX)
+    ]
+
+
+def _module(host: Host, name: str) -> dict[str, t.Any]:
+    """A kernel module: available for the running kernel (None: could not be asked), its version there and loaded."""
+    loaded = host.exists(f"/sys/module/{name}")
+    fields: dict[str, str] = {}
+    available: bool | None
+    try:
+        done = host.run(["modinfo", name], timeout=30, check=False)
+        available = done.rc == 0
+        fields = parse.parse_modinfo(done.stdout) if available else {}
+    except CommandError:
+        available = None
+    return {
+        "available": available,
+        "version": fields.get("version"),
+        "file": fields.get("filename"),
+        "loaded": loaded,
+        "loaded_version": _field(host, f"/sys/module/{name}/version"),
+    }
+
+
+def _libfabric(host: Host) -> dict[str, t.Any]:
+    """fi_info's path, libfabric's version, the RDM domains of the provider efa, and why there are none."""
+    own = f"{EFA_PREFIX}/bin/fi_info"
+    program = own if host.exists(own) else host.which("fi_info")
+    if not program:
+        return {"program": None, "version": None, "domains": [], "fabrics": [], "problem": "fi_info is not installed"}
+    version, _unasked = _output(host, [program, "--version"])
+    listed, problem = _output(host, [program, "-p", "efa"], timeout=60)
+    endpoints = parse.parse_fi_info(listed)
+    return {
+        "program": program,
+        "version": parse.parse_libfabric_version(version),
+        "domains": parse.rdm_domains(endpoints),
+        "fabrics": sorted({entry.get("fabric", "") for entry in endpoints} - {""}),
+        "problem": problem,
+    }
+
+
+def _library(host: Host, name: str, libraries: t.Mapping[str, t.Sequence[str]]) -> dict[str, t.Any]:
+    """A shared library as the linker finds it: path, whether it loads, the error, and NCCL's version."""
+    paths = libraries.get(name, ())
+    tried = try_load(host, name) if paths else {"loads": None, "error": None, "nccl": None}
+    return {
+        "path": paths[0] if paths else None,
+        "loads": tried["loads"],
+        "error": tried["error"],
+        "version": nccl_version(tried["nccl"]),
+    }
+
+
+def _mpi(host: Host) -> list[dict[str, t.Any]]:
+    """Open MPI of the EFA installer, both generations."""
+    programs = [f"/opt/amazon/{name}/bin/mpirun" for name in ("openmpi", "openmpi5")]
+    return [
+        {"program": program, "version": parse.parse_mpi_version(_output(host, [program, "--version"])[0])}
+        for program in programs
+        if host.exists(program)
+    ]
+
+
+def _packages(host: Host) -> tuple[dict[str, dict[str, t.Any]] | None, str | None]:
+    """All packages and the name of the manager that was asked; None, None where there is neither dpkg nor rpm."""
+    if host.which("dpkg-query"):
+        shown, problem = _output(
+            host, ["dpkg-query", "-W", "-f", "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n"], timeout=60
+        )
+        return (parse.parse_dpkg(shown), "dpkg") if not problem else (None, None)
+    if host.which("rpm"):
+        shown, problem = _output(host, ["rpm", "-qa", "--qf", "%{NAME}\\t%{VERSION}-%{RELEASE}\\n"], timeout=60)
+        locks = ("/etc/dnf/plugins/versionlock.list", "/etc/dnf/versionlock.toml")
+        locked = parse.parse_versionlock("\n".join(host.read_text(path) or "" for path in locks))
+        return (parse.parse_rpm(shown, locked), "rpm") if not problem else (None, None)
+    return None, None
+
+
+def _units(host: Host, names: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
+    """Units by name: exists, active, enabled, pid, memlock configured and of the running process.
+
+    A daemon that somebody started without its unit is found by the name of its process.
+    """
+    wanted = list(dict.fromkeys([*names, FABRIC_MANAGER]))
+    shown = parse.parse_units(_output(host, ["systemctl", "show", "-p", _UNIT_FIELDS, *wanted])[0])
+    found = {}
+    for name in wanted:
+        fields = shown.get(name, {})
+        pid = _number(fields.get("MainPID")) or _pid_of(host, name.rsplit(".", 1)[0])
+        running = host.read_text(f"/proc/{pid}/limits") if pid else None
+        configured = fields.get("LimitMEMLOCK")
+        found[name] = {
+            "exists": fields.get("LoadState") == "loaded",
+            "active": fields.get("ActiveState") == "active",
+            "enabled": fields.get("UnitFileState") == "enabled",
+            "pid": pid,
+            "configured_memlock": parse.parse_limit(configured) if configured else None,
+            "running_memlock": parse.process_memlock(running or ""),
+        }
+    return found
+
+
+def _pid_of(host: Host, name: str) -> int | None:
+    """The oldest process of that name; the kernel keeps 15 characters of it."""
+    pids = sorted(int(entry) for entry in host.listdir("/proc") if entry.isascii() and entry.isdigit())
+    return next((pid for pid in pids if (host.read_text(f"/proc/{pid}/comm") or "").strip() == name[:15]), None)
+
+
+def _fabric_manager(host: Host, units: t.Mapping[str, t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+    unit = units[FABRIC_MANAGER]
+    shown, problem = _output(host, ["nv-fabricmanager", "--version"]) if host.which("nv-fabricmanager") else ("", None)
+    return {
+        "unit": FABRIC_MANAGER,
+        "exists": unit["exists"],
+        "active": unit["active"],
+        "enabled": unit["enabled"],
+        "version": parse.parse_fabric_manager_version(shown),
+        "problem": problem,
+    }
+
+
+def _limits(host: Host) -> dict[str, t.Any]:
+    """Locked memory of a login, by limits.conf and limits.d in the order of pam_limits, for all users and for root."""
+    folder = "/etc/security/limits.d"
+    paths = ["/etc/security/limits.conf"]
+    paths += [f"{folder}/{name}" for name in host.listdir(folder) if name.endswith(".conf")]
+    files = {path: host.read_text(path) or "" for path in paths}
+    return {"login": parse.login_memlock(files), "root": parse.login_memlock(files, "root")}

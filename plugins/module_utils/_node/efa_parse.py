@@ -1,0 +1,218 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Parsers of what the EFA stack and the system print: fi_info, the installer's marker, packages, limits, units.
+
+Every parser takes any text at all and never raises: what is not understood is left out.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+UNLIMITED = "unlimited"
+
+# What the EFA installer brings itself, by the names in its own list of installed packages (1.17, 1.22, 1.40) and by
+# `dpkg -l` of a ParallelCluster image of 2025 (libnccl-ofi). rdma-core is left out: distributions ship it too.
+OWN_PACKAGE = re.compile(
+    r"efa|efa-(?:config|profile)|libfabric1?-aws(?:-.+)?|openmpi\d*-aws|(?:libnccl-ofi|aws-ofi-nccl)"
+)
+
+# dpkg-query's second status letter of a package whose installation did not end: unpacked, half-configured,
+# half-installed, and the two trigger states (dpkg-query(1), db:Status-Abbrev).
+_UNFINISHED = "UFHWt"
+_FIELD = re.compile(r"\s*([a-z_ ]+?)\s*:\s?(.*)")
+_PLUGIN_VERSION = re.compile(r"aws-ofi-nccl[ -]v?(\d+\.\d+(?:\.\d+)?[\w.~+-]*)")
+
+
+def parse_fi_info(text: str) -> list[dict[str, str]]:
+    """The endpoints that ``fi_info`` lists: provider, fabric, domain, version, type, protocol, as text.
+
+    libfabric 1.x and 2.x print the same fields; 2.x lists the fabric efa-direct beside efa over the same domain.
+    """
+    found: list[dict[str, str]] = []
+    for line in text.splitlines():
+        matched = _FIELD.fullmatch(line)
+        if not matched:
+            continue
+        name, value = matched.group(1), matched.group(2).strip()
+        if name == "provider":
+            found.append({"provider": value})
+        elif found:
+            found[-1].setdefault(name, value)
+    return found
+
+
+def rdm_domains(endpoints: t.Iterable[t.Mapping[str, str]]) -> list[str]:
+    """The device names behind the reliable endpoints of the provider efa itself, each once, sorted.
+
+    A utility provider layered over the datagram endpoint (efa;ofi_rxd of distribution builds) is not counted.
+    """
+    names = {
+        re.sub(r"-rdm$", "", entry.get("domain", ""))
+        for entry in endpoints
+        if entry.get("provider") == "efa" and entry.get("type") == "FI_EP_RDM"
+    }
+    return sorted(names - {""})
+
+
+def parse_libfabric_version(text: str) -> str | None:
+    """The version in ``fi_info --version``: 1.22.0amzn5.0, 2.1.0amzn4."""
+    matched = re.search(r"^libfabric:\s*(\S+)", text, re.MULTILINE)
+    return matched.group(1) if matched else None
+
+
+def _split_package(word: str) -> dict[str, str] | None:
+    """A package of the marker: name_version_arch of a .deb, or name-version-release.arch of an .rpm."""
+    if word.count("_") >= 2 and not word.endswith((".x86_64", ".noarch", ".aarch64")):
+        name, version = word.split("_")[:2]
+        return {"name": name, "version": version}
+    parts = word.rsplit(".", 1)[0].rsplit("-", 2)
+    return {"name": parts[0], "version": f"{parts[1]}-{parts[2]}"} if len(parts) == 3 else None
+
+
+def parse_marker(text: str) -> dict[str, t.Any]:
+    """/opt/amazon/efa_installed_packages: version (None where the line is missing), packages [{name, version}]."""
+    version = re.search(r"^#\s*EFA installer version:\s*(\d\S*)\s*$", text, re.MULTILINE)
+    words = [word for line in text.splitlines() if not line.startswith("#") for word in line.split()]
+    packages = [package for package in map(_split_package, words) if package]
+    return {"version": version.group(1) if version else None, "packages": packages}
+
+
+def parse_dpkg(text: str) -> dict[str, dict[str, t.Any]]:
+    """Lines "name TAB version TAB status" of dpkg-query: {name: {version, installed, held, broken}}.
+
+    status is db:Status-Abbrev; a package that is known but has no version or is only configured files is left out.
+    """
+    packages: dict[str, dict[str, t.Any]] = {}
+    for line in text.splitlines():
+        fields = line.split("\t")
+        if len(fields) != 3 or not fields[0]:
+            continue
+        name, version, status = fields[0], fields[1], f"{fields[2]:3}"
+        entry = {
+            "version": re.sub(r"^\d+:", "", version),
+            "installed": status[1] == "i",
+            "held": status[0] == "h",
+            "broken": status[1] in _UNFINISHED or status[2] == "R",
+        }
+        before = packages.get(name)
+        # One name of several architectures: the installed one speaks, and a broken one is not hidden by another.
+        if (entry["installed"] or entry["broken"]) and not (before and before["broken"]):
+            packages[name] = entry
+    return packages
+
+
+def parse_rpm(text: str, locked: t.Collection[str] = ()) -> dict[str, dict[str, t.Any]]:
+    """Lines "name TAB version-release" of rpm: the shape of L{parse_dpkg}; locked names are held."""
+    packages = {}
+    for line in text.splitlines():
+        name, _tab, version = line.partition("\t")
+        if name and version:
+            packages[name] = {"version": version, "installed": True, "held": name in locked, "broken": False}
+    return packages
+
+
+def parse_versionlock(text: str) -> set[str]:
+    """Package names in dnf's versionlock.list (name-epoch:version-release.arch) or dnf5's versionlock.toml."""
+    names = set(re.findall(r'^\s*name\s*=\s*"([^"]+)"', text, re.MULTILINE))
+    for line in text.splitlines():
+        matched = re.fullmatch(r"(?!!)([A-Za-z0-9][\w.+-]*?)-\d+:\S+", line.strip())
+        if matched:
+            names.add(matched.group(1))
+    return names
+
+
+def parse_limit(word: str) -> int | str | None:
+    """A memlock value of limits.conf (KiB), or None for what is no value; -1, infinity and unlimited are one."""
+    if word in (UNLIMITED, "infinity", "-1", "18446744073709551615"):
+        return UNLIMITED
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 20 else None
+
+
+def login_memlock(files: t.Mapping[str, str], user: str = "*") -> dict[str, t.Any]:
+    """What pam_limits gives a login: {"soft", "hard"} in KiB or "unlimited" (None: not set), and the file of each.
+
+    files maps paths to texts in the order in which pam_limits reads them; the last line for a domain wins.
+    """
+    found: dict[str, t.Any] = {"soft": None, "hard": None, "soft_file": None, "hard_file": None}
+    for path, text in files.items():
+        for line in text.splitlines():
+            fields = line.split("#", 1)[0].split()
+            if len(fields) != 4 or fields[0] != user or fields[2] != "memlock":
+                continue
+            value = parse_limit(fields[3])
+            for kind in ("soft", "hard"):
+                if value is not None and fields[1] in (kind, "-"):
+                    found[kind], found[f"{kind}_file"] = value, path
+    return found
+
+
+def process_memlock(text: str) -> dict[str, t.Any] | None:
+    """Max locked memory of /proc/PID/limits: {"soft", "hard"} in bytes or "unlimited"; None where it is not there."""
+    matched = re.search(r"^Max locked memory\s+(unlimited|\d{1,20})\s+(unlimited|\d{1,20})\b", text, re.MULTILINE)
+    if not matched:
+        return None
+    soft, hard = (word if word == UNLIMITED else int(word) for word in matched.groups())
+    return {"soft": soft, "hard": hard}
+
+
+def parse_units(text: str) -> dict[str, dict[str, str]]:
+    """``systemctl show`` of several units: {Id: {property: value}}; blocks are parted by an empty line."""
+    units = {}
+    for block in re.split(r"\n\s*\n", text.strip()):
+        fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        if fields.get("Id"):
+            units[fields["Id"]] = fields
+    return units
+
+
+def parse_modinfo(text: str) -> dict[str, str]:
+    """The first value of each field of ``modinfo``."""
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon and name.strip():
+            fields.setdefault(name.strip(), value.strip())
+    return fields
+
+
+def parse_ldconfig(text: str) -> dict[str, list[str]]:
+    """``ldconfig -p``: {library name: [paths]} in the order of preference."""
+    libraries: dict[str, list[str]] = {}
+    for name, path in re.findall(r"^\s+(\S+) \(.*\) => (/.+?)\s*$", text, re.MULTILINE):
+        libraries.setdefault(name, []).append(path)
+    return libraries
+
+
+def parse_fabric_manager_version(text: str) -> str | None:
+    """The version in ``nv-fabricmanager --version``: "Fabric Manager version is : 580.159.03"."""
+    matched = re.search(r"Fabric Manager version is\s*:\s*(\d[\d.]*)", text)
+    return matched.group(1) if matched else None
+
+
+def parse_driver_version(text: str) -> str | None:
+    """The version in /proc/driver/nvidia/version, of the open and of the closed kernel module."""
+    matched = re.search(r"^NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", text, re.MULTILINE)
+    return matched.group(1) if matched else None
+
+
+def parse_mpi_version(text: str) -> str | None:
+    """The version in ``mpirun --version``: "mpirun (Open MPI) 4.1.7"."""
+    matched = re.search(r"\(Open MPI\)\s+(\d\S*)", text)
+    return matched.group(1) if matched else None
+
+
+def plugin_version(text: str) -> str | None:
+    """The version in the plugin's own text, which it logs as "NET/OFI Initializing aws-ofi-nccl 1.16.1"."""
+    matched = _PLUGIN_VERSION.search(text)
+    return matched.group(1) if matched else None
+
+
+def parse_meminfo_pages(text: str) -> dict[str, int | None]:
+    """Huge pages of /proc/meminfo: total, free (pages) and size_kib."""
+    fields = dict(re.findall(r"^(HugePages_Total|HugePages_Free|Hugepagesize):\s+(\d{1,18})", text, re.MULTILINE))
+    wanted = (("total", "HugePages_Total"), ("free", "HugePages_Free"), ("size_kib", "Hugepagesize"))
+    return {name: int(fields[key]) if key in fields else None for name, key in wanted}

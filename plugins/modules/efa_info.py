@@ -1,0 +1,386 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: efa_info
+short_description: Look at EFA, libfabric, NCCL's OFI plugin and the limits they need
+version_added: 0.2.0
+description:
+  - One read-only look that returns everything a role has to decide on, with verdicts.
+  - The plugin is really opened, in a child process with a time limit, and the loader's own error is returned.
+  - An installation that did not end is recognised by the installer's marker, which is written after its packages.
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+attributes:
+  check_mode:
+    description: Can run in check mode and give the same answer, since it changes nothing.
+    support: full
+  diff_mode:
+    description: Has no difference to show.
+    support: none
+options:
+  instance_type:
+    description: EC2 instance type. The default is what the firmware tables say.
+    type: str
+  expected_devices:
+    description: How many EFA devices there must be. The default is what the instance type allows.
+    type: int
+  wait_seconds:
+    description: For how long to wait for EFA devices that come up late, at most 600.
+    type: int
+    default: 0
+  files:
+    description: Files to report on in RV(files), so that a role knows what it has to install without a second look.
+    type: list
+    elements: path
+    default: []
+  paths:
+    description: Files or directories whose mode and owner to report in RV(paths).
+    type: list
+    elements: path
+    default: []
+  packages:
+    description: Packages whose version to report in RV(packages). C(*) stands for anything.
+    type: list
+    elements: str
+    default: []
+  units:
+    description: Services whose limit of locked memory is of interest.
+    type: list
+    elements: str
+    default: [slurmd.service, containerd.service, docker.service]
+  plugin_dirs:
+    description: Directories in which to look for the plugin before the known ones.
+    type: list
+    elements: path
+    default: []
+  counters:
+    description: Also return the hardware counters of each device, for a comparison before and after a transfer.
+    type: bool
+    default: false
+notes:
+  - Gives the most as root. Without root the limits of running services stay unknown.
+seealso:
+  - module: mlcluster.aws.accelerator_info
+"""
+
+EXAMPLES = r"""
+- name: See what there is
+  mlcluster.aws.efa_info:
+  register: efa
+
+- name: Wait up to a minute for late devices, and look at the files and packages that matter
+  mlcluster.aws.efa_info:
+    wait_seconds: 60
+    files: [/etc/nccl.conf]
+    packages: [libnccl2, "nvidia-driver-*"]
+  register: efa
+
+- name: Show what is not as it should be
+  ansible.builtin.debug:
+    msg: "{{ efa.problems }}"
+"""
+
+RETURN = r"""
+instance_type:
+  description: EC2 instance type, null where it is not known.
+  returned: always
+  type: str
+  sample: p5.48xlarge
+family:
+  description: >-
+    What the type has. C(accelerators) is null or C(kind) (gpu or neuron), C(name), C(count), C(memory_mib);
+    C(nvswitch) is true, false or null (not known).
+  returned: always
+  type: dict
+  sample: {"accelerators": {"kind": "gpu", "name": "H100", "count": 8, "memory_mib": 81920}, "nvswitch": true}
+expected_devices:
+  description: How many EFA devices there should be, null where that is not known.
+  returned: always
+  type: int
+  sample: 32
+expected_source:
+  description: Where RV(expected_devices) comes from.
+  returned: always
+  type: str
+  sample: EC2 DescribeInstanceTypes
+waited_seconds:
+  description: For how long devices were waited for.
+  returned: always
+  type: float
+  sample: 0.0
+devices:
+  description: EFA devices that the kernel offers.
+  returned: always
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: Name below C(/sys/class/infiniband).
+      type: str
+      sample: rdmap16s27
+    pci:
+      description: PCI address.
+      type: str
+      sample: "0000:10:1b.0"
+    device_id:
+      description: PCI device id.
+      type: str
+      sample: "0xefa2"
+    driver:
+      description: Kernel driver.
+      type: str
+      sample: efa
+    state:
+      description: State of its port.
+      type: str
+      sample: "4: ACTIVE"
+    p2p:
+      description: The memory that the driver can reach directly, as it says itself; null on drivers that do not say.
+      type: str
+      sample: NVIDIA
+    counters:
+      description: Hardware counters by name, only with O(counters=true).
+      type: dict
+      sample: {"tx_bytes": 4096, "rdma_write_bytes": 0}
+pci_devices:
+  description: PCI addresses of EFA functions, also of those that no driver has taken.
+  returned: always
+  type: list
+  elements: str
+  sample: ["0000:10:1b.0"]
+uverbs:
+  description: Device nodes below C(/dev/infiniband).
+  returned: always
+  type: list
+  elements: str
+  sample: [uverbs0]
+modules:
+  description: >-
+    The kernel modules efa, nvidia, neuron and gdrdrv, each with C(available) for the running kernel (null where
+    modinfo is missing), C(version), C(file), C(loaded) and C(loaded_version).
+  returned: always
+  type: dict
+  sample: {"efa": {"available": true, "version": "2.17.2g", "loaded": true, "loaded_version": "2.17.2g"}}
+libfabric:
+  description: >-
+    C(program) is the path of fi_info, C(version) that of libfabric, C(domains) the devices with a reliable endpoint of
+    the provider efa, C(fabrics) the fabrics listed, C(problem) why fi_info did not answer.
+  returned: always
+  type: dict
+  sample: {"program": "/opt/amazon/efa/bin/fi_info", "version": "2.1.0amzn4", "domains": ["rdmap16s27"]}
+installer:
+  description: >-
+    How an installation by the EFA installer stands. C(state) is absent, complete, interrupted or undeterminable;
+    C(version) is from its marker; C(reasons) say why it is not complete; C(differences) are packages of its list that
+    have another version now, with C(name), C(version) and C(installed).
+  returned: always
+  type: dict
+  sample: {"state": "complete", "version": "1.43.0", "reasons": [], "differences": []}
+plugins:
+  description: Every OFI plugin found, the newest place first.
+  returned: always
+  type: list
+  elements: dict
+  sample: []
+plugin:
+  description: The one of RV(plugins) to use, the first that loads; null where there is none.
+  returned: always
+  type: dict
+  contains:
+    place:
+      description: Its directory.
+      type: str
+      sample: /opt/amazon/ofi-nccl/lib
+    net:
+      description: The network plugin.
+      type: str
+      sample: /opt/amazon/ofi-nccl/lib/libnccl-net-ofi.so
+    tuner:
+      description: The tuner plugin of the same directory, or null.
+      type: str
+      sample: /opt/amazon/ofi-nccl/lib/libnccl-tuner-ofi.so
+    names:
+      description: The file names under which it is there. With C(libnccl-net.so) NCCL finds it without being told.
+      type: list
+      elements: str
+      sample: [libnccl-net-ofi.so]
+    version:
+      description: Version that it carries in its text, or null.
+      type: str
+      sample: 1.16.1
+    loads:
+      description: Whether it could be opened; null where that could not be tried.
+      type: bool
+      sample: true
+    error:
+      description: The loader's error.
+      type: str
+      sample: "libfabric.so.1: cannot open shared object file: No such file or directory"
+    interfaces:
+      description: The NCCL network interfaces that it offers.
+      type: list
+      elements: str
+      sample: [ncclNetPlugin_v9, ncclNetPlugin_v10]
+    tuner_loads:
+      description: Whether the tuner could be opened, null where there is none.
+      type: bool
+      sample: true
+    on_linker_path:
+      description: Whether the dynamic linker finds it by its name, so that no library path has to be set.
+      type: bool
+      sample: true
+nccl:
+  description: NCCL as the dynamic linker finds it, with C(path), C(loads), C(error), C(version).
+  returned: always
+  type: dict
+  sample: {"path": "/lib/x86_64-linux-gnu/libnccl.so.2", "loads": true, "error": null, "version": "2.28.9"}
+gdrcopy:
+  description: The same of GDRCopy's library; its kernel module is in RV(modules).
+  returned: always
+  type: dict
+  sample: {"path": null, "loads": null, "error": null, "version": null}
+nvshmem:
+  description: The same of NVSHMEM's host library.
+  returned: always
+  type: dict
+  sample: {"path": null, "loads": null, "error": null, "version": null}
+mpi:
+  description: Open MPI of the EFA installer, with C(program) and C(version).
+  returned: always
+  type: list
+  elements: dict
+  sample: [{"program": "/opt/amazon/openmpi/bin/mpirun", "version": "4.1.7"}]
+nvidia_driver:
+  description: Version of the loaded NVIDIA driver, or null.
+  returned: always
+  type: str
+  sample: 580.159.04
+fabric_manager:
+  description: The fabric manager, with C(unit), C(exists), C(active), C(enabled), C(version), C(problem).
+  returned: always
+  type: dict
+  sample: {"unit": "nvidia-fabricmanager.service", "exists": true, "active": true, "version": "580.159.04"}
+limits:
+  description: >-
+    Locked memory of a C(login) of any user and of C(root) by limits.conf and limits.d. C(soft) and C(hard) are KiB,
+    unlimited or null (not set); C(soft_file) and C(hard_file) are where the deciding line stands.
+  returned: always
+  type: dict
+  sample: {"login": {"soft": "unlimited", "hard": "unlimited", "soft_file": "/etc/security/limits.d/01_efa.conf"}}
+units:
+  description: >-
+    For each of O(units) C(exists), C(active), C(enabled), C(pid), C(configured_memlock) in bytes or unlimited, and
+    C(running_memlock) with C(soft) and C(hard) of the running process, null where it does not run.
+  returned: always
+  type: dict
+  sample: {"slurmd.service": {"exists": true, "running_memlock": {"soft": "unlimited", "hard": "unlimited"}}}
+huge_pages:
+  description: C(total) and C(free) huge pages, and their C(size_kib).
+  returned: always
+  type: dict
+  sample: {"total": 5128, "free": 5128, "size_kib": 2048}
+ptrace_scope:
+  description: C(kernel.yama.ptrace_scope), null on a kernel without Yama.
+  returned: always
+  type: int
+  sample: 0
+package_manager:
+  description: The database that was asked, dpkg or rpm, null where neither answered.
+  returned: always
+  type: str
+  sample: dpkg
+packages:
+  description: >-
+    Version of each of O(packages), of the EFA installer's own packages and of those that training stands on; null
+    where it is not installed.
+  returned: always
+  type: dict
+  sample: {"libnccl2": "2.28.9-1+cuda13.0", "efa": "2.17.2-1.amzn1"}
+held_packages:
+  description: Packages that are on hold, or locked by dnf's versionlock.
+  returned: always
+  type: list
+  elements: str
+  sample: [linux-image-aws]
+reboot_required:
+  description: Whether the system says that it wants a reboot.
+  returned: always
+  type: bool
+  sample: false
+files:
+  description: For each of O(files) its sha256, null where it does not exist.
+  returned: always
+  type: dict
+  sample: {"/etc/nccl.conf": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}
+paths:
+  description: For each of O(paths) C(mode), C(uid), C(gid), C(is_dir), C(is_link), null where it does not exist.
+  returned: always
+  type: dict
+  sample: {"/opt/nccl-tests": {"mode": "0755", "uid": 0, "gid": 0, "is_dir": true, "is_link": false}}
+results:
+  description: >-
+    Verdicts in the shape C(mlcluster.result/1), with the ids efa.installer, efa.devices, efa.driver, efa.provider,
+    efa.plugin, efa.limits, efa.ptrace and efa.fabric_manager.
+  returned: always
+  type: list
+  elements: dict
+  sample: [{"id": "efa.devices", "status": "pass", "expected": 32, "found": 32, "unit": "devices"}]
+lines:
+  description: The verdicts as a person reads them, a line each.
+  returned: always
+  type: list
+  elements: str
+  sample: ["PASS efa.devices: expected 32 devices, found 32 devices"]
+problems:
+  description: Those of RV(lines) that are neither a pass nor not applicable.
+  returned: always
+  type: list
+  elements: str
+  sample: []
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import DEFAULT_UNITS, Wishes, look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa_verify import verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
+
+LONGEST_WAIT = 600
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "instance_type": {"type": "str"},
+            "expected_devices": {"type": "int"},
+            "wait_seconds": {"type": "int", "default": 0},
+            "files": {"type": "list", "elements": "path", "default": []},
+            "paths": {"type": "list", "elements": "path", "default": []},
+            "packages": {"type": "list", "elements": "str", "default": []},
+            "units": {"type": "list", "elements": "str", "default": list(DEFAULT_UNITS)},
+            "plugin_dirs": {"type": "list", "elements": "path", "default": []},
+            "counters": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    wait = module.params["wait_seconds"]
+    if not 0 <= wait <= LONGEST_WAIT:
+        module.fail_json(msg=f"wait_seconds is {wait}: give 0 to {LONGEST_WAIT}")
+    options = {name: tuple(value) if isinstance(value, list) else value for name, value in module.params.items()}
+    facts = look(Host(), Wishes(**options))
+    results = verify(facts)
+    module.exit_json(
+        changed=False,
+        **facts,
+        results=[result.to_dict() for result in results],
+        lines=[result.line() for result in results],
+        problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],
+    )
+
+
+if __name__ == "__main__":
+    main()
