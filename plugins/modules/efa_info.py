@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: efa_info
 short_description: Look at EFA, libfabric, NCCL's OFI plugin and the limits they need
-version_added: 0.2.0
+version_added: 0.1.0
 description:
   - One read-only look that returns everything a role has to decide on, with verdicts.
   - The plugin is really opened, in a child process with a time limit, and the loader's own error is returned.
