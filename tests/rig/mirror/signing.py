@@ -1,0 +1,41 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A signing key of the tests' own, in a home of its own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+
+class Key:
+    """A key pair that lives below ``home``, a folder with a short path: gpg-agent listens on a socket in it."""
+
+    def __init__(self, home: Path, owner: str) -> None:
+        self.home = home
+        home.mkdir(mode=0o700, parents=True)
+        self._gpg("--passphrase", "", "--quick-gen-key", owner, "ed25519", "sign", "never")
+        listed = self._gpg("--with-colons", "--list-keys").decode()
+        self.fingerprint = re.findall(r"^fpr:+([0-9A-F]{40}):", listed, re.MULTILINE)[0]
+
+    def _gpg(self, *arguments: str) -> bytes:
+        command = ["gpg", "--homedir", str(self.home), "--batch", "--no-tty", "--pinentry-mode", "loopback", *arguments]
+        done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(command)} failed: {done.stderr.decode(errors='replace').strip()}")
+        return done.stdout
+
+    def public(self) -> bytes:
+        """The public key in ASCII armour."""
+        return self._gpg("--armor", "--export", self.fingerprint)
+
+    def sign(self, path: Path) -> bytes:
+        """A detached signature of the file."""
+        return self._gpg("--passphrase", "", "--output", "-", "--detach-sign", str(path))
+
+    def close(self) -> None:
+        """End the agent that gpg has started."""
+        subprocess.run(["gpgconf", "--homedir", str(self.home), "--kill", "gpg-agent"], check=False, timeout=60)
