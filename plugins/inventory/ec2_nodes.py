@@ -216,6 +216,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils import (
     _ec2_record,
     _ec2_select,
     _ec2_session,
+    _ec2_share,
 )
 
 try:
@@ -291,11 +292,14 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
         collecting = gc.isenabled()
-        # Everything made here stays alive, so looking for garbage in it finds nothing and costs a tenth of the time.
+        # Everything made here stays alive, so looking for garbage in it finds nothing and costs a tenth of the time;
+        # freezing says so for the rest of the run. What an earlier inventory froze may be garbage by now.
         gc.disable()
+        gc.unfreeze()
         try:
             self._fill(path, cache)
         finally:
+            gc.freeze()
             if collecting:
                 gc.enable()
 
@@ -316,7 +320,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self._warn(warning)
         if not records:
             self._warn_empty(settings, answer)
-        self._populate(records, answer.records, settings)
+        heads = self._heads(answer.records, records, settings)
+        # _populate gives every record back as soon as its host is made: ten thousand of both would be much memory.
+        answer.records = []
+        self._populate(records, heads, settings)
 
     def _warn(self, text: str) -> None:
         self.display.warning(f"{self.NAME}: {text}")
@@ -345,11 +352,18 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _ask(self, settings: _ec2_options.Settings) -> _ec2_fetch.Answer:
         kept = _ec2_hardware.LongCache(_ec2_hardware.LongCache.default_path(), settings.hardware_cache_seconds)
-        return _ec2_fetch.ask(settings.access, settings.question, kept)
+        answer = _ec2_fetch.ask(settings.access, settings.question, kept)
+        # The service models of botocore are in cycles and would stay for the rest of the run.
+        gc.collect()
+        return answer
 
     def _populate(
-        self, records: list[dict[str, Any]], everything: list[dict[str, Any]], settings: _ec2_options.Settings
+        self,
+        records: list[dict[str, Any]],
+        heads: dict[tuple[Any, ...], dict[str, Any]],
+        settings: _ec2_options.Settings,
     ) -> None:
+        """Make the hosts; takes the records out of the list."""
         add_host, add_child = self.inventory.add_host, self.inventory.add_child
         set_variable = self.inventory.set_variable
         members = [self._groups_of(record) for record in records]
@@ -360,11 +374,14 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 f"as {', '.join(clashes[:3])}"
             )
         fields = self._fields(settings)
-        heads = self._heads(everything, records, settings)
         hardware = f"{settings.prefix}accelerators"
         inherited = self._share_hardware(records, hardware)
         construct = self._constructor()
-        for name, record, groups in zip(names, records, members):
+        texts = _ec2_share.Texts()
+        common = [variable for variable, field in fields if field not in _ec2_share.UNIQUE]
+        records.reverse()
+        for name, groups in zip(names, members):
+            record = records.pop()
             add_host(name)
             for group in groups:
                 add_child(group, name)
@@ -373,7 +390,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             variables.update(_ec2_connection.variables(record, head, settings.connection))
             variables = _inert(variables)
             for variable, value in variables.items():
-                set_variable(name, variable, value)
+                set_variable(name, variable, texts.shared(value))
+            stored = self.inventory.hosts[name].vars
+            for variable in common:
+                texts.learn(stored[variable])
             if inherited.get(record["instance_type"]) != record["accelerators"]:
                 set_variable(name, hardware, _inert(record["accelerators"]))
             if construct:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 from typing import Any
@@ -13,6 +14,7 @@ _BAD = re.compile(r"[^A-Za-z0-9_]")
 ENDING_EVENTS = ("instance-retirement", "instance-stop")
 
 
+@functools.lru_cache(maxsize=10000)
 def safe(text: str) -> str:
     """``text`` as Ansible allows it in a name of a group: ``p5-east`` becomes ``p5_east``."""
     return _BAD.sub("_", text)

@@ -3,7 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import gc
+import weakref
+
 from tests.rig.ec2 import Fleet, Region
+
+EAST = "us-east-1"
 
 
 def cluster(count=3, **more):
@@ -55,3 +60,33 @@ def test_a_host_has_lean_variables(play, load):
     assert own["ec2_placement_group"] == "pg"
     assert own["ec2_launch_time"].endswith("+00:00")
     assert own["ec2_cluster_name"] == "train"
+
+
+def test_hosts_share_the_texts_that_they_have_in_common(play, manage):
+    play(Region(EAST, (Fleet(count=2, cluster="train"),)))
+    inventory = manage(f"plugin: mlcluster.aws.ec2_nodes\nregions: [{EAST}]\n")
+    first, second = (inventory.data.hosts[name].vars for name in inventory.hosts)
+    assert first["ec2_region"] is second["ec2_region"]
+    assert first["ec2_tags"] is not second["ec2_tags"]
+    assert first["ec2_tags"]["parallelcluster:cluster-name"] is second["ec2_tags"]["parallelcluster:cluster-name"]
+
+
+def test_the_garbage_collector_is_left_as_it_was(play, load):
+    play(Region(EAST, (Fleet(),)))
+    assert gc.isenabled()
+    load(regions=EAST)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        load(regions=EAST)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_an_inventory_that_was_replaced_can_be_collected(play, load):
+    play(Region(EAST, (Fleet(),)))
+    gone = weakref.ref(load(regions=EAST).data)
+    load(regions=EAST)
+    gc.collect()
+    assert gone() is None
