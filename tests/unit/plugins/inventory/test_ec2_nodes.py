@@ -86,7 +86,7 @@ def test_the_garbage_collector_is_left_as_it_was(play, load):
 
 def test_an_inventory_that_was_replaced_can_be_collected(play, load):
     play(Region(EAST, (Fleet(),)))
-    gone = weakref.ref(load(regions=EAST).data)
+    gone = weakref.ref(load(regions=EAST).data.groups["all"])
     load(regions=EAST)
     gc.collect()
     assert gone() is None
