@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Renders and judges the environment of NCCL, with the table and the functions that the node uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import nccl_env as engine
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+
+_SETTING = ("plugin", "nccl", "libfabric", "use")
+_WISHES = ("debug", "huge_pages", "pin_network", "net_plugin", "extra", "accept_harmful")
+
+
+def _setting(what: str, instance_type: str | None, options: dict[str, Any]) -> engine.Setting:
+    chosen = {key: options.pop(key) for key in _SETTING if options.get(key) is not None}
+    for key in _SETTING:
+        options.pop(key, None)
+    if options:
+        raise NodeError(f"{what} does not know {', '.join(sorted(options))}")
+    return engine.Setting(instance_type=instance_type or None, **{key: str(value) for key, value in chosen.items()})
+
+
+def nccl_env(instance_type: str, **options: Any) -> dict[str, Any]:
+    """The environment for an instance type. Raises AnsibleFilterError."""
+    try:
+        wishes = {key: options.pop(key) for key in _WISHES if key in options}
+        if not isinstance(wishes.get("extra", {}), Mapping):
+            raise NodeError("extra must map names of variables to values")
+        return engine.render(_setting("nccl_env", instance_type, options), engine.Wishes(**wishes))
+    except NodeError as exc:
+        raise AnsibleFilterError(f"nccl_env: {exc}") from exc
+
+
+def nccl_env_lint(variables: Any, instance_type: str | None = None, **options: Any) -> list[dict[str, Any]]:
+    """What to do with each variable of a mapping or of a text with assignments. Raises AnsibleFilterError."""
+    try:
+        return engine.lint(_checked(variables), _setting("nccl_env_lint", instance_type, options))
+    except NodeError as exc:
+        raise AnsibleFilterError(f"nccl_env_lint: {exc}") from exc
+
+
+def nccl_env_problem(variables: Any, instance_type: str | None = None, **options: Any) -> str:
+    """The sentence with which variables would be refused; empty when none is harmful or misnamed."""
+    try:
+        return engine.problem(_checked(variables), _setting("nccl_env_problem", instance_type, options))
+    except NodeError as exc:
+        return str(exc)
+
+
+def _checked(variables: Any) -> Mapping[str, object] | str:
+    if not isinstance(variables, (Mapping, str)):
+        raise NodeError("give a mapping of names to values, or a text with assignments")
+    return variables
+
+
+class FilterModule:
+    """Ansible's way to find the filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"nccl_env": nccl_env, "nccl_env_lint": nccl_env_lint, "nccl_env_problem": nccl_env_problem}
