@@ -24,7 +24,7 @@ OWN_PACKAGE = re.compile(
 # half-installed, and the two trigger states (dpkg-query(1), db:Status-Abbrev).
 _UNFINISHED = "UFHWt"
 _FIELD = re.compile(r"\s*([a-z_ ]+?)\s*:\s?(.*)")
-_PLUGIN_VERSION = re.compile(r"aws-ofi-nccl[ -]v?(\d+\.\d+(?:\.\d+)?[\w.~+-]*)")
+_PLUGIN_VERSION = re.compile(r"aws-ofi-nccl[ -]v?(git-[0-9a-f]{6,40}|\d+\.\d+(?:\.\d+)?(?:-aws)?)")
 
 
 def parse_fi_info(text: str) -> list[dict[str, str]]:

@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a head node, a compute node and a training container must have, as data.
+
+Each check: ``id``; ``fact``, the name in the facts that it looks at; ``kind`` and the parameters of that kind
+(L{accelerator_checklist.evaluate} says what each means); ``hint``; ``severity``; ``source`` of the values. Values are
+the least that the reference architecture of two p5.48xlarge nodes asks for; a site overrides them by id.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+SOURCE = "reference architecture: m5.8xlarge head node, p5.48xlarge compute nodes"
+
+# 30.72 TB is what the disks are called; the API says 8 x 3800 GB, and a filesystem shows less still.
+_SCRATCH = {
+    "id": "checklist.scratch",
+    "fact": "size",
+    "kind": "size",
+    "path": "/scratch",
+    "expected": 30_720_000_000_000,
+    "tolerance_percent": 10,
+    "unit": "bytes",
+    "hint": "run the role nvme_raid0",
+}
+
+_DOCKER = {
+    "id": "checklist.docker",
+    "fact": "program.docker",
+    "kind": "present",
+    "hint": "install Docker",
+}
+_ENROOT = {
+    "id": "checklist.enroot",
+    "fact": "program.enroot",
+    "kind": "present",
+    "hint": "run the role enroot_pyxis",
+}
+
+CHECKLISTS: dict[str, tuple[dict[str, Any], ...]] = {
+    "head": (
+        _DOCKER,
+        _ENROOT,
+        {"id": "checklist.slurm", "fact": "program.sinfo", "kind": "present", "hint": "put Slurm's programs in place"},
+        {"id": "checklist.gpus", "fact": "gpu.count", "kind": "equal", "expected": 0, "unit": "GPUs"},
+        {
+            "id": "checklist.efa",
+            "fact": "efa.installer",
+            "kind": "version_at_least",
+            "expected": "1.26.1",
+            "hint": "run the role efa_nccl",
+        },
+    ),
+    "compute": (
+        {
+            "id": "checklist.driver",
+            "fact": "gpu.driver",
+            "kind": "version_at_least",
+            "expected": "535.54.03",
+            "severity": "isolate",
+            "hint": "use an image with a newer driver",
+        },
+        {
+            "id": "checklist.efa",
+            "fact": "efa.installer",
+            "kind": "version_at_least",
+            "expected": "1.26.1",
+            "hint": "run the role efa_nccl",
+        },
+        {
+            "id": "checklist.gpus",
+            "fact": "gpu.count",
+            "kind": "equal",
+            "expected": 8,
+            "unit": "GPUs",
+            "severity": "isolate",
+        },
+        _SCRATCH,
+        _DOCKER,
+        _ENROOT,
+    ),
+    "container": (
+        {
+            "id": "checklist.cuda",
+            "fact": "cuda.toolkit",
+            "kind": "version_at_least",
+            "expected": "12.2",
+            "hint": "build the image on a newer CUDA",
+        },
+        {
+            "id": "checklist.nccl",
+            "fact": "nccl.version",
+            "kind": "version_at_least",
+            "expected": "2.18.5",
+            "hint": "build the image with a newer NCCL",
+        },
+        {
+            "id": "checklist.plugin",
+            "fact": "plugin.version",
+            "kind": "version_at_least",
+            "expected": "1.8.1",
+            "hint": "run the EFA installer in the image",
+        },
+        {
+            "id": "checklist.libfabric",
+            "fact": "libfabric.version",
+            "kind": "present",
+            "hint": "run the EFA installer in the image",
+        },
+    ),
+}

@@ -1,0 +1,150 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One read-only look at the GPUs or Neuron devices of a node, and at what the kernel log says of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+
+from .._data import instance_types
+from . import accelerator_parse as parse
+from .block import instance_type
+from .efa_parse import parse_driver_version
+from .host import CommandError, Host
+
+NVIDIA_VENDOR = "0x10de"
+# PCI classes of a GPU: VGA controller and 3D controller; NVSwitches and audio functions have others.
+_GPU_CLASSES = ("0x0300", "0x0302")
+_NEURON_LS = "/opt/aws/neuron/bin/neuron-ls"
+# Kernel log lines looked at; a boot seldom has more, and a full log must not hold the look up.
+LOG_LINES = 20000
+
+
+@dataclasses.dataclass(frozen=True)
+class Wishes:
+    """What a caller wants to know: options of the module accelerator_info, under their names."""
+
+    instance_type: str | None = None
+    timeout: int = 60
+    xid_since: str | None = None
+
+
+def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+    """Everything in one mapping; the RETURN section of the module accelerator_info says what is in it."""
+    known = wishes.instance_type or instance_type(host)
+    table = instance_types.lookup(known)
+    pci = pci_gpus(host)
+    wanted = (table["accelerators"] or {}).get("kind") if table else None
+    has_smi = host.which("nvidia-smi") is not None
+    gpus_expected = bool(pci) or wanted == "gpu" or (has_smi and wanted is None)
+    proc = host.read_text("/proc/driver/nvidia/version") or ""
+    neuron = _neuron(host, wishes) if wanted == "neuron" or host.exists("/sys/module/neuron") else None
+    return {
+        "instance_type": known,
+        "expected": table["accelerators"] if table else None,
+        "type_known": table is not None,
+        "expected_source": table["source"] if table else None,
+        "pci_gpus": pci,
+        "smi": _smi(host, wishes) if gpus_expected else None,
+        "nvlinks": _nvlinks(host, wishes) if gpus_expected and has_smi else {"problem": None, "gpus": {}},
+        "topology": _topology(host, wishes) if gpus_expected and has_smi else {"problem": None, "matrix": {}},
+        "kernel_module": {
+            "version": parse_driver_version(proc),
+            "open": "Open Kernel Module" in proc if proc else None,
+        },
+        "kernel_log": _kernel_log(host, wishes) if gpus_expected else None,
+        "neuron": neuron,
+    }
+
+
+def pci_gpus(host: Host) -> list[str] | None:
+    """PCI addresses of NVIDIA GPUs; None where the PCI bus cannot be seen at all."""
+    top = "/sys/bus/pci/devices"
+    addresses = host.listdir(top)
+    if not addresses:
+        return None
+    return [
+        address
+        for address in addresses
+        if (host.read_text(f"{top}/{address}/vendor") or "").strip() == NVIDIA_VENDOR
+        and (host.read_text(f"{top}/{address}/class") or "").startswith(_GPU_CLASSES)
+    ]
+
+
+def _asked(host: Host, argv: t.Sequence[str], timeout: float) -> tuple[str, str | None]:
+    """Standard output and, where it cannot be trusted, the reason: missing, no answer in time, or what it said."""
+    try:
+        done = host.run(argv, timeout=timeout, check=False)
+    except CommandError as exc:
+        return "", str(exc)
+    if done.rc == 0:
+        return done.stdout, None
+    said = " ".join(f"{done.stdout} {done.stderr}".split())[:300]
+    return done.stdout, f"{' '.join(argv)} ended with status {done.rc}: {said or 'it said nothing'}"
+
+
+def _smi(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+    """What nvidia-smi tells, with problem None only where its whole document was read and it ended with 0."""
+    argv = ["nvidia-smi", "-q", "-x"]
+    started = host.monotonic()
+    shown, problem = _asked(host, argv, wishes.timeout)
+    seconds = round(host.monotonic() - started, 1)
+    found: dict[str, t.Any] = {"driver": None, "cuda": None, "attached": None, "gpus": []}
+    if not problem:
+        try:
+            found = parse.parse_smi(shown)
+        except ValueError as exc:
+            problem = f"{' '.join(argv)} printed {exc}"
+    return {**found, "problem": problem, "seconds": seconds}
+
+
+def _nvlinks(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+    shown, problem = _asked(host, ["nvidia-smi", "nvlink", "--status"], wishes.timeout)
+    return {"problem": problem, "gpus": parse.parse_nvlinks(shown)}
+
+
+def _topology(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+    shown, problem = _asked(host, ["nvidia-smi", "topo", "-m"], wishes.timeout)
+    return {"problem": problem, "matrix": parse.parse_topology(shown)}
+
+
+def _kernel_log(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+    """Xids of this boot from the journal, or from dmesg where there is none that can be read.
+
+    problem says why neither could be read; an empty log of a running kernel counts as one that could not.
+    """
+    since = ["--since", wishes.xid_since] if wishes.xid_since else []
+    journal = ["journalctl", "-k", "-b", "-o", "short-iso", "--no-pager", "-q", "-n", str(LOG_LINES), *since]
+    problems = []
+    for source, argv in (("journal", journal), ("dmesg", ["dmesg", "--time-format", "iso", *since])):
+        shown, problem = _asked(host, argv, min(wishes.timeout, 30))
+        # With a date to begin at there may rightly be nothing, but the journal is also empty for whom it is closed.
+        if problem is None and (shown.strip() or (since and source == "dmesg")):
+            return {"source": source, "problem": None, **parse.parse_xids(shown)}
+        problems.append(problem or f"{argv[0]} showed no kernel messages")
+    return {"source": None, "problem": "; ".join(problems), **parse.parse_xids("")}
+
+
+def _neuron(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+    """The Neuron driver and what neuron-ls tells, with problem None only where it gave a whole list."""
+    program = _NEURON_LS if host.exists(_NEURON_LS) else host.which("neuron-ls")
+    devices: list[dict[str, t.Any]] = []
+    problem: str | None = "neuron-ls is not installed"
+    if program:
+        shown, problem = _asked(host, [program, "--json-output"], wishes.timeout)
+        try:
+            devices = parse.parse_neuron_ls(shown) if not problem else []
+        except ValueError as exc:
+            problem = f"{program} --json-output printed {exc}"
+    nodes = [name for name in host.listdir("/dev") if re.fullmatch(r"neuron\d+", name)]
+    return {
+        "loaded": host.exists("/sys/module/neuron"),
+        "driver": (host.read_text("/sys/module/neuron/version") or "").strip() or None,
+        "device_nodes": len(nodes),
+        "devices": devices,
+        "problem": problem,
+    }

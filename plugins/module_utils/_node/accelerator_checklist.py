@@ -1,0 +1,179 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The checklists of a node: what is asked is data, the answers are facts, and one pure function compares them."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from .._data import checklists
+from . import efa_parse
+from .efa import EFA_PREFIX, MARKER_PATH
+from .efa_plugin import choose_plugin, find_plugins, nccl_version, try_load
+from .host import CommandError, Host, NodeError
+from .result import Result, failed, passed, undeterminable
+
+# What a site may set of a check; which fact it looks at and how it compares stay as they are.
+PARAMETERS = ("expected", "path", "severity", "skip", "tolerance_percent")
+KINDS = ("equal", "version_at_least", "size", "present")
+
+
+def version_key(text: object) -> tuple[int, ...] | None:
+    """The numbers at the beginning of a version, 580.159.04 as (580, 159, 4); None where it begins with none."""
+    matched = re.match(r"\d{1,9}(?:\.\d{1,9})*", text) if isinstance(text, str) else None
+    return tuple(int(part) for part in matched.group().split(".")) if matched else None
+
+
+def at_least(found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Whether one version is not older; 1.26 is as good as 1.26.0."""
+    length = max(len(found), len(wanted))
+    padded = [part + (0,) * (length - len(part)) for part in (found, wanted)]
+    return padded[0] >= padded[1]
+
+
+def choose(name: str, parameters: t.Mapping[str, t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """The checks of a checklist with a site's parameters {id: {expected, ...}} in place; skipped ones are left out.
+
+    Raises L{NodeError} with one sentence that names all that is unknown.
+    """
+    checks = {check["id"]: check for check in checklists.CHECKLISTS[name]}
+    wrong = sorted(f"check {key}" for key in parameters if key not in checks)
+    for key, values in parameters.items():
+        if not isinstance(values, dict):
+            wrong.append(f"{key} without parameters")
+            continue
+        wrong += sorted(f"parameter {value} of {key}" for value in values if value not in PARAMETERS)
+    if wrong:
+        raise NodeError(
+            f"the checklist {name} does not know {', '.join(wrong)}: "
+            f"its checks are {', '.join(sorted(checks))}, their parameters {', '.join(PARAMETERS)}"
+        )
+    merged = [{"source": checklists.SOURCE, **check, **parameters.get(key, {})} for key, check in checks.items()]
+    for check in merged:
+        if check["kind"] == "size":
+            check["fact"] = f"size.{check['path']}"
+    return [check for check in merged if not check.get("skip")]
+
+
+def evaluate(checks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[Result]:
+    """One verdict for each check. facts maps names to values; a name that is not there was not found out.
+
+    equal: the fact is the number expected. version_at_least: it is that version or newer. size: it is expected less
+    tolerance_percent, or more. present: it is there at all (None: it is not, and that is a failure).
+    """
+    return [_evaluate(check, facts) for check in checks]
+
+
+def _evaluate(check: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> Result:
+    wanted, name = check.get("expected"), check["fact"]
+    fields = {key: check[key] for key in ("unit", "source", "hint") if key in check}
+    if name not in facts:
+        return undeterminable(check["id"], f"{name} could not be found out", expected=wanted, **fields)
+    found = facts[name]
+    fail = {"severity": check.get("severity", "monitor"), **fields}
+    if found is None:
+        return failed(check["id"], f"{name} is not there", expected=wanted, **fail)
+    if check["kind"] == "present":
+        return passed(check["id"], found, **fields)
+    good: bool | None
+    if check["kind"] == "version_at_least":
+        have, want = version_key(found), version_key(wanted)
+        good = at_least(have, want) if have and want else None
+    elif check["kind"] == "size":
+        wanted = int(wanted * (100 - check.get("tolerance_percent", 0)) // 100) if _is_number(wanted) else None
+        good = found >= wanted if _is_number(found) and wanted is not None else None
+    else:
+        good = found == wanted if _is_number(found) and _is_number(wanted) else None
+    if good is None:
+        why = f"{found!r} cannot be compared with {check.get('expected')!r}"
+        return undeterminable(check["id"], why, expected=wanted, **fields)
+    if not good:
+        return failed(check["id"], f"{name} is not as the checklist wants it", expected=wanted, found=found, **fail)
+    return passed(check["id"], found, expected=wanted, **fields)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def gather(host: Host, checks: t.Sequence[t.Mapping[str, t.Any]], seen: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The facts that these checks look at; seen is what L{accelerator.look} returned. Writes nothing."""
+    facts: dict[str, t.Any] = {}
+    for name in {check["fact"] for check in checks}:
+        kind, _dot, rest = name.partition(".")
+        if kind == "program":
+            facts[name] = host.which(rest)
+        elif kind == "size":
+            facts[name] = host.filesystem_size(rest) if host.exists(rest) else None
+        else:
+            value = _SOURCES[name](host, seen)
+            if value is not UNKNOWN:
+                facts[name] = value
+    return facts
+
+
+# A source that could not find out, as against one that found nothing.
+UNKNOWN = object()
+
+
+def _gpu_count(host: Host, seen: t.Mapping[str, t.Any]) -> object:
+    smi = seen["smi"]
+    if smi is None:
+        return 0 if seen["pci_gpus"] == [] or (seen["type_known"] and not seen["expected"]) else UNKNOWN
+    return UNKNOWN if smi["problem"] else len(smi["gpus"])
+
+
+def _gpu_driver(host: Host, seen: t.Mapping[str, t.Any]) -> object:
+    smi = seen["smi"]
+    told = smi["driver"] if smi and not smi["problem"] else seen["kernel_module"]["version"]
+    return told or UNKNOWN
+
+
+def _efa_installer(host: Host, seen: t.Mapping[str, t.Any]) -> object:
+    text = host.read_text(MARKER_PATH)
+    return None if text is None else efa_parse.parse_marker(text)["version"] or UNKNOWN
+
+
+def _cuda_toolkit(host: Host, seen: t.Mapping[str, t.Any]) -> object:
+    version = (host.read_json("/usr/local/cuda/version.json") or {}).get("cuda", {}).get("version")
+    return version if isinstance(version, str) else None
+
+
+def _nccl(host: Host, seen: t.Mapping[str, t.Any]) -> object:
+    tried = try_load(host, "libnccl.so.2")
+    if tried["loads"] is None:
+        return UNKNOWN
+    return nccl_version(tried["nccl"])
+
+
+def _plugin(host: Host, seen: t.Mapping[str, t.Any]) -> object:
+    chosen = choose_plugin(find_plugins(host, (), {}))
+    if chosen is None:
+        return None
+    return chosen["version"] or UNKNOWN
+
+
+def _libfabric(host: Host, seen: t.Mapping[str, t.Any]) -> object:
+    own = f"{EFA_PREFIX}/bin/fi_info"
+    program = own if host.exists(own) else host.which("fi_info")
+    if not program:
+        return None
+    try:
+        shown = host.run([program, "--version"], timeout=30, check=False).stdout
+    except CommandError:
+        return UNKNOWN
+    return efa_parse.parse_libfabric_version(shown) or UNKNOWN
+
+
+_SOURCES: dict[str, t.Callable[[Host, t.Mapping[str, t.Any]], object]] = {
+    "gpu.count": _gpu_count,
+    "gpu.driver": _gpu_driver,
+    "efa.installer": _efa_installer,
+    "cuda.toolkit": _cuda_toolkit,
+    "nccl.version": _nccl,
+    "plugin.version": _plugin,
+    "libfabric.version": _libfabric,
+}

@@ -1,0 +1,243 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: accelerator_info
+short_description: Look at GPUs or Neuron devices and say what they are worth
+version_added: 0.1.0
+description:
+  - One read-only look at the NVIDIA GPUs (by the XML of nvidia-smi, the kernel log and the PCI bus) or at the Neuron
+    devices (by neuron-ls), with verdicts against what the instance type has.
+  - A tool that is missing, hangs, fails or prints something that is not whole makes a verdict undeterminable, with the
+    reason; it never makes it a pass.
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+attributes:
+  check_mode:
+    description: Can run in check mode and give the same answer, since it changes nothing.
+    support: full
+  diff_mode:
+    description: Has no difference to show.
+    support: none
+options:
+  instance_type:
+    description: EC2 instance type. The default is what the firmware tables say.
+    type: str
+  timeout:
+    description: Seconds that each command may take, 1 to 600.
+    type: int
+    default: 60
+  xid_since:
+    description:
+      - Look only at Xids after this time, such as that of the last reset, C(YYYY-MM-DD HH:MM:SS) in the node's time.
+      - The default is all since the last boot.
+    type: str
+  mig:
+    description: Whether the GPUs shall be split by MIG.
+    type: bool
+    default: false
+  checklist:
+    description: Also go through this list of what a node must have.
+    type: str
+    choices: [head, compute, container]
+  checklist_parameters:
+    description:
+      - Parameters of single checks of O(checklist), by the id of the check.
+      - The parameters are C(expected), C(tolerance_percent) and C(path) (of a size), C(severity), and C(skip).
+    type: dict
+    default: {}
+notes:
+  - Needs root to read the kernel log on most distributions; without it C(gpu.xid) is undeterminable.
+seealso:
+  - module: mlcluster.aws.efa_info
+"""
+
+EXAMPLES = r"""
+- name: See what there is
+  mlcluster.aws.accelerator_info:
+  register: accelerators
+
+- name: Go through the checklist of a compute node with four GPUs
+  mlcluster.aws.accelerator_info:
+    checklist: compute
+    checklist_parameters:
+      checklist.gpus: {expected: 4}
+      checklist.scratch: {path: /local, expected: 3800000000000}
+      checklist.docker: {skip: true}
+  register: accelerators
+
+- name: Show what is not as it should be
+  ansible.builtin.debug:
+    msg: "{{ accelerators.problems }}"
+"""
+
+RETURN = r"""
+instance_type:
+  description: EC2 instance type, null where it is not known.
+  returned: always
+  type: str
+  sample: p5.48xlarge
+type_known:
+  description: Whether the table has this instance type.
+  returned: always
+  type: bool
+  sample: true
+expected:
+  description: >-
+    The accelerators of the type, with C(kind) (gpu or neuron), C(name), C(count), C(memory_mib) of each; null where it
+    has none or is not known.
+  returned: always
+  type: dict
+  sample: {"kind": "gpu", "name": "H100", "count": 8, "memory_mib": 81920}
+expected_source:
+  description: Where RV(expected) comes from.
+  returned: always
+  type: str
+  sample: EC2 DescribeInstanceTypes
+pci_gpus:
+  description: PCI addresses of NVIDIA GPUs, null where the bus cannot be seen.
+  returned: always
+  type: list
+  elements: str
+  sample: ["0000:53:00.0"]
+smi:
+  description: What nvidia-smi tells, null where nothing speaks for a GPU.
+  returned: always
+  type: dict
+  contains:
+    problem:
+      description: Why it could not be used, null where its whole document was read.
+      type: str
+      sample: "nvidia-smi -q -x: no answer within 60 seconds"
+    seconds:
+      description: How long it took.
+      type: float
+      sample: 1.2
+    driver:
+      description: Version of the driver.
+      type: str
+      sample: 580.159.04
+    cuda:
+      description: Newest CUDA that the driver takes.
+      type: str
+      sample: "13.0"
+    attached:
+      description: How many GPUs it says there are.
+      type: int
+      sample: 8
+    gpus:
+      description: >-
+        The GPUs, with C(index), C(bus_id), C(name), C(architecture), C(uuid), C(serial), C(minor), C(memory_mib),
+        C(memory_used_mib), C(persistence), C(compute_mode), C(mig), C(ecc), C(retired_pages), C(remapped_rows),
+        C(throttle_reasons), C(clocks_mhz), C(temperature_c), C(pcie), C(fabric), C(recovery_action). What a GPU does
+        not tell is null.
+      type: list
+      elements: dict
+      sample: [{"index": 0, "name": "NVIDIA H100 80GB HBM3", "memory_mib": 81559, "persistence": true}]
+nvlinks:
+  description: For each GPU by its UUID how many NVLinks are C(active) and C(inactive), in C(gpus); C(problem) as above.
+  returned: always
+  type: dict
+  sample: {"problem": null, "gpus": {"GPU-00000000-1111-2222-3333-444444444444": {"active": 18, "inactive": 0}}}
+topology:
+  description: How GPUs and network devices reach each other, in C(matrix); C(problem) as above.
+  returned: always
+  type: dict
+  sample: {"problem": null, "matrix": {"GPU0": {"GPU1": "NV18"}, "GPU1": {"GPU0": "NV18"}}}
+kernel_module:
+  description: C(version) of the loaded NVIDIA kernel module and whether it is the C(open) one, null without a module.
+  returned: always
+  type: dict
+  sample: {"version": "580.159.04", "open": true}
+kernel_log:
+  description: >-
+    Xids since the last boot or O(xid_since). C(source) is journal or dmesg, C(problem) why neither could be
+    read; C(xids) are with C(time), C(bus), C(code), C(text); C(sxids) those of NVSwitches, with C(switch) and C(fatal)
+    besides; C(counts) says how often each Xid was there. Null where nothing speaks for a GPU.
+  returned: always
+  type: dict
+  sample: {"source": "journal", "problem": null, "xids": [], "sxids": [], "counts": {}}
+neuron:
+  description: >-
+    The Neuron devices, null where nothing speaks for any. C(loaded) and C(driver) are of the kernel module,
+    C(device_nodes) counts those below C(/dev), C(devices) are with C(index), C(bdf), C(cores), C(memory_mib),
+    C(connected_to), C(numa_node), C(processes); C(problem) as above.
+  returned: always
+  type: dict
+  sample: {"loaded": true, "driver": "2.24.7.0", "device_nodes": 16, "devices": [], "problem": null}
+results:
+  description: >-
+    Verdicts in the shape C(mlcluster.result/1), with the ids gpu.count, gpu.model, gpu.memory, gpu.driver, gpu.ecc,
+    gpu.recovery, gpu.xid, gpu.clocks, gpu.pcie, gpu.persistence, gpu.mig, gpu.nvlink, gpu.fabric, gpu.topology, or
+    neuron.driver, neuron.count, neuron.memory, and those of O(checklist).
+  returned: always
+  type: list
+  elements: dict
+  sample: [{"id": "gpu.count", "status": "pass", "expected": 8, "found": 8, "unit": "GPUs"}]
+lines:
+  description: The verdicts as a person reads them, a line each.
+  returned: always
+  type: list
+  elements: str
+  sample: ["PASS gpu.count: expected 8 GPUs, found 8 GPUs"]
+problems:
+  description: Those of RV(lines) that are neither a pass nor not applicable.
+  returned: always
+  type: list
+  elements: str
+  sample: []
+"""
+
+import re
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import accelerator_checklist
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator import Wishes, look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator_verify import verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
+
+LONGEST = 600
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "instance_type": {"type": "str"},
+            "timeout": {"type": "int", "default": 60},
+            "xid_since": {"type": "str"},
+            "mig": {"type": "bool", "default": False},
+            "checklist": {"type": "str", "choices": ["head", "compute", "container"]},
+            "checklist_parameters": {"type": "dict", "default": {}},
+        },
+        supports_check_mode=True,
+    )
+    timeout, since, name = (module.params[key] for key in ("timeout", "xid_since", "checklist"))
+    if not 1 <= timeout <= LONGEST:
+        module.fail_json(msg=f"timeout is {timeout}: give 1 to {LONGEST} seconds")
+    if since and not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", since):
+        module.fail_json(msg=f"xid_since is {since!r}: give a time like 2026-01-31 12:00:00")
+    if module.params["checklist_parameters"] and not name:
+        module.fail_json(msg="checklist_parameters are given without a checklist: name one")
+    host = Host()
+    try:
+        checks = accelerator_checklist.choose(name, module.params["checklist_parameters"]) if name else []
+    except NodeError as exc:
+        module.fail_json(msg=str(exc))
+    facts = look(host, Wishes(instance_type=module.params["instance_type"], timeout=timeout, xid_since=since))
+    results = verify(facts, module.params["mig"])
+    results += accelerator_checklist.evaluate(checks, accelerator_checklist.gather(host, checks, facts))
+    module.exit_json(
+        changed=False,
+        **facts,
+        results=[result.to_dict() for result in results],
+        lines=[result.line() for result in results],
+        problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],
+    )
+
+
+if __name__ == "__main__":
+    main()
