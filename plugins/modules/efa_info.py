@@ -58,6 +58,13 @@ options:
     type: list
     elements: path
     default: []
+  peers:
+    description:
+      - Names or addresses of other nodes that have to answer here.
+      - EFA's security group allows all traffic to itself, so each must at least refuse a TCP connection.
+    type: list
+    elements: str
+    default: []
   counters:
     description: Also return the hardware counters of each device, for a comparison before and after a transfer.
     type: bool
@@ -307,6 +314,11 @@ held_packages:
   type: list
   elements: str
   sample: [linux-image-aws]
+peers:
+  description: For each of O(peers) C(answered), or C(silent), C(name) or C(unknown) with the reason.
+  returned: always
+  type: dict
+  sample: {"10.0.0.12": "answered", "10.0.0.13": "silent: timed out"}
 reboot_required:
   description: Whether the system says that it wants a reboot.
   returned: always
@@ -325,7 +337,7 @@ paths:
 results:
   description: >-
     Verdicts in the shape C(mlcluster.result/1), with the ids efa.installer, efa.devices, efa.driver, efa.provider,
-    efa.plugin, efa.limits, efa.ptrace and efa.fabric_manager.
+    efa.plugin, efa.limits, efa.ptrace, efa.fabric_manager and efa.peers.
   returned: always
   type: list
   elements: dict
@@ -363,6 +375,7 @@ def main() -> None:
             "packages": {"type": "list", "elements": "str", "default": []},
             "units": {"type": "list", "elements": "str", "default": list(DEFAULT_UNITS)},
             "plugin_dirs": {"type": "list", "elements": "path", "default": []},
+            "peers": {"type": "list", "elements": "str", "default": []},
             "counters": {"type": "bool", "default": False},
         },
         supports_check_mode=True,

@@ -146,7 +146,7 @@ def parse_smi(text: str) -> dict[str, t.Any]:
         raise ValueError("an XML document that declares entities, which nvidia-smi never does")
     try:
         root = ET.fromstring(text[start:])  # noqa: S314 entities are refused above
-    except ET.ParseError as exc:
+    except (ET.ParseError, LookupError, ValueError) as exc:
         raise ValueError(f"XML that breaks off or is damaged ({exc})") from None
     if root.tag != "nvidia_smi_log":
         raise ValueError(f"an XML document of another kind, {str(root.tag)[:40]}")

@@ -13,6 +13,7 @@ import typing as t
 from .._data import instance_types
 from . import efa_parse as parse
 from .block import instance_type
+from .efa_peers import ask_peers
 from .efa_plugin import choose_plugin, find_plugins, nccl_version, try_load
 from .host import CommandError, Host
 
@@ -56,6 +57,7 @@ class Wishes:
     packages: tuple[str, ...] = ()
     units: tuple[str, ...] = DEFAULT_UNITS
     plugin_dirs: tuple[str, ...] = ()
+    peers: tuple[str, ...] = ()
     counters: bool = False
 
 
@@ -101,6 +103,7 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
         "package_manager": manager,
         "packages": select_packages(packages, [*STACK_PACKAGES, *wishes.packages]),
         "held_packages": sorted(name for name, entry in (packages or {}).items() if entry["held"]),
+        "peers": ask_peers(host, wishes.peers),
         "reboot_required": host.exists("/run/reboot-required"),
         "files": {path: host.sha256(path) for path in wishes.files},
         "paths": {path: host.stat(path) for path in wishes.paths},

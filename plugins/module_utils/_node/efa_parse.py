@@ -16,9 +16,7 @@ UNLIMITED = "unlimited"
 
 # What the EFA installer brings itself, by the names in its own list of installed packages (1.17, 1.22, 1.40) and by
 # `dpkg -l` of a ParallelCluster image of 2025 (libnccl-ofi). rdma-core is left out: distributions ship it too.
-OWN_PACKAGE = re.compile(
-    r"efa|efa-(?:config|profile)|libfabric1?-aws(?:-.+)?|openmpi\d*-aws|(?:libnccl-ofi|aws-ofi-nccl)"
-)
+OWN_PACKAGE = re.compile(r"efa(?:-[a-z0-9-]+)?|libfabric1?-aws(?:-.+)?|openmpi\d*-aws|(?:libnccl-ofi|aws-ofi-nccl)")
 
 # dpkg-query's second status letter of a package whose installation did not end: unpacked, half-configured,
 # half-installed, and the two trigger states (dpkg-query(1), db:Status-Abbrev).

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from .efa_parse import UNLIMITED
+from .efa_peers import verify_peers
 from .result import Result, Scope, failed, not_applicable, passed, undeterminable
 
 NO_EFA = "this machine has no EFA device and none is expected"
@@ -18,7 +19,7 @@ _PTRACE_SOURCE = "aws-parallelcluster-cookbook, resource efa: kernel.yama.ptrace
 
 def verify(facts: t.Mapping[str, t.Any]) -> list[Result]:
     """Verdicts with the ids efa.installer, efa.devices, efa.driver, efa.provider, efa.plugin, efa.limits (one for a
-    login and one for each running unit), efa.ptrace and efa.fabric_manager.
+    login and one for each running unit), efa.ptrace, efa.fabric_manager and, for each peer named, efa.peers.
     """
     return [
         _installer(facts),
@@ -29,6 +30,7 @@ def verify(facts: t.Mapping[str, t.Any]) -> list[Result]:
         *_limits(facts),
         _ptrace(facts),
         _fabric_manager(facts),
+        *verify_peers(facts["peers"]),
     ]
 
 
