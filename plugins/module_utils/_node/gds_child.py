@@ -1,0 +1,185 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The program that meets libcufile: it may hang or crash, so it runs as a process of its own.
+
+Its source is handed to a Python interpreter as text (it imports nothing of this collection); the one argument is a
+JSON request. Every step is written as a line of JSON to the file descriptor "out" before and after it happens, so that
+the parent knows how far a process came that did not end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import sys
+import threading
+import time
+import typing as t
+
+OPAQUE_FD = 1
+BLOCK = 1 << 20
+REQUIRED = ("cuFileDriverOpen", "cuFileHandleRegister", "cuFileHandleDeregister", "cuFileRead", "cuFileWrite")
+
+
+class Status(ctypes.Structure):
+    """CUfileError_t: the library's own code and CUDA's."""
+
+    _fields_ = [("err", ctypes.c_int), ("cu_err", ctypes.c_int)]
+
+
+class HandleUnion(ctypes.Union):
+    """The file descriptor, or a pointer that Linux does not use."""
+
+    _fields_ = [("fd", ctypes.c_int), ("handle", ctypes.c_void_p)]
+
+
+class Descriptor(ctypes.Structure):
+    """CUfileDescr_t."""
+
+    _fields_ = [("type", ctypes.c_int), ("handle", HandleUnion), ("fs_ops", ctypes.c_void_p)]
+
+
+class StopError(Exception):
+    """The step was answered, and the answer ends the run."""
+
+
+def say(out: int, **fields: t.Any) -> None:
+    """One line to the parent, at once."""
+    os.write(out, (json.dumps(fields) + "\n").encode())
+
+
+def watch(request: dict[str, t.Any]) -> None:
+    """End this process when its time is over or its parent is gone, and leave no file behind.
+
+    A thread of its own: a call that hangs inside libcufile does not hold Python's lock.
+    """
+    deadline = time.monotonic() + request["seconds"]
+    while time.monotonic() < deadline and os.getppid() == request["parent"]:
+        time.sleep(0.2)
+    try:
+        if request.get("file"):
+            os.unlink(request["file"])
+    finally:
+        os._exit(124)
+
+
+def load(request: dict[str, t.Any]) -> t.Any:
+    """libcufile with the types of its functions; StopError where it is not the library that we know."""
+    out = request["out"]
+    say(out, begin="load")
+    try:
+        library = ctypes.CDLL(request["library"])
+    except OSError as error:
+        say(out, step="load", problem=str(error))
+        raise StopError from None
+    absent = [name for name in REQUIRED if not hasattr(library, name)]
+    version = ctypes.c_int(0)
+    if hasattr(library, "cuFileGetVersion"):
+        library.cuFileGetVersion.restype = Status
+        library.cuFileGetVersion(ctypes.byref(version))
+    say(out, step="load", absent=absent, version=version.value)
+    if absent:
+        raise StopError
+    for name in ("cuFileDriverOpen", "cuFileHandleRegister", "cuFileBufRegister"):
+        if hasattr(library, name):
+            getattr(library, name).restype = Status
+    for name in ("cuFileRead", "cuFileWrite"):
+        function = getattr(library, name)
+        function.restype = ctypes.c_ssize_t
+        function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_longlong, ctypes.c_longlong]
+    library.cuFileHandleDeregister.argtypes = [ctypes.c_void_p]
+    library.cuFileHandleDeregister.restype = None
+    return library
+
+
+def answered(out: int, step: str, status: Status) -> None:
+    """Report a status; StopError when it is an error."""
+    say(out, step=step, err=status.err, cu_err=status.cu_err)
+    if status.err != 0:
+        raise StopError
+
+
+def gpu_buffer(out: int, name: str) -> tuple[t.Any, t.Any] | None:
+    """(libcuda, address of a buffer on the first GPU), or None with the reason reported."""
+    try:
+        cuda = ctypes.CDLL(name)
+        functions = [getattr(cuda, function) for function in ("cuInit", "cuDeviceGet", "cuMemAlloc_v2")]
+    except (OSError, AttributeError) as error:
+        say(out, step="buffer", problem=str(error))
+        return None
+    device, context, address = ctypes.c_int(0), ctypes.c_void_p(), ctypes.c_ulonglong(0)
+    calls = (
+        ("cuInit", lambda: functions[0](0)),
+        ("cuDeviceGet", lambda: functions[1](ctypes.byref(device), 0)),
+        ("cuDevicePrimaryCtxRetain", lambda: cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)),
+        ("cuCtxSetCurrent", lambda: cuda.cuCtxSetCurrent(context)),
+        ("cuMemAlloc", lambda: functions[2](ctypes.byref(address), ctypes.c_size_t(BLOCK))),
+    )
+    for label, call in calls:
+        code = call()
+        if code != 0:
+            say(out, step="buffer", problem="%s gave the CUDA error %d" % (label, code))
+            return None
+    return cuda, address
+
+
+def write_and_read(request: dict[str, t.Any], library: t.Any, handle: t.Any) -> None:
+    """Write a block of random bytes from GPU memory into the file, read it back into GPU memory, and compare."""
+    out = request["out"]
+    say(out, begin="buffer")
+    found = gpu_buffer(out, request["cuda"])
+    if found is None:
+        raise StopError
+    cuda, address = found
+    say(out, step="buffer", err=0)
+    sent = os.urandom(BLOCK)
+    back = ctypes.create_string_buffer(BLOCK)
+    size = ctypes.c_size_t(BLOCK)
+    for step, function in (("write", library.cuFileWrite), ("read", library.cuFileRead)):
+        say(out, begin=step)
+        source = sent if step == "write" else bytes(BLOCK)
+        code = cuda.cuMemcpyHtoD_v2(address, source, size)
+        moved = function(handle, ctypes.c_void_p(address.value), BLOCK, 0, 0) if code == 0 else -1
+        say(out, step=step, err=0 if moved == BLOCK else max(-moved, 1), cu_err=code, moved=moved)
+        if moved != BLOCK:
+            raise StopError
+    if cuda.cuMemcpyDtoH_v2(back, address, size) == 0:
+        say(out, step="compare", err=0, same=back.raw == sent)
+
+
+def run(request: dict[str, t.Any]) -> None:
+    """Open the driver, then register the file if there is one, then move a block through GPU memory if asked."""
+    out = request["out"]
+    library = load(request)
+    say(out, begin="open")
+    answered(out, "open", library.cuFileDriverOpen())
+    if request.get("fd") is None:
+        return
+    descriptor = Descriptor(type=OPAQUE_FD, fs_ops=None)
+    descriptor.handle.fd = request["fd"]
+    handle = ctypes.c_void_p()
+    say(out, begin="register")
+    answered(out, "register", library.cuFileHandleRegister(ctypes.byref(handle), ctypes.byref(descriptor)))
+    if request.get("cuda"):
+        write_and_read(request, library, handle)
+    library.cuFileHandleDeregister(handle)
+
+
+def main() -> None:
+    """The whole program; it ends without the library's own exit code running, which may hang too."""
+    request = json.loads(sys.argv[1])
+    threading.Thread(target=watch, args=(request,), daemon=True).start()
+    try:
+        run(request)
+    except StopError:
+        say(request["out"], step="stopped")
+    else:
+        say(request["out"], step="done")
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The verb gds of the mlcluster command."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import platform
+import sys
+import typing as t
+
+from . import result
+from .gds import advice, survey
+from .gds_io import bandwidth
+from .gds_verify import verify
+from .host import Host, NodeError
+
+LOGGER = logging.getLogger("mlcluster")
+
+
+def add_verbs(subparsers: t.Any) -> None:
+    """Register the verb with the mlcluster command."""
+    gds = subparsers.add_parser(
+        "gds", help="say which path of GPUDirect Storage is active on each mount, and what the others lack"
+    )
+    gds.add_argument("mounts", nargs="*", default=["/"], metavar="PATH", help="paths to answer for (%(default)s)")
+    gds.add_argument("--active", action="store_true", help="prove it with a temporary file on each mount")
+    gds.add_argument(
+        "--require", action="append", default=[], choices=("nvfs", "p2pdma", "compat"), help="a mode that will do"
+    )
+    gds.add_argument("--bandwidth", action="store_true", help="measure with gdsio, by cuFile and through the CPU")
+    gds.add_argument("--bandwidth-mib", type=int, default=1024, help="size of the file to read (%(default)s)")
+    gds.add_argument("--baseline", type=float, help="least GiB/s that this site accepts by cuFile")
+    gds.add_argument("--library", help="path of libcufile.so.0")
+    gds.add_argument("--timeout", type=float, default=30, help="seconds for each process (%(default)s)")
+    gds.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
+    gds.set_defaults(handler=gds_verb)
+
+
+def gds_verb(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Print the verdicts; the exit code is theirs."""
+    host = host or Host()
+    try:
+        facts = survey(host, args.mounts, args.active, args.library, args.timeout)
+    except NodeError as exc:
+        LOGGER.error("gds: %s", exc)
+        return result.EXIT_UNDETERMINABLE
+    results = verify(facts, args.require)
+    if args.bandwidth:
+        results += [bandwidth(facts, mount, args.bandwidth_mib, args.baseline) for mount in facts["mounts"]]
+    versions = {"mlcluster.aws": args.runtime_version, "libcufile": facts["library"]["version"] or "none"}
+    report = result.Report(platform.node() or "unknown", host.now(), versions, tuple(results))
+    lines = report.lines() + [f"note: {text}" for text in advice(facts)]
+    sys.stdout.write((result.dumps(report) if args.json else "\n".join(lines)) + "\n")
+    return result.exit_code(results)

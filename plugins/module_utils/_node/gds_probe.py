@@ -1,0 +1,329 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ask libcufile itself, in a process of its own that may hang or crash without harm.
+
+L{ask} answers with an outcome: {state, step, err, cu_err, reason, version, io, seconds, table}. state is ok (every step
+was taken), refused (libcufile gave an error), hang, crash, corrupt (what was read back differs), or unusable (nothing
+could be asked: no library, a symbol missing, no file could be made). table is what L{gds_parse.parse_table} finds in
+the log that libcufile wrote.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import typing as t
+
+from . import gds_child
+from .gds_parse import error_text, parse_table, version_tuple
+
+PREFIX = ".mlcluster-gds-probe."
+# No probe takes that long: what is older was left by a machine that went down in the middle.
+STALE_SECONDS = 3600
+# How long the kernel may take to end a killed process; one in an uninterruptible sleep is left behind.
+KILL_SECONDS = 5
+DIRECT = getattr(os, "O_DIRECT", 0)
+LOG_LIMIT = 4 << 20
+# Up to 1.16 libcufile reads these, and they win over the file; from 1.17 on the first is no longer known to it, so the
+# file alone would not do for the one and the environment not for the other.
+VARIABLES = {
+    "allow_compat_mode": "CUFILE_ALLOW_COMPAT_MODE",
+    "force_compat_mode": "CUFILE_FORCE_COMPAT_MODE",
+    "use_pci_p2pdma": "CUFILE_USE_PCIP2PDMA",
+}
+
+
+class Ended(t.NamedTuple):
+    """How a bounded process ended: its status (negative for a signal, None where it was stopped), and its output."""
+
+    rc: int | None
+    output: str
+    seconds: float
+
+
+def run_bounded(
+    argv: t.Sequence[str], seconds: float, environment: dict[str, str], keep: tuple[int, ...] = ()
+) -> Ended:
+    """Run argv for at most so many seconds and never wait longer, not even for a process that cannot be killed.
+
+    Standard output and error go to a nameless file, so that a process that is left behind blocks nobody.
+    """
+    begin = time.monotonic()
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(  # pylint: disable=ansible-bad-function,consider-using-with
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            pass_fds=keep,
+            start_new_session=True,
+        )
+        rc: int | None
+        try:
+            rc = process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            rc = None
+        except BaseException:
+            _kill(process)
+            raise
+        if rc is None:
+            _kill(process)
+        output.seek(0)
+        text = output.read(LOG_LIMIT).decode("utf-8", "replace")
+    return Ended(rc, text, time.monotonic() - begin)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=KILL_SECONDS)
+
+
+def environment(extra: dict[str, str]) -> dict[str, str]:
+    """The environment of this process without any setting of cuFile, in the C locale, with some variables added."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CUFILE_")}
+    return {**kept, "LC_ALL": "C", "LANGUAGE": "C", **extra}
+
+
+def probe_config(settings: dict[str, t.Any], changes: dict[str, bool], directory: str) -> dict[str, t.Any]:
+    """The node's own settings with some of properties changed and the log, at level INFO, in a directory of ours.
+
+    use_pci_p2pdma is also set for block.nvme, where GDS 1.16 and newer have it.
+    """
+    config = json.loads(json.dumps(settings))
+    for section in ("properties", "logging"):
+        if not isinstance(config.get(section), dict):
+            config[section] = {}
+    config["properties"].update(changes)
+    config["logging"].update(dir=directory, level="INFO")
+    if "use_pci_p2pdma" in changes and isinstance(config.get("block"), dict):
+        for section in config["block"].values():
+            if isinstance(section, dict) and "use_pci_p2pdma" in section:
+                section["use_pci_p2pdma"] = changes["use_pci_p2pdma"]
+    return t.cast(dict[str, t.Any], config)
+
+
+def ask(
+    library: str,
+    settings: dict[str, t.Any],
+    changes: dict[str, bool],
+    directory: str | None = None,
+    seconds: float = 30,
+    cuda: str | None = "libcuda.so.1",
+) -> dict[str, t.Any]:
+    """Open libcufile's driver, and where a directory is given register a temporary file there and move a block.
+
+    settings are the node's cufile.json, changes the properties to change (allow_compat_mode, ...). The file is gone
+    afterwards, also when the process hung, crashed, or this one was ended.
+    """
+    private = tempfile.mkdtemp(prefix="mlcluster-gds-")
+    try:
+        if directory is None:
+            return _ask(library, settings, changes, None, seconds, None, private)
+        sweep(directory)
+        with probe_file(directory) as (path, handle):
+            return _ask(library, settings, changes, (path, handle), seconds, cuda, private)
+    except OSError as exc:
+        where = f" on {directory}" if directory else ""
+        return _outcome("unusable", "file", reason=f"no temporary file could be made{where}: {exc.strerror}")
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def probe_file(directory: str) -> t.Iterator[tuple[str, int]]:
+    """A new file for direct I/O as (path, file descriptor); it is unlinked at the end.
+
+    It has a name while it is used, for cuFile refuses O_TMPFILE and looks the file's mount up by its name.
+    """
+    path = os.path.join(os.path.realpath(directory), PREFIX + secrets.token_hex(8))
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        handle = os.open(path, flags | DIRECT, 0o600)
+    except OSError:
+        # Some filesystems make the file and then refuse direct I/O.
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        handle = os.open(path, flags, 0o600)
+    try:
+        yield path, handle
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        os.close(handle)
+
+
+def sweep(directory: str) -> None:
+    """Remove what a probe of this user left behind when the machine went down in the middle."""
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            if not entry.name.startswith(PREFIX):
+                continue
+            info = entry.stat(follow_symlinks=False)
+            if info.st_uid == os.geteuid() and time.time() - info.st_mtime > STALE_SECONDS:
+                os.unlink(entry.path)
+
+
+def child_source() -> str:
+    """The text of the program that meets libcufile, from a directory or out of a zip archive."""
+    return inspect.getsource(gds_child)
+
+
+def _ask(
+    library: str,
+    settings: dict[str, t.Any],
+    changes: dict[str, bool],
+    file: tuple[str, int] | None,
+    seconds: float,
+    cuda: str | None,
+    private: str,
+) -> dict[str, t.Any]:
+    config, log, steps = (os.path.join(private, name) for name in ("cufile.json", "cufile.log", "steps"))
+    with open(config, "w", encoding="utf-8") as stream:
+        json.dump(probe_config(settings, changes, private), stream)
+    extra = {VARIABLES[name]: str(value).lower() for name, value in changes.items()}
+    extra.update(CUFILE_ENV_PATH_JSON=config, CUFILE_LOGFILE_PATH=log, CUFILE_LOGGING_LEVEL="INFO")
+    out = os.open(steps, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        request = {
+            "library": library,
+            "cuda": cuda,
+            "fd": file[1] if file else None,
+            "file": file[0] if file else None,
+            "out": out,
+            "parent": os.getpid(),
+            # The child's own limit is for the case that nobody is left to stop it.
+            "seconds": seconds + KILL_SECONDS,
+        }
+        keep = (out, file[1]) if file else (out,)
+        argv = [sys.executable, "-I", "-c", child_source(), json.dumps(request)]
+        with _interruptible():
+            ended = run_bounded(argv, seconds, environment(extra), keep)
+    finally:
+        os.close(out)
+    return read_outcome(ended, _read(steps), _read(log))
+
+
+@contextlib.contextmanager
+def _interruptible() -> t.Iterator[None]:
+    """Let a termination signal unwind the stack, so that files are removed on the way out."""
+
+    def stop(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:
+        # Not the main thread: somebody else is in charge of signals.
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            return stream.read(LOG_LIMIT)
+    except OSError:
+        return ""
+
+
+def _outcome(state: str, step: str | None, **fields: t.Any) -> dict[str, t.Any]:
+    blank = {"err": None, "cu_err": None, "reason": "", "version": None, "io": False, "seconds": 0.0}
+    return {"state": state, "step": step, **blank, "table": parse_table(""), **fields}
+
+
+def read_outcome(ended: Ended, steps: str, log: str) -> dict[str, t.Any]:
+    """Judge how the child ended, from the steps it reported and from libcufile's log. Pure."""
+    lines = [json.loads(line) for line in steps.splitlines() if line.startswith("{") and line.endswith("}")]
+    done = {line["step"]: line for line in lines if "step" in line}
+    begun = [line["begin"] for line in lines if "begin" in line]
+    number = done.get("load", {}).get("version") or 0
+    common: dict[str, t.Any] = {
+        # cuFileGetVersion: 1000 * major + 10 * minor.
+        "version": f"{number // 1000}.{number % 1000 // 10}" if number else None,
+        "io": "compare" in done,
+        "seconds": round(ended.seconds, 3),
+        "table": parse_table(log),
+    }
+    step = begun[-1] if begun else "start"
+    if ended.rc is None:
+        return _outcome("hang", step, reason=f"no answer from {step} within {ended.seconds:.0f} seconds", **common)
+    if ended.rc < 0:
+        name = signal.Signals(-ended.rc).name
+        return _outcome("crash", step, reason=f"{step} ended the process with {name}", **common)
+    if ended.rc != 0 or not ("done" in done or "stopped" in done):
+        last = (ended.output.strip().splitlines() or ["no message"])[-1]
+        return _outcome("crash", step, reason=f"{step} ended the process with status {ended.rc}: {last}", **common)
+    return _answered(done, step, common)
+
+
+def _answered(done: dict[str, dict[str, t.Any]], step: str, common: dict[str, t.Any]) -> dict[str, t.Any]:
+    load = done.get("load", {})
+    if load.get("problem"):
+        return _outcome("unusable", "load", reason=f"libcufile cannot be loaded: {load['problem']}", **common)
+    if load.get("absent"):
+        reason = f"libcufile lacks {', '.join(load['absent'])}: it is of a release that is not known"
+        return _outcome("unusable", "load", reason=reason, **common)
+    for name in ("open", "register", "write", "read"):
+        answer = done.get(name, {})
+        if answer.get("err"):
+            fields = {"err": answer["err"], "cu_err": answer.get("cu_err"), **common}
+            return _outcome("refused", name, reason=_refusal(name, answer, common["table"]), **fields)
+    if done.get("buffer", {}).get("problem"):
+        reason = f"no GPU memory could be had: {done['buffer']['problem']}"
+        return _outcome("unusable", "buffer", reason=reason, **common)
+    if done.get("compare", {}).get("same") is False:
+        reason = "what was read back through GPU memory differs from what was written"
+        return _outcome("corrupt", "compare", reason=reason, **common)
+    return _outcome("ok", step, err=0, cu_err=0, **common)
+
+
+def _refusal(step: str, answer: dict[str, t.Any], table: dict[str, t.Any]) -> str:
+    what = {
+        "open": "cuFileDriverOpen",
+        "register": "cuFileHandleRegister",
+        "write": "cuFileWrite",
+        "read": "cuFileRead",
+    }
+    said = f": {table['errors'][0]}" if table["errors"] else ""
+    return f"{what[step]} gave {error_text(answer['err'])}{said}"
+
+
+def gdscheck(path: str, seconds: float = 30) -> dict[str, t.Any]:
+    """The table that gdscheck prints: {state: ok, hang or crash, reason, table}."""
+    try:
+        ended = run_bounded([path, "-p"], seconds, environment({}))
+    except OSError as exc:
+        return {"state": "crash", "reason": f"{path} could not be started: {exc.strerror}", "table": parse_table("")}
+    table = parse_table(ended.output)
+    if ended.rc is None:
+        return {"state": "hang", "reason": f"{path} -p: no answer within {seconds:g} seconds", "table": table}
+    if not table["drivers"]:
+        last = (ended.output.strip().splitlines() or ["no message"])[-1]
+        return {"state": "crash", "reason": f"{path} -p: status {ended.rc}: {last}", "table": table}
+    return {"state": "ok", "reason": "", "table": table}
+
+
+def library_version(outcome: dict[str, t.Any] | None, named: str | None) -> str | None:
+    """The most exact version known: from libcufile's log, else from its file name, else from its own answer."""
+    candidates = [named]
+    if outcome:
+        candidates = [outcome["table"]["versions"].get("GDS release version"), named, outcome["version"]]
+    return next((text for text in candidates if text and version_tuple(text)), None)
