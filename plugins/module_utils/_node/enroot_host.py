@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the containers part asks of the machine besides what every part does."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import typing as t
+
+from .host import Host, NodeError
+
+# A SPANK plugin has a few hundred KiB; what is larger is something else and is not read into memory.
+PLUGIN_LIMIT = 64 << 20
+
+
+class EnrootHost(Host):
+    """The machine this process runs on, as the containers part sees it."""
+
+    def read_bytes(self, path: str, limit: int = PLUGIN_LIMIT) -> bytes | None:
+        """The content of a file of at most limit bytes, or None where it cannot be read or is larger."""
+        try:
+            with open(path, "rb") as stream:
+                data = stream.read(limit + 1)
+        except OSError:
+            return None
+        return data if len(data) <= limit else None
+
+    def is_dir(self, path: str) -> bool:
+        """Whether the path leads to a directory."""
+        return os.path.isdir(path)
+
+    def free_bytes(self, path: str) -> int | None:
+        """The bytes that an ordinary user can still write on the filesystem of the path, or None."""
+        try:
+            info = os.statvfs(path)
+        except OSError:
+            return None
+        return info.f_frsize * info.f_bavail
+
+    def link_target(self, path: str) -> str | None:
+        """Where a symbolic link leads, as written; None for anything else."""
+        try:
+            return os.readlink(path)
+        except OSError:
+            return None
+
+    def make_link(self, target: str, path: str) -> None:
+        """Let path be a symbolic link to target; the change is one step, a directory of that name is refused."""
+        directory = os.path.dirname(path)
+        os.makedirs(directory, mode=0o755, exist_ok=True)
+        if os.path.isdir(path) and not os.path.islink(path):
+            raise NodeError(f"{path} is a directory where a link to {target} belongs: move it away and run again")
+        inner = tempfile.mkdtemp(dir=directory, prefix=".mlcluster-link.")
+        try:
+            os.symlink(target, os.path.join(inner, "link"))
+            os.replace(os.path.join(inner, "link"), path)
+        finally:
+            os.rmdir(inner)
+
+    def capabilities(self, path: str) -> bytes | None:
+        """The file capabilities as the kernel keeps them (security.capability), or None where there are none."""
+        try:
+            return os.getxattr(path, "security.capability")
+        except OSError:
+            return None
+
+
+def mounts(host: Host) -> list[dict[str, str]]:
+    """The kernel's mount table in its order: [{"target", "fstype", "source", "options"}]."""
+    table = []
+    for line in (host.read_text("/proc/self/mountinfo") or "").splitlines():
+        left, dash, right = line.partition(" - ")
+        fields, kinds = left.split(), right.split()
+        if dash and len(fields) >= 6 and len(kinds) >= 2:
+            target = fields[4].replace("\\040", " ")
+            table.append({"target": target, "fstype": kinds[0], "source": kinds[1], "options": fields[5]})
+    return table
+
+
+def filesystem_of(table: t.Sequence[t.Mapping[str, str]], path: str) -> dict[str, str] | None:
+    """The entry of the mount table that holds a path; the last one wins, since a later mount hides an earlier one."""
+    best = None
+    for entry in table:
+        inside = path == entry["target"] or path.startswith(entry["target"].rstrip("/") + "/")
+        if inside and (best is None or len(entry["target"]) >= len(best["target"])):
+            best = entry
+    return dict(best) if best else None

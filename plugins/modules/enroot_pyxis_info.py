@@ -1,0 +1,228 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: enroot_pyxis_info
+short_description: See and judge Enroot, Pyxis and the Slurm they belong to
+version_added: 0.1.0
+description:
+  - Looks once at everything about containers on a node and returns what differs from what is wanted.
+  - The Slurm version that a plugin was built for is read from its symbol table, without loading it.
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+extends_documentation_fragment:
+  - mlcluster.aws._enroot
+attributes:
+  check_mode:
+    description: Gives the same answer, since it changes nothing; it starts no container.
+    support: full
+  diff_mode:
+    description: Has no difference to show.
+    support: none
+options:
+  build_version:
+    description: The version of Pyxis that will be built where no plugin fits. Empty means that none will be.
+    type: str
+    default: ""
+  probe:
+    description: When to start a container with O(smoke_image), V(never), V(unproved) only when it has not been proved
+      with this plugin and this Slurm, or V(always).
+    type: str
+    choices: [never, unproved, always]
+    default: never
+  files:
+    description: Files to report on in RV(files).
+    type: list
+    elements: path
+    default: []
+notes:
+  - Needs root to start containers as other users.
+seealso:
+  - module: mlcluster.aws.pyxis_plugstack
+  - module: mlcluster.aws.enroot_image
+"""
+
+EXAMPLES = r"""
+- name: See what there is
+  mlcluster.aws.enroot_pyxis_info:
+  register: containers
+
+- name: Prove that two ordinary users can start a container
+  mlcluster.aws.enroot_pyxis_info:
+    smoke_image: /fsx/images/smoke.sqsh
+    smoke_users: [alice, bob]
+    probe: always
+"""
+
+RETURN = r"""
+slurm:
+  description: The Slurm of the node with C(version), C(prefix), C(conf_dir), C(plugstack) and C(steps), the
+    number of job steps that run now; null without Slurm.
+  returned: always
+  type: dict
+  sample: {"version": "23.11.10", "prefix": "/opt/slurm", "conf_dir": "/opt/slurm/etc", "steps": 0}
+enroot:
+  description: Enroot with C(path), C(version), C(good) and C(caps).
+  returned: on a node with Slurm
+  type: dict
+  sample: {"path": "/usr/bin/enroot", "version": "4.1.2", "good": true, "caps": true}
+plugins:
+  description: Every Pyxis plugin found, with the Slurm it was built for and whether this Slurm loads it.
+  returned: on a node with Slurm
+  type: list
+  elements: dict
+  sample: [{"path": "/usr/local/lib/slurm/spank_pyxis.so", "slurm_version": "23.11.10", "fits": true, "listed": true}]
+plugstack:
+  description: All lines that Slurm reads from C(plugstack.conf) and what it includes, with C(problems).
+  returned: on a node with Slurm
+  type: dict
+  sample: {"path": "/opt/slurm/etc/plugstack.conf", "problems": []}
+place:
+  description: Where images go, with C(path), C(kind), C(fstype) and C(warning); null when no place will do.
+  returned: on a node with Slurm
+  type: dict
+  sample: {"path": "/data/containers", "kind": "volume", "fstype": "ext4", "warning": ""}
+plan:
+  description: What differs.
+  returned: always
+  type: dict
+  contains:
+    refusals:
+      description: Why nothing may be done, each with the way out.
+      type: list
+      elements: str
+      sample: []
+    warnings:
+      description: What works less well than it could.
+      type: list
+      elements: str
+      sample: []
+    parts:
+      description: What has to be done, by name.
+      type: list
+      elements: str
+      sample: ["conf", "plugstack"]
+    files:
+      description: Files to write, with C(path), C(text), C(mode) and C(part); a null text means that it has to go.
+      type: list
+      elements: dict
+      sample: []
+    links:
+      description: Links to make, with C(path) and C(target).
+      type: list
+      elements: dict
+      sample: []
+    plugstack:
+      description: What M(mlcluster.aws.pyxis_plugstack) has to be called with; null on a node that does not write it.
+      type: dict
+      sample: {"path": "/opt/slurm/etc/plugstack.conf", "word": "optional"}
+    plugin:
+      description: The plugin that is used; null when none fits.
+      type: dict
+      sample: {"path": "/usr/local/lib/slurm/spank_pyxis.so"}
+proof:
+  description: Whether a container has been started with this plugin and this Slurm, now or before.
+  returned: always
+  type: bool
+  sample: true
+proof_text:
+  description: What C(/var/lib/mlcluster/enroot_pyxis.json) has to hold to remember that; empty unless proved now.
+  returned: always
+  type: str
+  sample: ""
+results:
+  description: Verdicts in the shape C(mlcluster.result/1).
+  returned: always
+  type: list
+  elements: dict
+  sample: [{"id": "pyxis.plugin", "status": "pass"}]
+lines:
+  description: The verdicts as a person reads them, a line each.
+  returned: always
+  type: list
+  elements: str
+  sample: ["PASS pyxis.loaded: found srun --help has --container-image once"]
+problems:
+  description: Those of RV(lines) that are neither a pass nor not applicable.
+  returned: always
+  type: list
+  elements: str
+  sample: []
+files:
+  description: For each of O(files) its sha256, null where it does not exist.
+  returned: always
+  type: dict
+  sample: {"/usr/local/bin/mlcluster": null}
+"""
+
+import dataclasses
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot import (
+    make_plan,
+    proof_text,
+    proved,
+    survey,
+)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_config import (
+    ARGUMENT_SPEC,
+    parse_config,
+    problems,
+)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_host import EnrootHost as Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_verify import verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+
+OWN_SPEC: dict[str, dict[str, t.Any]] = {
+    "build_version": {"type": "str", "default": ""},
+    "probe": {"type": "str", "choices": ["never", "unproved", "always"], "default": "never"},
+    "files": {"type": "list", "elements": "path", "default": []},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec={**ARGUMENT_SPEC, **OWN_SPEC}, supports_check_mode=True)
+    host = Host()
+    try:
+        config = parse_config(module.params)
+        found = problems(config)
+        if found:
+            module.fail_json(msg="; ".join(found))
+        facts = survey(host, config)
+        plan = make_plan(host, facts, config, module.params["build_version"])
+        known = plan.plugin is not None and proved(host, facts, plan.plugin["path"])
+        asked = module.params["probe"]
+        probe = not module.check_mode and (asked == "always" or (asked == "unproved" and not known))
+        results = verify(host, facts, plan, config, probe)
+    except NodeError as exc:
+        module.fail_json(msg=str(exc))
+    tried = [result.status for result in results if result.id == "pyxis.container"]
+    now = plan.plugin is not None and bool(tried) and set(tried) == {"pass"}
+    looked: dict[str, t.Any] = {"slurm": facts["slurm"]}
+    if facts["slurm"]:
+        looked.update(
+            enroot=facts["enroot"],
+            plugins=facts["plugins"],
+            plugstack=facts["stack"].as_dict(),
+            place=dataclasses.asdict(facts["place"]) if facts["place"] else None,
+        )
+    module.exit_json(
+        changed=False,
+        **looked,
+        plan=plan.as_dict(),
+        proof=known or now,
+        proof_text=proof_text(host, facts, plan.plugin["path"]) if now and plan.plugin else "",
+        results=[result.to_dict() for result in results],
+        lines=[result.line() for result in results],
+        problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],
+        files={path: host.sha256(path) for path in module.params["files"]},
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The verbs of the boot unit and of a person at the node."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_cli import containers_boot, containers_info
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_conf import LOCAL_LINK
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_config import (
+    CONFIG_PATH,
+    EnrootConfig,
+    config_text,
+)
+
+from . import rooted
+
+ARGUMENTS = argparse.Namespace(config=CONFIG_PATH, json=False, runtime_version="0.1.0")
+
+
+@pytest.fixture
+def host(tmp_path):
+    host = rooted.node(tmp_path)
+    host.put(CONFIG_PATH, config_text(EnrootConfig()))
+    return host
+
+
+def test_boot_takes_the_fallback_with_a_warning_and_the_volume_when_it_is_there(host, caplog):
+    caplog.set_level("INFO", "mlcluster")
+    assert containers_boot(ARGUMENTS, host) == 0
+    assert "no local NVMe volume was found" in caplog.text
+    assert host.link_target(LOCAL_LINK) == "/var/lib/mlcluster-containers"
+    rooted.mount(host, "/scratch", "ext4")
+    assert containers_boot(ARGUMENTS, host) == 0
+    assert host.link_target(LOCAL_LINK) == "/scratch/containers"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "found none: run the role enroot_pyxis on this node"),
+        ("[]", "found none: run the role"),
+        ('{"schema": "other"}', "is not of mlcluster.enroot_config/1"),
+        (config_text(EnrootConfig(local_dir="x")), "local_dir is 'x'"),
+        (config_text(EnrootConfig(fallback_dir="")), "enroot_pyxis_fallback_dir is empty"),
+    ],
+)
+def test_boot_without_a_usable_configuration_fails_with_a_sentence(host, caplog, text, words):
+    host.remove(CONFIG_PATH)
+    if text is not None:
+        host.put(CONFIG_PATH, text)
+    assert containers_boot(ARGUMENTS, host) == 2
+    assert words in caplog.text
+
+
+def test_info_prints_lines_or_a_report(host, capsys):
+    assert containers_info(ARGUMENTS, host) == 1
+    assert "FAIL pyxis.plugin: plugstack.conf lists no Pyxis plugin" in capsys.readouterr().out
+    containers_info(argparse.Namespace(**{**vars(ARGUMENTS), "json": True}), host)
+    assert json.loads(capsys.readouterr().out)["schema"] == "mlcluster.report/1"
+
+
+def test_info_without_a_configuration_is_undeterminable(host):
+    host.remove(CONFIG_PATH)
+    assert containers_info(ARGUMENTS, host) == 2

@@ -1,0 +1,106 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot import PROOF_PATH
+from ansible_collections.mlcluster.aws.plugins.modules import enroot_pyxis_info, pyxis_plugstack
+
+from tests.unit.plugins.module_utils._node import rooted
+
+STACK = "/opt/slurm/etc/plugstack.conf"
+PLUGIN = "/usr/local/lib/slurm/spank_pyxis.so"
+LISTED = {"path": STACK, "plugin": PLUGIN, "slurm_version": "22.05.8"}
+
+
+@pytest.fixture
+def host(tmp_path):
+    return rooted.node(tmp_path)
+
+
+def test_one_look_has_all_that_a_role_decides_on(run_module, host):
+    rooted.with_pyxis(rooted.with_enroot(host))
+    host.put("/etc/hostname", "n1")
+    result = run_module(enroot_pyxis_info, host, files=["/etc/hostname", "/none"])
+    assert not result["changed"]
+    assert (result["slurm"]["version"], result["enroot"]["version"]) == ("22.05.8", "4.1.2")
+    assert result["plan"]["plugin"]["path"] == PLUGIN
+    assert result["place"]["kind"] == "fallback"
+    assert (result["files"]["/none"], len(result["files"]["/etc/hostname"])) == (None, 64)
+    assert (result["proof"], result["proof_text"]) == (False, "")
+    assert len(result["results"]) == len(result["lines"]) > len(result["problems"]) > 0
+
+
+def test_a_node_without_slurm(run_module, tmp_path):
+    result = run_module(enroot_pyxis_info, rooted.RootedHost(tmp_path))
+    assert (result["slurm"], result["plan"]["parts"], result["problems"]) == (None, [], [])
+
+
+def test_wrong_settings_fail_with_all_their_sentences(run_module, host):
+    result = run_module(enroot_pyxis_info, host, hooks=["evil.sh"], conf={"PATH": "/"})
+    assert result["failed"]
+    assert "there is no hook evil.sh" in result["msg"]
+    assert "PATH is no setting" in result["msg"]
+
+
+@pytest.mark.parametrize(
+    ("probe", "check", "known", "tried"),
+    [
+        ("never", False, False, False),
+        ("unproved", False, False, True),
+        ("unproved", False, True, False),
+        ("always", False, True, True),
+        ("always", True, True, False),
+    ],
+)
+def test_containers_are_started_when_asked(run_module, host, probe, check, known, tried):
+    rooted.with_pyxis(rooted.with_enroot(host))
+    host.put("/x.sqsh")
+    host.answers["runuser"] = "node=n1 root=1:1\n"
+    host.answers["--container-image"] = "node=n1 root=2:2\n"
+    options = {"smoke_image": "/x.sqsh", "smoke_users": ["alice"], "probe": probe}
+    if known:
+        host.put(PROOF_PATH, run_module(enroot_pyxis_info, host, **{**options, "probe": "always"})["proof_text"])
+    result = run_module(enroot_pyxis_info, host, check=check, **options)
+    assert ("pyxis.container" in [entry["id"] for entry in result["results"]]) == tried
+    assert result["proof"] == (tried or known)
+    assert bool(result["proof_text"]) == tried
+
+
+def test_plugstack_is_written_once(run_module, host):
+    rooted.with_pyxis(host)
+    dry = run_module(pyxis_plugstack, host, check=True, **LISTED)
+    assert (dry["changed"], host.exists(STACK)) == (True, False)
+    done = run_module(pyxis_plugstack, host, **LISTED)
+    assert done["changes"] == dry["changes"] == [STACK + ".d/pyxis.conf", STACK]
+    assert done["diff"][1]["after"] == f"include {STACK}.d/*.conf\n"
+    assert not run_module(pyxis_plugstack, host, **LISTED)["changed"]
+    gone = run_module(pyxis_plugstack, host, path=STACK, state="absent")
+    assert (gone["changed"], host.listdir(STACK + ".d")) == (True, [])
+
+
+def test_a_plugin_for_another_slurm_is_never_listed_as_required(run_module, host):
+    rooted.with_pyxis(host, slurm=0x170B0A)
+    result = run_module(pyxis_plugstack, host, **LISTED, word="required")
+    assert result["failed"]
+    assert (
+        "was built for Slurm 23.11.10 and this node has 22.05.8: listed as required it would stop every job"
+        in (result["msg"])
+    )
+    assert not host.exists(STACK)
+
+
+def test_an_option_that_would_stop_every_job_is_refused(run_module, host):
+    rooted.with_pyxis(host)
+    assert "needs Pyxis 0.21.0" in run_module(pyxis_plugstack, host, **LISTED, options={"importer": "/x"})["msg"]
+
+
+def test_problems_of_others_are_told(run_module, host):
+    rooted.with_pyxis(host)
+    host.put(STACK, f"optional {PLUGIN}\noptional {PLUGIN}\n")
+    result = run_module(pyxis_plugstack, host, **LISTED)
+    assert "listed 2 times" in json.dumps(result["problems"])
