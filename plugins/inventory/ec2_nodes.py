@@ -243,6 +243,10 @@ HOST_OPTIONS = ("compose", "groups", "keyed_groups", "plugin")
 SUFFIXES = ("ec2_nodes.yml", "ec2_nodes.yaml")
 
 
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     """The inventory plugin ``mlcluster.aws.ec2_nodes``."""
 
@@ -278,6 +282,32 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 worked_out.update({name: value} if name in HOST_OPTIONS else self._templated(name, value))
             direct = worked_out
         super().set_options(task_keys=task_keys, var_options=var_options, direct=direct)
+        if self.get_option("cache"):
+            self.load_cache_plugin()
+
+    def load_cache_plugin(self) -> None:
+        """Prepare the cache, or go on without one: it saves time, and no run may fail for it."""
+        place = _ec2_cache.open_to_all(self.get_option("cache_connection"))
+        if place is None:
+            try:
+                super().load_cache_plugin()
+            except AnsibleError as exc:
+                problem = _one_line(exc)
+            else:
+                return
+        else:
+            problem = f"anybody may write to {place}; give cache_connection a directory of your own"
+        self._warn(f"the cache is not used: {problem}")
+        self.set_option("cache", False)
+
+    def update_cache_if_changed(self) -> None:
+        """Write what was asked for; failing to is no failure, for the next run asks again."""
+        if not self.get_option("cache"):
+            return
+        try:
+            super().update_cache_if_changed()
+        except Exception as exc:
+            self._warn(f"the answer could not be kept in the cache: {_one_line(exc)}")
 
     def _templated(self, name: str, value: Any) -> dict[str, Any]:
         """The option as a dictionary, empty when the template asks to omit it."""
@@ -341,14 +371,26 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             return self._ask(settings)
         key = _ec2_cache.key(self.get_cache_key(path), settings.asked(path), os.environ)
         identity = _ec2_cache.who(os.environ, settings.access.profile)
-        if may_read:
-            answer = _ec2_cache.unpack(self._cache.get(key), identity)
-            if answer is not None:
-                return answer
-        answer = self._ask(settings)
-        if answer.complete:
-            self._cache[key] = _ec2_cache.pack(answer, identity)
+        answer = self._cached(key, identity) if may_read else None
+        if answer is None:
+            answer = self._ask(settings)
+            if answer.complete and self.get_option("cache"):
+                self._cache[key] = _ec2_cache.pack(answer, identity)
         return answer
+
+    def _cached(self, key: str, identity: str) -> _ec2_fetch.Answer | None:
+        try:
+            return _ec2_cache.unpack(self._cache.get(key), identity)
+        except _ec2_cache.DamagedError as exc:
+            self._warn(f"the entry of the cache is not used, since {exc}; it is made anew")
+        except (AttributeError, LookupError, TypeError, ValueError) as exc:
+            self._warn(f"the entry of the cache is not used, since it is broken ({_one_line(exc)}); it is made anew")
+        except Exception as exc:
+            # A text that is no JSON the cache plugin has reported and removed itself.
+            if not isinstance(exc.__context__, ValueError):
+                self._warn(f"the cache is not used, since its entry cannot be read: {_one_line(exc)}")
+                self.set_option("cache", False)
+        return None
 
     def _ask(self, settings: _ec2_options.Settings) -> _ec2_fetch.Answer:
         kept = _ec2_hardware.LongCache(_ec2_hardware.LongCache.default_path(), settings.hardware_cache_seconds)

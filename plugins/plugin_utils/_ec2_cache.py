@@ -11,26 +11,38 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import stat
 from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2_fetch import Answer
 
 # Raise it whenever a record changes its shape: what an older version has cached must not be read.
-FORMAT = 1
+FORMAT = 2
 
-# Settings of the environment that decide whom and where is asked. The secret ones are not among them.
+# Settings of the environment that decide whom and where is asked. The secret ones are not among them. HOME is, for
+# the profile of one user is not that of another.
 ENVIRONMENT = (
     "AWS_CONFIG_FILE",
     "AWS_DEFAULT_PROFILE",
     "AWS_DEFAULT_REGION",
     "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_DYNAMODB",
     "AWS_ENDPOINT_URL_EC2",
+    "AWS_ENDPOINT_URL_SSM",
+    "AWS_ENDPOINT_URL_STS",
     "AWS_PROFILE",
     "AWS_REGION",
     "AWS_ROLE_ARN",
     "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "HOME",
 )
+
+
+class DamagedError(ValueError):
+    """An entry that is not what was stored; the text says what is wrong with it."""
 
 
 def key(base: str, asked: Mapping[str, Any], environment: Mapping[str, str]) -> str:
@@ -50,6 +62,23 @@ def who(environment: Mapping[str, str], profile: str | None) -> str:
     return hashlib.sha256(access_key.encode()).hexdigest()[:16] if access_key else ""
 
 
+def open_to_all(connection: str | None) -> str | None:
+    """The directory that the option ``cache_connection`` names if anybody may write to it, otherwise None.
+
+    What is cached decides which addresses Ansible connects to, and one who knows the key can put an entry there first.
+    """
+    path = os.path.expanduser(os.path.expandvars(connection or ""))
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return None
+    return path if stat.S_ISDIR(mode) and mode & stat.S_IWOTH else None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def pack(answer: Answer, identity: str) -> dict[str, Any]:
     """What the cache plugin stores; ``identity`` comes from ``who``."""
     content = {
@@ -58,19 +87,26 @@ def pack(answer: Answer, identity: str) -> dict[str, Any]:
         "regions": answer.regions,
         "account": answer.account,
     }
-    return {"format": FORMAT, "identity": identity, "answer": json.dumps(content, separators=(",", ":"))}
+    text = json.dumps(content, separators=(",", ":"))
+    return {"format": FORMAT, "identity": identity, "sha256": _digest(text), "answer": text}
 
 
 def unpack(stored: Any, identity: str) -> Answer | None:
-    """The answer that was stored, None when it cannot be used.
+    """The answer that was stored, None when there is none or it is another's. Raises DamagedError.
 
     Without an access key in the environment anybody's entry will do: a cached run needs no credentials. With one,
     only an entry made with the same key, which is what tells two accounts apart.
     """
-    if not isinstance(stored, Mapping) or stored.get("format") != FORMAT:
+    if stored is None:
+        return None
+    if not isinstance(stored, Mapping) or not isinstance(stored.get("answer"), str):
+        raise DamagedError("it is no entry of this plugin")
+    if stored.get("format") != FORMAT:
         return None
     if identity and stored.get("identity") != identity:
         return None
+    if stored.get("sha256") != _digest(stored["answer"]):
+        raise DamagedError("it has been changed since it was written")
     try:
         content = json.loads(stored["answer"])
         return Answer(
@@ -79,5 +115,5 @@ def unpack(stored: Any, identity: str) -> Answer | None:
             regions=content["regions"],
             account=content["account"],
         )
-    except (KeyError, TypeError, ValueError):
-        return None
+    except (KeyError, TypeError, ValueError) as exc:
+        raise DamagedError(f"it holds no answer: {exc!r}") from exc

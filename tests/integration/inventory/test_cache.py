@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import re
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -128,25 +130,92 @@ def test_amazon_aws_2998_an_entry_of_another_format_is_not_read(play, inventory,
     first = inventory(endpoint, **options)
     (entry,) = folder.iterdir()
     text = entry.read_text(encoding="utf-8")
-    other = re.sub(r'(format\\*": )1', r"\g<1>0", text)
-    for old in (other, "{}"):
-        assert old != text
-        entry.write_text(old, encoding="utf-8")
-        again = inventory(endpoint, **options)
-        assert (again.out, again.said) == (first.out, "")
-    assert endpoint.count("DescribeInstances") == 3
+    old = re.sub(r'(format\\*": )\d+', r"\g<1>0", text)
+    assert old != text
+    entry.write_text(old, encoding="utf-8")
+    again = inventory(endpoint, **options)
+    assert (again.out, again.said) == (first.out, "")
+    assert endpoint.count("DescribeInstances") == 2
 
 
-def test_a_broken_entry_is_reported_once_and_then_gone(play, inventory, cached):
+def directory(entry):
+    entry.unlink()
+    entry.mkdir()
+
+
+def loop(entry):
+    entry.unlink()
+    entry.symlink_to(entry)
+
+
+BROKEN = {
+    "truncated": lambda entry: entry.write_bytes(entry.read_bytes()[:-100]),
+    "empty": lambda entry: entry.write_bytes(b""),
+    "binary": lambda entry: entry.write_bytes(b"\0\xff\xfe" * 100),
+    # Newer versions of ansible-core keep a text of JSON in the JSON.
+    "another_schema": lambda entry: entry.write_text(json.dumps({"__payload__": '["a"]'}), encoding="utf-8"),
+    "half_a_payload": lambda entry: entry.write_text(json.dumps({"__payload__": '{"format'}), encoding="utf-8"),
+    "another_address": lambda entry: entry.write_text(
+        re.sub(r"10\.\d+\.\d+\.\d+", "192.0.2.1", entry.read_text(encoding="utf-8")), encoding="utf-8"
+    ),
+    "directory": directory,
+    "unreadable": loop,
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_entry_costs_one_warning_and_no_host(play, inventory, cached, name):
     options, folder = cached
     endpoint = play(Fleet())
     first = inventory(endpoint, **options)
     (entry,) = folder.iterdir()
-    entry.write_text(entry.read_text(encoding="utf-8")[:100], encoding="utf-8")
-    # What the cache plugin of ansible-core makes of it; asking again at once would be as good.
-    broken = inventory(endpoint, **options)
-    assert broken.out == first.out or "corrupt" in broken.said
-    assert inventory(endpoint, **options).out == first.out
+    BROKEN[name](entry)
+    again = inventory(endpoint, **options)
+    assert again.out == first.out
+    assert again.said.count("WARNING") == 1 and "cache" in again.said
+    assert endpoint.count("DescribeInstances") == 2
+    if entry.is_file():
+        healed = inventory(endpoint, **options)
+        assert (healed.out, healed.said) == (first.out, "")
+        assert endpoint.count("DescribeInstances") == 2
+
+
+def test_a_place_that_cannot_be_used_costs_one_warning_and_no_host(play, inventory, cached):
+    options, folder = cached
+    endpoint = play(Fleet())
+    first = inventory(endpoint)
+    folder.write_text("not a directory", encoding="utf-8")
+    again = inventory(endpoint, **options)
+    assert again.out == first.out
+    assert again.said.count("WARNING") == 1 and "the cache is not used" in again.said
+
+
+def test_an_entry_where_anybody_could_have_put_it_is_not_used(play, inventory, cached):
+    options, folder = cached
+    endpoint = play(Fleet(tags={"look": "first"}, tags_later={"look": "later"}))
+    inventory(endpoint, **options)
+    folder.chmod(0o1777)
+    again = inventory(endpoint, **options)
+    assert again.only()["ec2_tags"]["look"] == "later"
+    assert again.said.count("WARNING") == 1 and "anybody may write to" in again.said
+
+
+def test_many_runs_at_once_share_one_cache(play, inventory, cached, cluster):
+    options, _folder = cached
+    endpoint = play(*cluster)
+    path = inventory.file(inventory.options(endpoint, **options))
+    program = str(Path(sys.executable).parent / "ansible-inventory")
+    environment = {**inventory.zygote.environment, **inventory.environment, **endpoint.environment()}
+    runs = [
+        subprocess.Popen(
+            [program, "-i", str(path), "--list"], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _number in range(4)
+    ]
+    told = [run.communicate(timeout=120) for run in runs]
+    assert {out for out, _err in told} == {told[0][0]} and len(json.loads(told[0][0])["_meta"]["hostvars"]) == 7
+    assert [err for _out, err in told] == [b""] * 4
+    assert inventory.read(path, **endpoint.environment()).said == ""
 
 
 def test_the_entry_is_trimmed_and_holds_no_secret(play, inventory, cached):

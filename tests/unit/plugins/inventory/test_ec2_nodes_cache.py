@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from ansible.errors import AnsibleParserError
+from ansible.plugins.cache import BaseFileCacheModule
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _ec2_cache
 
 from tests.rig.ec2 import Fault, Fleet, Region
@@ -129,3 +130,32 @@ def test_no_secret_is_kept(play, load, kept, tmp_path):
     text = entry.name + entry.read_text()
     assert "AKIARIGMAIN" not in text
     assert "not-a-secret" not in text
+
+
+def test_an_answer_that_cannot_be_kept_is_an_answer(play, load, kept, warnings, monkeypatch):
+    play(Region(EAST, (Fleet(),)))
+
+    def full(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(BaseFileCacheModule, "set", full)
+    assert len(load(**kept).hosts) == 1
+    assert len(warnings) == 1 and "could not be kept in the cache: [Errno 28] No space left on device" in warnings[0]
+
+
+def test_a_cache_plugin_that_does_not_exist_is_named(play, load, kept, warnings):
+    play(Region(EAST, (Fleet(),)))
+    assert len(load(**{**kept, "cache_plugin": "nowhere"}).hosts) == 1
+    assert len(warnings) == 1 and "nowhere" in warnings[0] and "the cache is not used" in warnings[0]
+
+
+def test_a_cache_that_breaks_down_is_not_asked_twice(play, load, kept, warnings, monkeypatch):
+    play(Region(EAST, (Fleet(),)))
+
+    def down(*_arguments):
+        raise ConnectionError("nothing listens")
+
+    monkeypatch.setattr(BaseFileCacheModule, "contains", down)
+    monkeypatch.setattr(BaseFileCacheModule, "set", down)
+    assert len(load(**kept).hosts) == 1
+    assert len(warnings) == 1 and "nothing listens" in warnings[0]
