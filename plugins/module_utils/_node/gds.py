@@ -60,19 +60,40 @@ def survey(
         facts["gdscheck"] = checker(tool, seconds)
         table, source = facts["gdscheck"]["table"], "gdscheck"
     facts["capability"] = {"source": source if table and table["drivers"] else None, **(table or {})}
+    # A driver that could not even be asked is not asked again for each mount.
+    possible = facts["driver_probe"] is not None and facts["driver_probe"]["state"] in ("ok", "refused")
+    once = _once_for_the_driver(asker) if active and possible else None
     for mount in facts["mounts"]:
-        _judge_mount(facts, mount, asker if active else None, seconds)
+        _judge_mount(facts, mount, once, seconds)
     return facts
+
+
+def _once_for_the_driver(asker: Ask) -> Ask:
+    """The same asker, but what failed when the driver was opened is not asked again for the next mount."""
+    failed: dict[t.Any, dict[str, t.Any]] = {}
+
+    def ask_once(library: str, node: dict[str, t.Any], changes: dict[str, bool], **more: t.Any) -> dict[str, t.Any]:
+        key = tuple(sorted(changes.items()))
+        if key in failed:
+            return {**failed[key], "seconds": 0.0}
+        answer = asker(library, node, changes, **more)
+        if answer["state"] != "ok" and answer["step"] in ("load", "open"):
+            failed[key] = answer
+        return answer
+
+    return ask_once
 
 
 def _judge_mount(facts: dict[str, t.Any], mount: dict[str, t.Any], asker: Ask | None, seconds: float) -> None:
     mount["probe"] = {}
-    if asker and mount["mount_point"] and facts["library"]["path"] and facts["driver"]["loaded"]:
+    if asker and mount["mount_point"]:
         mount["probe"] = probe_mount(facts, mount, asker, seconds)
     items = prerequisites(facts, mount)
-    for table in [facts["capability"]] + [outcome["table"] for outcome in mount["probe"].values()]:
-        if table.get("signs") or table.get("p2pdma"):
-            items = from_log(items, table["signs"], table["p2pdma"])
+    if facts["gdscheck"]:
+        items = from_log(items, facts["gdscheck"]["table"])
+    for outcome in [facts["driver_probe"], *mount["probe"].values()]:
+        if outcome:
+            items = from_log(items, outcome["table"], outcome["err"], outcome["cu_err"])
     mount["prerequisites"] = items
     mount["missing"] = {path: missing(items, path) for path in DIRECT}
     mount["doubtful"] = {path: missing(items, path, (DOUBTFUL,)) for path in DIRECT}

@@ -35,6 +35,10 @@ REGISTRY = {"RMForceStaticBar1": "1", "RmForceDisableIomapWC": "1"}
 PRE_HOPPER = ("A100", "A40", "L4", "L40")
 # NVIDIA's gds-diag: RAID with P2PDMA on x86 from this kernel on, with block.raid.use_pci_p2pdma.
 RAID_P2PDMA_KERNEL = (7, 1)
+# CUfileOpError of cufile.h: nvidia-fs driver version mismatch, and version read error.
+VERSION_ERRORS = (5004, 5005)
+# cudaError 35 is insufficient driver, CUresult 803 system driver mismatch, 804 compatibility not supported on device.
+DRIVER_TOO_OLD = (35, 803, 804)
 BLOCK_FILESYSTEMS = ("ext4", "xfs")
 # [NVFS] nvfs-dma.h: the names under which storage drivers register with nvidia-fs.
 REGISTERED_AS = {
@@ -217,6 +221,11 @@ def _nvfs(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t.
         ),
         _item("nvme_driver" if not network else "client_driver", (NVFS,), _state(registered), found, hint),
     ]
+    least = (facts.get("capability") or {}).get("versions", {}).get("nvidia_fs minimum version")
+    if least and version_tuple(nvfs["version"]):
+        good = version_tuple(nvfs["version"]) >= version_tuple(least)
+        hint = f"install nvidia-fs {least} or newer and load it again"
+        items.append(_item("nvidia_fs_version", (NVFS,), _state(good), f"nvidia-fs {nvfs['version']}", hint))
     if version_tuple(kernel["release"]) >= NVFS_HANG_KERNEL and not network:
         items.append(
             _item(
@@ -323,16 +332,23 @@ def _config(facts: dict[str, t.Any], path: str, default: t.Any) -> t.Any:
     return setting(facts["cufile_json"]["settings"], path, default)
 
 
-def from_log(items: list[dict[str, t.Any]], signs: list[str], p2pdma: dict[str, bool] | None) -> list[dict[str, t.Any]]:
+def from_log(
+    items: list[dict[str, t.Any]], table: dict[str, t.Any], err: int | None = None, cu_err: int | None = None
+) -> list[dict[str, t.Any]]:
     """The prerequisites with what libcufile itself found added: what it complains about is missing, whoever says else.
 
-    signs and p2pdma are those of L{gds_parse.parse_table}.
+    table is one of L{gds_parse.parse_table}; err and cu_err are the codes that libcufile answered with.
     """
-    complaints = [_LOG_ITEMS[sign] for sign in signs if sign in _LOG_ITEMS]
+    complaints = [_LOG_ITEMS[sign] for sign in table["signs"] if sign in _LOG_ITEMS]
+    p2pdma = table["p2pdma"]
     if p2pdma and not p2pdma["kernel"]:
-        complaints.append(("kernel_p2pdma", (P2PDMA,), "libcufile finds no P2PDMA in this kernel", ""))
+        complaints.append(_LOG_ITEMS["kernel_p2pdma"])
     if p2pdma and not (p2pdma["cuda"] and p2pdma["gpus"]):
         complaints.append(_LOG_ITEMS["gpu_p2pdma"])
+    if err in VERSION_ERRORS:
+        complaints.append(_LOG_ITEMS["nvidia_fs_version"])
+    if cu_err in DRIVER_TOO_OLD:
+        complaints.append(_LOG_ITEMS["cuda_driver_version"])
     answer = [dict(item) for item in items]
     for name, paths, found, hint in complaints:
         known = [item for item in answer if item["id"] == name and set(item["paths"]) & set(paths)]
@@ -365,6 +381,18 @@ _LOG_ITEMS: dict[str, tuple[str, tuple[str, ...], str, str]] = {
         (NVFS, P2PDMA),
         "libcufile finds no data=ordered in the mount table",
         "mount ext4 with an explicit data=ordered",
+    ),
+    "nvidia_fs_version": (
+        "nvidia_fs_version",
+        (NVFS,),
+        "libcufile and nvidia-fs are of releases that do not fit",
+        "install nvidia-fs of the CUDA release that libcufile is of, and load it again",
+    ),
+    "cuda_driver_version": (
+        "driver_version",
+        (NVFS, P2PDMA),
+        "the NVIDIA driver is too old for this CUDA",
+        "install the driver that the CUDA release asks for",
     ),
     "udev": (
         "udev",

@@ -137,8 +137,8 @@ def ask(
         with probe_file(directory) as (path, handle):
             return _ask(library, settings, changes, (path, handle), seconds, cuda, private)
     except OSError as exc:
-        where = f" on {directory}" if directory else ""
-        return _outcome("unusable", "file", reason=f"no temporary file could be made{where}: {exc.strerror}")
+        what = exc.filename or "a temporary file"
+        return _outcome("unusable", "start", reason=f"the probe could not be set up: {what}: {exc.strerror}")
     finally:
         shutil.rmtree(private, ignore_errors=True)
 
