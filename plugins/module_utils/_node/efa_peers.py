@@ -32,7 +32,7 @@ def ask(peer, port, seconds):
         answers[peer] = "answered"
     except ConnectionRefusedError:
         answers[peer] = "answered"
-    except socket.gaierror as problem:
+    except (socket.gaierror, UnicodeError) as problem:
         answers[peer] = "name: " + str(problem)
     except OSError as problem:
         answers[peer] = "silent: " + str(problem)
@@ -53,8 +53,8 @@ def ask_peers(host: Host, peers: t.Sequence[str]) -> dict[str, str]:
     python = sys.executable or "python3"
     argv = [python, "-I", "-c", _CHILD, str(PROBE_PORT), str(PEER_SECONDS), *peers]
     try:
-        answers = json.loads(host.run(argv, timeout=4 * PEER_SECONDS).stdout)
-    except (CommandError, ValueError) as exc:
+        answers = dict(json.loads(host.run(argv, timeout=4 * PEER_SECONDS).stdout))
+    except (CommandError, TypeError, ValueError) as exc:
         why = exc.stderr.strip() if isinstance(exc, CommandError) else str(exc)
         return dict.fromkeys(peers, f"unknown: the probe did not end well: {why[-200:]}")
     return {peer: str(answers.get(peer, "silent: no answer in time")) for peer in peers}

@@ -1,0 +1,437 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import efa
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa_verify import verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandResult
+
+from tests.unit.plugins.module_utils._node import training_host
+from tests.unit.plugins.module_utils._node.training_host import (
+    MARKER,
+    PLUGIN,
+    TrainingHost,
+    good_node,
+    hanging,
+    missing,
+)
+
+
+def look(host, **wishes):
+    return efa.look(host, efa.Wishes(**wishes))
+
+
+def judge(host, **wishes):
+    """{id, or id and device where there are several: result}"""
+    found = {}
+    for result in verify(look(host, **wishes)):
+        several = result.id in ("efa.limits", "efa.peers") and result.scope.device
+        found[f"{result.id} {result.scope.device}" if several else result.id] = result
+    return found
+
+
+def statuses(host, **wishes):
+    return {key: result.status for key, result in judge(host, **wishes).items()}
+
+
+def test_a_good_node_passes_everything():
+    facts = look(good_node())
+    assert {result.id: result.status for result in verify(facts)} == dict.fromkeys(
+        [
+            "efa.installer",
+            "efa.devices",
+            "efa.driver",
+            "efa.provider",
+            "efa.plugin",
+            "efa.limits",
+            "efa.ptrace",
+            "efa.fabric_manager",
+        ],
+        "pass",
+    )
+    assert facts["installer"] == {"state": "complete", "version": "1.43.0", "reasons": [], "differences": []}
+    assert facts["devices"][0] == {
+        "name": "rdmap16s27",
+        "pci": "0000:10:1b.0",
+        "device_id": "0xefa2",
+        "driver": "efa",
+        "state": "4: ACTIVE",
+        "p2p": "NVIDIA",
+    }
+    assert (len(facts["devices"]), len(facts["pci_devices"]), len(facts["uverbs"])) == (32, 32, 32)
+    assert (facts["libfabric"]["version"], facts["libfabric"]["fabrics"]) == ("2.1.0amzn4", ["efa", "efa-direct"])
+    assert (facts["nccl"]["version"], facts["nccl"]["loads"]) == ("2.28.9", True)
+    assert facts["mpi"] == [{"program": "/opt/amazon/openmpi/bin/mpirun", "version": "4.1.7"}]
+    assert facts["huge_pages"] == {"total": 5128, "free": 5120, "size_kib": 2048}
+    assert facts["held_packages"] == ["libnccl2"]
+    assert facts["modules"]["nvidia"]["loaded_version"] == training_host.DRIVER
+    assert (facts["gdrcopy"]["path"], facts["nvshmem"]["loads"]) == (None, None)
+
+
+def test_a_machine_without_efa_is_not_judged_by_it():
+    host = TrainingHost()
+    training_host.firmware(host, "g6.xlarge")
+    assert set(statuses(host).values()) == {"not_applicable"}
+
+
+def test_a_head_node_may_have_the_software_all_the_same():
+    host = good_node(devices=0, instance_type="m5.8xlarge")
+    found = judge(host, expected_devices=0)
+    assert (found["efa.installer"].status, found["efa.devices"].status) == ("pass", "not_applicable")
+
+
+def test_of_an_unknown_machine_nothing_is_claimed():
+    found = statuses(TrainingHost())
+    assert {key for key, status in found.items() if status == "undeterminable"} == {
+        "efa.devices",
+        "efa.driver",
+        "efa.provider",
+        "efa.limits",
+        "efa.ptrace",
+        "efa.fabric_manager",
+    }
+    assert "pass" not in found.values()
+
+
+def test_missing_devices_isolate_the_node():
+    result = judge(good_node(devices=16))["efa.devices"]
+    assert (result.status, result.severity, result.expected, result.found) == ("fail", "isolate", 32, 16)
+    assert judge(good_node(devices=16), expected_devices=16)["efa.devices"].status == "pass"
+    assert judge(good_node(devices=16), instance_type="p5en.48xlarge")["efa.devices"].status == "pass"
+
+
+def test_more_devices_than_known_are_no_pass():
+    assert judge(good_node(), expected_devices=16)["efa.devices"].status == "undeterminable"
+
+
+def test_devices_that_the_driver_did_not_take():
+    host = good_node(devices=31)
+    training_host.efa_device(host, 40, bound=False)
+    result = judge(host)["efa.devices"]
+    assert (result.status, result.severity) == ("fail", "reboot")
+    assert result.message == "32 EFA functions are on the PCI bus and the driver offers 31 of them"
+
+
+def test_devices_of_another_vendor_do_not_count():
+    host = good_node()
+    host.files["/sys/class/infiniband/mlx5_0/device/vendor"] = "0x15b3\n"
+    host.files["/sys/bus/pci/devices/0000:01:00.0/vendor"] = "0x1d0f\n"
+    host.files["/sys/bus/pci/devices/0000:01:00.0/device"] = "0xec20\n"
+    facts = look(host)
+    assert (len(facts["devices"]), len(facts["pci_devices"])) == (32, 32)
+
+
+def test_late_devices_are_waited_for():
+    host = good_node(devices=31)
+
+    def sleeping(_seconds):
+        if host.clock >= 15:
+            training_host.efa_device(host, 31)
+
+    host.sleeping = sleeping
+    facts = look(host, wait_seconds=60)
+    assert (facts["waited_seconds"], len(facts["devices"])) == (15.0, 32)
+
+
+def test_the_wait_has_a_bound():
+    host = good_node(devices=31)
+    assert (look(host, wait_seconds=20)["waited_seconds"], host.clock) == (20.0, 20.0)
+    host = good_node(devices=0)
+    assert look(host, wait_seconds=20, expected_devices=0)["waited_seconds"] == 0
+
+
+def test_counters_only_when_asked():
+    assert "counters" not in look(good_node(1))["devices"][0]
+    assert look(good_node(1), counters=True)["devices"][0]["counters"] == {"tx_bytes": 4096}
+
+
+@pytest.mark.parametrize(
+    ("marker", "packages", "pieces", "state", "reason"),
+    [
+        (None, {}, [], "absent", None),
+        (None, {}, ["/opt/amazon/efa/bin"], "interrupted", "/opt/amazon/efa/bin there without"),
+        (None, {"efa": ("2.1", "ii ")}, [], "interrupted", "efa there without"),
+        (None, {"libfabric1": ("1.11", "ii ")}, [], "absent", None),
+        (MARKER, {}, [], "interrupted", "efa-config of the installer's list is not installed"),
+        (MARKER, {"efa": ("2.17.2-1.amzn1", "iF ")}, [], "interrupted", "efa is not fully installed"),
+        ("", {}, ["/opt/amazon/efa/bin"], "interrupted", "names no version"),
+        ("# EFA installer version: 1.4", {}, [], "complete", None),
+        (MARKER, None, [], "undeterminable", "no package manager answered"),
+        (None, None, [], "absent", None),
+    ],
+)
+def test_how_an_installation_stands(marker, packages, pieces, state, reason):
+    known = None
+    if packages is not None:
+        known = efa.parse.parse_dpkg(training_host.dpkg((name, *entry) for name, entry in packages.items()))
+    found = efa.installation(marker, known, pieces)
+    assert found["state"] == state
+    if reason:
+        assert any(reason in told for told in found["reasons"])
+    else:
+        assert found["reasons"] == []
+
+
+def test_an_upgrade_that_died_leaves_packages_of_two_versions():
+    packages = [
+        (name, "3.0.0" if name == "efa" else "60-1" if name == "libibverbs1" else version, status)
+        for name, version, status in training_host.DPKG
+    ]
+    host = good_node()
+    host.commands["dpkg-query -W"] = training_host.dpkg(packages)
+    found = look(host)["installer"]
+    # The distribution's own rdma-core may be newer: the installer leaves that alone, and so do we.
+    assert found["differences"] == [{"name": "efa", "version": "2.17.2-1.amzn1", "installed": "3.0.0"}]
+    result = judge(host)["efa.installer"]
+    assert (result.status, "efa 3.0.0 instead of 2.17.2-1.amzn1" in result.message) == ("fail", True)
+
+
+def test_an_interrupted_installation_is_a_failure_with_the_way_out():
+    host = good_node()
+    del host.files["/opt/amazon/efa_installed_packages"]
+    result = judge(host)["efa.installer"]
+    assert result.status == "fail"
+    assert result.message.startswith("an installation did not end: efa, efa-config, libfabric1-aws, libnccl-ofi there")
+    assert "run the installer" in result.hint
+
+
+def test_software_that_is_not_there_where_there_are_devices():
+    host = TrainingHost()
+    training_host.firmware(host, "p5.48xlarge")
+    for number in range(32):
+        training_host.efa_device(host, number)
+    found = statuses(host)
+    assert (found["efa.installer"], found["efa.plugin"], found["efa.provider"]) == ("fail", "fail", "undeterminable")
+
+
+def test_rpm_systems_are_asked_by_rpm():
+    host = good_node()
+    host.programs = {"rpm"}
+    host.commands["rpm -qa"] = "efa\t2.17.2-1.amzn2023\nkernel\t6.1.0-1\n"
+    host.files["/etc/dnf/plugins/versionlock.list"] = "kernel-0:6.1.0-1.*\n"
+    host.files["/opt/amazon/efa_installed_packages"] = "# EFA installer version: 1.43.0\nefa-2.17.2-1.amzn2023.x86_64\n"
+    facts = look(host)
+    assert (facts["package_manager"], facts["installer"]["state"]) == ("rpm", "complete")
+    assert facts["held_packages"] == ["kernel"]
+
+
+def test_a_package_manager_that_hangs_is_no_pass():
+    host = good_node()
+    host.commands["dpkg-query -W"] = hanging("dpkg-query -W", 60)
+    assert judge(host)["efa.installer"].status == "undeterminable"
+
+
+def test_packages_by_name_and_by_pattern():
+    found = look(good_node(), packages=("lib*", "bash", "absent"))["packages"]
+    assert (found["bash"], found["absent"], found["libibverbs1"]) == ("5.2", None, "58.amzn0-1")
+    assert (found["efa"], found["aws-neuronx-dkms"]) == ("2.17.2-1.amzn1", None)
+
+
+def test_driver_of_another_version_than_the_loaded_one():
+    host = good_node()
+    host.files["/sys/module/efa/version"] = "2.10.0g\n"
+    result = judge(host)["efa.driver"]
+    assert (result.status, result.severity, result.expected, result.found) == ("fail", "reboot", "2.17.2g", "2.10.0g")
+
+
+def test_driver_not_built_for_this_kernel():
+    host = good_node()
+    host.commands["modinfo efa"] = CommandResult(1, "", "modinfo: ERROR: Module efa not found.")
+    assert "dkms status" in judge(host)["efa.driver"].hint
+
+
+def test_driver_not_loaded_and_driver_of_another_name():
+    host = good_node()
+    del host.files["/sys/module/efa/version"]
+    assert judge(host)["efa.driver"].message == "the module efa is not loaded"
+    host = good_node()
+    host.links["/sys/class/infiniband/rdmap16s27/device/driver"] = "/sys/bus/pci/drivers/vfio-pci"
+    assert "vfio-pci" in judge(host)["efa.driver"].message
+
+
+def test_a_driver_of_the_kernel_tree_has_no_version():
+    host = good_node()
+    host.commands["modinfo efa"] = "filename: /lib/modules/6.8/kernel/efa.ko\n"
+    host.files["/sys/module/efa/version"] = ""
+    assert judge(host)["efa.driver"].found == "in the kernel tree, without a version of its own"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "word"),
+    [
+        (CommandResult(1, "", "fi_getinfo: -61 (No data available)"), "fail", "No data available"),
+        (hanging("fi_info -p efa", 60), "undeterminable", "no answer within 60 seconds"),
+        ("", "fail", "lists no reliable endpoint"),
+        (training_host.fi_info([f"rdmap{n}s27" for n in range(16, 47)]), "fail", "without rdmap47s27"),
+        (training_host.fi_info([f"rdmap{n}s27" for n in range(16, 48)], ["efa"]), "pass", ""),
+    ],
+)
+def test_provider(answer, status, word):
+    host = good_node()
+    host.commands["/opt/amazon/efa/bin/fi_info -p efa"] = answer
+    result = judge(host)["efa.provider"]
+    assert result.status == status
+    assert word in result.line()
+
+
+def test_fi_info_of_the_distribution_is_used_where_there_is_no_other():
+    host = good_node(1, "p5.4xlarge")
+    del host.files["/opt/amazon/efa/bin/fi_info"]
+    host.programs.add("fi_info")
+    host.commands["/usr/bin/fi_info --version"] = "fi_info: 1.17.0\nlibfabric: 1.17.0\n"
+    host.commands["/usr/bin/fi_info -p efa"] = training_host.fi_info(["rdmap16s27"], ["EFA-fe80::1"])
+    assert look(host)["libfabric"] == {
+        "program": "/usr/bin/fi_info",
+        "version": "1.17.0",
+        "domains": ["rdmap16s27"],
+        "fabrics": ["EFA-fe80::1"],
+        "problem": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "word"),
+    [
+        ({"error": "libfabric.so.1: cannot open shared object file"}, "fail", "libfabric.so.1: cannot open"),
+        ({"loads": True, "symbols": []}, "fail", "offers no NCCL network interface"),
+        (hanging("env", 20), "undeterminable", "no answer within 20 seconds"),
+        (missing("env"), "undeterminable", "could not be tried"),
+    ],
+)
+def test_plugin_that_does_not_work(answer, status, word):
+    host = good_node()
+    host.loads[PLUGIN] = answer
+    result = judge(host)["efa.plugin"]
+    assert (result.status, word in result.line()) == (status, True)
+
+
+def test_a_plugin_that_works_is_preferred_to_a_newer_place():
+    host = good_node()
+    old = "/opt/aws-ofi-nccl/install/lib/libnccl-net.so"
+    host.files[old] = "aws-ofi-nccl 1.7.4-aws\0"
+    host.loads[PLUGIN] = {"error": "broken"}
+    host.loads[old] = {"loads": True, "symbols": ["ncclNetPlugin_v6"]}
+    facts = look(host)
+    assert [plugin["place"] for plugin in facts["plugins"]] == [
+        "/opt/amazon/ofi-nccl/lib",
+        "/opt/aws-ofi-nccl/install/lib",
+    ]
+    assert (facts["plugin"]["net"], facts["plugin"]["version"]) == (old, "1.7.4-aws")
+    assert judge(host)["efa.plugin"].found == "1.7.4-aws, ncclNetPlugin_v6"
+
+
+def test_neuron_machines_need_no_plugin():
+    host = good_node(16, "trn2.48xlarge")
+    found = statuses(host)
+    assert (found["efa.devices"], found["efa.plugin"], found["efa.fabric_manager"]) == (
+        "pass",
+        "not_applicable",
+        "not_applicable",
+    )
+
+
+def test_limits_of_logins_and_of_running_units():
+    host = good_node()
+    host.files["/etc/security/limits.d/99-low.conf"] = "* soft memlock 64\n"
+    host.files["/proc/4711/limits"] = training_host.limits("8388608")
+    found = judge(host)
+    assert "soft 64 KiB in /etc/security/limits.d/99-low.conf" in found["efa.limits login"].message
+    unit = found["efa.limits slurmd.service"]
+    assert (unit.status, unit.found, unit.unit) == ("fail", 8388608, "bytes")
+    assert unit.hint.startswith("restart the unit")
+    host.commands["systemctl show"] = training_host.unit("slurmd.service", MainPID="4711", LimitMEMLOCK="8388608")
+    assert "LimitMEMLOCK=infinity" in judge(host)["efa.limits slurmd.service"].hint
+
+
+def test_a_limit_that_nobody_set_is_not_unlimited():
+    host = good_node()
+    del host.files["/etc/security/limits.d/01_efa.conf"]
+    assert "soft not set and hard not set" in judge(host)["efa.limits login"].message
+
+
+def test_a_daemon_without_its_unit_and_one_that_cannot_be_read():
+    host = good_node()
+    host.commands["systemctl show"] = CommandResult(1, "", "System has not been booted with systemd")
+    assert judge(host)["efa.limits slurmd.service"].status == "pass"
+    del host.files["/proc/4711/limits"]
+    assert judge(host)["efa.limits slurmd.service"].status == "undeterminable"
+
+
+@pytest.mark.parametrize(("scope", "status"), [("0\n", "pass"), ("1\n", "fail"), (None, "not_applicable")])
+def test_ptrace(scope, status):
+    host = good_node()
+    if scope is None:
+        del host.files["/proc/sys/kernel/yama/ptrace_scope"]
+    else:
+        host.files["/proc/sys/kernel/yama/ptrace_scope"] = scope
+    assert judge(host)["efa.ptrace"].status == status
+
+
+@pytest.mark.parametrize(
+    ("fields", "version", "status", "word"),
+    [
+        ({"LoadState": "not-found"}, training_host.DRIVER, "fail", "not installed"),
+        ({"ActiveState": "failed"}, training_host.DRIVER, "fail", "not running"),
+        ({}, "580.82.07", "fail", "not of the driver's version"),
+        ({}, "", "undeterminable", "version is not known"),
+    ],
+)
+def test_fabric_manager(fields, version, status, word):
+    host = good_node()
+    host.commands["systemctl show"] = training_host.unit("nvidia-fabricmanager.service", **fields)
+    host.commands["nv-fabricmanager --version"] = f"Fabric Manager version is : {version}\n"
+    result = judge(host)["efa.fabric_manager"]
+    assert (result.status, word in result.line()) == (status, True)
+
+
+def test_one_gpu_needs_no_fabric_manager_and_no_driver_is_no_verdict():
+    assert judge(good_node(1, "p5.4xlarge"))["efa.fabric_manager"].status == "not_applicable"
+    host = good_node()
+    del host.files["/proc/driver/nvidia/version"]
+    assert judge(host)["efa.fabric_manager"].status == "undeterminable"
+    host = TrainingHost()
+    host.files["/proc/driver/nvidia-nvswitch/devices/0000:a0:00.0"] = ""
+    assert look(host)["family"]["nvswitch"] is True
+
+
+def test_files_and_paths():
+    facts = look(good_node(), files=(PLUGIN, "/none"), paths=("/opt/amazon/efa", "/none"))
+    assert facts["files"] == {PLUGIN: "0" * 64, "/none": None}
+    assert (facts["paths"]["/opt/amazon/efa"]["is_dir"], facts["paths"]["/none"]) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("output", "status", "word"),
+    [
+        ('{"10.0.0.2": "answered"}', "pass", "answers on TCP port 49152"),
+        ('{"10.0.0.2": "silent: timed out"}', "fail", "security group"),
+        ("{}", "fail", "no answer in time"),
+        ('{"10.0.0.2": "name: unknown"}', "undeterminable", "could not be asked"),
+        ("nonsense", "undeterminable", "did not end well"),
+        ("[1]", "undeterminable", "did not end well"),
+        (hanging("python", 20), "undeterminable", "did not end well"),
+    ],
+)
+def test_peers(output, status, word):
+    host = good_node()
+    host.commands[efa.ask_peers.__globals__["sys"].executable] = output
+    result = judge(host, peers=("10.0.0.2",))["efa.peers 10.0.0.2"]
+    assert (result.status, word in result.line()) == (status, True)
+
+
+def test_a_look_only_runs_what_reads():
+    host = good_node()
+    look(host)
+    assert {call.split()[0] for call in host.calls} == {
+        "env",
+        "dpkg-query",
+        "ldconfig",
+        "modinfo",
+        "systemctl",
+        "nv-fabricmanager",
+        "/opt/amazon/efa/bin/fi_info",
+        "/opt/amazon/openmpi/bin/mpirun",
+    }

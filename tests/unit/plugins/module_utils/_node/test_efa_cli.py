@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import cli, efa_cli
+
+from tests.unit.plugins.module_utils._node.training_host import TrainingHost, good_node
+
+
+def show(host, **options):
+    defaults = {"instance_type": None, "expected_devices": None, "wait": 0, "json": False, "runtime_version": "0.1.0"}
+    return efa_cli.show(argparse.Namespace(**{**defaults, **options}), host)
+
+
+@pytest.mark.parametrize(
+    ("host", "options", "code"),
+    [
+        (good_node(), {}, 0),
+        (good_node(16), {}, 1),
+        (good_node(16), {"expected_devices": 16}, 0),
+        (TrainingHost(), {}, 2),
+        (TrainingHost(), {"instance_type": "g6.xlarge"}, 0),
+    ],
+)
+def test_the_exit_code_is_that_of_the_verdicts(host, options, code, capsys):
+    assert show(host, **options) == code
+    assert "efa.devices: " in capsys.readouterr().out
+
+
+def test_a_report_as_json(capsys):
+    assert show(good_node(), json=True) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["versions"]) == ("mlcluster.report/1", {"mlcluster.aws": "0.1.0"})
+    assert {result["id"] for result in document["results"]} >= {"efa.installer", "efa.devices", "efa.provider"}
+
+
+def test_the_verb_is_part_of_the_command(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(efa_cli, "show", lambda args: seen.append((args.wait, args.instance_type)) or 2)
+    assert cli.main(["efa", "--wait", "9", "--instance-type", "p5.48xlarge"], log_dir=str(tmp_path)) == 2
+    assert seen == [(9, "p5.48xlarge")]

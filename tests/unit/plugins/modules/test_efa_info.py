@@ -1,0 +1,39 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import Result
+from ansible_collections.mlcluster.aws.plugins.modules import efa_info
+
+from tests.unit.plugins.module_utils._node.training_host import PLUGIN, TrainingHost, good_node
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_good_node_has_no_problems(run_module, check):
+    result = run_module(efa_info, good_node(), check=check, files=[PLUGIN], packages=["bash"])
+    assert (result["changed"], result["problems"], result["instance_type"]) == (False, [], "p5.48xlarge")
+    assert [Result.from_dict(entry).line() for entry in result["results"]] == result["lines"]
+    assert (result["files"][PLUGIN], result["packages"]["bash"]) == ("0" * 64, "5.2")
+
+
+def test_the_options_reach_the_look(run_module):
+    host = good_node(31)
+    result = run_module(efa_info, host, wait_seconds=5, counters=True, units=["slurmd.service"], plugin_dirs=["/site"])
+    assert (result["waited_seconds"], result["devices"][0]["counters"]) == (5.0, {"tx_bytes": 4096})
+    assert sorted(result["units"]) == ["slurmd.service"]
+    assert [line.split()[:2] for line in result["problems"]] == [["FAIL", "efa.devices:"]]
+
+
+@pytest.mark.parametrize("seconds", [-1, 601])
+def test_a_wait_without_end_is_refused(run_module, seconds):
+    assert run_module(efa_info, good_node(), wait_seconds=seconds)["msg"] == f"wait_seconds is {seconds}: give 0 to 600"
+
+
+@pytest.mark.parametrize("host", [good_node(), TrainingHost()])
+def test_everything_that_comes_back_is_documented(run_module, host):
+    documented = set(yaml.safe_load(efa_info.RETURN))
+    assert set(run_module(efa_info, host)) - {"changed", "invocation"} == documented
