@@ -17,9 +17,9 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import accelerator_cli, efa_cli, enroot_cli, gds_cli, log, result, storage_cli
+from . import accelerator_cli, efa_cli, enroot_cli, gds_cli, log, nccl_cli, result, storage_cli
 
-PROVIDERS = (storage_cli, efa_cli, accelerator_cli, enroot_cli, gds_cli)
+PROVIDERS = (storage_cli, efa_cli, accelerator_cli, enroot_cli, gds_cli, nccl_cli)
 
 
 class _Parser(argparse.ArgumentParser):

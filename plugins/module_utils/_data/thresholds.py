@@ -1,0 +1,38 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bus bandwidths that were measured and published, in GB/s as nccl-tests prints them (out of place).
+
+Each entry is for one instance type, number of nodes, collective and size; nothing is interpolated between them, and
+what is not here has no threshold. Only sizes from 1 GiB on, where the figure is that of the network and not of its
+latency. Not here, because they say something else: figures of one node, and the minima of AWS's own health check
+(p5 800 GB/s), which lie above what AWS measured itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_TESTS = "awslabs/awsome-distributed-ai micro-benchmarks/nccl-tests/README.md (95b939c)"
+_PCS = "awslabs/awsome-distributed-ai architectures/aws-pcs/tests/compute-test.md (95b939c)"
+_GIB = 1 << 30
+
+# By how many percent a run may stay below the published figure. Our own choice, and an option wherever it is used.
+TOLERANCE_PERCENT = 10
+
+_FIGURES: tuple[tuple[str, int, str, dict[int, float], str], ...] = (
+    ("p4de.24xlarge", 2, "all_reduce", {1: 76.79, 2: 78.33}, _TESTS),
+    ("p5.48xlarge", 2, "all_reduce", {1: 436.95, 2: 443.72, 4: 465.87, 8: 479.28, 16: 487.09}, _TESTS),
+    ("p6-b200.48xlarge", 4, "all_reduce", {1: 367.0, 4: 375.0, 16: 377.0}, _PCS),
+    ("p6-b300.48xlarge", 2, "all_reduce", {16: 654.0, 64: 751.0}, _PCS),
+)
+
+
+def published(instance_type: str | None, nodes: int | None, collective: str | None) -> dict[int, dict[str, Any]]:
+    """Size in bytes to ``busbw`` (GB/s) and ``source``; empty where nothing was published for exactly this."""
+    return {
+        size * _GIB: {"busbw": busbw, "source": source}
+        for kind, number, operation, figures, source in _FIGURES
+        if (kind, number, operation) == (instance_type, nodes, collective)
+        for size, busbw in figures.items()
+    }

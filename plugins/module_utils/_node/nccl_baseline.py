@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A site's own bandwidths: ``mlcluster.nccl_baseline/1``, by tool, instance type, nodes, collective and size.
+
+``{"schema": ..., "entries": [{"tool", "instance_type", "nodes", "collective", "size", "busbw", "ranks", "recorded"}]}``
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import typing as t
+
+from .host import Host, NodeError
+
+SCHEMA = "mlcluster.nccl_baseline/1"
+_KEY = ("tool", "instance_type", "nodes", "collective", "size")
+_TYPES: dict[str, t.Any] = {
+    "tool": str,
+    "instance_type": str,
+    "nodes": int,
+    "collective": str,
+    "size": int,
+    "busbw": (int, float),
+    "ranks": int,
+    "recorded": str,
+}
+
+Entry = dict[str, t.Any]
+
+
+def _valid(entry: object) -> bool:
+    return (
+        isinstance(entry, dict)
+        and set(entry) == set(_TYPES)
+        and all(isinstance(entry[name], kind) and not isinstance(entry[name], bool) for name, kind in _TYPES.items())
+        and math.isfinite(entry["busbw"])
+        and entry["busbw"] > 0
+        and entry["nodes"] > 0
+    )
+
+
+def load(host: Host, path: str, missing_ok: bool = False) -> list[Entry]:
+    """The entries of a baseline file. Raises L{NodeError} where it is missing (unless missing_ok) or not one."""
+    text = host.read_text(path)
+    if text is None:
+        if missing_ok and not host.exists(path):
+            return []
+        raise NodeError(f"looked for the baseline {path} and could not read it: record one with a run that is good")
+    try:
+        document = json.loads(text)
+    except ValueError as exc:
+        raise NodeError(f"the baseline {path} is not valid JSON ({exc}): repair it, or record a new one") from None
+    entries = document.get("entries") if isinstance(document, dict) and document.get("schema") == SCHEMA else None
+    if not isinstance(entries, list) or not all(map(_valid, entries)):
+        raise NodeError(f"{path} is no baseline of the kind {SCHEMA}: give the file that a good run was recorded in")
+    return entries
+
+
+def figures(
+    entries: t.Iterable[Entry], tool: str, instance_type: str | None, nodes: int | None, collective: str | None
+) -> dict[int, float]:
+    """Size to bus bandwidth of the entries for exactly this."""
+    wanted = (tool, instance_type, nodes, collective)
+    return {
+        entry["size"]: float(entry["busbw"]) for entry in entries if tuple(entry[name] for name in _KEY[:4]) == wanted
+    }
+
+
+def record(host: Host, path: str, fresh: t.Sequence[Entry], write: bool = True) -> bool:
+    """Put entries into a baseline file, in place of those for the same; True where that changes the file.
+
+    The same figures recorded again change nothing. Raises L{NodeError} where the file is not a baseline.
+    """
+    merged = {tuple(entry[name] for name in _KEY): entry for entry in load(host, path, missing_ok=True)}
+    changed = False
+    for entry in fresh:
+        key = tuple(entry[name] for name in _KEY)
+        old = merged.get(key)
+        if old is None or (old["busbw"], old["ranks"]) != (entry["busbw"], entry["ranks"]):
+            merged[key], changed = entry, True
+    if changed and write:
+        document = {"schema": SCHEMA, "entries": [merged[key] for key in sorted(merged)]}
+        try:
+            host.write_text(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
+        except OSError as exc:
+            raise NodeError(
+                f"could not write the baseline {path} ({exc.strerror}): give a path in a directory that can be written"
+            ) from exc
+    return changed

@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What NCCL's own log says of a run: channels and their transport, providers, networks, warnings.
+
+A log is folded line by line into counts; no line is kept but a few warnings and failures. The shapes are those of
+NVIDIA/nccl src/debug.cc and src/transport (2.4 to 2.30) and of aws-ofi-nccl (1.1 to 1.21).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+
+# The OFI plugin calls itself so; up to 1.11 "AWS Libfabric", and whatever of these NCCL_NET asks for.
+EFA_NETWORKS = frozenset({"Libfabric", "AWS Libfabric", "OFI"})
+
+KEPT_TEXTS = 5
+KEPT_NAMES = 10_000
+_PENDING = 20_000
+
+NCCL_LINE = re.compile(
+    r"(?:\[\d{4}-\d\d-\d\d [\d:.]+\] )?(?P<host>[A-Za-z0-9][\w.-]*):\d+:\d+ \[-?\d+\] "
+    r"(?:\S+:\d+ (?:\(\w+\) )?)?NCCL (?P<level>INFO|WARN) (?P<text>.*)"
+)
+_CHANNEL = re.compile(
+    r"(?:Channel|Ring) \d+(?:/\d+)? : (\d+)\[[0-9a-fA-F]+\] -> (\d+)\[[0-9a-fA-F]+\] (?:\[(send|receive)\] )?via (.+)"
+)
+_NET = re.compile(r"NET/([^/]+)/\d+(?:\(\d+\))?((?:/[\w=()]+)*)\s*")
+_INTRA = re.compile(r"(P2P|SHM)/[\w /]+(?:\(.*\))?(?:/\w+)*\s*")
+_PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is ([^\s,(]+)")
+_NETWORK = re.compile(r"Using network (\S.*?)\s*")
+_COMM = re.compile(r"comm 0x[0-9a-f]+ rank \d+ n[Rr]anks (\d+)(?: nNodes (\d+))?\b")
+_PLUGIN = re.compile(r"NET/OFI (?:Initializing|Using) aws-ofi-nccl (\S+)")
+_VERSION = re.compile(r"NCCL version (\S+)")
+
+# A run that says one of these did not go well, whatever its table looks like.
+_FAILURE = re.compile(
+    r"Test (?:NCCL|CUDA) failure|Test failure |Test timeout|Invalid number of GPUs|Segmentation fault|\bcore dumped\b"
+    r"|srun: error|slurmstepd: error|mpirun noticed|prterun noticed|MPI_ABORT|MPI_Abort|CUDA error|Cuda failure"
+    r"|[Oo]ut of memory|CANCELLED AT|command not found|cannot open shared object file|^Killed|^Aborted|^Bus error"
+)
+
+
+def short_host(name: str) -> str:
+    """A host name up to its first dot: how NCCL and nccl-tests shorten it."""
+    return name.split(".", 1)[0]
+
+
+@dataclasses.dataclass
+class HostChannels:
+    """Channels that one host logged between itself and another: by network, and how many of them use GPUDirect RDMA."""
+
+    networks: dict[str, int] = dataclasses.field(default_factory=dict)
+    gpudirect: int = 0
+    direct: int = 0
+
+    @property
+    def efa(self) -> int:
+        """Channels over the OFI plugin."""
+        return sum(number for name, number in self.networks.items() if name in EFA_NETWORKS)
+
+    @property
+    def other(self) -> list[str]:
+        """Networks other than the OFI plugin that carry a channel."""
+        return sorted(name for name in self.networks if name not in EFA_NETWORKS)
+
+
+class NcclLog:
+    """Counts over the NCCL lines of one output.
+
+    providers and networks: host to the names it logged; ranks and nodes: sizes of communicators; hosts: those that
+    logged anything; channels: lines of any channel.
+    """
+
+    def __init__(self) -> None:
+        self.hosts: set[str] = set()
+        self.providers: dict[str, set[str]] = {}
+        self.networks: dict[str, set[str]] = {}
+        self.ranks: set[int] = set()
+        self.nodes: set[int] = set()
+        self.channels = 0
+        self.warnings: list[str] = []
+        self.failures: list[str] = []
+        self.plugin: str | None = None
+        self.version: str | None = None
+        self.intra: dict[str, int] = {}
+        self.contradictions = 0
+        self._between: dict[str, HostChannels] = {}
+        self._pending: dict[tuple[str, int, int, str, bool], int] = {}
+        self._dropped = False
+
+    def failure(self, text: str) -> bool:
+        """Note a line that no run that went well prints; False where it is not one."""
+        if not _FAILURE.search(text):
+            return False
+        _keep(self.failures, text)
+        return True
+
+    def feed(self, host: str, level: str, text: str, where: t.Mapping[int, str]) -> None:
+        """Fold one NCCL line; where maps ranks to hosts, as far as it is known."""
+        host = short_host(host)
+        if len(self.hosts) < KEPT_NAMES:
+            self.hosts.add(host)
+        if level == "WARN":
+            if not self.failure(text):
+                _keep(self.warnings, text)
+            return
+        found = _CHANNEL.fullmatch(text) if "via" in text else None
+        if found:
+            self._channel(host, found, where)
+            return
+        self._other(host, text)
+
+    def _other(self, host: str, text: str) -> None:
+        if text.startswith("NET/OFI"):
+            if found := _PROVIDER.match(text):
+                _note(self.providers, host, found.group(1))
+            elif found := _PLUGIN.match(text):
+                self.plugin = found.group(1)
+        elif found := _NETWORK.fullmatch(text):
+            _note(self.networks, host, found.group(1))
+        elif (found := _COMM.match(text)) and len(self.ranks) < KEPT_NAMES:
+            self.ranks.add(int(found.group(1)))
+            if found.group(2):
+                self.nodes.add(int(found.group(2)))
+        elif found := _VERSION.match(text):
+            self.version = found.group(1)
+
+    def _channel(self, host: str, found: re.Match[str], where: t.Mapping[int, str]) -> None:
+        source, target, direction, via = found.groups()
+        # The sender logs [send] and the receiver [receive]; a channel inside a node is logged by its sender.
+        own, peer = (int(target), int(source)) if direction == "receive" else (int(source), int(target))
+        net = _NET.fullmatch(via)
+        if net:
+            transport, direct = f"NET/{net.group(1)}", "/GDRDMA" in net.group(2)
+        elif intra := _INTRA.fullmatch(via):
+            transport, direct = intra.group(1), False
+        else:
+            return
+        self.channels += 1
+        key = (host, own, peer, transport, direct)
+        if key in self._pending or len(self._pending) < _PENDING:
+            self._pending[key] = self._pending.get(key, 0) + 1
+        elif where:
+            self.settle(where)
+            self._pending[key] = 1
+        else:
+            self._dropped = True
+
+    def settle(self, where: t.Mapping[int, str]) -> None:
+        """Sort the channels noted so far into those between hosts and those inside one."""
+        for (host, own, peer, transport, direct), number in self._pending.items():
+            home, away = where.get(own), where.get(peer)
+            if home is None or away is None or short_host(home) != host:
+                self.contradictions += number
+            elif short_host(away) == host:
+                self.intra[transport] = self.intra.get(transport, 0) + number
+            else:
+                between = self._between.setdefault(host, HostChannels())
+                if transport.startswith("NET/"):
+                    name = transport[4:]
+                    between.networks[name] = between.networks.get(name, 0) + number
+                    between.gpudirect += number if direct else 0
+                else:
+                    between.direct += number
+        self._pending.clear()
+
+    def between(self, where: t.Mapping[int, str]) -> dict[str, HostChannels]:
+        """The channels between hosts that each host logged. Call it when all lines are in."""
+        self.settle(where)
+        if self._dropped:
+            self.contradictions += 1
+        return self._between
+
+
+def _keep(texts: list[str], text: str) -> None:
+    if len(texts) < KEPT_TEXTS:
+        texts.append(" ".join(text.split())[:300])
+
+
+def _note(names: dict[str, set[str]], host: str, name: str) -> None:
+    if len(names) < KEPT_NAMES:
+        kept = names.setdefault(host, set())
+        if len(kept) < KEPT_TEXTS:
+            kept.add(name[:60])

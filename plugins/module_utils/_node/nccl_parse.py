@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads an output of nccl-tests or nccom-test with NCCL's log in it, line by line, in bounded memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+
+from .host import NodeError
+from .nccl_log import NCCL_LINE, NcclLog
+from .nccl_table import Run, Tables
+
+# A longer line is read in pieces: no line of a test or of NCCL comes near it.
+MAX_LINE = 65536
+
+# What srun --label and mpirun --tag-output put before a line.
+_LABEL = re.compile(r"(?:\[\d+,\d+\]<std(?:out|err)>: ?|\s{0,6}\d{1,6}: )")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclasses.dataclass
+class Output:
+    """All the runs of an output, in order; log is what NCCL said where there is no run."""
+
+    runs: list[Run]
+    log: NcclLog
+    lines: int
+
+
+def parse(lines: t.Iterable[str]) -> Output:
+    """Read an output. Never raises: what cannot be read is not there, or makes a run broken or tangled."""
+    tables, count = Tables(), 0
+    for raw in lines:
+        count += 1
+        line = raw.rstrip("\r\n")
+        if "\x1b" in line:
+            line = _COLOUR.sub("", line)
+        if line[:1] in "[ 0123456789" and (label := _LABEL.match(line)):
+            line = line[label.end() :]
+        found = NCCL_LINE.search(line) if "NCCL " in line else None
+        if found is None:
+            if line and not tables.log.failure(line):
+                tables.feed(line)
+            continue
+        before, host = line[: found.start()], found.group("host")
+        if before.strip():
+            before, host = _parted(before, host, tables)
+            tables.fragment(before)
+        tables.log.feed(host, found.group("level"), found.group("text"), tables.where)
+    return Output(tables.runs, tables.log, count)
+
+
+def _parted(before: str, host: str, tables: Tables) -> tuple[str, str]:
+    """Take the end of a row off the name of the host that wrote right behind it."""
+    for known in set(tables.where.values()):
+        if host.split(".", 1)[0].endswith(known) and host != known:
+            cut = host.index(known)
+            return before + host[:cut], host[cut:]
+    return before, host
+
+
+def read_lines(stream: t.BinaryIO) -> t.Iterator[str]:
+    """The lines of a file, each at most L{MAX_LINE} bytes; what is not UTF-8 is replaced."""
+    for block in iter(lambda: stream.readline(MAX_LINE), b""):
+        yield block.decode("utf-8", "replace")
+
+
+def parse_file(path: str) -> Output:
+    """Read the output in a file. Raises L{NodeError} where the file cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            return parse(read_lines(stream))
+    except OSError as exc:
+        raise NodeError(
+            f"could not read the output {path} ({exc.strerror}): give the file that holds the test's output"
+        ) from exc

@@ -1,0 +1,216 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: nccl_test_result
+short_description: Judge a run of nccl-tests or nccom-test
+version_added: 0.1.0
+description:
+  - Reads the output of a test with NCCL's log in it, and gives three verdicts that do not depend on each other. Whether
+    the results are right and complete, whether the data went over EFA, and whether it was fast enough.
+  - That the plugin chose the provider C(efa) proves nothing, since a run on one node says so too. What proves it are
+    channels to other nodes that every node logged, and, where given, the byte counters of the EFA devices.
+  - What cannot be proved is C(undeterminable), never C(pass).
+  - The module does not fail when a verdict is bad. Look at RV(problems).
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+attributes:
+  check_mode:
+    description: Can run in check mode; the verdicts are the same, and no baseline is written.
+    support: full
+  diff_mode:
+    description: Has no difference to show.
+    support: none
+options:
+  path:
+    description:
+      - File with the output of the test on the managed node. It is read line by line and may be large.
+      - Run the test with C(NCCL_DEBUG=INFO) and keep the output of all ranks.
+    type: path
+    required: true
+  ranks:
+    description: How many ranks were to take part. Without it, the fabric is undeterminable.
+    type: int
+  nodes:
+    description: How many nodes were to take part. Without it, the fabric is undeterminable.
+    type: int
+  instance_type:
+    description: EC2 instance type of the nodes. Without it, no published bandwidth applies.
+    type: str
+  collective:
+    description:
+      - Which collective to judge where the file holds outputs of several, such as V(all_reduce).
+      - For nccom-test, whose output does not say it, the operation it was given.
+    type: str
+  tool:
+    description: Which test the output is of. By default, it is told from the output.
+    type: str
+    choices: [nccl-tests, nccom-test]
+  rc:
+    description: Exit status of the test. Anything but 0 makes it fail.
+    type: int
+  checked:
+    description: Whether nccom-test ran with C(--check). Its output does not tell.
+    type: bool
+    default: false
+  counters_before:
+    description:
+      - File with what C(mlcluster efa-counters) printed on each node right before the test, a line each.
+    type: path
+  counters_after:
+    description: The same, right after the test.
+    type: path
+  baseline:
+    description: File with bandwidths recorded at this site. They go before the published ones.
+    type: path
+  record_baseline:
+    description:
+      - File to record the bandwidths of this run in. Only a run that is correct, went over EFA, and is not slower than
+        what is known, is recorded.
+    type: path
+  tolerance_percent:
+    description: By how many percent a bandwidth may stay below the known one.
+    type: float
+    default: 10
+notes:
+  - Bandwidths are compared for exactly the same instance type, number of nodes, collective and size. Nothing is
+    interpolated; without a figure the bandwidth is undeterminable.
+seealso:
+  - plugin: mlcluster.aws.nccl_env
+    plugin_type: filter
+"""
+
+EXAMPLES = r"""
+- name: Judge a run on four nodes
+  mlcluster.aws.nccl_test_result:
+    path: /fsx/logs/all_reduce-1234.out
+    ranks: 32
+    nodes: 4
+    instance_type: p5.48xlarge
+  register: test
+
+- name: Stop if anything but the bandwidth is in doubt
+  ansible.builtin.assert:
+    that: test.verdicts.correct == 'pass' and test.verdicts.fabric == 'pass'
+    fail_msg: "{{ test.problems | join('; ') }}"
+
+- name: Keep the figures of a good run
+  mlcluster.aws.nccl_test_result:
+    path: /fsx/logs/all_reduce-1234.out
+    ranks: 32
+    nodes: 4
+    instance_type: p5.48xlarge
+    record_baseline: /fsx/baseline/nccl.json
+"""
+
+RETURN = r"""
+results:
+  description: The three verdicts in the shape C(mlcluster.result/1), with ids nccl.correct, nccl.fabric, nccl.bandwidth
+    (nccom.correct and so on for nccom-test).
+  returned: always
+  type: list
+  elements: dict
+  sample: [{"id": "nccl.correct", "status": "pass", "found": {"ranks": 32, "rows": 12, "wrong": 0}}]
+verdicts:
+  description: The status of each, under C(correct), C(fabric) and C(bandwidth).
+  returned: always
+  type: dict
+  sample: {"correct": "pass", "fabric": "pass", "bandwidth": "undeterminable"}
+lines:
+  description: The verdicts as a person reads them, a line each.
+  returned: always
+  type: list
+  elements: str
+  sample: ["FAIL nccl.fabric: asked for 16 ranks, and 8 took part"]
+problems:
+  description: Those of RV(lines) that are neither a pass nor not applicable.
+  returned: always
+  type: list
+  elements: str
+  sample: []
+facts:
+  description:
+    - What is known of the run. C(collective), C(ranks), C(hosts), C(devices), C(rows) with size and bandwidths in GB/s,
+      C(gpudirect_rdma) (all, some, none, or null), C(intra_node) (channels by path, P2P or SHM), C(networks),
+      C(providers), versions, C(warnings) and C(failures).
+  returned: always
+  type: dict
+  sample: {"collective": "all_reduce", "ranks": 32, "gpudirect_rdma": "all", "intra_node": {"P2P": 448}}
+recorded:
+  description: How many bandwidths the baseline has of this run; null without O(record_baseline).
+  returned: always
+  type: int
+  sample: 12
+record_problem:
+  description: Why nothing was recorded; null where something was, or nothing was to be.
+  returned: always
+  type: str
+  sample: null
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl_baseline import load, record
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl_cli import read_snapshots
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl_parse import parse_file
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl_verdict import Asked, entries, judge
+
+ARGUMENT_SPEC = {
+    "path": {"type": "path", "required": True},
+    "ranks": {"type": "int"},
+    "nodes": {"type": "int"},
+    "instance_type": {"type": "str"},
+    "collective": {"type": "str"},
+    "tool": {"type": "str", "choices": ["nccl-tests", "nccom-test"]},
+    "rc": {"type": "int"},
+    "checked": {"type": "bool", "default": False},
+    "counters_before": {"type": "path"},
+    "counters_after": {"type": "path"},
+    "baseline": {"type": "path"},
+    "record_baseline": {"type": "path"},
+    "tolerance_percent": {"type": "float", "default": 10},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    host, wanted = Host(), module.params
+    problems = [f"{name} is {wanted[name]}: give at least 1" for name in ("ranks", "nodes") if (wanted[name] or 1) < 1]
+    if not 0 <= wanted["tolerance_percent"] < 100:
+        problems.append(f"tolerance_percent is {wanted['tolerance_percent']:g}: give 0 to below 100")
+    if problems:
+        module.fail_json(msg="; ".join(problems))
+    changed, recorded, record_problem = False, None, None
+    try:
+        asked = Asked(
+            **{key: wanted[key] for key in ("ranks", "nodes", "instance_type", "collective", "rc", "checked")},
+            before=read_snapshots(host, wanted["counters_before"]),
+            after=read_snapshots(host, wanted["counters_after"]),
+            baseline=load(host, wanted["baseline"]) if wanted["baseline"] else (),
+            tolerance_percent=wanted["tolerance_percent"],
+        )
+        judged = judge(parse_file(wanted["path"]), asked, wanted["tool"])
+        if wanted["record_baseline"]:
+            fresh, record_problem = entries(judged, asked, host.now())
+            changed = bool(fresh) and record(host, wanted["record_baseline"], fresh, write=not module.check_mode)
+            recorded = len(fresh)
+    except NodeError as exc:
+        module.fail_json(msg=str(exc))
+    module.exit_json(
+        changed=changed,
+        results=[result.to_dict() for result in judged.results],
+        verdicts={result.id.rpartition(".")[2]: result.status for result in judged.results},
+        lines=[result.line() for result in judged.results],
+        problems=[result.line() for result in judged.results if result.status not in ("pass", "not_applicable")],
+        facts=judged.facts,
+        recorded=recorded,
+        record_problem=record_problem,
+    )
+
+
+if __name__ == "__main__":
+    main()
