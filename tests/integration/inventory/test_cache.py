@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ansible.release import __version__
 
 from tests.rig.ec2 import Endpoint, Fault, Fleet, Region, Scenario
 
@@ -172,7 +173,9 @@ def test_a_broken_entry_costs_one_warning_and_no_host(play, inventory, cached, n
     BROKEN[name](entry)
     again = inventory(endpoint, **options)
     assert again.out == first.out
-    assert again.said.count("WARNING") == 1 and "cache" in again.said
+    # There, the cache plugin itself reports that it can neither read the directory nor replace it.
+    core_says = name == "directory" and __version__.startswith("2.17.")
+    assert again.said.count("WARNING") == (2 if core_says else 1) and "cache" in again.said
     assert endpoint.count("DescribeInstances") == 2
     if entry.is_file():
         healed = inventory(endpoint, **options)
