@@ -1,0 +1,190 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: text_files
+short_description: Write and remove several text files in one round trip
+version_added: 0.1.0
+description:
+  - Brings each file to the text, owner and mode that are wanted, atomically, and makes the directories above it.
+  - A role with ten small files costs one module execution instead of twenty.
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+attributes:
+  check_mode:
+    description: Can run in check mode and tell what it would change.
+    support: full
+  diff_mode:
+    description: Shows every file before and after.
+    support: full
+options:
+  files:
+    description: The files.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: What it is, for people; not used.
+        type: str
+      path:
+        description: Absolute path.
+        type: path
+        required: true
+      text:
+        description: What the file has to hold, whole.
+        type: str
+        default: ""
+      state:
+        description: Whether it has to be there.
+        type: str
+        choices: [present, absent]
+        default: present
+      mode:
+        description: Its mode, octal.
+        type: str
+        default: "0644"
+      backup:
+        description: Keep what is overwritten beside it, under a name with the time.
+        type: bool
+        default: false
+notes:
+  - Files belong to the user that runs the module, which is root where a role becomes root.
+  - A directory is never removed, and a path that is one is refused.
+seealso:
+  - module: ansible.builtin.copy
+"""
+
+EXAMPLES = r"""
+- name: Put two files in place and take one away
+  mlcluster.aws.text_files:
+    files:
+      - path: /etc/security/limits.d/95-mlcluster.conf
+        text: |
+          * soft memlock unlimited
+          * hard memlock unlimited
+      - path: /etc/nccl.conf
+        text: "NCCL_SOCKET_IFNAME=^docker,lo,veth\n"
+        backup: true
+      - path: /etc/profile.d/old-nccl.sh
+        state: absent
+"""
+
+RETURN = r"""
+written:
+  description: Paths that were written, or would be.
+  returned: success
+  type: list
+  elements: str
+  sample: [/etc/nccl.conf]
+removed:
+  description: Paths that were removed, or would be.
+  returned: success
+  type: list
+  elements: str
+  sample: [/etc/profile.d/old-nccl.sh]
+backups:
+  description: Where what was overwritten lies now.
+  returned: success
+  type: dict
+  sample: {"/etc/nccl.conf": "/etc/nccl.conf.4711.2026-11-28@02:20:00~"}
+"""
+
+import os
+import re
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
+
+
+def problems(host: Host, files: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
+    """Why the files cannot be wanted so, a sentence each."""
+    found = []
+    seen = set()
+    for entry in files:
+        path = entry["path"]
+        if not os.path.isabs(path) or os.path.normpath(path) != path:
+            found.append(f"path is {path!r}: give an absolute path without '..'")
+        if not re.fullmatch(r"0?[0-7]{3}", entry["mode"]):
+            found.append(f"the mode of {path} is {entry['mode']!r}: give an octal mode in quotes, such as '0644'")
+        elif int(entry["mode"], 8) & 0o002:
+            found.append(f"the mode of {path} is {entry['mode']}: everybody could change the file")
+        if path in seen:
+            found.append(f"{path} is there twice: give each file once")
+        seen.add(path)
+        state = host.stat(path)
+        if state and state["is_dir"]:
+            found.append(f"{path} is a directory: only files are written and removed")
+    return found
+
+
+def differs(host: Host, entry: t.Mapping[str, t.Any]) -> bool:
+    """Whether the file is not as wanted."""
+    state = host.stat(entry["path"])
+    if entry["state"] == "absent" or state is None:
+        return (state is not None) == (entry["state"] == "absent")
+    wanted = f"{int(entry['mode'], 8):04o}"
+    return bool(
+        state["is_link"]
+        or state["mode"] != wanted
+        or state["uid"] != os.geteuid()
+        or host.read_text(entry["path"]) != entry["text"]
+    )
+
+
+def difference(host: Host, entry: t.Mapping[str, t.Any]) -> dict[str, str]:
+    """The file before and after, as Ansible shows it."""
+    path = entry["path"]
+    after = "" if entry["state"] == "absent" else entry["text"]
+    return {"before": host.read_text(path) or "", "after": after, "before_header": path, "after_header": path}
+
+
+def main() -> None:
+    spec = {
+        "name": {"type": "str"},
+        "path": {"type": "path", "required": True},
+        "text": {"type": "str", "default": ""},
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "mode": {"type": "str", "default": "0644"},
+        "backup": {"type": "bool", "default": False},
+    }
+    module = AnsibleModule(
+        argument_spec={"files": {"type": "list", "elements": "dict", "required": True, "options": spec}},
+        supports_check_mode=True,
+    )
+    host = Host()
+    files = module.params["files"]
+    refused = problems(host, files)
+    if refused:
+        module.fail_json(msg="; ".join(refused))
+    due = [entry for entry in files if differs(host, entry)]
+    diff = [difference(host, entry) for entry in due]
+    backups = {}
+    if not module.check_mode:
+        for entry in due:
+            path = entry["path"]
+            try:
+                if entry["backup"] and host.exists(path):
+                    backups[path] = module.backup_local(path)
+                if entry["state"] == "absent":
+                    host.remove(path)
+                else:
+                    host.write_text(path, entry["text"], int(entry["mode"], 8))
+            except OSError as exc:
+                module.fail_json(msg=f"{path} could not be changed: {exc.strerror}; mend that and run again")
+    module.exit_json(
+        changed=bool(due),
+        written=[entry["path"] for entry in due if entry["state"] == "present"],
+        removed=[entry["path"] for entry in due if entry["state"] == "absent"],
+        backups=backups,
+        diff=diff,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""On the real filesystem, below a folder of the test's own."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
+from ansible_collections.mlcluster.aws.plugins.modules import text_files
+
+
+@pytest.fixture
+def apply(run_module):
+    """apply(files, check) gives the module's answer."""
+    return lambda files, check=False: run_module(text_files, Host(), check, files=files)
+
+
+def test_files_are_written_with_their_directories(apply, tmp_path):
+    path = tmp_path / "conf.d" / "own.conf"
+    result = apply([{"path": str(path), "text": "a\n"}])
+    assert (result["changed"], result["written"]) == (True, [str(path)])
+    assert path.read_text() == "a\n"
+    assert path.stat().st_mode & 0o7777 == 0o644
+    assert path.parent.stat().st_mode & 0o7777 == 0o755
+
+
+def test_the_second_run_changes_nothing(apply, tmp_path):
+    files = [{"path": str(tmp_path / "a"), "text": "a\n", "mode": "0600"}]
+    apply(files)
+    result = apply(files)
+    assert (result["changed"], result["written"], result["diff"]) == (False, [], [])
+
+
+def test_check_mode_foretells_and_writes_nothing(apply, tmp_path):
+    path = tmp_path / "new" / "a"
+    result = apply([{"path": str(path), "text": "a\n"}], check=True)
+    assert result["changed"]
+    assert result["diff"] == [
+        {"before": "", "after": "a\n", "before_header": str(path), "after_header": str(path)},
+    ]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_mode_is_put_right(apply, tmp_path):
+    path = tmp_path / "a"
+    path.write_text("a\n")
+    path.chmod(0o666)
+    assert apply([{"path": str(path), "text": "a\n"}])["changed"]
+    assert path.stat().st_mode & 0o7777 == 0o644
+
+
+def test_a_link_becomes_a_file_and_its_target_stays(apply, tmp_path):
+    target, path = tmp_path / "target", tmp_path / "a"
+    target.write_text("theirs\n")
+    path.symlink_to(target)
+    assert apply([{"path": str(path), "text": "theirs\n"}])["changed"]
+    assert not path.is_symlink()
+    assert target.read_text() == "theirs\n"
+
+
+def test_what_is_overwritten_is_kept_when_asked_for(apply, tmp_path):
+    path = tmp_path / "nccl.conf"
+    path.write_text("theirs\n")
+    result = apply([{"path": str(path), "text": "ours\n", "backup": True}])
+    (kept,) = [entry for entry in tmp_path.iterdir() if entry != path]
+    assert result["backups"] == {str(path): str(kept)}
+    assert kept.read_text() == "theirs\n"
+
+
+def test_files_are_removed(apply, tmp_path):
+    path = tmp_path / "a"
+    path.write_text("a\n")
+    files = [{"path": str(path), "state": "absent"}]
+    assert apply(files, check=True)["removed"] == [str(path)]
+    assert path.exists()
+    assert apply(files)["removed"] == [str(path)]
+    assert not path.exists()
+    assert not apply(files)["changed"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"path": "relative"}, "give an absolute path"),
+        ({"path": "/etc/../a"}, "give an absolute path without '..'"),
+        ({"path": "/a", "mode": "u=rw"}, "give an octal mode in quotes"),
+        ({"path": "/a", "mode": "0666"}, "everybody could change the file"),
+        ({"path": "/etc"}, "/etc is a directory: only files are written and removed"),
+        ({"path": "/etc", "state": "absent"}, "/etc is a directory"),
+    ],
+)
+def test_what_cannot_be_wanted_is_refused(apply, entry, words):
+    result = apply([{"text": "x", **entry}])
+    assert result["failed"]
+    assert words in result["msg"]
+
+
+def test_a_file_that_is_there_twice_is_refused(apply, tmp_path):
+    entry = {"path": str(tmp_path / "a"), "text": "x"}
+    assert "is there twice" in apply([entry, entry])["msg"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_system_refuses_is_one_sentence(apply, tmp_path):
+    (tmp_path / "a").write_text("")
+    result = apply([{"path": str(tmp_path / "a" / "b"), "text": "x"}])
+    assert result["msg"] == f"{tmp_path}/a/b could not be changed: File exists; mend that and run again"
