@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shutil
 import sys
 import threading
 import time
@@ -62,6 +63,7 @@ def watch(request: dict[str, t.Any]) -> None:
     try:
         if request.get("file"):
             os.unlink(request["file"])
+        shutil.rmtree(request["private"], ignore_errors=True)
     finally:
         os._exit(124)
 

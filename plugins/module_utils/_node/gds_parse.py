@@ -87,7 +87,7 @@ _RULER = re.compile(r"^\s*=+\s*$")
 _TITLE = re.compile(r"^\s*([A-Z][A-Z ]+):\s*$")
 _GPU = re.compile(
     r"GPU index (?P<index>\d+) (?P<name>.+?) bar:\d+ bar size \(MiB\):(?P<bar>\d+)"
-    r"(?P<supports> supports GDS)?(?:, IOMMU State: (?P<iommu>.+?))?\s*$"
+    r"(?P<words>[^,]*)(?:, IOMMU State: (?P<iommu>.+?))?\s*$"
 )
 _P2PDMA = re.compile(
     r"Is PCIP2PDMA Supported: (\d) kernel Support: (\d) pci_p2pdma_supported_cuda: (\d) "
@@ -159,7 +159,7 @@ def _read_line(table: dict[str, t.Any], section: str, line: str) -> None:
                 "index": int(gpu.group("index")),
                 "name": gpu.group("name"),
                 "bar_mib": int(gpu.group("bar")),
-                "supported": bool(gpu.group("supports")),
+                "supported": gpu.group("words").strip() == "supports GDS",
                 "iommu": gpu.group("iommu"),
             }
         )

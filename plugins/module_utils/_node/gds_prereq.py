@@ -354,7 +354,8 @@ def from_log(
         known = [item for item in answer if item["id"] == name and set(item["paths"]) & set(paths)]
         for item in known:
             if item["state"] != MISSING:
-                item.update(state=MISSING, found=found, hint=item["hint"] or hint)
+                every = list(dict.fromkeys([*item["paths"], *paths]))
+                item.update(state=MISSING, found=found, hint=item["hint"] or hint, paths=every)
         if not known:
             answer.append(_item(name, paths, MISSING, found, hint))
     return answer

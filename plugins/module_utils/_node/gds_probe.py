@@ -204,6 +204,7 @@ def _ask(
             "fd": file[1] if file else None,
             "file": file[0] if file else None,
             "out": out,
+            "private": private,
             "parent": os.getpid(),
             # The child's own limit is for the case that nobody is left to stop it.
             "seconds": seconds + KILL_SECONDS,

@@ -1,0 +1,391 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The process that meets libcufile, with a real shared object in its place that answers, hangs or crashes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import gds_probe
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds_probe import Ended, ask, read_outcome
+
+from tests.unit.plugins.module_utils._node.gds_node import FIXTURES, fixture
+
+FORBIDDEN = {"allow_compat_mode": False, "force_compat_mode": False}
+COMPILER = shutil.which("cc") or shutil.which("gcc")
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler to make the library that answers")
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """The stand-ins for libcufile (whole, and without cuFileRead) and libcuda, compiled."""
+    place = tmp_path_factory.mktemp("cufile")
+
+    def compiled(name, source, *flags):
+        target = place / name
+        argv = [COMPILER, "-shared", "-fPIC", "-Wall", "-Werror", *flags, "-o", str(target), str(FIXTURES / source)]
+        subprocess.run(argv, check=True, capture_output=True)
+        return str(target)
+
+    return {
+        "cufile": compiled("libcufile.so.0", "fake_cufile.c"),
+        "other": compiled("libother.so.0", "fake_cufile.c", "-DWITHOUT_READ"),
+        "cuda": compiled("libcuda.so.1", "fake_cuda.c"),
+    }
+
+
+@pytest.fixture
+def probe(built, tmp_path, monkeypatch):
+    """probe(steps, seconds=, settings=, changes=, library=) asks on tmp_path/mount, and leaves nothing there."""
+    mount = tmp_path / "mount"
+    mount.mkdir()
+    private = tmp_path / "private"
+    private.mkdir()
+    monkeypatch.setattr(gds_probe.tempfile, "tempdir", str(private))
+
+    def run(seconds=20, settings=None, changes=FORBIDDEN, library=None, file=True, **steps):
+        for name, value in steps.items():
+            monkeypatch.setenv(f"FAKE_{name.upper()}", str(value))
+        where = str(mount) if file else None
+        path = built["cufile"] if library is None else library
+        answer = ask(path, settings or {}, changes, where, seconds=seconds, cuda=built["cuda"])
+        assert list(mount.iterdir()) == []
+        assert list(private.iterdir()) == []
+        return answer
+
+    return run
+
+
+def brief(answer):
+    return answer["state"], answer["step"], answer["err"]
+
+
+@needs_compiler
+def test_a_block_goes_through_gpu_memory_and_back(probe):
+    answer = probe()
+    assert (answer["state"], answer["io"], answer["version"]) == ("ok", True, "1.15")
+    assert answer["reason"] == ""
+
+
+@needs_compiler
+def test_the_driver_alone(probe):
+    answer = probe(file=False)
+    assert (brief(answer), answer["io"]) == (("ok", "open", 0), False)
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("step", "code", "words"),
+    [
+        ("open", 5001, "cuFileDriverOpen gave 5001 (driver not initialized)"),
+        ("open", 5004, "cuFileDriverOpen gave 5004 (driver version mismatch)"),
+        ("register", 5008, "cuFileHandleRegister gave 5008 (I/O not supported on this file)"),
+        ("register", 5027, "cuFileHandleRegister gave 5027 (file handle not registered)"),
+        ("write", 5010, "cuFileWrite gave 5010 (nvidia-fs driver error)"),
+        ("read", 5036, "cuFileRead gave 5036 (GPU memory pinning failed)"),
+    ],
+)
+def test_a_refusal_has_its_code(probe, step, code, words):
+    answer = probe(**{f"cufile_{step}": code})
+    assert brief(answer) == ("refused", step, code)
+    assert answer["reason"] == words
+
+
+@needs_compiler
+def test_a_refusal_brings_what_the_log_says(probe):
+    answer = probe(cufile_open=5001, cufile_log=FIXTURES / "libcufile-1.15-h200-compat-forbidden.log")
+    assert answer["reason"] == ("cuFileDriverOpen gave 5001 (driver not initialized): nvidia-fs.ko driver not loaded")
+    assert answer["table"]["signs"] == ["nvidia_fs_module"]
+
+
+@needs_compiler
+def test_the_table_of_the_log(probe):
+    answer = probe(file=False, cufile_log=FIXTURES / "libcufile-1.15-h200-compat-allowed.log")
+    assert answer["table"]["versions"]["GDS release version"] == "1.15.1.6"
+
+
+@needs_compiler
+@pytest.mark.parametrize("step", ["open", "register", "write", "read"])
+def test_a_hang_ends(probe, step):
+    answer = probe(seconds=1.5, **{f"cufile_{step}": "hang"})
+    assert brief(answer) == ("hang", step, None)
+    assert answer["reason"] == f"no answer from {step} within 2 seconds"
+
+
+@needs_compiler
+@pytest.mark.parametrize("step", ["open", "register", "write", "read"])
+def test_a_crash_is_told(probe, step):
+    answer = probe(**{f"cufile_{step}": "crash"})
+    assert brief(answer) == ("crash", step, None)
+    assert answer["reason"] == f"{step} ended the process with SIGSEGV"
+
+
+@needs_compiler
+def test_a_library_that_ends_the_process(probe):
+    answer = probe(cufile_register="exit")
+    assert brief(answer) == ("crash", "register", None)
+    assert answer["reason"] == "register ended the process with status 7: noise on standard output"
+
+
+@needs_compiler
+def test_a_library_that_lacks_a_function(probe, built):
+    answer = probe(library=built["other"])
+    assert brief(answer) == ("unusable", "load", None)
+    assert answer["reason"] == "libcufile lacks cuFileRead: it is of a release that is not known"
+
+
+@needs_compiler
+def test_what_is_no_library(probe, tmp_path):
+    text = tmp_path / "libcufile.so.0"
+    text.write_text("not ELF")
+    for library in (str(text), str(tmp_path / "missing.so")):
+        answer = probe(library=library)
+        assert brief(answer) == ("unusable", "load", None)
+        assert answer["reason"].startswith("libcufile cannot be loaded: ")
+
+
+@needs_compiler
+def test_no_gpu_memory_proves_nothing(probe):
+    answer = probe(cuda_alloc=2)
+    assert (answer["state"], answer["step"]) == ("unusable", "buffer")
+    assert answer["reason"] == "no GPU memory could be had: cuMemAlloc gave the CUDA error 2"
+
+
+@needs_compiler
+def test_a_flipped_bit_is_found(probe):
+    answer = probe(cufile_read=1)
+    assert answer["state"] == "corrupt"
+    assert "differs from what was written" in answer["reason"]
+
+
+@needs_compiler
+def test_the_code_of_cuda_comes_along(probe):
+    answer = probe(cufile_open=5011, cufile_cuda_error=35)
+    assert (brief(answer), answer["cu_err"]) == (("refused", "open", 5011), 35)
+
+
+@needs_compiler
+def test_compat_mode_is_forbidden_by_the_file_that_libcufile_reads(probe):
+    steps = {"cufile_register_strict": 5008}
+    assert probe(**steps)["state"] == "refused"
+    assert probe(changes={}, settings={"properties": {"allow_compat_mode": True}}, **steps)["state"] == "ok"
+
+
+@needs_compiler
+def test_p2pdma_is_switched_in_the_file(probe):
+    steps = {"cufile_register_strict": 5008, "cufile_register_strict_p2pdma": 0}
+    assert probe(changes={**FORBIDDEN, "use_pci_p2pdma": True}, **steps)["state"] == "ok"
+    assert probe(changes={**FORBIDDEN, "use_pci_p2pdma": False}, **steps)["state"] == "refused"
+
+
+def test_a_place_where_no_file_can_be_made(tmp_path):
+    answer = ask("/none", {}, FORBIDDEN, str(tmp_path / "missing"))
+    assert (answer["state"], answer["step"]) == ("unusable", "start")
+    assert answer["reason"].endswith("No such file or directory")
+
+
+START = """
+import sys
+sys.path[:0] = {path!r}
+from tests.unit.plugins.inventory import finder
+finder.install()
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds_probe import ask
+ask({library!r}, {{}}, {{}}, {mount!r}, seconds=120, cuda={cuda!r})
+"""
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+@needs_compiler
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_when_the_probe_itself_is_killed(built, tmp_path, number):
+    mount = tmp_path / "mount"
+    mount.mkdir()
+    root = str(Path(__file__).resolve().parents[5])
+    text = START.format(path=[root], library=built["cufile"], mount=str(mount), cuda=built["cuda"])
+    environment = {**os.environ, "FAKE_CUFILE_REGISTER": "hang", "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen([sys.executable, "-c", text], env=environment, stderr=subprocess.DEVNULL)
+
+    def registering():
+        steps = [path.read_text() for path in tmp_path.glob("mlcluster-gds-*/steps")]
+        return any('"begin": "register"' in text for text in steps)
+
+    try:
+        wait_for(registering)
+        assert len(list(mount.iterdir())) == 1
+        process.send_signal(number)
+        process.wait(timeout=60)
+        wait_for(lambda: [path.name for path in tmp_path.iterdir()] == ["mount"] and not list(mount.iterdir()))
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_what_a_machine_that_went_down_left_is_swept(tmp_path):
+    old, new, other = (tmp_path / name for name in (gds_probe.PREFIX + "1", gds_probe.PREFIX + "2", "precious"))
+    for path in (old, new, other):
+        path.write_text("x")
+    for path in (old, other):
+        os.utime(path, (1, 1))
+    gds_probe.sweep(str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [new.name, other.name]
+    gds_probe.sweep(str(tmp_path / "missing"))
+
+
+def test_the_file_can_be_used_and_goes(tmp_path):
+    with gds_probe.probe_file(str(tmp_path)) as (path, handle):
+        assert os.stat(path).st_mode & 0o777 == 0o600
+        assert os.fstat(handle).st_ino == os.stat(path).st_ino
+        os.unlink(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_filesystem_without_direct_io_gets_an_ordinary_file(tmp_path, monkeypatch):
+    real = os.open
+
+    def no_direct(path, flags, *more, **fields):
+        handle = real(path, flags & ~gds_probe.DIRECT, *more, **fields)
+        if flags & gds_probe.DIRECT:
+            os.close(handle)
+            raise OSError(22, "Invalid argument")
+        return handle
+
+    monkeypatch.setattr(gds_probe.os, "open", no_direct)
+    with gds_probe.probe_file(str(tmp_path)) as (path, handle):
+        os.write(handle, b"x")
+        assert os.path.exists(path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_node_settings_are_kept_and_only_ours_change():
+    settings = {
+        "properties": {"allow_compat_mode": True, "rdma_dev_addr_list": ["10.0.0.1"]},
+        "denylist": {"mounts": ["/secret"]},
+        "block": {"nvme": {"use_pci_p2pdma": True}, "raid": {"use_pci_p2pdma": False}, "odd": 3},
+        "logging": "odd",
+    }
+    before = json.dumps(settings)
+    config = gds_probe.probe_config(settings, {"allow_compat_mode": False, "use_pci_p2pdma": False}, "/private")
+    assert config["properties"] == {
+        "allow_compat_mode": False,
+        "rdma_dev_addr_list": ["10.0.0.1"],
+        "use_pci_p2pdma": False,
+    }
+    assert config["block"] == {"nvme": {"use_pci_p2pdma": False}, "raid": {"use_pci_p2pdma": False}, "odd": 3}
+    assert (config["denylist"], config["logging"]) == (
+        {"mounts": ["/secret"]},
+        {"dir": "/private", "level": "INFO"},
+    )
+    assert json.dumps(settings) == before
+
+
+def test_no_setting_of_the_caller_gets_through(monkeypatch):
+    monkeypatch.setenv("CUFILE_ALLOW_COMPAT_MODE", "true")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    found = gds_probe.environment({"CUFILE_LOGGING_LEVEL": "INFO"})
+    assert "CUFILE_ALLOW_COMPAT_MODE" not in found
+    assert (found["CUDA_VISIBLE_DEVICES"], found["CUFILE_LOGGING_LEVEL"], found["LC_ALL"]) == ("1", "INFO", "C")
+
+
+def test_the_program_is_read_out_of_an_archive_too(tmp_path):
+    source = Path(gds_probe.__file__).parent
+    archive = tmp_path / "runtime.zip"
+    with zipfile.ZipFile(archive, "w") as target:
+        target.writestr("mlcluster/__init__.py", "")
+        for path in source.glob("*.py"):
+            target.write(path, f"mlcluster/_node/{path.name}")
+    text = "from mlcluster._node import gds_probe; print(gds_probe.child_source())"
+    environment = {"PYTHONPATH": str(archive), "PATH": os.defpath}
+    done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == (source / "gds_child.py").read_text(encoding="utf-8") + "\n"
+
+
+def steps(*lines):
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def test_a_child_that_never_spoke():
+    answer = read_outcome(Ended(1, "Traceback\nValueError: x\n", 0.1), "", "")
+    assert (answer["state"], answer["step"]) == ("crash", "start")
+    assert answer["reason"] == "start ended the process with status 1: ValueError: x"
+
+
+def test_a_child_that_was_stopped_in_the_middle_of_a_line():
+    text = steps({"begin": "load"}, {"step": "load", "version": 1190}, {"begin": "open"}) + '{"step": "op'
+    answer = read_outcome(Ended(None, "", 30.0), text, "")
+    assert (brief(answer), answer["version"]) == (("hang", "open", None), "1.19")
+
+
+def test_a_child_that_ended_without_an_answer_is_a_crash():
+    answer = read_outcome(Ended(0, "", 0.1), steps({"begin": "load"}), "")
+    assert answer["state"] == "crash"
+
+
+def test_a_version_is_as_exact_as_can_be():
+    full = {"table": {"versions": {"GDS release version": "1.15.1.6"}}, "version": "1.15"}
+    less = {"table": {"versions": {}}, "version": "1.15"}
+    version = gds_probe.library_version
+    assert version(full, "1.15.1") == "1.15.1.6"
+    assert version(less, "1.15.1") == "1.15.1"
+    assert version(less, None) == "1.15"
+    assert version(None, None) is None
+
+
+def script(tmp_path, text):
+    path = tmp_path / "gdscheck"
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_gdscheck(tmp_path):
+    recorded = FIXTURES / "gdscheck-1.16-unsupported.txt"
+    answer = gds_probe.gdscheck(script(tmp_path, f"test $1 = -p && cat {recorded}\n"))
+    assert (answer["state"], answer["table"]["drivers"]["NVMe"]) == ("ok", [])
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "words"),
+    [
+        ("echo 'cuInit Failed'; exit 1", "crash", "status 1: cuInit Failed"),
+        ("kill -SEGV $$", "crash", "status -11: no message"),
+        ("exec sleep 100", "hang", "no answer within 0.5 seconds"),
+    ],
+)
+def test_a_gdscheck_that_gives_no_table(tmp_path, text, state, words):
+    answer = gds_probe.gdscheck(script(tmp_path, text), seconds=0.5 if state == "hang" else 20)
+    assert answer["state"] == state
+    assert answer["reason"].endswith(words)
+    assert answer["table"]["drivers"] == {}
+
+
+def test_a_gdscheck_that_is_no_program(tmp_path):
+    assert gds_probe.gdscheck(str(tmp_path / "missing"))["reason"].endswith("No such file or directory")
+
+
+def test_a_process_that_leaves_a_child_with_its_output_blocks_nobody(tmp_path):
+    ended = gds_probe.run_bounded(["sh", "-c", "sleep 300 & echo spoken; exec sleep 300"], 1, dict(os.environ))
+    assert (ended.rc, ended.output) == (None, "spoken\n")
+
+
+def test_the_recorded_log_of_a_library_without_cuda_gives_its_reason():
+    text = steps({"begin": "load"}, {"step": "load"}, {"begin": "open"}, {"step": "open", "err": 5033, "cu_err": 0})
+    answer = read_outcome(Ended(0, "", 0.1), text + steps({"step": "stopped"}), fixture("libcufile-1.15-no-cuda.log"))
+    assert answer["reason"] == "cuFileDriverOpen gave 5033 (nvidia-fs setup error): unable to load,  libcuda.so.1"
