@@ -138,8 +138,10 @@ def _efa_installer(host: Host, seen: t.Mapping[str, t.Any]) -> object:
 
 
 def _cuda_toolkit(host: Host, seen: t.Mapping[str, t.Any]) -> object:
-    version = (host.read_json("/usr/local/cuda/version.json") or {}).get("cuda", {}).get("version")
-    return version if isinstance(version, str) else None
+    found = host.read_json("/usr/local/cuda/version.json")
+    for key in ("cuda", "version"):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, str) else None
 
 
 def _nccl(host: Host, seen: t.Mapping[str, t.Any]) -> object:

@@ -87,6 +87,12 @@ def _throttle(gpu: ET.Element) -> list[str]:
     return sorted(set(reasons))
 
 
+def _recovery(gpu: ET.Element) -> str | None:
+    """What the driver asks for. "None" is an answer here, and a good one."""
+    word = (gpu.findtext("gpu_recovery_action") or "").strip()
+    return word if word.lower() == "none" else _text(gpu, "gpu_recovery_action")
+
+
 def _gpu(index: int, gpu: ET.Element) -> dict[str, t.Any]:
     return {
         "index": index,
@@ -129,8 +135,7 @@ def _gpu(index: int, gpu: ET.Element) -> dict[str, t.Any]:
             "replays": _whole(gpu, "pci/replay_counter"),
         },
         "fabric": {"state": _text(gpu, "fabric/state"), "status": _text(gpu, "fabric/status")},
-        # "None" is an answer here, and a good one: _text would drop it.
-        "recovery_action": (gpu.findtext("gpu_recovery_action") or "").strip()[:60] or None,
+        "recovery_action": _recovery(gpu),
     }
 
 

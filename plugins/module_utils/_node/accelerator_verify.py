@@ -217,15 +217,15 @@ def _ecc(gpus: t.Sequence[t.Mapping[str, t.Any]]) -> Result:
 
 def _recovery(gpus: t.Sequence[t.Mapping[str, t.Any]]) -> Result:
     """The driver's own word on what has to be done; older drivers have none."""
-    told = [gpu for gpu in gpus if gpu["recovery_action"] and gpu["recovery_action"].lower() not in ("n/a", "[n/a]")]
-    if gpus and not told:
+    if gpus and all(gpu["recovery_action"] is None for gpu in gpus):
         return not_applicable("gpu.recovery", "this driver does not name a recovery action")
 
     def judge(gpu: t.Mapping[str, t.Any]) -> tuple[str, str] | None:
         severity = xid_catalog.recovery_severity(gpu["recovery_action"] or "none")
         return (severity, f"asks for: {gpu['recovery_action']}") if severity != "none" else None
 
-    return _each("gpu.recovery", gpus, judge, lambda gpu: gpu in told, "None", source="nvidia-smi, gpu_recovery_action")
+    source = "nvidia-smi, gpu_recovery_action"
+    return _each("gpu.recovery", gpus, judge, lambda gpu: gpu["recovery_action"] is not None, "None", source=source)
 
 
 def _xid(facts: t.Mapping[str, t.Any]) -> Result:
