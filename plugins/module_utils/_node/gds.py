@@ -50,7 +50,8 @@ def survey(
     facts["driver_probe"] = facts["gdscheck"] = None
     found = facts["library"]["path"]
     node = facts["cufile_json"]["settings"]
-    if found and facts["driver"]["loaded"]:
+    # Of settings that cannot be read nobody knows what libcufile makes of them.
+    if found and facts["driver"]["loaded"] and facts["cufile_json"]["valid"] is not False:
         facts["driver_probe"] = asker(found, node, {}, seconds=seconds)
         facts["library"]["version"] = library_version(facts["driver_probe"], facts["library"]["version"])
     table = facts["driver_probe"]["table"] if facts["driver_probe"] else None
@@ -224,9 +225,9 @@ def layout_advice(mount: dict[str, t.Any], machine: str | None, p2pdma: bool) ->
     """
     where = mount["mount_point"] or mount["path"]
     if mount["layout"] == "md" and machine in ("x86_64", None):
-        urge = "asked for here, " if p2pdma else ""
+        urge = ", asked for here," if p2pdma else ""
         return (
-            f"{where} is md {mount['md_level']}: P2PDMA, {urge}does not work over md on x86, so direct I/O needs "
+            f"{where} is md {mount['md_level']}: P2PDMA{urge} does not work over md on x86, so direct I/O needs "
             "nvidia-fs with a patched NVMe driver; nvme_raid0_layout: per_disk gives one filesystem a disk, where "
             "P2PDMA is possible, at the price of one large volume"
         )

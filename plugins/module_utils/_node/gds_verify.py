@@ -53,9 +53,12 @@ def _library(facts: dict[str, t.Any]) -> result.Result:
     if not library["path"]:
         return result.not_applicable("gds.library", "libcufile is not installed", hint="install nvidia-gds")
     found = f"libcufile {library['version'] or 'of unknown version'} ({library['path']})"
+    if probe is None and not facts["driver"]["loaded"]:
+        return _told("gds.library", f"{found} was not opened: the NVIDIA driver is not loaded", found, result.Scope())
     if probe is None:
+        reason = f"{facts['cufile_json']['path']} is no valid JSON, so {found} was not opened"
         return result.undeterminable(
-            "gds.library", "the NVIDIA driver is not loaded, so it was not opened", found=found
+            "gds.library", reason, found=found, hint="correct it, or restore the package's file"
         )
     if probe["state"] == "ok":
         return result.passed("gds.library", found, seconds=probe["seconds"])
