@@ -60,6 +60,10 @@ unit: setup ## Run the unit tests
 integration: setup ## Run the tests that start Ansible against local stand-ins for AWS
 	@$(STEP) run integration
 
+.PHONY: slurm
+slurm: setup ## Run the tests on a real Slurm
+	@$(STEP) run slurm
+
 .PHONY: molecule
 molecule: setup ## Run the container tests; SCENARIO=name for one scenario
 	@$(STEP) run molecule $(SCENARIO)

@@ -1,0 +1,243 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster: up, down, its daemons one by one, its nodes, and commands that talk to it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from . import accounting, record
+from .processes import Process, RigError, alive, children, end, spawn, started_at, tail, wait_for
+from .spec import Spec, files
+
+START_LIMIT = 30.0
+INIT = Path(__file__).with_name("node_init.py")
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "sinfo", "unshare", "mount")
+
+
+class Cluster:
+    """One cluster, by its name. Every method raises RigError when what it says cannot be had."""
+
+    def __init__(self, name: str = "demo") -> None:
+        self.name = name
+        self.root = record.folder(name)
+
+    # Up and down
+
+    def up(self, spec: Spec, owned: bool = False) -> Cluster:
+        """Make the cluster and wait until its nodes are idle; one of that name that is there goes first.
+
+        An `owned` cluster belongs to this process: once that is gone, the next `up` or `down` of any name removes it.
+        """
+        self._check_host(spec)
+        record.sweep()
+        with record.locked(self.name):
+            record.remove(self.name)
+            self._make_files(spec, owned)
+            try:
+                self._start(spec)
+            except BaseException:
+                record.remove(self.name)
+                raise
+        return self
+
+    def down(self) -> bool:
+        """End every process of the cluster and remove its files; whether there was one."""
+        record.sweep()
+        with record.locked(self.name):
+            return record.remove(self.name)
+
+    def _check_host(self, spec: Spec) -> None:
+        if os.geteuid() != 0:
+            raise RigError("the Slurm rig makes namespaces and host names, which needs root: run it with sudo")
+        programs = PROGRAMS + (("slurmdbd", "mariadbd", "mariadb") if spec.accounting else ())
+        missing = [program for program in programs if not shutil.which(program)]
+        if missing:
+            raise RigError(f"the Slurm rig needs {', '.join(missing)}, not installed here: run `make setup`")
+
+    def _make_files(self, spec: Spec, owned: bool) -> None:
+        self.root.mkdir(mode=0o755)
+        ports = record.choose_ports(spec.nodes)
+        owner = record.this_process() if owned else None
+        record.Record(secrets.token_hex(16), spec, ports, owner).save(self.root)
+        for directory in ("etc", "log", "munge", "run", "dev", "local", "spool", "nodes"):
+            (self.root / directory).mkdir(mode=0o755)
+        for directory in ("state", "database"):
+            (self.root / directory).mkdir(mode=0o700)
+        for node in spec.names:
+            (self.root / "spool" / node).mkdir(mode=0o755)
+            (self.root / "nodes" / node).mkdir(mode=0o755)
+            for index, path in enumerate((str(self.local), *spec.private)):
+                own = self.root / "nodes" / node / str(index)
+                own.mkdir()
+                own.chmod(0o1777 if path == str(self.local) else Path(path).stat().st_mode & 0o7777)
+        for gpu in range(spec.gpus):
+            # Clones of /dev/null: with plain files a job would be given GPUs and no CUDA_VISIBLE_DEVICES.
+            os.mknod(self.root / "dev" / f"nvidia{gpu}", stat.S_IFCHR | 0o666, os.makedev(1, 3))
+        key = self.root / "etc/munge.key"
+        key.touch(mode=0o400)
+        key.write_bytes(secrets.token_bytes(1024))
+        hosts = Path("/etc/hosts").read_text(encoding="utf-8")
+        (self.root / "etc/hosts").write_text(f"127.0.0.1 {' '.join(spec.names)}\n{hosts}", encoding="utf-8")
+        self._write_configuration(spec, ports)
+
+    def _write_configuration(self, spec: Spec, ports: record.Ports) -> None:
+        for name, text in files(spec, self.root, ports, socket.gethostname().partition(".")[0]).items():
+            new = self.root / "etc" / f".{name}"
+            new.write_text(text, encoding="utf-8")
+            new.rename(self.root / "etc" / name)
+
+    def _start(self, spec: Spec) -> None:
+        self._launch("munged", [
+            "munged", "--foreground", "--force", f"--key-file={self.root}/etc/munge.key",
+            f"--socket={self.root}/munge/socket", f"--pid-file={self.root}/run/munged.pid",
+            f"--log-file={self.root}/log/munged.log", f"--seed-file={self.root}/munge/seed",
+        ])  # fmt: skip
+        self._wait("munged", (self.root / "munge/socket").exists)
+        if spec.accounting:
+            accounting.install(self.root)
+            self._launch("mariadbd", accounting.database_argv(self.root, self.record.ports))
+            accounting.prepare(self.root, self.record.ports)
+            self.start("slurmdbd")
+        self.start("slurmctld")
+        for node in spec.names:
+            self.power_on(node)
+        self._wait(spec.names[-1], lambda: len(self.nodes_in("idle")) == spec.nodes)
+
+    # State
+
+    @property
+    def record(self) -> record.Record:
+        """What is written down about the cluster."""
+        found = record.load(self.root)
+        if found is None:
+            raise RigError(f"there is no cluster called {self.name}: start one with `python -m tests.rig.slurm up`")
+        return found
+
+    @property
+    def local(self) -> Path:
+        """A directory that has the same path on every node and other contents on each: the node's own disk."""
+        return self.root / "local"
+
+    def local_of(self, node: str) -> Path:
+        """Where the node's own disk is seen from outside the node."""
+        return self.root / "nodes" / node / "0"
+
+    def environment(self) -> dict[str, str]:
+        """The environment for a command that is to talk to this cluster, and to no other."""
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("SLURM_", "SBATCH_"))}
+        return {**kept, "SLURM_CONF": f"{self.root}/etc/slurm.conf"}
+
+    def run(
+        self, *argv: str, check: bool = True, timeout: float = 60, stdin: str | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command against the cluster."""
+        done = subprocess.run(
+            argv, env=self.environment(), capture_output=True, text=True, timeout=timeout, input=stdin, check=False
+        )
+        if check and done.returncode:
+            raise RigError(
+                f"{' '.join(argv)} ended with {done.returncode}: {done.stderr.strip() or done.stdout.strip()}"
+            )
+        return done
+
+    def nodes_in(self, *states: str) -> list[str]:
+        """The nodes in any of these states of sinfo, none while the controller does not answer."""
+        done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", check=False)
+        rows = [line.split() for line in done.stdout.splitlines() if done.returncode == 0]
+        return sorted({row[0] for row in rows if row[1].rstrip("*~#!%$@^-+") in states})
+
+    def status(self) -> dict[str, object]:
+        """Whether it runs, its directory, the daemons and the state of each node."""
+        found = self.record
+        done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", check=False)
+        return {
+            "name": self.name,
+            "root": str(self.root),
+            "SLURM_CONF": f"{self.root}/etc/slurm.conf",
+            "daemons": {role: alive(process) for role, process in found.processes.items()},
+            "nodes": dict(line.split() for line in done.stdout.splitlines()) if done.returncode == 0 else {},
+        }
+
+    # Daemons
+
+    def start(self, daemon: str) -> None:
+        """Start slurmctld or slurmdbd, and wait until it answers."""
+        self._launch(daemon, [daemon, "-D"])
+        if daemon == "slurmdbd":
+            self._wait(daemon, lambda: self.run("sacctmgr", "-n", "show", "cluster", check=False).returncode == 0)
+            self.run("sacctmgr", "--immediate", "add", "cluster", "rig", check=False)
+        else:
+            self._wait(daemon, lambda: self.run("scontrol", "ping", check=False).returncode == 0)
+
+    def stop(self, daemon: str, how: int = signal.SIGTERM) -> None:
+        """End slurmctld or slurmdbd; with SIGKILL as a crash would."""
+        end([self.record.processes[daemon]], how)
+
+    def power_on(self, node: str) -> None:
+        """Start a node; it is not waited for."""
+        found = self.record
+        own = (str(self.local), *found.spec.private)
+        binds = [f"{self.root}/nodes/{node}/{index}:{path}" for index, path in enumerate(own)]
+        binds.append(f"{self.root}/etc/hosts:/etc/hosts")
+        self._launch(node, [
+            "unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation=private",
+            sys.executable, "-I", str(INIT), node, *binds, "--", "slurmd", "-D", "-N", node,
+        ])  # fmt: skip
+
+    def power_off(self, node: str) -> None:
+        """Let a node die with everything on it, at once; Slurm notices after SlurmdTimeout."""
+        end([self.record.processes[node]])
+
+    def stop_slurmd(self, node: str) -> None:
+        """Kill slurmd of a node; its jobs go on."""
+        slurmd = self._slurmd(node)
+        os.kill(self._init(node), signal.SIGUSR2)
+        wait_for(f"slurmd of {node} to end", lambda: slurmd is None or started_at(slurmd) is None, 5, poll=0.01)
+
+    def start_slurmd(self, node: str) -> None:
+        """Start slurmd of a node again."""
+        os.kill(self._init(node), signal.SIGUSR1)
+
+    def configure(self, **settings: str) -> None:
+        """Change lines of slurm.conf and have the daemons read it again; all but the settings given are kept."""
+        found = self.record
+        found.spec.settings.update(settings)  # type: ignore[attr-defined]
+        found.save(self.root)
+        self._write_configuration(found.spec, found.ports)
+        self.run("scontrol", "reconfigure")
+
+    def _init(self, node: str) -> int:
+        below = children(self.record.processes[node].pid)
+        if not below:
+            raise RigError(f"{node} is off: power_on it first")
+        return below[0]
+
+    def _slurmd(self, node: str) -> int | None:
+        for pid in children(self._init(node)):
+            if Path(f"/proc/{pid}/comm").read_text(encoding="ascii").strip() == "slurmd":
+                return pid
+        return None
+
+    def _launch(self, role: str, argv: Sequence[str]) -> Process:
+        found = self.record
+        process = spawn(argv, self.root / "log" / f"{role}.out", found.mark, self.environment())
+        found.processes[role] = process
+        found.save(self.root)
+        return process
+
+    def _wait(self, daemon: str, probe: Callable[[], bool]) -> None:
+        try:
+            wait_for(f"{daemon} to answer", probe, START_LIMIT)
+        except RigError as exc:
+            raise RigError(f"{exc}; its log ends:\n{tail(self.root / 'log' / f'{daemon}.out')}") from exc

@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Fixtures for pytest; a conftest.py imports those that it wants."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from .cluster import Cluster
+from .spec import Spec
+
+needs_slurm = pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("slurmctld"),
+    reason="the Slurm rig needs root and Slurm's packages (make setup)",
+)
+
+
+@pytest.fixture(scope="session")
+def slurm() -> Iterator[Cluster]:
+    """A cluster of two nodes with eight GPUs each, without accounting; it forgets a job two seconds after its end."""
+    cluster = Cluster(f"pytest-{os.getpid()}")
+    yield cluster.up(Spec(settings={"MinJobAge": "2"}), owned=True)
+    cluster.down()
+
+
+@pytest.fixture(scope="session")
+def slurm_accounting() -> Iterator[Cluster]:
+    """The same with accounting."""
+    cluster = Cluster(f"pytest-acct-{os.getpid()}")
+    yield cluster.up(Spec(accounting=True, settings={"MinJobAge": "2"}), owned=True)
+    cluster.down()

@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Processes that outlive whoever started them, and are found again by pid and start time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
+MARK = "MLCLUSTER_SLURM_RIG"
+
+# Popen complains about a child that still runs when the object goes; the daemons of the rig are meant to.
+_children: list[subprocess.Popen[bytes]] = []
+
+
+class RigError(Exception):
+    """What was tried, what was found and what to do next, in one sentence, with the log's tail where it helps."""
+
+
+class Process(NamedTuple):
+    """One process: its pid and when it started, in clock ticks since boot."""
+
+    pid: int
+    started: int
+
+
+def started_at(pid: int) -> int | None:
+    """The start time of a process in clock ticks since boot; None where there is none or only a zombie."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    # The second field is a name in parentheses that may have blanks and parentheses in it.
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def identify(pid: int) -> Process | None:
+    """The process that has the pid now."""
+    started = started_at(pid)
+    return None if started is None else Process(pid, started)
+
+
+def alive(process: Process) -> bool:
+    """Whether this very process still runs."""
+    return started_at(process.pid) == process.started
+
+
+def spawn(argv: Sequence[str], log: Path, mark: str, environment: Mapping[str, str] | None = None) -> Process:
+    """Start a daemon in a session of its own with its output in `log`; `mark` in its environment tells whose it is."""
+    values = {**os.environ, **(environment or {}), MARK: mark}
+    with open(log, "ab") as output:
+        try:
+            child = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                env=values,
+                cwd="/",
+            )
+        except FileNotFoundError as exc:
+            raise RigError(f"the rig needs the program {argv[0]}, which is not installed: run `make setup`") from exc
+    _children.append(child)
+    process = identify(child.pid)
+    if process is None:
+        raise RigError(f"{argv[0]} ended at once: {tail(log)}")
+    return process
+
+
+def children(pid: int) -> list[int]:
+    """The pids of the children of a process that has one thread."""
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+    except OSError:
+        return []
+
+
+def marked(mark: str) -> list[Process]:
+    """Every process that has exactly this mark in its environment."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                process = identify(int(entry.name))
+                found += [process] if process else []
+    return found
+
+
+def reap() -> None:
+    """Take note of the children that have ended."""
+    _children[:] = [child for child in _children if child.poll() is None]
+
+
+def end(processes: Iterable[Process], how: int = signal.SIGKILL, timeout: float = 10) -> None:
+    """Send a signal to those that still are what they were, and wait until they are gone.
+
+    Raises RigError naming the pids that are left after `timeout` seconds.
+    """
+    wanted = [process for process in processes if alive(process)]
+    for process in wanted:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, how)
+
+    def gone() -> bool:
+        reap()
+        return not any(alive(process) for process in wanted)
+
+    left = ", ".join(str(process.pid) for process in wanted)
+    wait_for(f"the processes {left} to end", gone, timeout, poll=0.01)
+
+
+def wait_for(what: str, probe: Callable[[], T], timeout: float, poll: float = 0.05) -> T:
+    """Call `probe` until it returns something true, and return that. Raises RigError after `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while True:
+        found = probe()
+        if found:
+            return found
+        if time.monotonic() >= deadline:
+            raise RigError(f"waited {timeout:g} s for {what} in vain")
+        time.sleep(poll)
+
+
+def tail(path: Path, lines: int = 15) -> str:
+    """The last lines of a log file."""
+    try:
+        return "\n".join(path.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()[-lines:])
+    except FileNotFoundError:
+        return f"({path} does not exist)"

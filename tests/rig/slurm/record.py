@@ -1,0 +1,155 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a cluster leaves on disk, so that the next command, or the next run after a crash, finds all of it again."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import random
+import shutil
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from .processes import Process, RigError, alive, end, identify, marked
+from .spec import NAME, Ports, Spec
+
+# Below the range from which the kernel takes ports by itself (32768 and up).
+PORTS = range(20000, 32000)
+
+
+def base() -> Path:
+    """The directory of all clusters of this user; short, because a socket's path has at most 107 characters."""
+    path = Path(f"/tmp/mlcluster-slurm-{os.getuid()}")
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o755)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise RigError(f"{path} is not a directory of this user: remove it, then run again")
+    return path
+
+
+def folder(name: str) -> Path:
+    """Where the cluster of that name lies. Raises RigError for a name that is none."""
+    if not NAME.fullmatch(name):
+        raise RigError(f"{name!r} is no name for a cluster: give lower-case letters, digits and hyphens, 31 at most")
+    return base() / name
+
+
+@contextlib.contextmanager
+def locked(name: str) -> Iterator[None]:
+    """Keep other commands from the cluster meanwhile."""
+    with open(base() / f".{name}.lock", "w", encoding="ascii") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+@dataclasses.dataclass
+class Record:
+    """The content of rig.json.
+
+    mark is in the environment of every daemon; owner is the process with which the cluster ends, None for one that
+    stays until `down`; processes are the daemons by their role (`munged`, `slurmctld`, `n1`).
+    """
+
+    mark: str
+    spec: Spec
+    ports: Ports
+    owner: Process | None = None
+    processes: dict[str, Process] = dataclasses.field(default_factory=dict)
+
+    def save(self, root: Path) -> None:
+        """Write it so that a reader sees the old or the new."""
+        temporary = root / "rig.json.new"
+        temporary.write_text(json.dumps(dataclasses.asdict(self), indent=1), encoding="utf-8")
+        temporary.rename(root / "rig.json")
+
+
+def load(root: Path) -> Record | None:
+    """The record of the cluster in `root`; None where there is none."""
+    try:
+        data = json.loads((root / "rig.json").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    spec = {**data["spec"], "private": tuple(data["spec"]["private"])}
+    ports = {**data["ports"], "nodes": tuple(data["ports"]["nodes"])}
+    return Record(
+        mark=data["mark"],
+        spec=Spec(**spec),
+        ports=Ports(**ports),
+        owner=Process(*data["owner"]) if data["owner"] else None,
+        processes={role: Process(*pair) for role, pair in data["processes"].items()},
+    )
+
+
+def names() -> list[str]:
+    """The clusters there are, running or left over."""
+    return sorted(entry.name for entry in base().iterdir() if entry.is_dir() and NAME.fullmatch(entry.name))
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def choose_ports(nodes: int) -> Ports:
+    """Ports that nobody listens on and that no other cluster has been given."""
+    taken: set[int] = set()
+    for name in names():
+        record = load(base() / name)
+        if record:
+            taken |= {record.ports.controller, record.ports.accounting, record.ports.database, *record.ports.nodes}
+    found: list[int] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        if port not in taken and _free(port):
+            found.append(port)
+            if len(found) == nodes + 3:
+                return Ports(found[0], found[1], found[2], tuple(found[3:]))
+    raise RigError(f"looked for {nodes + 3} free ports from {PORTS[0]} to {PORTS[-1]} and found {len(found)}")
+
+
+def remove(name: str) -> bool:
+    """End the processes of a cluster and remove its files; whether there was one.
+
+    Its processes are those that the record names, if they are still the same, and those that carry its mark: a rig
+    that was killed had no time to write down what it had just started.
+    """
+    root = folder(name)
+    if not root.exists():
+        return False
+    record = load(root)
+    if record:
+        end(record.processes.values())
+        end(marked(record.mark))
+    shutil.rmtree(root)
+    return True
+
+
+def sweep() -> list[str]:
+    """Remove the clusters whose owners have died; gives their names."""
+    swept = []
+    for name in names():
+        with locked(name):
+            record = load(base() / name)
+            if record and record.owner and not alive(record.owner):
+                remove(name)
+                swept.append(name)
+    return swept
+
+
+def this_process() -> Process:
+    """The process that asks."""
+    found = identify(os.getpid())
+    if found is None:
+        raise RigError("/proc does not show this process: the rig needs Linux with /proc mounted")
+    return found

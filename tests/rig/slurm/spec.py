@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a cluster of the rig is to be, and the configuration files that say so."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from .processes import RigError
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
+GPUS_MAX = 16
+# For Spec.settings: a dead node is noticed in about 7 seconds instead of 25, at the risk of taking a slow one for dead.
+FAST_FAILURE = {"MessageTimeout": "2", "TCPTimeout": "1", "SlurmdTimeout": "2"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """One cluster: nodes n1 to nN, each with GPUs (as GRES gpu), processors and memory in MiB.
+
+    partitions maps a name to options of slurm.conf (`{"Nodes": "n[1-2]", "MaxTime": "10"}`); the default is one,
+    `main`, over all nodes. settings are lines of slurm.conf that replace the rig's own (`{"MinJobAge": "2"}`);
+    node_settings go to every node (`{"Feature": "p5"}`). topology is the text of topology.conf, plugstack that of
+    plugstack.conf. private are existing directories of which each node sees its own empty one.
+    """
+
+    nodes: int = 2
+    gpus: int = 8
+    cpus: int = 8
+    memory_mib: int = 1000
+    accounting: bool = False
+    partitions: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    node_settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    topology: str = ""
+    plugstack: str = ""
+    private: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.nodes <= 64:
+            raise RigError(f"a cluster of {self.nodes} nodes was asked for: give 1 to 64")
+        if not 0 <= self.gpus <= GPUS_MAX:
+            raise RigError(f"{self.gpus} GPUs a node were asked for: give 0 to {GPUS_MAX}")
+        for path in self.private:
+            if not Path(path).is_dir():
+                raise RigError(f"each node was to have its own {path}, which is no directory here: make it first")
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the nodes."""
+        return [f"n{number}" for number in range(1, self.nodes + 1)]
+
+    @property
+    def all_nodes(self) -> str:
+        """All nodes as Slurm writes them."""
+        return f"n[1-{self.nodes}]" if self.nodes > 1 else "n1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Ports:
+    """TCP ports on 127.0.0.1: of the controller, the accounting daemon, its database, and each node."""
+
+    controller: int
+    accounting: int
+    database: int
+    nodes: tuple[int, ...]
+
+
+def _pairs(settings: Mapping[str, str]) -> str:
+    return "".join(f" {key}={value}" for key, value in settings.items())
+
+
+def slurm_conf(spec: Spec, root: Path, ports: Ports, hostname: str) -> str:
+    """The text of slurm.conf for a cluster whose files lie in `root`."""
+    settings = {
+        "ClusterName": "rig",
+        "SlurmctldHost": f"{hostname}(127.0.0.1)",
+        "SlurmctldPort": str(ports.controller),
+        "CommunicationParameters": "NoCtldInAddrAny,NoInAddrAny",
+        "SlurmUser": "root",
+        "SlurmdUser": "root",
+        "AuthType": "auth/munge",
+        "AuthInfo": f"socket={root}/munge/socket",
+        "CredType": "cred/munge",
+        "StateSaveLocation": f"{root}/state",
+        "SlurmdSpoolDir": f"{root}/spool/%n",
+        "SlurmctldPidFile": f"{root}/run/slurmctld.pid",
+        "SlurmdPidFile": f"{root}/run/slurmd-%n.pid",
+        "SlurmctldLogFile": f"{root}/log/slurmctld.log",
+        "SlurmdLogFile": f"{root}/log/slurmd-%n.log",
+        # No plugin that would touch the host's control groups.
+        "ProctrackType": "proctrack/linuxproc",
+        "TaskPlugin": "task/none",
+        "JobAcctGatherType": "jobacct_gather/linux",
+        "SelectType": "select/cons_tres",
+        "SelectTypeParameters": "CR_Core",
+        "MpiDefault": "none",
+        "ReturnToService": "2",
+        "SlurmdTimeout": "5",
+        "KillWait": "2",
+        # Slurm's own pace (3 s to the first look at a batch job, 60 s between looks at the queue) is for many jobs.
+        "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,sched_min_interval=100000,bf_interval=1",
+        "MailProg": "/bin/true",
+        # A node may claim more processors than this machine has.
+        "SlurmdParameters": "config_overrides",
+        "PlugStackConfig": f"{root}/etc/plugstack.conf",
+    }
+    if spec.gpus:
+        settings["GresTypes"] = "gpu"
+    if spec.topology:
+        settings["TopologyPlugin"] = "topology/tree"
+    if spec.accounting:
+        settings |= {
+            "AccountingStorageType": "accounting_storage/slurmdbd",
+            "AccountingStorageHost": "127.0.0.1",
+            "AccountingStoragePort": str(ports.accounting),
+            # With a private munge socket the accounting daemon is not found by AuthInfo.
+            "AccountingStoragePass": f"{root}/munge/socket",
+            "AccountingStorageTRES": "gres/gpu",
+        }
+    lines = [f"{key}={value}" for key, value in {**settings, **spec.settings}.items()]
+    hardware = {"CPUs": str(spec.cpus), "RealMemory": str(spec.memory_mib)}
+    if spec.gpus:
+        hardware["Gres"] = f"gpu:{spec.gpus}"
+    options = _pairs({**hardware, **spec.node_settings})
+    for name, port in zip(spec.names, ports.nodes):
+        lines.append(f"NodeName={name} NodeHostname={name} NodeAddr=127.0.0.1 Port={port}{options} State=UNKNOWN")
+    partitions = spec.partitions or {"main": {"Nodes": spec.all_nodes, "Default": "YES", "MaxTime": "01:00:00"}}
+    lines += [f"PartitionName={name}{_pairs(of)} State=UP" for name, of in partitions.items()]
+    return "\n".join(lines) + "\n"
+
+
+def slurmdbd_conf(root: Path, ports: Ports, password: str) -> str:
+    """The text of slurmdbd.conf."""
+    return f"""AuthType=auth/munge
+AuthInfo=socket={root}/munge/socket
+DbdHost=localhost
+DbdAddr=127.0.0.1
+DbdPort={ports.accounting}
+SlurmUser=root
+StorageType=accounting_storage/mysql
+StorageHost=127.0.0.1
+StoragePort={ports.database}
+StorageUser=slurm
+StoragePass={password}
+StorageLoc=slurm_acct_db
+LogFile={root}/log/slurmdbd.log
+PidFile={root}/run/slurmdbd.pid
+"""
+
+
+def files(spec: Spec, root: Path, ports: Ports, hostname: str) -> dict[str, str]:
+    """Name to text of every file of the configuration directory."""
+    found = {
+        "slurm.conf": slurm_conf(spec, root, ports, hostname),
+        "cgroup.conf": "CgroupPlugin=cgroup/v1\n",
+        # The nodes share one /tmp, in which they would all make the same directory for a step.
+        "mpi.conf": f"PMIxCliTmpDirBase={root}/local\n",
+        "plugstack.conf": spec.plugstack or "# no plugins\n",
+    }
+    if spec.gpus:
+        last = f"[0-{spec.gpus - 1}]" if spec.gpus > 1 else "0"
+        found["gres.conf"] = f"NodeName={spec.all_nodes} Name=gpu File={root}/dev/nvidia{last}\n"
+    if spec.topology:
+        found["topology.conf"] = spec.topology
+    return found

@@ -1,0 +1,178 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the rig writes and remembers; the clusters themselves are tested in tests/integration/slurm."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.rig.slurm import __main__ as command
+from tests.rig.slurm import processes, record
+from tests.rig.slurm.cluster import Cluster
+from tests.rig.slurm.processes import Process, RigError
+from tests.rig.slurm.spec import Ports, Spec, files
+
+PORTS = Ports(20001, 20002, 20003, (20004, 20005))
+
+
+@pytest.fixture
+def base(monkeypatch, tmp_path):
+    monkeypatch.setattr(record, "base", lambda: tmp_path)
+    return tmp_path
+
+
+def lines(spec: Spec, name: str = "slurm.conf") -> list[str]:
+    return files(spec, Path("/r"), PORTS, "head")[name].splitlines()
+
+
+def test_each_node_has_its_port_and_its_gpus():
+    text = lines(Spec(nodes=2, gpus=4, node_settings={"Feature": "p5"}))
+    assert [line for line in text if line.startswith("NodeName")] == [
+        f"NodeName={name} NodeHostname={name} NodeAddr=127.0.0.1 Port={port} CPUs=8 RealMemory=1000 Gres=gpu:4 "
+        "Feature=p5 State=UNKNOWN"
+        for name, port in (("n1", 20004), ("n2", 20005))
+    ]
+    assert lines(Spec(nodes=2, gpus=4), "gres.conf") == ["NodeName=n[1-2] Name=gpu File=/r/dev/nvidia[0-3]"]
+    assert lines(Spec(nodes=1, gpus=1), "gres.conf") == ["NodeName=n1 Name=gpu File=/r/dev/nvidia0"]
+
+
+def test_without_gpus_there_is_no_gres():
+    assert "gres.conf" not in files(Spec(gpus=0), Path("/r"), PORTS, "head")
+    assert not [line for line in lines(Spec(gpus=0)) if "gpu" in line]
+
+
+def test_a_setting_replaces_that_of_the_rig_and_is_written_once():
+    text = lines(Spec(settings={"KillWait": "30", "Prolog": "/p"}))
+    assert [line for line in text if line.startswith(("KillWait", "Prolog"))] == ["KillWait=30", "Prolog=/p"]
+
+
+def test_nothing_listens_beyond_this_machine_and_no_control_groups():
+    text = lines(Spec())
+    assert "CommunicationParameters=NoCtldInAddrAny,NoInAddrAny" in text
+    assert "SlurmctldHost=head(127.0.0.1)" in text
+    assert {"ProctrackType=proctrack/linuxproc", "TaskPlugin=task/none"} <= set(text)
+
+
+def test_partitions_topology_and_accounting_when_asked_for():
+    assert lines(Spec())[-1] == "PartitionName=main Nodes=n[1-2] Default=YES MaxTime=01:00:00 State=UP"
+    own = Spec(partitions={"a": {"Nodes": "n1"}, "b": {"Nodes": "n2", "MaxTime": "5"}}, topology="SwitchName=s\n")
+    assert lines(own)[-2:] == ["PartitionName=a Nodes=n1 State=UP", "PartitionName=b Nodes=n2 MaxTime=5 State=UP"]
+    assert "TopologyPlugin=topology/tree" in lines(own)
+    assert lines(own, "topology.conf") == ["SwitchName=s"]
+    assert "AccountingStoragePort=20002" in lines(Spec(accounting=True))
+    assert not [line for line in lines(Spec()) if line.startswith("Accounting")]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"nodes": 0}, "a cluster of 0 nodes was asked for: give 1 to 64"),
+        ({"gpus": 17}, "17 GPUs a node were asked for: give 0 to 16"),
+        ({"private": ("/none/such",)}, "each node was to have its own /none/such, which is no directory here"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(options, message):
+    with pytest.raises(RigError, match=message):
+        Spec(**options)
+
+
+@pytest.mark.parametrize("name", ["../x", "", "A", "x" * 32, "-a"])
+def test_a_name_never_leaves_the_directory_of_the_rig(base, name):
+    with pytest.raises(RigError, match="is no name for a cluster"):
+        record.folder(name)
+
+
+def test_the_record_comes_back_as_it_was(base):
+    root = base / "c1"
+    root.mkdir()
+    spec = Spec(private=("/tmp",), settings={"MinJobAge": "2"}, partitions={"a": {"Nodes": "n1"}})
+    kept = record.Record("m", spec, PORTS, Process(1, 2), {"n1": Process(3, 4)})
+    kept.save(root)
+    assert record.load(root) == kept
+    assert record.load(base / "c2") is None
+
+
+def test_ports_of_other_clusters_are_left_alone(base, monkeypatch):
+    (base / "c1").mkdir()
+    record.Record("m", Spec(), PORTS).save(base / "c1")
+    monkeypatch.setattr(record, "PORTS", range(20001, 20011))
+    found = record.choose_ports(2)
+    assert {found.controller, found.accounting, found.database, *found.nodes} == set(range(20006, 20011))
+    with pytest.raises(RigError, match="looked for 6 free ports from 20001 to 20010 and found 5"):
+        record.choose_ports(3)
+
+
+def sleeper(mark: str, log: Path) -> Process:
+    return processes.spawn(["sleep", "60"], log, mark)
+
+
+def test_a_recorded_process_is_ended_and_one_with_its_pid_but_another_start_is_not(tmp_path):
+    ours = sleeper("mark-a", tmp_path / "log")
+    processes.end([Process(ours.pid, ours.started - 1)])
+    assert processes.alive(ours)
+    processes.end([ours])
+    assert not processes.alive(ours)
+    assert processes.identify(ours.pid) is None
+
+
+def test_removing_ends_what_was_started_and_not_written_down_any_more(base):
+    root = base / "c1"
+    root.mkdir()
+    record.Record("mark-b", Spec(), PORTS).save(root)
+    forgotten, foreign = sleeper("mark-b", root / "log"), sleeper("mark-b2", base / "log")
+    try:
+        assert record.remove("c1")
+        assert (processes.alive(forgotten), processes.alive(foreign), root.exists()) == (False, True, False)
+        assert not record.remove("c1")
+    finally:
+        processes.end([foreign])
+
+
+def test_a_cluster_ends_when_its_owner_has_died(base):
+    dead = subprocess.Popen([sys.executable, "-c", "pass"])
+    gone = Process(dead.pid, 1)
+    dead.wait()
+    for name, owner in (("orphan", gone), ("owned", processes.identify(os.getpid())), ("kept", None)):
+        (base / name).mkdir()
+        record.Record(f"mark-{name}", Spec(), PORTS, owner).save(base / name)
+    assert record.sweep() == ["orphan"]
+    assert record.names() == ["kept", "owned"]
+
+
+def test_a_missing_program_is_one_sentence(tmp_path):
+    with pytest.raises(RigError, match="needs the program no-such-daemon, which is not installed: run `make setup`"):
+        processes.spawn(["no-such-daemon"], tmp_path / "log", "m")
+
+
+def test_the_command_line_reaches_the_spec(monkeypatch, capsys, base):
+    seen = []
+
+    monkeypatch.setattr(Cluster, "up", lambda self, spec: seen.append((self.name, spec)) or self)
+    monkeypatch.setattr(Cluster, "status", lambda self: {"name": self.name})
+    argv = "up --name c --nodes 3 --set MinJobAge=2 --set-node Feature=p5 --accounting --partition".split()
+    assert command.main([*argv, "a:Nodes=n[1-2] MaxTime=10"]) == 0
+    assert seen == [
+        (
+            "c",
+            Spec(
+                nodes=3,
+                accounting=True,
+                settings={"MinJobAge": "2"},
+                node_settings={"Feature": "p5"},
+                partitions={"a": {"Nodes": "n[1-2]", "MaxTime": "10"}},
+            ),
+        )
+    ]
+    assert '"name": "c"' in capsys.readouterr().out
+
+
+def test_a_failure_is_one_sentence_and_status_1(capsys, base):
+    assert command.main(["status", "--name", "nothing"]) == 1
+    assert "there is no cluster called nothing" in capsys.readouterr().err
