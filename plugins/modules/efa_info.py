@@ -101,7 +101,7 @@ instance_type:
 family:
   description: >-
     What the type has. C(accelerators) is null or C(kind) (gpu or neuron), C(name), C(count), C(memory_mib);
-    C(nvswitch) is true, false or null (not known).
+    C(nvswitch) is true, false or null (not known); C(source) is where that comes from.
   returned: always
   type: dict
   sample: {"accelerators": {"kind": "gpu", "name": "H100", "count": 8, "memory_mib": 81920}, "nvswitch": true}
@@ -247,12 +247,12 @@ nccl:
   type: dict
   sample: {"path": "/lib/x86_64-linux-gnu/libnccl.so.2", "loads": true, "error": null, "version": "2.28.9"}
 gdrcopy:
-  description: The same of GDRCopy's library; its kernel module is in RV(modules).
+  description: The same of GDRCopy's library, and whether it has its C(device_node); its module is in RV(modules).
   returned: always
   type: dict
-  sample: {"path": null, "loads": null, "error": null, "version": null}
+  sample: {"path": null, "loads": null, "error": null, "version": null, "device_node": false}
 nvshmem:
-  description: The same of NVSHMEM's host library.
+  description: The same of NVSHMEM's host library, also where NVIDIA's packages put it.
   returned: always
   type: dict
   sample: {"path": null, "loads": null, "error": null, "version": null}
@@ -262,6 +262,13 @@ mpi:
   type: list
   elements: dict
   sample: [{"program": "/opt/amazon/openmpi/bin/mpirun", "version": "4.1.7"}]
+neuron:
+  description: >-
+    The Neuron devices, null where nothing speaks for any. C(loaded) and C(driver) are of the kernel module,
+    C(device_nodes) counts those below C(/dev), C(devices) are those of neuron-ls, C(problem) says why there are none.
+  returned: always
+  type: dict
+  sample: {"loaded": true, "driver": "2.24.7.0", "device_nodes": 16, "devices": [], "problem": null}
 nvidia_driver:
   description: Version of the loaded NVIDIA driver, or null.
   returned: always
@@ -337,7 +344,8 @@ paths:
 results:
   description: >-
     Verdicts in the shape C(mlcluster.result/1), with the ids efa.installer, efa.devices, efa.driver, efa.provider,
-    efa.plugin, efa.limits, efa.ptrace, efa.fabric_manager and efa.peers.
+    efa.plugin, efa.limits, efa.ptrace, efa.fabric_manager, efa.nccl, efa.gdrcopy, efa.nvshmem, efa.peers, and on Neuron
+    machines neuron.driver, neuron.count and neuron.memory.
   returned: always
   type: list
   elements: dict

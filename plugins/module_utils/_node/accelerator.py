@@ -7,19 +7,19 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import typing as t
 
 from .._data import instance_types
 from . import accelerator_parse as parse
+from .accelerator_neuron import look_at_neuron, neuron_wanted
 from .block import instance_type
 from .efa_parse import parse_driver_version
-from .host import CommandError, Host
+from .efa_tools import ask
+from .host import Host
 
 NVIDIA_VENDOR = "0x10de"
 # PCI classes of a GPU: VGA controller and 3D controller; NVSwitches and audio functions have others.
 _GPU_CLASSES = ("0x0300", "0x0302")
-_NEURON_LS = "/opt/aws/neuron/bin/neuron-ls"
 # Kernel log lines looked at; a boot seldom has more, and a full log must not hold the look up.
 LOG_LINES = 20000
 
@@ -42,7 +42,7 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     has_smi = host.which("nvidia-smi") is not None
     gpus_expected = bool(pci) or wanted == "gpu" or (has_smi and wanted is None)
     proc = host.read_text("/proc/driver/nvidia/version") or ""
-    neuron = _neuron(host, wishes) if wanted == "neuron" or host.exists("/sys/module/neuron") else None
+    neuron = look_at_neuron(host, wishes.timeout) if neuron_wanted(host, table) else None
     return {
         "instance_type": known,
         "expected": table["accelerators"] if table else None,
@@ -75,23 +75,11 @@ def pci_gpus(host: Host) -> list[str] | None:
     ]
 
 
-def _asked(host: Host, argv: t.Sequence[str], timeout: float) -> tuple[str, str | None]:
-    """Standard output and, where it cannot be trusted, the reason: missing, no answer in time, or what it said."""
-    try:
-        done = host.run(argv, timeout=timeout, check=False)
-    except CommandError as exc:
-        return "", str(exc)
-    if done.rc == 0:
-        return done.stdout, None
-    said = " ".join(f"{done.stdout} {done.stderr}".split())[:300]
-    return done.stdout, f"{' '.join(argv)} ended with status {done.rc}: {said or 'it said nothing'}"
-
-
 def _smi(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     """What nvidia-smi tells, with problem None only where its whole document was read and it ended with 0."""
     argv = ["nvidia-smi", "-q", "-x"]
     started = host.monotonic()
-    shown, problem = _asked(host, argv, wishes.timeout)
+    shown, problem = ask(host, argv, wishes.timeout)
     seconds = round(host.monotonic() - started, 1)
     found: dict[str, t.Any] = {"driver": None, "cuda": None, "attached": None, "gpus": []}
     if not problem:
@@ -103,12 +91,12 @@ def _smi(host: Host, wishes: Wishes) -> dict[str, t.Any]:
 
 
 def _nvlinks(host: Host, wishes: Wishes) -> dict[str, t.Any]:
-    shown, problem = _asked(host, ["nvidia-smi", "nvlink", "--status"], wishes.timeout)
+    shown, problem = ask(host, ["nvidia-smi", "nvlink", "--status"], wishes.timeout)
     return {"problem": problem, "gpus": parse.parse_nvlinks(shown)}
 
 
 def _topology(host: Host, wishes: Wishes) -> dict[str, t.Any]:
-    shown, problem = _asked(host, ["nvidia-smi", "topo", "-m"], wishes.timeout)
+    shown, problem = ask(host, ["nvidia-smi", "topo", "-m"], wishes.timeout)
     return {"problem": problem, "matrix": parse.parse_topology(shown)}
 
 
@@ -121,30 +109,9 @@ def _kernel_log(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     journal = ["journalctl", "-k", "-b", "-o", "short-iso", "--no-pager", "-q", "-n", str(LOG_LINES), *since]
     problems = []
     for source, argv in (("journal", journal), ("dmesg", ["dmesg", "--time-format", "iso", *since])):
-        shown, problem = _asked(host, argv, min(wishes.timeout, 30))
+        shown, problem = ask(host, argv, min(wishes.timeout, 30))
         # With a date to begin at there may rightly be nothing, but the journal is also empty for whom it is closed.
         if problem is None and (shown.strip() or (since and source == "dmesg")):
             return {"source": source, "problem": None, **parse.parse_xids(shown)}
         problems.append(problem or f"{argv[0]} showed no kernel messages")
     return {"source": None, "problem": "; ".join(problems), **parse.parse_xids("")}
-
-
-def _neuron(host: Host, wishes: Wishes) -> dict[str, t.Any]:
-    """The Neuron driver and what neuron-ls tells, with problem None only where it gave a whole list."""
-    program = _NEURON_LS if host.exists(_NEURON_LS) else host.which("neuron-ls")
-    devices: list[dict[str, t.Any]] = []
-    problem: str | None = "neuron-ls is not installed"
-    if program:
-        shown, problem = _asked(host, [program, "--json-output"], wishes.timeout)
-        try:
-            devices = parse.parse_neuron_ls(shown) if not problem else []
-        except ValueError as exc:
-            problem = f"{program} --json-output printed {exc}"
-    nodes = [name for name in host.listdir("/dev") if re.fullmatch(r"neuron\d+", name)]
-    return {
-        "loaded": host.exists("/sys/module/neuron"),
-        "driver": (host.read_text("/sys/module/neuron/version") or "").strip() or None,
-        "device_nodes": len(nodes),
-        "devices": devices,
-        "problem": problem,
-    }

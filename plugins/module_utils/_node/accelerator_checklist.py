@@ -11,9 +11,10 @@ import typing as t
 
 from .._data import checklists
 from . import efa_parse
-from .efa import EFA_PREFIX, MARKER_PATH
+from .efa import MARKER_PATH
 from .efa_plugin import choose_plugin, find_plugins, nccl_version, try_load
-from .host import CommandError, Host, NodeError
+from .efa_tools import fi_info_program, libfabric_version
+from .host import Host, NodeError
 from .result import Result, failed, passed, undeterminable
 
 # What a site may set of a check; which fact it looks at and how it compares stay as they are.
@@ -159,15 +160,8 @@ def _plugin(host: Host, seen: t.Mapping[str, t.Any]) -> object:
 
 
 def _libfabric(host: Host, seen: t.Mapping[str, t.Any]) -> object:
-    own = f"{EFA_PREFIX}/bin/fi_info"
-    program = own if host.exists(own) else host.which("fi_info")
-    if not program:
-        return None
-    try:
-        shown = host.run([program, "--version"], timeout=30, check=False).stdout
-    except CommandError:
-        return UNKNOWN
-    return efa_parse.parse_libfabric_version(shown) or UNKNOWN
+    program = fi_info_program(host)
+    return (libfabric_version(host, program) or UNKNOWN) if program else None
 
 
 _SOURCES: dict[str, t.Callable[[Host, t.Mapping[str, t.Any]], object]] = {

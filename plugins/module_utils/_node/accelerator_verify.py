@@ -11,7 +11,7 @@ import typing as t
 
 from .._data import xid_catalog
 from .accelerator_neuron import MEMORY_TOLERANCE_PERCENT, verify_neuron
-from .efa import NVSWITCH_COUNT, NVSWITCH_GPUS
+from .efa import joined_by_nvswitch
 from .result import SEVERITIES, Result, Scope, failed, not_applicable, passed, undeterminable
 
 # NVLinks of each GPU on a machine with NVSwitches: NVIDIA's architecture papers (A100 third generation, Hopper fourth,
@@ -42,8 +42,8 @@ GPU_CHECKS = (
 def verify(facts: t.Mapping[str, t.Any], mig: bool = False) -> list[Result]:
     """Verdicts with the ids L{GPU_CHECKS}, or neuron.count, neuron.memory and neuron.driver; mig: it is wanted."""
     expected = facts["expected"]
-    if facts["neuron"] is not None or (expected and expected["kind"] == "neuron"):
-        return verify_neuron(facts)
+    if facts["neuron"] is not None:
+        return verify_neuron(facts["neuron"], expected, facts["expected_source"])
     if facts["smi"] is None:
         return [_without_gpu(facts)]
     results = [_count(facts)]
@@ -306,10 +306,7 @@ def _mig(gpus: t.Sequence[t.Mapping[str, t.Any]], wanted: bool) -> Result:
 
 def _switched(facts: t.Mapping[str, t.Any]) -> bool | None:
     """Whether the GPUs are joined by NVSwitches; None where the instance type is not known."""
-    chips = facts["expected"]
-    if not facts["type_known"]:
-        return None
-    return bool(chips and chips["name"] in NVSWITCH_GPUS and chips["count"] >= NVSWITCH_COUNT)
+    return joined_by_nvswitch(facts["expected"]) if facts["type_known"] else None
 
 
 def _unless_switched(facts: t.Mapping[str, t.Any], check: str) -> Result | None:

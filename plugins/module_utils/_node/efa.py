@@ -12,13 +12,14 @@ import typing as t
 
 from .._data import instance_types
 from . import efa_parse as parse
+from .accelerator_neuron import look_at_neuron, neuron_wanted
 from .block import instance_type
 from .efa_peers import ask_peers
 from .efa_plugin import choose_plugin, find_plugins, nccl_version, try_load
+from .efa_tools import EFA_PREFIX, ask, fi_info_program, libfabric_version, line, number
 from .host import CommandError, Host
 
 MARKER_PATH = "/opt/amazon/efa_installed_packages"
-EFA_PREFIX = "/opt/amazon/efa"
 AMAZON_VENDOR = "0x1d0f"
 # PCI ids of EFA all begin so: EFA_PCI_PREFIX of the EFA installer is 1d0f:efa.
 EFA_DEVICE_PREFIX = "0xefa"
@@ -69,14 +70,18 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     if expected is None and table:
         expected = table["efa_interfaces"]
     waited = wait_for_devices(host, expected, wishes.wait_seconds)
-    libraries = parse.parse_ldconfig(_output(host, ["ldconfig", "-p"])[0])
+    libraries = parse.parse_ldconfig(ask(host, ["ldconfig", "-p"])[0])
     packages, manager = _packages(host)
     plugins = find_plugins(host, wishes.plugin_dirs, libraries)
     modules = {name: _module(host, name) for name in ("efa", "nvidia", "neuron", "gdrdrv")}
     units = _units(host, wishes.units)
     return {
         "instance_type": known,
-        "family": {"accelerators": table["accelerators"] if table else None, "nvswitch": has_nvswitch(host, table)},
+        "family": {
+            "accelerators": table["accelerators"] if table else None,
+            "nvswitch": has_nvswitch(host, table),
+            "source": table["source"] if table else None,
+        },
         "expected_devices": expected,
         "expected_source": _source(wishes, table),
         "waited_seconds": waited,
@@ -91,15 +96,19 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
         "plugins": plugins,
         "plugin": choose_plugin(plugins),
         "nccl": _library(host, "libnccl.so.2", libraries),
-        "gdrcopy": _library(host, "libgdrapi.so.2", libraries),
-        "nvshmem": _library(host, "libnvshmem_host.so.3", libraries),
+        "gdrcopy": {
+            **_library(host, "libgdrapi.so.2", libraries),
+            "device_node": host.exists("/dev/gdrdrv"),
+        },
+        "nvshmem": _library(host, "libnvshmem_host.so.3", libraries, nvshmem_places(host)),
         "mpi": _mpi(host),
+        "neuron": look_at_neuron(host) if neuron_wanted(host, table) else None,
         "nvidia_driver": parse.parse_driver_version(host.read_text("/proc/driver/nvidia/version") or ""),
         "fabric_manager": _fabric_manager(host, units),
         "limits": _limits(host),
         "units": {name: unit for name, unit in units.items() if name != FABRIC_MANAGER},
         "huge_pages": parse.parse_meminfo_pages(host.read_text("/proc/meminfo") or ""),
-        "ptrace_scope": _number(host.read_text("/proc/sys/kernel/yama/ptrace_scope")),
+        "ptrace_scope": number(host.read_text("/proc/sys/kernel/yama/ptrace_scope")),
         "package_manager": manager,
         "packages": select_packages(packages, [*STACK_PACKAGES, *wishes.packages]),
         "held_packages": sorted(name for name, entry in (packages or {}).items() if entry["held"]),
@@ -114,9 +123,11 @@ def has_nvswitch(host: Host, table: t.Mapping[str, t.Any] | None) -> bool | None
     """Whether the machine has NVSwitches; None where its type is not known and the driver shows none."""
     if host.listdir("/proc/driver/nvidia-nvswitch/devices"):
         return True
-    if table is None:
-        return None
-    chips = table["accelerators"]
+    return joined_by_nvswitch(table["accelerators"]) if table else None
+
+
+def joined_by_nvswitch(chips: t.Mapping[str, t.Any] | None) -> bool:
+    """Whether a type with these accelerators has its GPUs joined by NVSwitches."""
     return bool(chips and chips["name"] in NVSWITCH_GPUS and chips["count"] >= NVSWITCH_COUNT)
 
 
@@ -186,30 +197,9 @@ def _source(wishes: Wishes, table: t.Mapping[str, t.Any] | None) -> str | None:
     return table["source"] if table else None
 
 
-def _output(host: Host, argv: t.Sequence[str], timeout: float = 30) -> tuple[str, str | None]:
-    """Standard output and, where the command was missing, failed or hung, the reason in one sentence."""
-    try:
-        done = host.run(argv, timeout=timeout, check=False)
-    except CommandError as exc:
-        return "", str(exc)
-    if done.rc == 0:
-        return done.stdout, None
-    detail = " ".join((done.stderr.strip() or done.stdout.strip()).split())[:300]
-    return done.stdout, f"{' '.join(argv)} ended with status {done.rc}: {detail or 'it said nothing'}"
-
-
-def _number(text: str | None) -> int | None:
-    word = (text or "").strip()
-    return int(word) if word.isascii() and word.isdigit() and len(word) < 19 else None
-
-
-def _field(host: Host, path: str) -> str | None:
-    return (host.read_text(path) or "").strip() or None
-
-
 def _efa_names(host: Host) -> list[str]:
     top = "/sys/class/infiniband"
-    return [name for name in host.listdir(top) if _field(host, f"{top}/{name}/device/vendor") == AMAZON_VENDOR]
+    return [name for name in host.listdir(top) if line(host, f"{top}/{name}/device/vendor") == AMAZON_VENDOR]
 
 
 def _devices(host: Host, counters: bool) -> list[dict[str, t.Any]]:
@@ -221,14 +211,14 @@ def _devices(host: Host, counters: bool) -> list[dict[str, t.Any]]:
         entry: dict[str, t.Any] = {
             "name": name,
             "pci": host.realpath(f"{top}/device").rsplit("/", 1)[-1],
-            "device_id": _field(host, f"{top}/device/device"),
+            "device_id": line(host, f"{top}/device/device"),
             "driver": driver if driver != "driver" else None,
-            "state": _field(host, f"{top}/ports/1/state"),
-            "p2p": _field(host, f"{top}/device/p2p"),
+            "state": line(host, f"{top}/ports/1/state"),
+            "p2p": line(host, f"{top}/device/p2p"),
         }
         if counters:
             where = f"{top}/ports/1/hw_counters"
-            values = {counter: _number(host.read_text(f"{where}/{counter}")) for counter in host.listdir(where)}
+            values = {counter: number(host.read_text(f"{where}/{counter}")) for counter in host.listdir(where)}
             entry["counters"] = {counter: value for counter, value in values.items() if value is not None}
         found.append(entry)
     return found
@@ -261,32 +251,41 @@ def _module(host: Host, name: str) -> dict[str, t.Any]:
         "version": fields.get("version"),
         "file": fields.get("filename"),
         "loaded": loaded,
-        "loaded_version": _field(host, f"/sys/module/{name}/version"),
+        "loaded_version": line(host, f"/sys/module/{name}/version"),
     }
 
 
 def _libfabric(host: Host) -> dict[str, t.Any]:
     """fi_info's path, libfabric's version, the RDM domains of the provider efa, and why there are none."""
-    own = f"{EFA_PREFIX}/bin/fi_info"
-    program = own if host.exists(own) else host.which("fi_info")
+    program = fi_info_program(host)
     if not program:
         return {"program": None, "version": None, "domains": [], "fabrics": [], "problem": "fi_info is not installed"}
-    version, _unasked = _output(host, [program, "--version"])
-    listed, problem = _output(host, [program, "-p", "efa"], timeout=60)
+    listed, problem = ask(host, [program, "-p", "efa"], timeout=60)
     endpoints = parse.parse_fi_info(listed)
     return {
         "program": program,
-        "version": parse.parse_libfabric_version(version),
+        "version": libfabric_version(host, program),
         "domains": parse.rdm_domains(endpoints),
         "fabrics": sorted({entry.get("fabric", "") for entry in endpoints} - {""}),
         "problem": problem,
     }
 
 
-def _library(host: Host, name: str, libraries: t.Mapping[str, t.Sequence[str]]) -> dict[str, t.Any]:
-    """A shared library as the linker finds it: path, whether it loads, the error, and NCCL's version."""
-    paths = libraries.get(name, ())
-    tried = try_load(host, name) if paths else {"loads": None, "error": None, "nccl": None}
+def nvshmem_places(host: Host) -> list[str]:
+    """Directories of NVIDIA's packages, which are named after the CUDA generation and not on the linker's path."""
+    tops = [f"/usr/lib/{triplet}/nvshmem" for triplet in ("x86_64-linux-gnu", "aarch64-linux-gnu")]
+    return [f"{top}/{generation}" for top in tops for generation in reversed(host.listdir(top))]
+
+
+def _library(
+    host: Host, name: str, libraries: t.Mapping[str, t.Sequence[str]], places: t.Sequence[str] = ()
+) -> dict[str, t.Any]:
+    """A shared library as the linker finds it, or in places: path, whether it loads, the error, NCCL's version."""
+    known = libraries.get(name, ())
+    paths = [*known, *(f"{place}/{name}" for place in places if host.exists(f"{place}/{name}"))]
+    tried = {"loads": None, "error": None, "nccl": None}
+    if paths:
+        tried = try_load(host, name if known else paths[0])
     return {
         "path": paths[0] if paths else None,
         "loads": tried["loads"],
@@ -299,7 +298,7 @@ def _mpi(host: Host) -> list[dict[str, t.Any]]:
     """Open MPI of the EFA installer, both generations."""
     programs = [f"/opt/amazon/{name}/bin/mpirun" for name in ("openmpi", "openmpi5")]
     return [
-        {"program": program, "version": parse.parse_mpi_version(_output(host, [program, "--version"])[0])}
+        {"program": program, "version": parse.parse_mpi_version(ask(host, [program, "--version"])[0])}
         for program in programs
         if host.exists(program)
     ]
@@ -308,12 +307,12 @@ def _mpi(host: Host) -> list[dict[str, t.Any]]:
 def _packages(host: Host) -> tuple[dict[str, dict[str, t.Any]] | None, str | None]:
     """All packages and the name of the manager that was asked; None, None where there is neither dpkg nor rpm."""
     if host.which("dpkg-query"):
-        shown, problem = _output(
+        shown, problem = ask(
             host, ["dpkg-query", "-W", "-f", "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n"], timeout=60
         )
         return (parse.parse_dpkg(shown), "dpkg") if not problem else (None, None)
     if host.which("rpm"):
-        shown, problem = _output(host, ["rpm", "-qa", "--qf", "%{NAME}\\t%{VERSION}-%{RELEASE}\\n"], timeout=60)
+        shown, problem = ask(host, ["rpm", "-qa", "--qf", "%{NAME}\\t%{VERSION}-%{RELEASE}\\n"], timeout=60)
         locks = ("/etc/dnf/plugins/versionlock.list", "/etc/dnf/versionlock.toml")
         locked = parse.parse_versionlock("\n".join(host.read_text(path) or "" for path in locks))
         return (parse.parse_rpm(shown, locked), "rpm") if not problem else (None, None)
@@ -326,11 +325,11 @@ def _units(host: Host, names: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
     A daemon that somebody started without its unit is found by the name of its process.
     """
     wanted = list(dict.fromkeys([*names, FABRIC_MANAGER]))
-    shown = parse.parse_units(_output(host, ["systemctl", "show", "-p", _UNIT_FIELDS, *wanted])[0])
+    shown = parse.parse_units(ask(host, ["systemctl", "show", "-p", _UNIT_FIELDS, *wanted])[0])
     found = {}
     for name in wanted:
         fields = shown.get(name, {})
-        pid = _number(fields.get("MainPID")) or _pid_of(host, name.rsplit(".", 1)[0])
+        pid = number(fields.get("MainPID")) or _pid_of(host, name.rsplit(".", 1)[0])
         running = host.read_text(f"/proc/{pid}/limits") if pid else None
         configured = fields.get("LimitMEMLOCK")
         found[name] = {
@@ -352,7 +351,7 @@ def _pid_of(host: Host, name: str) -> int | None:
 
 def _fabric_manager(host: Host, units: t.Mapping[str, t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
     unit = units[FABRIC_MANAGER]
-    shown, problem = _output(host, ["nv-fabricmanager", "--version"]) if host.which("nv-fabricmanager") else ("", None)
+    shown, problem = ask(host, ["nv-fabricmanager", "--version"]) if host.which("nv-fabricmanager") else ("", None)
     return {
         "unit": FABRIC_MANAGER,
         "exists": unit["exists"],

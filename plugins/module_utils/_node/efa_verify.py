@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
+from .accelerator_neuron import verify_neuron
 from .efa_parse import UNLIMITED
 from .efa_peers import verify_peers
 from .result import Result, Scope, failed, not_applicable, passed, undeterminable
@@ -19,8 +20,10 @@ _PTRACE_SOURCE = "aws-parallelcluster-cookbook, resource efa: kernel.yama.ptrace
 
 def verify(facts: t.Mapping[str, t.Any]) -> list[Result]:
     """Verdicts with the ids efa.installer, efa.devices, efa.driver, efa.provider, efa.plugin, efa.limits (one for a
-    login and one for each running unit), efa.ptrace, efa.fabric_manager and, for each peer named, efa.peers.
+    login and one for each running unit), efa.ptrace and efa.fabric_manager; of what is installed besides, efa.nccl,
+    efa.gdrcopy and efa.nvshmem; efa.peers for each peer named; and on Neuron machines those of L{verify_neuron}.
     """
+    family, neuron = facts["family"], facts["neuron"]
     return [
         _installer(facts),
         _devices(facts),
@@ -30,6 +33,10 @@ def verify(facts: t.Mapping[str, t.Any]) -> list[Result]:
         *_limits(facts),
         _ptrace(facts),
         _fabric_manager(facts),
+        _library(facts, "nccl"),
+        _gdrcopy(facts),
+        _library(facts, "nvshmem"),
+        *(verify_neuron(neuron, family["accelerators"], family["source"]) if neuron else []),
         *verify_peers(facts["peers"]),
     ]
 
@@ -291,3 +298,28 @@ def _fabric_manager(facts: t.Mapping[str, t.Any]) -> Result:
             **fields,
         )
     return passed(check, **fields)
+
+
+def _library(facts: t.Mapping[str, t.Any], name: str) -> Result:
+    check, library = f"efa.{name}", facts[name]
+    if library["path"] is None:
+        return not_applicable(check, "the library is not installed")
+    scope = Scope(device=library["path"])
+    if library["loads"] is None:
+        return undeterminable(check, f"the library could not be tried: {library['error']}", scope=scope)
+    if not library["loads"]:
+        return failed(check, f"the library does not load: {library['error']}", scope=scope, hint="run 'ldd' on it")
+    return passed(check, library["version"] or "loads", scope=scope)
+
+
+def _gdrcopy(facts: t.Mapping[str, t.Any]) -> Result:
+    """GDRCopy is a library and a kernel module with a device node: one without the others does nothing."""
+    check, module = "efa.gdrcopy", facts["modules"]["gdrdrv"]
+    library = _library(facts, "gdrcopy")
+    if library.status == "not_applicable":
+        return library
+    if library.status != "pass" or (module["loaded"] and facts["gdrcopy"]["device_node"]):
+        return library
+    what = "is loaded and has no device node" if module["loaded"] else "is not loaded"
+    hint = "run 'modprobe gdrdrv', and look with 'dkms status'"
+    return failed(check, f"the library is there, and its kernel module gdrdrv {what}", hint=hint)

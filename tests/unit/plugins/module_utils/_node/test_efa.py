@@ -39,19 +39,12 @@ def statuses(host, **wishes):
 
 def test_a_good_node_passes_everything():
     facts = look(good_node())
-    assert {result.id: result.status for result in verify(facts)} == dict.fromkeys(
-        [
-            "efa.installer",
-            "efa.devices",
-            "efa.driver",
-            "efa.provider",
-            "efa.plugin",
-            "efa.limits",
-            "efa.ptrace",
-            "efa.fabric_manager",
-        ],
-        "pass",
-    )
+    passes = "installer devices driver provider plugin limits ptrace fabric_manager nccl"
+    assert {result.id: result.status for result in verify(facts)} == {
+        **dict.fromkeys((f"efa.{name}" for name in passes.split()), "pass"),
+        "efa.gdrcopy": "not_applicable",
+        "efa.nvshmem": "not_applicable",
+    }
     assert facts["installer"] == {"state": "complete", "version": "1.43.0", "reasons": [], "differences": []}
     assert facts["devices"][0] == {
         "name": "rdmap16s27",
@@ -331,6 +324,47 @@ def test_neuron_machines_need_no_plugin():
         "not_applicable",
         "not_applicable",
     )
+
+
+def test_neuron_devices_are_part_of_the_look():
+    host = good_node(16, "trn2.48xlarge")
+    host.files["/sys/module/neuron/version"] = "2.24.7.0\n"
+    host.files["/opt/aws/neuron/bin/neuron-ls"] = ""
+    devices = ", ".join(f'{{"neuron_device": {number}, "memory_size": 103079215104}}' for number in range(16))
+    host.commands["/opt/aws/neuron/bin/neuron-ls --json-output"] = f"[{devices}]"
+    found = statuses(host)
+    assert [found[f"neuron.{name}"] for name in ("driver", "count", "memory")] == ["pass"] * 3
+    assert look(good_node())["neuron"] is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [({"loads": True}, "pass"), ({"error": "broken"}, "fail"), (hanging("env", 20), "undeterminable")],
+)
+def test_libraries_that_are_installed_besides(answer, status):
+    host = good_node()
+    shmem = "/usr/lib/x86_64-linux-gnu/nvshmem/13/libnvshmem_host.so.3"
+    host.files.update(
+        {shmem: "", shmem.replace("/13/", "/12/"): "", "/sys/module/gdrdrv/version": "2.5\n", "/dev/gdrdrv": ""}
+    )
+    host.commands["ldconfig -p"] = training_host.ldconfig("/lib/libgdrapi.so.2", "/lib/libnccl.so.2")
+    host.loads = {**host.loads, shmem: answer, "libgdrapi.so.2": answer, "libnccl.so.2": answer}
+    found = judge(host)
+    assert [found[f"efa.{name}"].status for name in ("nccl", "gdrcopy", "nvshmem")] == [status] * 3
+    assert found["efa.nvshmem"].scope.device == shmem
+
+
+@pytest.mark.parametrize(
+    ("gone", "word"), [("/sys/module/gdrdrv/version", "is not loaded"), ("/dev/gdrdrv", "no device node")]
+)
+def test_gdrcopy_without_its_module(gone, word):
+    host = good_node()
+    host.files.update({"/sys/module/gdrdrv/version": "2.5\n", "/dev/gdrdrv": ""})
+    host.commands["ldconfig -p"] = training_host.ldconfig("/lib/libgdrapi.so.2")
+    host.loads["libgdrapi.so.2"] = {"loads": True}
+    del host.files[gone]
+    result = judge(host)["efa.gdrcopy"]
+    assert (result.status, word in result.message) == ("fail", True)
 
 
 def test_limits_of_logins_and_of_running_units():
