@@ -144,7 +144,7 @@ def judge(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[str, str]:
     if not facts["library"]["path"]:
         return NONE, "libcufile is not installed"
     if facts["cufile_json"]["valid"] is False:
-        return UNDETERMINABLE, f"{facts['cufile_json']['path']} is no valid JSON, so libcufile's settings are unknown"
+        return UNDETERMINABLE, f"{facts['cufile_json']['path']} cannot be read, so libcufile's settings are unknown"
     return _judge_active(facts, mount) if mount["probe"] else _judge_passive(facts, mount)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import platform
 import sys
 import typing as t
 
@@ -17,6 +16,7 @@ from .gds import advice, survey
 from .gds_io import bandwidth
 from .gds_verify import verify
 from .host import Host, NodeError
+from .storage_verify import report
 
 LOGGER = logging.getLogger("mlcluster")
 
@@ -52,7 +52,7 @@ def gds_verb(args: argparse.Namespace, host: Host | None = None) -> int:
     if args.bandwidth:
         results += [bandwidth(facts, mount, args.bandwidth_mib, args.baseline) for mount in facts["mounts"]]
     versions = {"mlcluster.aws": args.runtime_version, "libcufile": facts["library"]["version"] or "none"}
-    report = result.Report(platform.node() or "unknown", host.now(), versions, tuple(results))
-    lines = report.lines() + [f"note: {text}" for text in advice(facts)]
-    sys.stdout.write((result.dumps(report) if args.json else "\n".join(lines)) + "\n")
+    judged = report(host, results, versions)
+    lines = judged.lines() + [f"note: {text}" for text in advice(facts)]
+    sys.stdout.write((result.dumps(judged) if args.json else "\n".join(lines)) + "\n")
     return result.exit_code(results)

@@ -143,7 +143,7 @@ def _linked_library(host: Host, tools: dict[str, str | None]) -> str | None:
 
 def _cufile_json(host: Host) -> dict[str, t.Any]:
     text = host.read_text(CUFILE_JSON)
-    settings = parse_cufile_json(text)
+    settings = parse_cufile_json(text, CUFILE_JSON)
     return {
         "path": CUFILE_JSON,
         "target": host.realpath(CUFILE_JSON),

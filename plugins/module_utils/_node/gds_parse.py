@@ -10,9 +10,11 @@ prefix of a log line (outputs of the releases 1.0 to 1.16 in NVIDIA/gds-nvidia-f
 
 from __future__ import annotations
 
-import json
 import re
 import typing as t
+
+from .cufile_text import parse
+from .host import NodeError
 
 # CUfileOpError of cufile.h; read in the manual page CUfileOpError.h(3) of Ubuntu's libcufile-dev.
 ERROR_NAMES = {
@@ -205,19 +207,12 @@ def driver_modes(name: str, value: str) -> list[str] | None:
     return modes if all(mode in _MODES for mode in modes) else None
 
 
-def strip_comments(text: str) -> str:
-    """cufile.json without its // and /* */ comments; what stands inside a string is kept."""
-    parts = re.findall(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/|[^"/]+|.', text, re.DOTALL)
-    return "".join(part for part in parts if not part.startswith(("//", "/*")))
-
-
-def parse_cufile_json(text: str | None) -> dict[str, t.Any] | None:
-    """The settings of a cufile.json; None where it is missing or no JSON object even without its comments."""
+def parse_cufile_json(text: str | None, path: str) -> dict[str, t.Any] | None:
+    """The settings of a cufile.json, which is JSON with comments; None where it is missing or cannot be read."""
     try:
-        parsed = json.loads(strip_comments(text or ""))
-    except ValueError:
+        return dict(parse(text or "", path).value)
+    except NodeError:
         return None
-    return parsed if isinstance(parsed, dict) else None
 
 
 def setting(config: dict[str, t.Any] | None, path: str, default: t.Any) -> t.Any:

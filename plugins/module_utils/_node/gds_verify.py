@@ -56,7 +56,7 @@ def _library(facts: dict[str, t.Any]) -> result.Result:
     if probe is None and not facts["driver"]["loaded"]:
         return _told("gds.library", f"{found} was not opened: the NVIDIA driver is not loaded", found, result.Scope())
     if probe is None:
-        reason = f"{facts['cufile_json']['path']} is no valid JSON, so {found} was not opened"
+        reason = f"{facts['cufile_json']['path']} cannot be read as JSON with comments, so {found} was not opened"
         return result.undeterminable(
             "gds.library", reason, found=found, hint="correct it, or restore the package's file"
         )

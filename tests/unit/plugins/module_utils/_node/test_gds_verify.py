@@ -107,7 +107,7 @@ def test_a_configuration_that_is_no_json():
     host.files["/etc/cufile.json"] = "{"
     found = verdicts(host, Asker(OPENED), ["compat"])
     assert found["gds.library"].status == found["gds.mode"].status == "undeterminable"
-    assert "is no valid JSON" in found["gds.library"].reason
+    assert "cannot be read as JSON with comments" in found["gds.library"].reason
 
 
 @pytest.mark.parametrize(
