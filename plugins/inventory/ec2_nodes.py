@@ -409,7 +409,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         add_host, add_child = self.inventory.add_host, self.inventory.add_child
         set_variable = self.inventory.set_variable
         members = [self._groups_of(record) for record in records]
-        names, clashes = _ec2_names.assign(records, settings.hostnames, self.inventory.groups)
+        names, clashes = self._names(records, settings)
         if clashes:
             self._warn(
                 f"{len(clashes)} names are not unique or not usable and got the instance id appended, "
@@ -440,6 +440,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 set_variable(name, hardware, _inert(record["accelerators"]))
             if construct:
                 construct(name, {**variables, hardware: _inert(record["accelerators"])})
+
+    def _names(self, records: list[dict[str, Any]], settings: _ec2_options.Settings) -> tuple[list[str], list[str]]:
+        made_later = map(self._sanitize_group_name, self.get_option("groups") or ())
+        variable = f"{settings.prefix}instance_id"
+        owners = {name: host.vars[variable] for name, host in self.inventory.hosts.items() if variable in host.vars}
+        return _ec2_names.assign(records, settings.hostnames, {*self.inventory.groups, *made_later}, owners)
 
     def _share_hardware(self, records: list[dict[str, Any]], variable: str) -> dict[str, Any]:
         """Set the facts that most hosts of a type have on the group of the type; returns those facts by type.

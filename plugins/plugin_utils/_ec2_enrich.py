@@ -4,7 +4,7 @@
 """Facts that are asked for only on request: each one paged call in a region, whose failure costs nothing else.
 
 Every function takes a client and the records of one region and adds keys to the records. They raise botocore's
-errors and change no record before the whole answer is there.
+errors, and add nothing to a record that the answer lacks.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from typing import Any, Callable
 
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2_record import iso_time
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2_session import code
 
 Records = list[dict[str, Any]]
 
 # DescribeInstanceStatus takes at most this many ids; beyond, one sweep through the region is cheaper.
 IDS_PER_CALL = 100
+GONE = "InvalidInstanceID.NotFound"
 SLURM_TABLE_PREFIX = "parallelcluster-slurm-"
 
 
@@ -50,18 +52,24 @@ def _checks(status: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _statuses(client: Any, everything: bool, **request: Any) -> dict[str, dict[str, Any]]:
+    pages = _pages(client, "describe_instance_status", "InstanceStatuses", IncludeAllInstances=everything, **request)
+    return {status["InstanceId"]: _checks(status) for status in pages}
+
+
 def health(client: Any, records: Records) -> None:
     """``health``: checks (system, instance, ebs) and scheduled events; None where EC2 reports nothing."""
     ids = [record["instance_id"] for record in records]
-    request: dict[str, Any] = {"IncludeAllInstances": any(record["state"] != "running" for record in records)}
-    if len(ids) <= IDS_PER_CALL:
-        request["InstanceIds"] = ids
-    else:
-        request["PaginationConfig"] = {"PageSize": 1000}
-    found = {
-        status["InstanceId"]: _checks(status)
-        for status in _pages(client, "describe_instance_status", "InstanceStatuses", **request)
-    }
+    everything = any(record["state"] != "running" for record in records)
+    sweep = {"PaginationConfig": {"PageSize": 1000}}
+    narrow = len(ids) <= IDS_PER_CALL
+    try:
+        found = _statuses(client, everything, **({"InstanceIds": ids} if narrow else sweep))
+    except Exception as exc:
+        # One that is gone since it was listed fails the call for all.
+        if not narrow or code(exc) != GONE:
+            raise
+        found = _statuses(client, everything, **sweep)
     for record in records:
         record["health"] = found.get(record["instance_id"])
 
@@ -115,7 +123,11 @@ def ssm(client: Any, records: Records) -> None:
 
 
 def slurm_names(client: Any, records: Records, prefix: str = SLURM_TABLE_PREFIX) -> None:
-    """``slurm_node_name`` from the table that ParallelCluster keeps for each cluster; None for other nodes."""
+    """``slurm_node_name`` from the table that ParallelCluster keeps for each cluster; None for other nodes.
+
+    A table that cannot be read does not keep those of other clusters from being used; its error comes at the end.
+    """
+    failed: dict[str | None, Exception] = {}
     found: dict[str, str] = {}
     clusters = sorted({record["cluster_name"] for record in records if record["node_type"] == "compute"} - {None})
     for cluster in clusters:
@@ -125,12 +137,18 @@ def slurm_names(client: Any, records: Records, prefix: str = SLURM_TABLE_PREFIX)
             "ProjectionExpression": "#node, InstanceId",
             "ExpressionAttributeNames": {"#node": "Id"},
         }
-        for item in _pages(client, "scan", "Items", **request):
-            instance, node = item.get("InstanceId", {}).get("S"), item.get("Id", {}).get("S")
-            if instance and node:
-                found[instance] = node
+        try:
+            for item in _pages(client, "scan", "Items", **request):
+                instance, node = item.get("InstanceId", {}).get("S"), item.get("Id", {}).get("S")
+                if instance and node:
+                    found[instance] = node
+        except Exception as exc:
+            failed[cluster] = exc
     for record in records:
-        record["slurm_node_name"] = found.get(record["instance_id"])
+        if record["cluster_name"] not in failed:
+            record["slurm_node_name"] = found.get(record["instance_id"])
+    if failed:
+        raise next(iter(failed.values()))
 
 
 class Enrichment:
@@ -152,7 +170,9 @@ KNOWN = {
 }
 
 
-def without(record: dict[str, Any], name: str) -> None:
-    """Fill in the keys of an enrichment that failed, so that expressions find them."""
-    for key in KNOWN[name].keys:
+def without(record: dict[str, Any], name: str) -> bool:
+    """Fill in the keys of an enrichment that failed, so that expressions find them; whether any was missing."""
+    missing = [key for key in KNOWN[name].keys if key not in record]
+    for key in missing:
         record[key] = [] if key == "network_nodes" else "" if key == "topology_path" else None
+    return bool(missing)

@@ -98,11 +98,10 @@ def _ask(unit: _Unit, question: Question, errors: tuple[type[Exception], ...]) -
         try:
             known.add(unit.clients[known.service], unit.records, **extra)
         except errors as exc:
-            for record in unit.records:
-                _ec2_enrich.without(record, name)
+            lacking = sum(_ec2_enrich.without(record, name) for record in unit.records)
             unit.lasting = unit.lasting and _ec2_session.lasting(exc)
             unit.warnings.append(
-                f"{name} is missing for {len(unit.records)} hosts of {unit.place()}: "
+                f"{name} is missing for {lacking} hosts of {unit.place()}: "
                 f"{known.call} failed: {_ec2_session.reason(exc)}"
             )
 
@@ -185,9 +184,13 @@ def ask(access: _ec2_session.Access, question: Question, cache: _ec2_hardware.Lo
     facts, more = _hardware(units, question, cache, aws.errors)
     answer = Answer(warnings=warnings, regions=sorted({unit.region for unit in units}))
     answer.complete = all(unit.lasting for unit in units)
+    # Two roles of one account see the same instances.
+    found: dict[str, dict[str, Any]] = {}
     for unit in units:
         answer.warnings += unit.warnings
-        answer.records += unit.records
+        for record in unit.records:
+            found.setdefault(record["instance_id"], record)
+    answer.records = list(found.values())
     answer.warnings += more
     for record in answer.records:
         attached = record.pop("efa_attached")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from typing import Any
 
 SOURCES = {
@@ -23,7 +23,8 @@ SOURCES = {
 }
 # A host of one of these names would be something else to Ansible than a remote node.
 RESERVED = frozenset({"all", "ungrouped", "localhost", "localhost.localdomain", "127.0.0.1", "::1"})
-_BAD = re.compile(r"[^\w.-]|^-", re.UNICODE)
+# A leading - would be an option to some program; a leading . is a hidden file, and .. the directory above host_vars.
+_BAD = re.compile(r"[^\w.-]|^[.-]", re.UNICODE)
 _LONGEST = 253
 
 
@@ -62,12 +63,15 @@ def choose(record: dict[str, Any], preferences: list[tuple[str, str]]) -> str:
 
 
 def assign(
-    records: list[dict[str, Any]], preferences: list[tuple[str, str]], taken: Container[str]
+    records: list[dict[str, Any]],
+    preferences: list[tuple[str, str]],
+    taken: Container[str],
+    owners: Mapping[str, str],
 ) -> tuple[list[str], list[str]]:
     """Names in the order of the records, and the names that more than one wanted or that could not be used.
 
-    Every instance that shares its name, or whose name is in ``taken`` (groups) or RESERVED, gets its instance id
-    appended, so no host depends on which one came first.
+    Every instance that shares its name, or whose name is in ``taken`` (groups) or RESERVED, or is in ``owners`` that of
+    another instance, gets its instance id appended, so no host depends on which one came first.
     """
     if not preferences:
         return [record["instance_id"] for record in records], []
@@ -76,8 +80,15 @@ def assign(
     clashes: dict[str, None] = {}
     names = []
     for name, record in zip(wanted, records):
-        if counts[name] > 1 or name in RESERVED or name in taken:
+        identity = record["instance_id"]
+        if counts[name] > 1 or name in RESERVED or name in taken or owners.get(name, identity) != identity:
             clashes[name] = None
-            name = f"{name}-{record['instance_id']}"
+            name = f"{name}-{identity}"
         names.append(name)
+    counts = Counter(names)
+    for index, name in enumerate(names):
+        # Some tag may say what another name has become.
+        if counts[name] > 1 and name == wanted[index]:
+            clashes[name] = None
+            names[index] = f"{name}-{records[index]['instance_id']}"
     return names, list(clashes)

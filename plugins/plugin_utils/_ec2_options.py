@@ -84,6 +84,13 @@ def _some(value: Any) -> str | None:
     return text(value) if value not in (None, "") else None
 
 
+def _clusters(given: Any) -> list[str]:
+    # An empty name, as from -e cluster=, must not come to mean every instance that there is.
+    if given == "" or (isinstance(given, (list, tuple)) and "" in given):
+        raise OptionError("cluster_name: is empty; name a cluster, or leave the option out to select by filters alone")
+    return flat(given)
+
+
 def _positive(option: str, value: int, least: int = 1) -> int:
     if value < least:
         raise OptionError(f"{option}: {value} is too small; use {least} or more")
@@ -151,7 +158,7 @@ def read(get: Callable[[str], Any]) -> Settings:
         access = _access(get)
         tag_keys = _tag_keys(get("tag_keys"))
         filters = _ec2_select.filters(
-            get("filters") or {}, flat(get("cluster_name")), tag_keys["cluster"], flat(get("states"))
+            get("filters") or {}, _clusters(get("cluster_name")), tag_keys["cluster"], flat(get("states"))
         )
         regions = flat(get("regions"))
         for region in regions:

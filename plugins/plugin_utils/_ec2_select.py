@@ -49,6 +49,8 @@ def filters(free: Any, clusters: Iterable[str], cluster_tag: str, states: Iterab
         chosen[key] = wanted
     if STATE_FILTER not in chosen:
         chosen[STATE_FILTER] = list(states)
+        if not chosen[STATE_FILTER]:
+            raise SelectionError(f"states: is empty, which would match nothing; the states are {', '.join(STATES)}")
     unknown = sorted(set(chosen[STATE_FILTER]) - set(STATES))
     if unknown:
         raise SelectionError(f"{', '.join(unknown)} is no state of an instance; the states are {', '.join(STATES)}")

@@ -14,6 +14,19 @@ from typing import Any
 FALLBACK_REGION = "us-east-1"
 REGION = re.compile(r"[a-z]{2,4}(-[a-z]+)+-\d{1,2}")
 LONGEST_REASON = 200
+# Long enough for the sentence of a denied call, which names user, action, resource and kind of policy.
+LONGEST_MESSAGE = 500
+# A blob for sts:DecodeAuthorizationMessage, many times as long as the sentence before it.
+_ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
+_NOT_ENABLED = "the keys may be wrong, or the region not enabled for this account"
+_EXPIRED = "log in again; if that was just now, check the clock of this machine"
+HINTS = {
+    "AuthFailure": _NOT_ENABLED,
+    "OptInRequired": _NOT_ENABLED,
+    "ExpiredToken": _EXPIRED,
+    "ExpiredTokenException": _EXPIRED,
+    "RequestExpired": _EXPIRED,
+}
 ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 
 
@@ -53,25 +66,33 @@ def check_region(name: str) -> str:
 
 
 def reason(error: Exception) -> str:
-    """An error of botocore in one line: the code and message of AWS where there are any."""
+    """An error of botocore in one line: the code and message of AWS where there are any, and what to do."""
     response = getattr(error, "response", None)
     if isinstance(response, dict) and "Error" in response:
         said = response["Error"]
-        code, message = said.get("Code", "unknown"), " ".join(str(said.get("Message", "")).split())
-        hint = " (the region may not be enabled for this account)" if code in ("AuthFailure", "OptInRequired") else ""
-        return f"{code}: {message}{hint}"
-    text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        name, message = said.get("Code", "unknown"), " ".join(str(said.get("Message", "")).split())
+        hint = HINTS.get(name)
+        return f"{name}: {_short(_ENCODED.sub('', message), LONGEST_MESSAGE)}" + (f" ({hint})" if hint else "")
     # An answer that breaks off is quoted whole by botocore, a thousand instances long.
-    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
+    return _short(f"{type(error).__name__}: {' '.join(str(error).split())}", LONGEST_REASON)
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 LASTING = ("AccessDenied", "AccessDeniedException", "AuthFailure", "OptInRequired", "UnauthorizedOperation")
 
 
+def code(error: Exception) -> str | None:
+    """The code of an error of AWS, None for any other error."""
+    response = getattr(error, "response", None)
+    return response.get("Error", {}).get("Code") if isinstance(response, dict) else None
+
+
 def lasting(error: Exception) -> bool:
     """Whether asking again later would be refused as well, so that the answer may be cached without it."""
-    response = getattr(error, "response", None)
-    return isinstance(response, dict) and response.get("Error", {}).get("Code") in LASTING
+    return code(error) in LASTING
 
 
 class Aws:

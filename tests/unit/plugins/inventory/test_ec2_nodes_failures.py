@@ -20,8 +20,8 @@ ONE = (Fleet(),)
     ("region", "reason"),
     [
         (Region(EAST, ONE, faults=(Fault(code="UnauthorizedOperation"),)), "UnauthorizedOperation: You are not"),
-        (Region(EAST, ONE, opt_in="not-opted-in"), "AuthFailure: .*region may not be enabled for this account"),
-        (Region(EAST, ONE, faults=(Fault(code="OptInRequired"),)), "OptInRequired: .*may not be enabled"),
+        (Region(EAST, ONE, opt_in="not-opted-in"), "AuthFailure: .*region not enabled for this account"),
+        (Region(EAST, ONE, faults=(Fault(code="OptInRequired"),)), "OptInRequired: .*not enabled"),
         (Region(EAST, ONE, faults=(Fault(code="drop"),)), "ConnectionClosedError: Connection was closed"),
         (Region(EAST, ONE, faults=(Fault(code="cut"),)), "ResponseParserError: Unable to parse response"),
         (Region(EAST, ONE, faults=(Fault(code="RequestLimitExceeded"),)), "RequestLimitExceeded: Request limit"),

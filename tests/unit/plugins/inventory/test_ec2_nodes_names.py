@@ -230,3 +230,11 @@ def test_the_full_record_only_when_asked(play, load):
     assert len(record["NetworkInterfaces"]) == 4
     assert record["InstanceId"] == host
     assert {name: value for name, value in full.vars(host).items() if name != "ec2_instance"} == lean.vars(host)
+
+
+def test_a_group_that_is_made_later_keeps_its_name(play, load, warnings):
+    endpoint = play(Region(EAST, (Fleet(name="big"), Fleet(name="small"))))
+    big = endpoint.hosts()[0].id
+    inventory = load(regions=EAST, hostnames=["tag:Name"], groups={"big": "ec2_instance_type is defined"})
+    assert inventory.hosts == [f"big-{big}", "small"]
+    assert len(inventory.group("big")) == 2 and len(warnings) == 1

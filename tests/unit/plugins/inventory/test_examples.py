@@ -60,6 +60,12 @@ def test_without_a_name_the_option_is_named(play, load):
         load(example("parallelcluster"))
 
 
+def test_an_empty_name_does_not_mean_every_instance(play, load):
+    play(Region(EAST, train()))
+    with pytest.raises(AnsibleParserError, match="cluster_name: is empty"):
+        load(example("parallelcluster"), extra_vars={"cluster": ""})
+
+
 def test_the_ec2_example_finds_nodes_by_their_tag(play, load):
     play(
         Region(

@@ -36,15 +36,33 @@ def test_an_unknown_preference_is_named(entry):
 def test_names_are_unique_harmless_and_do_not_depend_on_the_order(given_names):
     records = [record(number, name) for number, name in enumerate(given_names)]
     preferences = [("tag", "Name")]
-    names, clashes = _ec2_names.assign(records, preferences, {"gpu"})
+    names, clashes = _ec2_names.assign(records, preferences, {"gpu"}, {})
     assert len(set(names)) == len(records)
     for name in names:
-        assert not re.search(r"[\s\[\]{}:,!&'\"$`;|<>%]|^-", name)
+        assert not re.search(r"[\s\[\]{}:,!&'\"$`;|<>%]|^[.-]", name)
         assert name not in {"all", "gpu", "localhost"}
-    backwards, _clashes = _ec2_names.assign(records[::-1], preferences, {"gpu"})
+    backwards, _clashes = _ec2_names.assign(records[::-1], preferences, {"gpu"}, {})
     assert backwards[::-1] == names
     assert bool(clashes) == any(name.endswith(f"-{one['instance_id']}") for name, one in zip(names, records))
 
 
 def test_a_name_is_cut_to_what_a_resolver_takes():
     assert len(_ec2_names.safe(300 * "a")) == 253
+
+
+def test_what_a_name_becomes_may_be_the_tag_of_another():
+    records = [record(1, "x"), record(2, "x"), record(3, "x-i-1")]
+    names, clashes = _ec2_names.assign(records, [("tag", "Name")], set(), {})
+    assert names == ["x-i-1", "x-i-2", "x-i-1-i-3"]
+    assert clashes == ["x", "x-i-1"]
+
+
+def test_a_name_that_another_inventory_has_given_to_another_instance():
+    owners = {"x": "i-9", "y": "i-2"}
+    names, clashes = _ec2_names.assign([record(1, "x"), record(2, "y")], [("tag", "Name")], set(), owners)
+    assert (names, clashes) == (["x-i-1", "y"], ["x"])
+
+
+@pytest.mark.parametrize("text", ["..", ".", ".ssh", "-oProxyCommand=x", "../x", "~/x", "/etc", "!all", "&gpu", "a,b"])
+def test_a_name_means_nothing_to_a_file_system_a_shell_or_a_pattern(text):
+    assert re.fullmatch(r"[\w][\w.-]*", _ec2_names.safe(text)), _ec2_names.safe(text)
