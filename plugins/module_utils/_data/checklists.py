@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a head node, a compute node and a training container must have, as data.
 
-Each check: ``id``; ``fact``, the name in the facts that it looks at; ``kind`` and the parameters of that kind
-(L{accelerator_checklist.evaluate} says what each means); ``hint``; ``severity``; ``source`` of the values. Values are
-the least that the reference architecture of two p5.48xlarge nodes asks for; a site overrides them by id.
+Each check: ``id``; ``what`` it is about, for people; ``fact``, the name in the facts that it looks at; ``kind`` and the
+parameters of that kind (L{accelerator_checklist.evaluate} says what each means); ``places`` where a program may be
+that is not on the system path; ``hint``; ``severity``; ``source`` of the values. Values are the least that the
+reference architecture of two p5.48xlarge nodes asks for; a site overrides them by id.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ SOURCE = "reference architecture: m5.8xlarge head node, p5.48xlarge compute node
 # 30.72 TB is what the disks are called; the API says 8 x 3800 GB, and a filesystem shows less still.
 _SCRATCH = {
     "id": "checklist.scratch",
+    "what": "the scratch space",
     "fact": "size",
     "kind": "size",
     "path": "/scratch",
@@ -28,12 +30,14 @@ _SCRATCH = {
 
 _DOCKER = {
     "id": "checklist.docker",
+    "what": "Docker",
     "fact": "program.docker",
     "kind": "present",
     "hint": "install Docker",
 }
 _ENROOT = {
     "id": "checklist.enroot",
+    "what": "Enroot",
     "fact": "program.enroot",
     "kind": "present",
     "hint": "run the role enroot_pyxis",
@@ -43,10 +47,26 @@ CHECKLISTS: dict[str, tuple[dict[str, Any], ...]] = {
     "head": (
         _DOCKER,
         _ENROOT,
-        {"id": "checklist.slurm", "fact": "program.sinfo", "kind": "present", "hint": "put Slurm's programs in place"},
-        {"id": "checklist.gpus", "fact": "gpu.count", "kind": "equal", "expected": 0, "unit": "GPUs"},
+        {
+            "id": "checklist.slurm",
+            "what": "Slurm",
+            "fact": "program.sinfo",
+            "kind": "present",
+            # ParallelCluster's own place for Slurm.
+            "places": ("/opt/slurm/bin/sinfo",),
+            "hint": "put Slurm's programs in place",
+        },
+        {
+            "id": "checklist.gpus",
+            "what": "the number of GPUs",
+            "fact": "gpu.count",
+            "kind": "equal",
+            "expected": 0,
+            "unit": "GPUs",
+        },
         {
             "id": "checklist.efa",
+            "what": "the EFA software",
             "fact": "efa.installer",
             "kind": "version_at_least",
             "expected": "1.26.1",
@@ -56,6 +76,7 @@ CHECKLISTS: dict[str, tuple[dict[str, Any], ...]] = {
     "compute": (
         {
             "id": "checklist.driver",
+            "what": "the NVIDIA driver",
             "fact": "gpu.driver",
             "kind": "version_at_least",
             "expected": "535.54.03",
@@ -64,6 +85,7 @@ CHECKLISTS: dict[str, tuple[dict[str, Any], ...]] = {
         },
         {
             "id": "checklist.efa",
+            "what": "the EFA software",
             "fact": "efa.installer",
             "kind": "version_at_least",
             "expected": "1.26.1",
@@ -71,6 +93,7 @@ CHECKLISTS: dict[str, tuple[dict[str, Any], ...]] = {
         },
         {
             "id": "checklist.gpus",
+            "what": "the number of GPUs",
             "fact": "gpu.count",
             "kind": "equal",
             "expected": 8,
@@ -84,6 +107,7 @@ CHECKLISTS: dict[str, tuple[dict[str, Any], ...]] = {
     "container": (
         {
             "id": "checklist.cuda",
+            "what": "the CUDA toolkit",
             "fact": "cuda.toolkit",
             "kind": "version_at_least",
             "expected": "12.2",
@@ -91,6 +115,7 @@ CHECKLISTS: dict[str, tuple[dict[str, Any], ...]] = {
         },
         {
             "id": "checklist.nccl",
+            "what": "NCCL",
             "fact": "nccl.version",
             "kind": "version_at_least",
             "expected": "2.18.5",
@@ -98,6 +123,7 @@ CHECKLISTS: dict[str, tuple[dict[str, Any], ...]] = {
         },
         {
             "id": "checklist.plugin",
+            "what": "the OFI plugin of NCCL",
             "fact": "plugin.version",
             "kind": "version_at_least",
             "expected": "1.8.1",
@@ -105,6 +131,7 @@ CHECKLISTS: dict[str, tuple[dict[str, Any], ...]] = {
         },
         {
             "id": "checklist.libfabric",
+            "what": "libfabric",
             "fact": "libfabric.version",
             "kind": "present",
             "hint": "run the EFA installer in the image",

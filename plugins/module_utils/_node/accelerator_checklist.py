@@ -69,14 +69,14 @@ def evaluate(checks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.
 
 
 def _evaluate(check: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> Result:
-    wanted, name = check.get("expected"), check["fact"]
+    wanted, name, what = check.get("expected"), check["fact"], check["what"]
     fields = {key: check[key] for key in ("unit", "source", "hint") if key in check}
     if name not in facts:
-        return undeterminable(check["id"], f"{name} could not be found out", expected=wanted, **fields)
+        return undeterminable(check["id"], f"{what} could not be found out", expected=wanted, **fields)
     found = facts[name]
     fail = {"severity": check.get("severity", "monitor"), **fields}
     if found is None:
-        return failed(check["id"], f"{name} is not there", expected=wanted, **fail)
+        return failed(check["id"], f"{what} is not there", expected=wanted, **fail)
     if check["kind"] == "present":
         return passed(check["id"], found, **fields)
     good: bool | None
@@ -89,10 +89,10 @@ def _evaluate(check: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> Res
     else:
         good = found == wanted if _is_number(found) and _is_number(wanted) else None
     if good is None:
-        why = f"{found!r} cannot be compared with {check.get('expected')!r}"
+        why = f"{what}: {found!r} cannot be compared with {check.get('expected')!r}"
         return undeterminable(check["id"], why, expected=wanted, **fields)
     if not good:
-        return failed(check["id"], f"{name} is not as the checklist wants it", expected=wanted, found=found, **fail)
+        return failed(check["id"], f"{what} is not as the checklist wants it", expected=wanted, found=found, **fail)
     return passed(check["id"], found, expected=wanted, **fields)
 
 
@@ -103,10 +103,11 @@ def _is_number(value: object) -> bool:
 def gather(host: Host, checks: t.Sequence[t.Mapping[str, t.Any]], seen: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """The facts that these checks look at; seen is what L{accelerator.look} returned. Writes nothing."""
     facts: dict[str, t.Any] = {}
-    for name in {check["fact"] for check in checks}:
+    for check in checks:
+        name = check["fact"]
         kind, _dot, rest = name.partition(".")
         if kind == "program":
-            facts[name] = host.which(rest)
+            facts[name] = host.which(rest) or next(filter(host.exists, check.get("places", ())), None)
         elif kind == "size":
             facts[name] = host.filesystem_size(rest) if host.exists(rest) else None
         else:

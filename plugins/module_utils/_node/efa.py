@@ -155,25 +155,31 @@ def installation(
     listed = parse.parse_marker(marker or "")
     own = {name: entry for name, entry in (packages or {}).items() if parse.OWN_PACKAGE.fullmatch(name)}
     reasons = [f"{name} is not fully installed" for name, entry in sorted(own.items()) if entry["broken"]]
-    differences = []
+    missing = [package["name"] for package in listed["packages"] if not _installed(packages, package["name"])]
+    differences = [
+        {**package, "installed": own[package["name"]]["version"]}
+        for package in listed["packages"]
+        if package["name"] in own and own[package["name"]]["version"] != package["version"]
+    ]
+    # Where not one package of the list is there, and others of the installer are, the list is not understood.
+    unclear = packages is None or (bool(own) and bool(missing) and len(missing) == len(listed["packages"]))
     if marker is None:
         left = sorted(own) or list(pieces)
         if left:
             reasons.append(f"{', '.join(left)} there without {MARKER_PATH}")
     elif listed["version"] is None:
         reasons.append(f"{MARKER_PATH} names no version")
-    elif packages is not None:
-        for package in listed["packages"]:
-            entry = packages.get(package["name"])
-            if entry is None or not entry["installed"]:
-                reasons.append(f"{package['name']} of the installer's list is not installed")
-            elif package["name"] in own and entry["version"] != package["version"]:
-                differences.append({**package, "installed": entry["version"]})
+    elif not unclear:
+        reasons += [f"{name} of the installer's list is not installed" for name in missing]
     state = "interrupted" if reasons else "absent" if marker is None else "complete"
-    if state == "complete" and packages is None:
+    if state == "complete" and unclear:
         state = "undeterminable"
-        reasons = ["no package manager answered, so the installer's list could not be compared"]
+        reasons = [f"the list in {MARKER_PATH} could not be compared with the packages that are installed"]
     return {"state": state, "version": listed["version"], "reasons": reasons, "differences": differences}
+
+
+def _installed(packages: t.Mapping[str, t.Mapping[str, t.Any]] | None, name: str) -> bool:
+    return bool(packages and name in packages and packages[name]["installed"])
 
 
 def select_packages(

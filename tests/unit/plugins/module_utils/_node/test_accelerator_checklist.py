@@ -36,6 +36,7 @@ def test_every_check_is_complete():
         assert len(set(ids)) == len(ids), name
         for check in checks:
             assert check["kind"] in checklist.KINDS
+            assert check["what"]
             assert ("expected" in check) == (check["kind"] != "present")
 
 
@@ -80,6 +81,13 @@ def test_a_head_node():
     host.programs |= {"docker", "enroot", "sinfo"}
     assert {result.status for result in go_through(host, "head").values()} == {"pass"}
     assert go_through(good_node(), "head")["checklist.gpus"].status == "fail"
+
+
+def test_slurm_of_parallelcluster_is_not_on_the_system_path():
+    host = TrainingHost()
+    assert go_through(host, "head")["checklist.slurm"].message == "Slurm is not there"
+    host.files["/opt/slurm/bin/sinfo"] = ""
+    assert go_through(host, "head")["checklist.slurm"].found == "/opt/slurm/bin/sinfo"
 
 
 def test_a_container():
@@ -166,7 +174,7 @@ def test_everything_unknown_is_named_at_once():
     ],
 )
 def test_versions(found, wanted, status):
-    check = {"id": "checklist.x", "fact": "x", "kind": "version_at_least", "expected": wanted}
+    check = {"id": "checklist.x", "what": "x", "fact": "x", "kind": "version_at_least", "expected": wanted}
     assert checklist.evaluate([check], {"x": found})[0].status == status
 
 
@@ -183,6 +191,6 @@ def test_versions(found, wanted, status):
     ],
 )
 def test_what_cannot_be_compared_is_no_pass(kind, found, wanted, status):
-    check = {"id": "checklist.x", "fact": "x", "kind": kind, "expected": wanted}
+    check = {"id": "checklist.x", "what": "x", "fact": "x", "kind": kind, "expected": wanted}
     assert checklist.evaluate([check], {"x": found})[0].status == status
     assert checklist.evaluate([check], {})[0].status == "undeterminable"

@@ -152,7 +152,14 @@ def test_counters_only_when_asked():
         (MARKER, {"efa": ("2.17.2-1.amzn1", "iF ")}, [], "interrupted", "efa is not fully installed"),
         ("", {}, ["/opt/amazon/efa/bin"], "interrupted", "names no version"),
         ("# EFA installer version: 1.4", {}, [], "complete", None),
-        (MARKER, None, [], "undeterminable", "no package manager answered"),
+        (MARKER, None, [], "undeterminable", "could not be compared"),
+        (
+            f"{MARKER[:32]}\nunder_stood_no longer_in_a-list\n",
+            {"efa": ("3", "ii ")},
+            [],
+            "undeterminable",
+            "not be compared",
+        ),
         (None, None, [], "absent", None),
     ],
 )
