@@ -179,7 +179,11 @@ ARGUMENT_SPEC = {
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
     host, wanted = Host(), module.params
-    problems = [f"{name} is {wanted[name]}: give at least 1" for name in ("ranks", "nodes") if (wanted[name] or 1) < 1]
+    problems = [
+        f"{name} is {wanted[name]}: give at least 1"
+        for name in ("ranks", "nodes")
+        if wanted[name] is not None and wanted[name] < 1
+    ]
     if not 0 <= wanted["tolerance_percent"] < 100:
         problems.append(f"tolerance_percent is {wanted['tolerance_percent']:g}: give 0 to below 100")
     if problems:

@@ -33,11 +33,13 @@ _REDUCED = re.compile(r"# Reducing maxBytes to (\d+) due to memory limitation\s*
 _OUT_OF_BOUNDS = re.compile(r"# Out of bounds values\s+: (\d+) (OK|FAILED)\s*")
 _AVERAGE = re.compile(r"# Avg bus bandwidth\s+: (\S+)(?: +(OK|FAILED))?\s*")
 _ROW_LIKE = re.compile(r"\s*\d+\s+\d+\s+[a-z]")
-_CONTINUATION = re.compile(r"\s+[-+\d.eE:naNif/A]+(\s+[-+\d.eE:naNif/A]+)*\s*")
+_CONTINUATION = re.compile(r"\s*[-+\d.eE:naNif/A]+(\s+[-+\d.eE:naNif/A]+)*\s*")
 _TYPE = re.compile(r"[a-z][a-z0-9_]{1,20}")
 
 _NCCOM_HEADER = re.compile(r"\s*size\(B\)\s+count\(elems\)\s+type\s+time.*\bbusbw\(GB/s\).*")
 _NCCOM_AVERAGE = re.compile(r"Avg bus bandwidth:\s+([\d.]+)\s*GB/s\s*")
+
+_COLUMNS = "size count type redop root time algbw busbw #wrong time algbw busbw #wrong".split()
 
 NCCL_TESTS = "nccl-tests"
 NCCOM_TEST = "nccom-test"
@@ -151,6 +153,7 @@ class Tables:
     def __init__(self) -> None:
         self.runs: list[Run] = []
         self._first = NcclLog()
+        self._strays = False
 
     @property
     def log(self) -> NcclLog:
@@ -170,6 +173,15 @@ class Tables:
             self._begin("columns", NCCOM_TEST).columns = line.split()
         elif self.runs and self.runs[-1].columns:
             self._body(self.runs[-1], line)
+        elif _ROW_LIKE.match(line) and parse_row(_COLUMNS, line.split()):
+            self._stray()
+
+    def _stray(self) -> None:
+        """A part outside its place is left of a run whose other lines are not here, or lie between those of this one."""
+        if self.runs:
+            self.runs[-1].tangled = True
+        else:
+            self._strays = True
 
     def fragment(self, line: str) -> None:
         """Take the beginning of a line that another process wrote into."""
@@ -180,7 +192,7 @@ class Tables:
         run = self.runs[-1] if self.runs else None
         taken = run is not None and bool(getattr(run, part))
         if run is None or taken or run.closed or run.rows or run.tool != tool:
-            fresh = Run(tool, NcclLog() if self.runs else self._first)
+            fresh = Run(tool, NcclLog() if self.runs else self._first, tangled=self._strays and not self.runs)
             if run is not None and not run.closed and len(self.runs) < MAX_RUNS:
                 run.tangled = fresh.tangled = True
             if len(self.runs) >= MAX_RUNS:
@@ -200,6 +212,8 @@ class Tables:
             self._begin("version", NCCL_TESTS).version = found.group(1)
         elif self.runs:
             self._part(self.runs[-1], line)
+        elif any(part.fullmatch(line) for part in (_RANK, _OUT_OF_BOUNDS, _AVERAGE, _CONCLUDED)):
+            self._stray()
 
     def _part(self, run: Run, line: str) -> None:
         words = line[1:].split()
