@@ -418,7 +418,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         fields = self._fields(settings)
         hardware = f"{settings.prefix}accelerators"
         inherited = self._share_hardware(records, hardware)
-        construct = self._constructor()
+        compose, strict, others = self.get_option("compose"), self.get_option("strict"), self._names_of_others()
+        facts = []
         texts = _ec2_share.Texts()
         common = [variable for variable, field in fields if field not in _ec2_share.UNIQUE]
         records.reverse()
@@ -438,8 +439,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 texts.learn(stored[variable])
             if inherited.get(record["instance_type"]) != record["accelerators"]:
                 set_variable(name, hardware, _inert(record["accelerators"]))
-            if construct:
-                construct(name, {**variables, hardware: _inert(record["accelerators"])})
+            facts.append(record["accelerators"])
+            if compose:
+                variables[hardware] = _inert(record["accelerators"])
+                self._own_names = variables.keys() - others
+                self._set_composite_vars(compose, variables, name, strict=strict)
+        self._own_names = {hardware, *(variable for variable, _field in fields)} - others
+        self._construct_groups(names, facts, hardware)
 
     def _names(self, records: list[dict[str, Any]], settings: _ec2_options.Settings) -> tuple[list[str], list[str]]:
         made_later = map(self._sanitize_group_name, self.get_option("groups") or ())
@@ -514,28 +520,27 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 except _ec2_expression.ExpressionError as exc:
                     raise _ec2_options.OptionError(f"{option}: the expression of '{name}' is wrong: {exc}") from exc
 
-    def _constructor(self) -> Any:
-        """The function that applies compose, groups and keyed_groups to one host, None when there are none."""
-        compose, groups, keyed = (self.get_option(name) for name in ("compose", "groups", "keyed_groups"))
-        if not (compose or groups or keyed):
-            return None
-        strict = self.get_option("strict")
-        # Values that the user sets may be templates, and ansible-core knows what to do with those.
+    def _names_of_others(self) -> frozenset[str]:
+        """Variables whose values the user sets: they may be templates, and ansible-core knows what to do with those."""
         extra = (self._vars or {}) if self.get_option("use_extra_vars") else {}
-        others = frozenset(compose or ()) | frozenset(extra)
+        return frozenset(self.get_option("compose") or ()) | frozenset(extra)
 
-        def construct(name: str, variables: dict[str, Any]) -> None:
-            self._own_names = variables.keys() - others
-            if compose:
-                self._set_composite_vars(compose, variables, name, strict=strict)
-            if groups or keyed:
-                merged = {**variables, **self.inventory.get_host(name).get_vars()}
-                self._add_host_to_composed_groups(groups, merged, name, strict=strict, fetch_hostvars=False)
-                # The template of parent_group is worked out with what the evaluation of its key left behind.
-                self.templar.available_variables = {**merged, **extra}
-                self._add_host_to_keyed_groups(keyed, merged, name, strict=strict, fetch_hostvars=False)
+    def _construct_groups(self, names: list[str], facts: list[dict[str, Any]], hardware: str) -> None:
+        """Apply groups and keyed_groups; ``facts`` are the accelerators of each host.
 
-        return construct
+        At last, when every host has its variables: a group of the same name as a host that is still to come would get
+        the variables in its place.
+        """
+        groups, keyed, strict = (self.get_option(name) for name in ("groups", "keyed_groups", "strict"))
+        if not (groups or keyed):
+            return
+        extra = (self._vars or {}) if self.get_option("use_extra_vars") else {}
+        for name, accelerators in zip(names, facts):
+            merged = {hardware: _inert(accelerators), **self.inventory.hosts[name].get_vars()}
+            self._add_host_to_composed_groups(groups, merged, name, strict=strict, fetch_hostvars=False)
+            # The template of parent_group is worked out with what the evaluation of its key left behind.
+            self.templar.available_variables = {**merged, **extra}
+            self._add_host_to_keyed_groups(keyed, merged, name, strict=strict, fetch_hostvars=False)
 
     def _shared(self, text: Any, variables: dict[str, Any]) -> tuple[Any, ...] | None:
         """What two hosts have in common when an expression has the same result for them; None: ask ansible-core."""

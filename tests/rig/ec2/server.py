@@ -190,6 +190,9 @@ class Handler(BaseHTTPRequestHandler):
             if drop.answer:
                 self.send(drop.answer, whole=False)
             self.close_connection = True
+        except ConnectionError:
+            # The client did not wait for a slow answer.
+            self.close_connection = True
 
 
 class Endpoint:

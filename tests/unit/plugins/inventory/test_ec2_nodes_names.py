@@ -238,3 +238,14 @@ def test_a_group_that_is_made_later_keeps_its_name(play, load, warnings):
     inventory = load(regions=EAST, hostnames=["tag:Name"], groups={"big": "ec2_instance_type is defined"})
     assert inventory.hosts == [f"big-{big}", "small"]
     assert len(inventory.group("big")) == 2 and len(warnings) == 1
+
+
+def test_variables_of_a_host_never_go_to_a_group_of_its_name(play, load):
+    endpoint = play(Region(EAST, (Fleet(name="one", tags={"Of": "two"}), Fleet(name="two", tags={"Of": "one"}))))
+    keyed = [{"key": "ec2_tags.Of", "prefix": "", "separator": ""}]
+    inventory = load(regions=EAST, hostnames=["tag:Name"], keyed_groups=keyed, compose={"mine": "ec2_tags.Name"})
+    assert inventory.hosts == ["one", "two"]
+    for name in inventory.hosts:
+        assert inventory.data.hosts[name].vars["mine"] == name
+        assert inventory.data.groups[name].vars == {}
+    assert {inventory.vars(name)["ec2_instance_id"] for name in inventory.hosts} == {h.id for h in endpoint.hosts()}
