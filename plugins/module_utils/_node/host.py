@@ -26,6 +26,9 @@ import tempfile
 import time
 import typing as t
 
+# How long a program that was killed may take to end; one that sleeps in the kernel, as nvidia-smi does over a GPU that
+# fell off the bus, cannot be killed and is left behind.
+KILL_SECONDS = 5
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -57,6 +60,32 @@ class CommandResult:
     stderr: str
 
 
+def _communicate(argv: t.Sequence[str], env: t.Mapping[str, str], stdin: str, timeout: float) -> CommandResult:
+    """Run argv to its end. Raises TimeoutExpired within timeout + KILL_SECONDS also where it cannot be killed."""
+    # The boot runtime has no AnsibleModule whose run_command it could use.
+    process = subprocess.Popen(  # pylint: disable=ansible-bad-function,consider-using-with
+        list(argv),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+        encoding="utf-8",
+        errors="replace",
+    )
+    try:
+        stdout, stderr = process.communicate(stdin, timeout)
+    except BaseException:
+        process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(KILL_SECONDS)
+        for stream in (process.stdin, process.stdout, process.stderr):
+            # What could not be written to a program that has ended is no longer of interest.
+            with contextlib.suppress(OSError):
+                t.cast("t.IO[str]", stream).close()
+        raise
+    return CommandResult(process.returncode, stdout, stderr)
+
+
 class Host:
     """The machine this process runs on."""
 
@@ -69,18 +98,7 @@ class Host:
         """
         env = {**os.environ, "LC_ALL": "C", "LANGUAGE": "C", "PATH": SYSTEM_PATH}
         try:
-            # The boot runtime has no AnsibleModule whose run_command it could use.
-            done = subprocess.run(  # pylint: disable=ansible-bad-function
-                list(argv),
-                input="" if stdin is None else stdin,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                timeout=timeout,
-                env=env,
-                check=False,
-                encoding="utf-8",
-                errors="replace",
-            )
+            done = _communicate(argv, env, "" if stdin is None else stdin, timeout)
         except FileNotFoundError:
             raise CommandError(argv, None, "", "", "the program is not installed") from None
         except subprocess.TimeoutExpired as exc:
@@ -89,9 +107,9 @@ class Host:
             ) from None
         except OSError as exc:
             raise CommandError(argv, None, "", exc.strerror or str(exc), "could not be started") from None
-        if check and done.returncode != 0:
-            raise CommandError(argv, done.returncode, done.stdout, done.stderr, f"failed with status {done.returncode}")
-        return CommandResult(done.returncode, done.stdout, done.stderr)
+        if check and done.rc != 0:
+            raise CommandError(argv, done.rc, done.stdout, done.stderr, f"failed with status {done.rc}")
+        return done
 
     def which(self, program: str) -> str | None:
         """The full path of a program on the system path, or None."""

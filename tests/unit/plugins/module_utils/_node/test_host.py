@@ -71,6 +71,20 @@ def test_a_command_that_does_not_end_is_ended():
     assert (failed.value.rc, failed.value.stdout) == (None, "begun\n")
 
 
+def test_a_command_that_cannot_be_killed_is_left_behind(monkeypatch):
+    # As one that sleeps in the kernel without interruption: the signal is sent and nothing comes of it.
+    began = []
+    monkeypatch.setattr(subprocess.Popen, "kill", lambda process: began.append(process))
+    monkeypatch.setattr(host_module, "KILL_SECONDS", 0.2)
+    with pytest.raises(CommandError, match=r"no answer within 0\.2 seconds"):
+        HOST.run(["sleep", "60"], timeout=0.2)
+    monkeypatch.undo()
+    (process,) = began
+    assert process.poll() is None
+    process.kill()
+    process.wait()
+
+
 def test_which_looks_on_the_system_path_only(monkeypatch, tmp_path):
     program = tmp_path / "mytool"
     program.write_text("#!/bin/sh\n")
