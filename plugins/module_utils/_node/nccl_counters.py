@@ -11,8 +11,7 @@ from .host import Host, NodeError
 from .nccl_log import short_host
 
 INFINIBAND = "/sys/class/infiniband"
-# The EFA driver names its counters so: tx_bytes, rx_bytes, rdma_read_bytes, rdma_write_bytes and others (EC2 User
-# Guide, Monitor an Elastic Fabric Adapter).
+# tx_bytes, send_bytes, rdma_write_bytes and others, by protocol (CloudWatch User Guide, Collect EFA metrics).
 _BYTES = "_bytes"
 
 Snapshot = dict[str, dict[str, int]]

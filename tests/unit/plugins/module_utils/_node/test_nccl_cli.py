@@ -99,6 +99,7 @@ def test_a_good_run_becomes_a_baseline_that_the_next_is_compared_with(run, tmp_p
     document = json.loads(baseline.read_text())
     assert (document["schema"], len(document["entries"])) == ("mlcluster.nccl_baseline/1", 6)
     assert run("nccl-verdict", good, *FOUR, "--baseline", baseline)[0] == 0
+    assert run("nccl-verdict", good, *FOUR, "--baseline", baseline, "--tolerance", 0)[0] == 0
     slow = written(tmp_path / "slow", output(busbw=lambda size: 100.0 * size / (size + (1 << 26))))
     assert run("nccl-verdict", slow, *FOUR, "--baseline", baseline)[0] == 1
     before = baseline.read_text()

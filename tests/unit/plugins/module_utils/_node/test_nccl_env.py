@@ -349,3 +349,7 @@ def test_rules_are_well_formed():
 )
 def test_versions_of_all_the_makers_are_read(text, numbers):
     assert version_tuple(text) == numbers
+
+
+def test_a_line_with_an_open_quote_is_judged_all_the_same():
+    assert verdict("export NCCL_ALGO='Ring")["verdict"] == "drop"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import nccl_log, nccl_table
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl_parse import parse, parse_file
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl_verdict import Asked, entries, judge
 
@@ -565,3 +566,47 @@ def test_the_ids_follow_the_tool_that_was_named():
 def test_lines_of_log_only_before_the_header_belong_to_the_run():
     plan = Plan()
     assert verdicts(log(plan) + header(plan) + table(plan))[:2] == ["pass", "pass"]
+
+
+def test_logs_of_the_ranks_can_be_appended_to_the_output():
+    plan = Plan()
+    assert verdicts(header(plan) + table(plan) + log(plan))[:2] == ["pass", "pass"]
+    assert verdicts(header(plan) + table(plan) + log(Plan(network="Socket", gdr="")))[:2] == ["pass", "fail"]
+
+
+def test_a_node_that_nccl_takes_for_two_is_not_what_was_asked_for():
+    lines = [line.replace("nNodes 4", "nNodes 5") for line in output()]
+    assert "communicators over 5" in only(lines, "fabric").message
+
+
+def test_many_channels_are_counted_in_bounded_memory(monkeypatch):
+    monkeypatch.setattr(nccl_log, "_PENDING", 3)
+    fabric = only(output(), "fabric")
+    assert (fabric.status, fabric.found["channels"]) == ("pass", dict.fromkeys(HOSTS, 4))
+    plan = Plan()
+    # Without the list of ranks nothing can be folded, and what does not fit is known to be missing.
+    assert only(log(plan) + header(plan) + table(plan), "fabric").reason == "contradictory"
+
+
+def test_many_outputs_are_read_in_bounded_memory(monkeypatch):
+    monkeypatch.setattr(nccl_table, "MAX_RUNS", 2)
+    read = parse(output() * 4)
+    assert (len(read.runs), read.runs[-1].tangled) == (2, True)
+
+
+def test_a_table_without_rows_or_with_rows_that_are_none_is_no_whole_table():
+    without_rows = [line for line in output() if not line.startswith(" ")]
+    assert only(without_rows, "correct").message == "the table has no rows"
+    for old, new in (("   float", "   fl@at"), ("  80.00", "  8x.00"), ("       0", "       ?")):
+        assert "damaged" in only([line.replace(old, new) for line in output()], "correct").message
+
+
+def test_an_operation_that_is_printed_as_nothing_is_read():
+    lines = [line.replace("     sum      -1", "              -1") for line in output()]
+    assert only(lines, "correct").status == "pass"
+
+
+def test_threads_have_averages_of_their_own():
+    lines = [line.replace("# nThread 1", "# nThread 2").replace("167.692", "150.1") for line in output()]
+    assert only(lines, "correct").status == "pass"
+    assert only([line.replace("167.692", "150.1") for line in output()], "correct").reason == "incomplete"
