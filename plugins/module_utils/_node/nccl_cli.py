@@ -135,9 +135,10 @@ def _facts(judged: Judged) -> list[str]:
     if judged.run is None:
         return []
     inside = ", ".join(f"{name} ({number} channels)" for name, number in facts["intra_node"].items())
+    sharp = {None: "not known", 0: "off"}.get(facts["nvls_channels"], f"{facts['nvls_channels']} channels")
     return [
         f"GPUDirect RDMA between nodes: {facts['gpudirect_rdma'] or 'not known'}",
-        f"between the GPUs of a node: {inside or 'not known'}",
+        f"between the GPUs of a node: {inside or 'not known'}; NVLink SHARP: {sharp}",
     ]
 
 

@@ -153,6 +153,7 @@ def _proved(
             "channels": {host: found.efa for host, found in sorted(between.items())},
             "gpudirect_rdma": "all" if direct >= channels else "some" if direct else "none",
             "intra_node": dict(sorted(run.log.intra.items())),
+            "nvls_channels": run.log.nvls,
             "counted_bytes": counted,
         },
         message=None if direct else "EFA without GPUDirect RDMA: the data goes through the hosts' memory",

@@ -33,13 +33,14 @@ _PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is ([^\s,(]+)")
 _NETWORK = re.compile(r"Using network (\S.*?)\s*")
 _COMM = re.compile(r"comm 0x[0-9a-f]+ rank \d+ n[Rr]anks (\d+)(?: nNodes (\d+))?\b")
 _PLUGIN = re.compile(r"NET/OFI (?:Initializing|Using) aws-ofi-nccl (\S+)")
+_NVLS = re.compile(r"\d+ coll channels, (?:\d+ collnet channels, )?(\d+) nvls channels,")
 _VERSION = re.compile(r"NCCL version (\S+)")
 
 # A run that says one of these did not go well, whatever its table looks like.
 _FAILURE = re.compile(
     r"Test (?:NCCL|CUDA) failure|Test failure |Test timeout|Invalid number of GPUs|Segmentation fault|\bcore dumped\b"
     r"|srun: error|slurmstepd: error|mpirun noticed|prterun noticed|MPI_ABORT|MPI_Abort|CUDA error|Cuda failure"
-    r"|[Oo]ut of memory|CANCELLED AT|command not found|cannot open shared object file|^Killed|^Aborted|^Bus error"
+    r"|[Oo]ut of memory|CANCELLED AT|^Killed|^Aborted|^Bus error"
 )
 
 
@@ -71,7 +72,7 @@ class NcclLog:
     """Counts over the NCCL lines of one output.
 
     providers and networks: host to the names it logged; ranks and nodes: sizes of communicators; hosts: those that
-    logged anything; channels: lines of any channel.
+    logged anything; channels: lines of any channel; nvls: channels of NVLink SHARP, which only NVSwitch has.
     """
 
     def __init__(self) -> None:
@@ -86,6 +87,7 @@ class NcclLog:
         self.plugin: str | None = None
         self.version: str | None = None
         self.intra: dict[str, int] = {}
+        self.nvls: int | None = None
         self.contradictions = 0
         self._between: dict[str, HostChannels] = {}
         self._pending: dict[tuple[str, int, int, str, bool], int] = {}
@@ -125,6 +127,8 @@ class NcclLog:
             self.ranks.add(int(found.group(1)))
             if found.group(2):
                 self.nodes.add(int(found.group(2)))
+        elif found := _NVLS.match(text):
+            self.nvls = max(self.nvls or 0, int(found.group(1)))
         elif found := _VERSION.match(text):
             self.version = found.group(1)
 

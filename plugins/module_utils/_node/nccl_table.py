@@ -177,7 +177,7 @@ class Tables:
             self._stray()
 
     def _stray(self) -> None:
-        """A part outside its place is left of a run whose other lines are not here, or lie between those of this one."""
+        """A part out of place: the other lines of its run are not here, or lie between those of this one."""
         if self.runs:
             self.runs[-1].tangled = True
         else:

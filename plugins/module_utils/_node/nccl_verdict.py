@@ -105,6 +105,7 @@ def facts(run: Run | None, output: Output) -> dict[str, t.Any]:
         "networks": sorted({name for names in log.networks.values() for name in names}),
         "gpudirect_rdma": None if not channels else "all" if direct >= channels else "some" if direct else "none",
         "intra_node": dict(sorted(log.intra.items())),
+        "nvls_channels": log.nvls,
         "average_busbw": run.average if run else None,
         "rows": [{"size": row.size, "busbw": row.busbw, "in_place_busbw": row.in_place_busbw} for row in run.rows]
         if run

@@ -33,8 +33,8 @@ class Plan:
     provider: str = "efa"
     gdr: str = "/GDRDMA"
     in_place_wrong: str = "0"
+    nvls: int = 16
     silent: tuple[str, ...] = ()
-    first_rank: int = 0
 
     @property
     def ranks(self) -> list[tuple[int, str, int]]:
@@ -91,6 +91,7 @@ def log(plan: Plan) -> list[str]:
             ]
         sizes = f"nRanks {total} nNodes {len(plan.hosts)} localRanks {plan.gpus} localRank {device} MNNVL 0"
         lines += [f"{start} comm 0x5{rank:x} rank {rank} {sizes}"]
+        lines += [f"{start} 16 coll channels, 16 collnet channels, {plan.nvls} nvls channels, 32 p2p channels"]
         for channel in ("00/0", "01/0"):
             if plan.ranks[before][1] != host:
                 via = f"NET/{plan.network}/{device}{plan.gdr}"

@@ -51,7 +51,7 @@ def test_verdicts_are_printed_and_their_code_returned(run, tmp_path):
     assert code == 2
     assert out.splitlines()[0].startswith("PASS nccl.correct")
     assert "GPUDirect RDMA between nodes: all" in out
-    assert "between the GPUs of a node: P2P (8 channels)" in out
+    assert "between the GPUs of a node: P2P (8 channels); NVLink SHARP: 16 channels" in out
     assert run("nccl-verdict", written(tmp_path / "bad", output(network="Socket")), *FOUR)[0] == 1
     one = written(tmp_path / "one", output(hosts=("a",), gpus=1))
     assert run("nccl-verdict", one, "--ranks", 1, "--nodes", 1)[0] == 0

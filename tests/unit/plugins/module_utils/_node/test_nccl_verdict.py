@@ -40,6 +40,7 @@ def test_a_good_run_on_four_nodes_passes_what_it_proves():
     assert fabric.found["channels"] == dict.fromkeys(HOSTS, 4)
     assert fabric.found["gpudirect_rdma"] == "all"
     assert fabric.found["intra_node"] == {"P2P": 8}
+    assert fabric.found["nvls_channels"] == 16
     assert bandwidth.reason == "no_threshold"
     assert judged.facts["plugin_version"] == "1.21.1"
     assert judged.facts["devices"] == ["NVIDIA H100 80GB HBM3"]
@@ -384,6 +385,7 @@ def test_a_recorded_table_with_log_lines_is_read():
     judged = judge(parse_file(str(FIXTURES / "nccl-tests-info-interleaved-2.19.6.txt")), Asked(ranks=1, nodes=1))
     assert judged.results[0].status == "pass"
     assert judged.facts["networks"] == ["Socket"]
+    assert judged.facts["nvls_channels"] == 0
     assert judged.facts["nccl_version"] == "2.28.3+cuda13.0"
 
 
@@ -610,3 +612,11 @@ def test_threads_have_averages_of_their_own():
     lines = [line.replace("# nThread 1", "# nThread 2").replace("167.692", "150.1") for line in output()]
     assert only(lines, "correct").status == "pass"
     assert only([line.replace("167.692", "150.1") for line in output()], "correct").reason == "incomplete"
+
+
+def test_the_way_between_the_gpus_of_a_node_is_reported():
+    lines = [line.replace("via P2P/CUMEM/read", "via SHM/direct/direct") for line in output(nvls=0)]
+    judged = judge(parse(lines), FOUR)
+    assert (judged.facts["intra_node"], judged.facts["nvls_channels"]) == ({"SHM": 8}, 0)
+    older = ["node-1:1:1 [0] NCCL INFO 16 coll channels, 4 nvls channels, 16 p2p channels", *output(nvls=0)]
+    assert judge(parse(older), FOUR).facts["nvls_channels"] == 4
