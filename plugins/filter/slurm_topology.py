@@ -102,15 +102,24 @@ def slurm_topology(
     name_key: str = "ec2_slurm_node_name",
     path_key: str = "ec2_network_nodes",
     root: str = "cluster",
+    nodes: Iterable[str] = (),
 ) -> str:
-    """The lines of topology.conf, or an empty text for no hosts. Raises AnsibleFilterError."""
-    below, nodes, tops = _switches(_placed(hosts, name_key, path_key))
+    """The lines of topology.conf, or an empty text for no hosts. Raises AnsibleFilterError.
+
+    ``nodes`` are names of all that Slurm has; those that no host has are put below the switch UNPLACED.
+    """
+    if isinstance(nodes, str) or not isinstance(nodes, Iterable):
+        raise AnsibleFilterError(f"slurm_topology: nodes must be a list of names, found {type(nodes).__name__}")
+    placed = _placed(hosts, name_key, path_key)
+    for name in nodes:
+        placed.setdefault(_checked("node", name), ())
+    below, members, tops = _switches(placed)
     if len(tops) > 1:
         # Without a common switch Slurm gives no job nodes of two trees.
         below[_checked("switch", root)] = tops
     # Network nodes end in hexadecimal digits, which must not be taken for numbers.
     lines = [f"SwitchName={switch} Switches={','.join(sorted(below[switch]))}" for switch in sorted(below)]
-    lines += [f"SwitchName={switch} Nodes={hostlist(nodes[switch])}" for switch in sorted(nodes)]
+    lines += [f"SwitchName={switch} Nodes={hostlist(members[switch])}" for switch in sorted(members)]
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -53,6 +53,23 @@ def test_other_variables_may_be_named():
     assert slurm_topology([]) == ""
 
 
+def test_nodes_that_do_not_run_have_a_place_too():
+    assert slurm_topology([host("a-1", "nn-x")], nodes=["a-1", "a-2", "a-2", "a-3"]).splitlines() == [
+        "SwitchName=cluster Switches=nn-x,unplaced",
+        "SwitchName=nn-x Nodes=a-1",
+        "SwitchName=unplaced Nodes=a-[2-3]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [(["a b"], "cannot be the name of a node"), ("a", "must be a list of names, found str"), (7, "found int")],
+)
+def test_nodes_that_are_no_names_are_refused(nodes, message):
+    with pytest.raises(AnsibleFilterError, match=message):
+        slurm_topology([], nodes=nodes)
+
+
 @pytest.mark.parametrize(
     ("hosts", "message"),
     [
