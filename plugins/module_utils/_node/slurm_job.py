@@ -1,0 +1,276 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Submit a batch job, follow it to its end, cancel or requeue it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import posixpath
+import re
+import typing as t
+
+from . import slurm_parse, slurm_request, slurm_result
+from .host import SYSTEM_PATH, CommandError, NodeError
+from .slurm_client import Slurm, SlurmError, unknown_job
+from .slurm_request import RequestError
+from .slurm_survey import survey
+
+# How long the accounting may still call a job running that the controller has forgotten; slurmdbd is told in batches.
+ACCOUNTING_LAG = 15.0
+COMMENT = "mlcluster:"
+_NAME = re.compile(r"[\w.+-]{1,64}")
+
+Job = dict[str, t.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """One submission: script is an absolute path, options are sbatch's long ones, exit_file may have %j, %A and %a."""
+
+    script: str
+    options: t.Mapping[str, t.Optional[str]]
+    arguments: tuple[str, ...] = ()
+    unique: bool = False
+    key: t.Optional[str] = None
+    exit_file: t.Optional[str] = None
+
+
+def prepare(slurm: Slurm, request: Request) -> tuple[Request, t.Optional[str]]:
+    """The submission with what it leaves open filled in, and the text of its script (None where it is absent).
+
+    The job runs in the directory of its script where neither the options nor the script name one, so that it does not
+    depend on where Ansible happened to be. Raises RequestError.
+    """
+    text = slurm.host.read_text(request.script)
+    stated = slurm_request.directives(text or "")
+    options = dict(request.options)
+    if "chdir" not in options and not stated.get("chdir"):
+        options["chdir"] = posixpath.dirname(request.script)
+    if request.unique:
+        name = options.get("job-name") or stated.get("job-name") or posixpath.basename(request.script)
+        problems = []
+        if not _NAME.fullmatch(name):
+            problems.append(f"unique needs a job name of letters, digits, '.', '_', '+' and '-', and it is {name}")
+        if options.get("comment") or stated.get("comment"):
+            problems.append("unique keeps its key in the job's comment, and the job has one: leave the comment out")
+        if problems:
+            raise RequestError(problems)
+        options["job-name"] = name
+        options["comment"] = COMMENT + (request.key or fingerprint(text or "", options, request.arguments))
+    return dataclasses.replace(request, options=options), text
+
+
+def fingerprint(text: str, options: t.Mapping[str, t.Optional[str]], arguments: t.Sequence[str]) -> str:
+    """What two submissions have in common only if they are the same."""
+    whole = json.dumps([text, sorted(options.items(), key=lambda item: item[0]), list(arguments)])
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def problems(slurm: Slurm, request: Request, text: t.Optional[str], look: t.Optional[Job] = None) -> list[str]:
+    """Everything that is wrong with a prepared submission. Raises SlurmError when the controller does not answer."""
+    facts = look or survey(slurm)
+    if not facts["healthy"]:
+        raise NodeError(facts["problems"][0])
+    folder = posixpath.dirname(request.script)
+    return slurm_request.problems(request.script, text, request.options, folder, facts, slurm.host.exists)
+
+
+def find(slurm: Slurm, request: Request) -> t.Optional[int]:
+    """The number of the waiting or running job of this user with the same name and key; None where there is none."""
+    text = slurm.ask("squeue", "--me", "--noheader", f"--name={request.options['job-name']}", "--format=%F|%k")
+    found = [line.partition("|") for line in text.splitlines()]
+    return next((int(number) for number, _bar, key in found if key == request.options["comment"]), None)
+
+
+def _sbatch(slurm: Slurm, request: Request, *first: str) -> str:
+    words = slurm.argv("sbatch", *first, *slurm_request.argv(request.script, request.options, request.arguments))
+    # The job inherits this environment: not the locale that our parsing needs, but the way to srun.
+    path = f"{slurm.prefix}/bin:{SYSTEM_PATH}" if slurm.prefix else SYSTEM_PATH
+    done = slurm.host.run(["env", "-u", "LC_ALL", "-u", "LANGUAGE", f"PATH={path}", *words], check=False)
+    said = " ".join((done.stderr or done.stdout).split())
+    if done.rc != 0:
+        raise SlurmError(f"sbatch does not take {request.script}", said, "change what it names, then submit again")
+    return done.stdout or done.stderr
+
+
+def test_only(slurm: Slurm, request: Request) -> str:
+    """What sbatch foretells of a submission. Raises SlurmError when it would refuse."""
+    return " ".join(_sbatch(slurm, request, "--test-only").split())
+
+
+def submit(slurm: Slurm, request: Request) -> int:
+    """Submit and give the job's number. Raises SlurmError with sbatch's own words."""
+    text = _sbatch(slurm, request, "--parsable")
+    found = slurm_parse.number(text.strip().splitlines()[-1].split(";")[0])
+    if found is None:
+        raise SlurmError("sbatch was to print the number of the job", text.strip(), "look for the job with squeue")
+    return found
+
+
+def expand_pattern(pattern: str, job: t.Mapping[str, t.Any]) -> str:
+    """A file name with Slurm's %j, %A, %a, %x and %% filled in."""
+    values = {
+        "j": str(job["job_id"]),
+        "A": str(job["array_job_id"] or job["job_id"]),
+        "a": str(job["array_task_id"] or ""),
+        "x": str(job["name"] or ""),
+        "%": "%",
+    }
+    return re.sub(r"%([jAax%])", lambda found: values[found.group(1)], pattern)
+
+
+class Follower:
+    """Keeps what was seen of a job, or of the tasks of an array, until each has an end.
+
+    A task that is over may be forgotten by the controller while others still run.
+    """
+
+    def __init__(self, slurm: Slurm, job_id: int, exit_file: t.Optional[str] = None) -> None:
+        self.slurm = slurm
+        self.job_id = job_id
+        self.exit_file = exit_file
+        self.seen: dict[t.Optional[str], Job] = {}
+        self.expected: set[t.Optional[str]] = set()
+        self.answered = False
+        self.source = "scontrol"
+        self._gone_at: t.Optional[float] = None
+
+    def jobs(self) -> list[Job]:
+        """What is known now, in the order of the tasks."""
+        return sorted(self.seen.values(), key=lambda job: (len(str(job["array_task_id"])), str(job["array_task_id"])))
+
+    def look(self) -> bool:
+        """Look once; whether there is nothing more to wait for. A controller that does not answer proves nothing."""
+        try:
+            done = self.slurm.run("scontrol", "--oneliner", "show", "job", str(self.job_id), timeout=20)
+        except CommandError as exc:
+            if exc.rc is None and "not installed" in str(exc):
+                raise
+            return False
+        if done.rc == 0:
+            self.answered = True
+            self._gone_at = None
+            self._take(slurm_parse.jobs(done.stdout))
+            # A task that went missing between two looks is over; where it went is asked at the end.
+            return slurm_result.settled(list(self.seen.values())) and self.expected <= set(self.seen)
+        if unknown_job(done):
+            self.answered = True
+            return self._resolve()
+        return False
+
+    def _take(self, found: t.Sequence[Job]) -> None:
+        for job in found:
+            task = job["array_task_id"]
+            if task and not task.isdigit():
+                # The tasks that wait are one line: "2-5%2".
+                self.expected |= set(slurm_parse.expand(f"[{task.partition('%')[0]}]"))
+            else:
+                self.expected.add(task)
+            self.seen[task] = slurm_result.merged(job, self.seen.get(task))
+        listed = {job["array_task_id"] for job in found}
+        for bundle in [task for task in self.seen if task and not task.isdigit() and task not in listed]:
+            del self.seen[bundle]
+
+    def _resolve(self) -> bool:
+        """Ask the accounting, then the job's own exit file, for the parts that had no end when last seen."""
+        now = self.slurm.host.monotonic()
+        if self._gone_at is None:
+            self._gone_at = now
+        for bundle in [task for task in self.seen if task and not task.isdigit()]:
+            del self.seen[bundle]
+        accounted = {job["array_task_id"]: job for job in self._accounted()}
+        waiting = False
+        for task in self.expected or set(accounted) or {None}:
+            known = self.seen.get(task)
+            if known and slurm_result.ended(known):
+                continue
+            job = accounted.get(task)
+            if job and not slurm_result.ended(job) and now - self._gone_at < ACCOUNTING_LAG:
+                waiting = True
+                continue
+            if job and slurm_result.ended(job):
+                self.source = "sacct"
+            else:
+                job = self._from_file(task, known)
+            self.seen[task] = slurm_result.merged(job, known)
+        return not waiting
+
+    def _accounted(self) -> list[Job]:
+        options = ("--allocations", "--noheader", "--parsable2", f"--jobs={self.job_id}")
+        try:
+            done = self.slurm.run("sacct", *options, f"--format={slurm_parse.SACCT_FORMAT}")
+        except NodeError:
+            return []
+        return slurm_parse.accounted(done.stdout) if done.rc == 0 else []
+
+    def _from_file(self, task: t.Optional[str], known: t.Optional[Job]) -> Job:
+        blank: Job = slurm_result.blank(known["job_id"] if known else self.job_id)
+        if task is not None:
+            blank.update(array_job_id=self.job_id, array_task_id=task)
+        found = None
+        if self.exit_file:
+            text = self.slurm.host.read_text(expand_pattern(self.exit_file, slurm_result.merged(blank, known)))
+            found = slurm_result.from_exit_file(blank["job_id"], text)
+        self.source = "exit_file" if found else "none"
+        return {**(found or blank), "array_job_id": blank["array_job_id"], "array_task_id": task}
+
+    def wait(self, timeout: float, poll: float) -> bool:
+        """Look until it is over; False after timeout seconds. Raises NodeError if the controller never answered."""
+        deadline = self.slurm.host.monotonic() + timeout
+        while not self.look():
+            if self.slurm.host.monotonic() >= deadline:
+                if not self.answered:
+                    raise NodeError(
+                        f"asked for job {self.job_id} for {timeout:g} seconds and the controller did not answer: the "
+                        "job may go on; start slurmctld, then follow it with job_id"
+                    )
+                return False
+            self.slurm.host.sleep(poll)
+        return True
+
+
+def cancel(slurm: Slurm, job_id: int) -> bool:
+    """Cancel a job; False when it is over already or not known any more. Raises SlurmError."""
+    before = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id))
+    if unknown_job(before):
+        return False
+    if before.rc == 0 and all(slurm_result.ended(job) for job in slurm_parse.jobs(before.stdout)):
+        return False
+    slurm.ask("scancel", str(job_id))
+    return True
+
+
+def requeue(slurm: Slurm, job_id: int) -> None:
+    """Put a job back into the queue. Raises SlurmError with Slurm's reason where it cannot be."""
+    slurm.ask("scontrol", "requeue", str(job_id))
+
+
+def tail(slurm: Slurm, job: t.Mapping[str, t.Any], which: str, size: int) -> tuple[t.Optional[str], str]:
+    """The path of a job's stdout or stderr, and its last `size` bytes; empty where it cannot be read."""
+    path = expand_pattern(job[which], job) if job[which] else None
+    if not path or not size or not slurm.host.exists(path):
+        return path, ""
+    try:
+        return path, slurm.host.run(["tail", "-c", str(size), "--", path], timeout=20).stdout
+    except CommandError:
+        return path, ""
+
+
+def report(slurm: Slurm, follower: Follower, size: int) -> dict[str, t.Any]:
+    """What is known of the job, in the shape of slurm_result.summary and more.
+
+    tasks are the parts of an array; stdout, stderr and their tails are those of the part that stands for the whole.
+    """
+    jobs = follower.jobs()
+    result = slurm_result.summary(jobs or [slurm_result.blank(follower.job_id)])
+    result["source"] = follower.source
+    same = [job for job in jobs if (job["state"], job["exit_code"]) == (result["state"], result["exit_code"])]
+    for which in ("stdout", "stderr"):
+        result[which], result[f"{which}_tail"] = tail(slurm, same[0], which, size) if same else (None, "")
+    if result["stderr"] == result["stdout"]:
+        result["stderr_tail"] = ""
+    result["tasks"] = [job for job in jobs if job["array_task_id"] is not None]
+    return result

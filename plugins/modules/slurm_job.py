@@ -1,0 +1,332 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: slurm_job
+short_description: Submit a batch job to Slurm, follow it to its end, and tell the truth about it
+version_added: 0.1.0
+description:
+  - Looks for everything that is wrong with a submission before C(sbatch) is asked, and says it all at once.
+  - Follows the job at a fraction of a second. A controller that restarts meanwhile, and a job that it has forgotten,
+    are no end. The end then comes from the accounting, or from the exit status that the script itself wrote, see
+    O(exit_file).
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+extends_documentation_fragment:
+  - mlcluster.aws._slurm
+attributes:
+  check_mode:
+    description: Does every check and C(sbatch --test-only), and submits, cancels and requeues nothing.
+    support: full
+  diff_mode:
+    description: There is nothing to compare.
+    support: none
+options:
+  state:
+    description:
+      - V(completed) submits O(script), or takes O(job_id), and waits for the end; fails unless that is a success.
+      - V(submitted) submits and does not wait.
+      - V(cancelled) cancels O(job_id) and waits until it is over.
+      - V(requeued) puts O(job_id) back into the queue.
+    type: str
+    choices: [completed, submitted, cancelled, requeued]
+    default: completed
+  script:
+    description: Absolute path of the batch script on the node. O(options) outweigh its C(#SBATCH) lines.
+    type: path
+  arguments:
+    description: Arguments of the script.
+    type: list
+    elements: str
+    default: []
+  options:
+    description:
+      - Options of C(sbatch) by their long names, without dashes; an underscore is a dash. A list is joined by commas,
+        and V(true) gives an option without a value.
+      - They never pass through a shell.
+      - Without C(chdir), here or in the script, the job runs in the directory of the script.
+    type: dict
+    default: {}
+  job_id:
+    description: A job that there is already, or the number of an array, instead of O(script).
+    type: int
+  unique:
+    description:
+      - Submit nothing while a job of this user with the same name and the same O(key) waits or runs, and take that one.
+      - The key is kept in the job's comment.
+    type: bool
+    default: false
+  key:
+    description: What makes two jobs the same. The default is a digest of the script, the options and the arguments.
+    type: str
+  exit_file:
+    description:
+      - Where the script writes its exit status when it ends, with C(%j), C(%A) and C(%a) as in the output's name, for
+        clusters without accounting. Must have one of them, so that no other job's status is read.
+    type: path
+  timeout:
+    description: How many seconds to wait for the end. The job goes on after it, unless O(cancel_on_timeout).
+    type: int
+    default: 3600
+  cancel_on_timeout:
+    description: Cancel the job when O(timeout) has passed.
+    type: bool
+    default: false
+  poll:
+    description: Seconds between two looks, from 0.1 to 60.
+    type: float
+    default: 0.5
+  tail_bytes:
+    description: How much of the end of the output and of the error output to return, at most 65536 bytes each.
+    type: int
+    default: 4096
+  fail_on_error:
+    description: Whether a job that ends without success fails the task. RV(job) tells how it ended in any case.
+    type: bool
+    default: true
+notes:
+  - Run it as the user whom the job is to belong to, on a node that may submit.
+seealso:
+  - module: mlcluster.aws.slurm_info
+"""
+
+EXAMPLES = r"""
+- name: Two nodes, and their end
+  mlcluster.aws.slurm_job:
+    script: /fsx/jobs/node_smoke.sbatch
+    options:
+      nodes: 2
+      partition: gpu
+      output: /fsx/jobs/logs/%x-%j.out
+    timeout: 600
+  register: smoke
+
+- name: Start a training unless it runs already
+  mlcluster.aws.slurm_job:
+    state: submitted
+    script: /fsx/jobs/train.sbatch
+    options:
+      job_name: llama
+      exclusive: true
+    unique: true
+  register: training
+
+- name: Evaluate after it
+  mlcluster.aws.slurm_job:
+    state: submitted
+    script: /fsx/jobs/evaluate.sbatch
+    options:
+      dependency: afterok:{{ training.job.job_id }}
+
+- name: Give up
+  mlcluster.aws.slurm_job:
+    state: cancelled
+    job_id: "{{ training.job.job_id }}"
+"""
+
+RETURN = r"""
+job:
+  description:
+    - The job as it was last seen. Of an array, the worst of its tasks stands for the whole.
+    - C(source) says who told the end, C(scontrol), C(sacct) or C(exit_file); C(none) with the state C(LOST) when nobody
+      knows, which is not a success.
+  returned: when there is a job
+  type: dict
+  sample:
+    job_id: 7
+    state: FAILED
+    ok: false
+    exit_code: 3
+    signal: 0
+    reason: NonZeroExitCode
+    nodes: n[1-2]
+    elapsed_seconds: 12
+    restarts: 0
+    stdout: /fsx/jobs/logs/7.out
+    stdout_tail: "no such file\n"
+    stderr: /fsx/jobs/logs/7.out
+    stderr_tail: ""
+    source: scontrol
+    tasks: []
+problems:
+  description: What is wrong with the submission, a sentence each.
+  returned: when something is
+  type: list
+  elements: str
+  sample: ["100 nodes were asked for and partition main gives at most 80: ask for fewer"]
+forecast:
+  description: What C(sbatch --test-only) says.
+  returned: in check mode, for a submission
+  type: str
+  sample: "sbatch: Job 13 to start at 2026-11-28T10:25:22 using 1 processors on nodes n2 in partition main"
+argv:
+  description: The words given to C(sbatch).
+  returned: for a submission
+  type: list
+  elements: str
+  sample: [--nodes=2, --chdir=/fsx/jobs, /fsx/jobs/node_smoke.sbatch]
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import slurm_job, slurm_request, slurm_result
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm_client import Slurm
+
+ARGUMENTS: dict[str, t.Any] = {
+    "state": {
+        "type": "str",
+        "choices": ["completed", "submitted", "cancelled", "requeued"],
+        "default": "completed",
+    },
+    "script": {"type": "path"},
+    "arguments": {"type": "list", "elements": "str", "default": []},
+    "options": {"type": "dict", "default": {}},
+    "job_id": {"type": "int"},
+    "unique": {"type": "bool", "default": False},
+    "key": {"type": "str", "no_log": False},
+    "exit_file": {"type": "path"},
+    "timeout": {"type": "int", "default": 3600},
+    "cancel_on_timeout": {"type": "bool", "default": False},
+    "poll": {"type": "float", "default": 0.5},
+    "tail_bytes": {"type": "int", "default": 4096},
+    "fail_on_error": {"type": "bool", "default": True},
+    "prefix": {"type": "path"},
+    "conf": {"type": "path"},
+}
+CANCEL_SECONDS = 120
+
+
+def wrong_parameters(params: t.Mapping[str, t.Any]) -> list[str]:
+    """What is wrong with the parameters by themselves, a sentence each."""
+    problems = []
+    if params["state"] in ("cancelled", "requeued") and params["job_id"] is None:
+        problems.append(f"state is {params['state']} and job_id is missing: name the job")
+    if params["script"] is not None and not params["script"].startswith("/"):
+        problems.append(f"script is {params['script']}: give its absolute path")
+    if params["exit_file"] and not any(mark in params["exit_file"] for mark in ("%j", "%A")):
+        problems.append(f"exit_file is {params['exit_file']}: put %j in it, so that no other job's status is read")
+    if not 0.1 <= params["poll"] <= 60:
+        problems.append(f"poll is {params['poll']:g}: give 0.1 to 60 seconds")
+    if not 0 <= params["tail_bytes"] <= 65536:
+        problems.append(f"tail_bytes is {params['tail_bytes']}: give 0 to 65536")
+    if params["timeout"] < 0:
+        problems.append(f"timeout is {params['timeout']}: give the seconds to wait, 0 to look once")
+    return problems
+
+
+class Run:
+    """One execution of the module."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+        self.params = module.params
+        self.slurm = Slurm(Host(), self.params["prefix"], self.params["conf"])
+        self.result: dict[str, t.Any] = {"changed": False}
+
+    def follower(self, job_id: int) -> slurm_job.Follower:
+        return slurm_job.Follower(self.slurm, job_id, self.params["exit_file"])
+
+    def submit(self) -> t.Optional[int]:
+        """The number of the job; None in check mode, where there is none. Raises NodeError."""
+        wish = slurm_job.Request(
+            script=self.params["script"],
+            options=slurm_request.parse_options(self.params["options"]),
+            arguments=tuple(self.params["arguments"]),
+            unique=self.params["unique"],
+            key=self.params["key"],
+            exit_file=self.params["exit_file"],
+        )
+        request, text = slurm_job.prepare(self.slurm, wish)
+        self.result["argv"] = slurm_request.argv(request.script, request.options, request.arguments)
+        if request.unique and text is not None:
+            running = slurm_job.find(self.slurm, request)
+            if running is not None:
+                return running
+        problems = slurm_job.problems(self.slurm, request, text)
+        if problems:
+            raise slurm_request.RequestError(problems)
+        self.result["changed"] = True
+        if self.module.check_mode:
+            self.result["forecast"] = slurm_job.test_only(self.slurm, request)
+            return None
+        return slurm_job.submit(self.slurm, request)
+
+    def complete(self, job_id: int) -> None:
+        """Wait for the end and put it into the result; fails the module unless that is a success."""
+        follower = self.follower(job_id)
+        timeout = self.params["timeout"]
+        over = follower.wait(timeout, self.params["poll"])
+        if not over and self.params["cancel_on_timeout"] and slurm_job.cancel(self.slurm, job_id):
+            self.result["changed"] = True
+            follower.wait(CANCEL_SECONDS, self.params["poll"])
+        job = slurm_job.report(self.slurm, follower, self.params["tail_bytes"])
+        self.result["job"] = job
+        if over and (job["ok"] or not self.params["fail_on_error"]):
+            return
+        if over:
+            self.module.fail_json(
+                msg=slurm_result.sentence(job, job["stderr_tail"] or job["stdout_tail"]), **self.result
+            )
+        then = "it was cancelled" if self.params["cancel_on_timeout"] else "it goes on, and job_id follows it further"
+        self.module.fail_json(
+            msg=f"waited {timeout} seconds for the end of job {job_id} and it is {job['state']}: {then}", **self.result
+        )
+
+    def see(self, job_id: int, timeout: float = 0) -> None:
+        """Put the job as it is into the result, after waiting for its end where timeout says so."""
+        follower = self.follower(job_id)
+        follower.wait(timeout, self.params["poll"])
+        self.result["job"] = slurm_job.report(self.slurm, follower, self.params["tail_bytes"])
+
+    def main(self) -> None:
+        state, job_id = self.params["state"], self.params["job_id"]
+        if state in ("completed", "submitted") and job_id is None:
+            job_id = self.submit()
+        if state == "requeued":
+            self.result["changed"] = True
+            if not self.module.check_mode:
+                slurm_job.requeue(self.slurm, job_id)
+        if state == "cancelled":
+            self.cancel(job_id)
+        elif job_id is not None and state == "completed" and not self.module.check_mode:
+            self.complete(job_id)
+        elif job_id is not None:
+            self.see(job_id)
+        self.module.exit_json(**self.result)
+
+    def cancel(self, job_id: int) -> None:
+        if self.module.check_mode:
+            self.see(job_id)
+            self.result["changed"] = self.result["job"]["state"] not in slurm_result.ENDED
+            return
+        self.result["changed"] = slurm_job.cancel(self.slurm, job_id)
+        self.see(job_id, CANCEL_SECONDS)
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=ARGUMENTS,
+        supports_check_mode=True,
+        mutually_exclusive=[("script", "job_id")],
+        required_one_of=[("script", "job_id")],
+    )
+    problems = wrong_parameters(module.params)
+    if problems:
+        module.fail_json(msg=str(slurm_request.RequestError(problems)), problems=problems)
+    run = Run(module)
+    try:
+        run.main()
+    except slurm_request.RequestError as exc:
+        module.fail_json(msg=str(exc), problems=exc.problems, **{**run.result, "changed": False})
+    except NodeError as exc:
+        module.fail_json(msg=str(exc), **{**run.result, "changed": False})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.modules import slurm_info
+
+from tests.rig.slurm import jobs
+from tests.rig.slurm.fixture import needs_slurm
+
+pytestmark = needs_slurm
+
+
+def test_what_a_cluster_has(slurm, run_module):
+    number = jobs.submit(slurm, "sleep 60", "--nodes=1", "--nodelist=n1", "--gres=gpu:3", "--job-name=a b|c JobState=X")
+    jobs.wait(slurm, number, "RUNNING")
+    slurm.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=gpu 3: State=IDLE fell off")
+    try:
+        found = run_module(slurm_info, slurm)
+    finally:
+        slurm.run("scancel", str(number))
+        slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME")
+    assert (found["changed"], found["healthy"], found["problems"]) == (False, True, [])
+    assert found["version"].startswith("22.05.") and {"pmi2", "pmix"} <= set(found["mpi_types"])
+    nodes = {node["name"]: node for node in found["nodes"]}
+    assert [(node["gpus"], node["gpus_allocated"], node["state"]) for node in nodes.values()] == [
+        (8, 3, "MIXED"),
+        (8, 0, "IDLE"),
+    ]
+    assert (nodes["n2"]["flags"], nodes["n2"]["reason"], nodes["n2"]["reason_by"]) == (
+        ["DRAIN"],
+        "gpu 3: State=IDLE fell off",
+        "root",
+    )
+    assert (found["jobs_by_node"], found["jobs"][0]["name"]) == ({"n1": [number]}, "a b|c JobState=X")
+    assert [(entry["name"], entry["node_count"], entry["max_seconds"]) for entry in found["partitions"]] == [
+        ("main", 2, 3600)
+    ]
+    assert (found["container_options"], found["accounting"], found["accounts"]) == (0, False, [])
+    assert found["settings"]["MinJobAge"] == "2 sec"
+
+
+def test_accounts_where_there_is_accounting(slurm_accounting, run_module):
+    slurm_accounting.run("sacctmgr", "--immediate", "add", "account", "research")
+    slurm_accounting.run("sacctmgr", "--immediate", "add", "user", "root", "account=research")
+    found = run_module(slurm_info, slurm_accounting)
+    assert (found["accounting"], found["accounts"], found["qos"]) == (True, ["research", "root"], ["normal"])
+    assert {"account": "research", "user": "root", "partition": None, "qos": ["normal"]} in found["associations"]
+
+
+@pytest.mark.parametrize("kind", ["slurm"])
+def test_a_controller_that_is_down_is_an_answer(kind, request, run_module):
+    cluster = request.getfixturevalue(kind)
+    cluster.stop("slurmctld")
+    try:
+        found = run_module(slurm_info, cluster)
+    finally:
+        cluster.start("slurmctld")
+    assert (found.get("failed", False), found["healthy"], found["nodes"]) == (False, False, [])
+    assert [entry["up"] for entry in found["controllers"]] == [False]
+    assert found["problems"][0].startswith("asked for the controller and none is up (Slurmctld(primary) at ")
+
+
+def test_no_slurm_is_one_sentence(slurm, run_module):
+    found = run_module(slurm_info, slurm, prefix="/no/such")
+    assert found["msg"].startswith("looked for scontrol in /no/such/bin and did not find it: name the directory above")

@@ -1,0 +1,281 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.modules import slurm_job
+
+from tests.rig.slurm import jobs
+from tests.rig.slurm.cluster import Cluster
+from tests.rig.slurm.fixture import needs_slurm
+from tests.rig.slurm.processes import wait_for
+from tests.rig.slurm.spec import FAST_FAILURE, Spec
+
+pytestmark = needs_slurm
+
+
+@pytest.fixture
+def run(slurm, run_module):
+    return lambda check=False, **options: run_module(slurm_job, slurm, check, **options)
+
+
+def later(action, *arguments):
+    thread = threading.Thread(target=action, args=arguments)
+    thread.start()
+    return thread
+
+
+def test_success_with_arguments_that_no_shell_sees(run, script, tmp_path):
+    path = script("#SBATCH --nodes=2", 'echo "$1|$(pwd)|$LC_ALL"')
+    options = {"gres": "gpu:8", "output": str(tmp_path / "%j.out")}
+    result = run(script=path, arguments=["$(touch /tmp/x); 'y"], options=options)
+    job = result["job"]
+    assert (result["changed"], job["ok"], job["state"], job["exit_code"], job["nodes"]) == (
+        True,
+        True,
+        "COMPLETED",
+        0,
+        "n[1-2]",
+    )
+    assert job["stdout_tail"] == f"$(touch /tmp/x); 'y|{tmp_path}|\n"
+    assert job["stdout"] == str(tmp_path / f"{job['job_id']}.out")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("echo oh no >&2; exit 3", ("FAILED", 3, 0, "ended FAILED with exit status 3 on n1; it last wrote: oh no")),
+        ("kill -KILL $$", ("FAILED", 0, 9, "ended FAILED by signal 9 on n1 (JobLaunchFailure); it wrote nothing")),
+    ],
+)
+def test_a_failure_keeps_its_status_and_its_last_words(run, script, line, expected):
+    result = run(script=script(line), options={"nodelist": "n1"})
+    job = result["job"]
+    assert result["failed"] and not job["ok"]
+    assert (job["state"], job["exit_code"], job["signal"]) == expected[:3]
+    assert result["msg"] == f"job {job['job_id']} {expected[3]}"
+
+
+def test_a_failure_may_be_wanted(run, script):
+    result = run(script=script("exit 3"), fail_on_error=False)
+    assert ("failed" in result, result["job"]["exit_code"]) == (False, 3)
+
+
+def test_a_wait_that_is_over_leaves_the_job_or_cancels_it(run, script):
+    path = script("sleep 60")
+    result = run(script=path, timeout=2, poll=0.2)
+    job = result["job"]
+    assert result["msg"] == (
+        f"waited 2 seconds for the end of job {job['job_id']} and it is RUNNING: "
+        "it goes on, and job_id follows it further"
+    )
+    result = run(job_id=job["job_id"], timeout=1, cancel_on_timeout=True)
+    assert (result["failed"], result["changed"], result["job"]["state"]) == (True, True, "CANCELLED")
+
+
+def test_the_time_limit_of_the_job(run_module, slurm, script):
+    # Slurm's shortest limit is a minute; one that is put to the past ends the job at the next look.
+    path = script("trap '' TERM", "sleep 100")
+    started = run_module(slurm_job, slurm, state="submitted", script=path)
+    number = started["job"]["job_id"]
+    jobs.wait(slurm, number, "RUNNING")
+    slurm.run("scontrol", "update", f"JobId={number}", "EndTime=now")
+    result = run_module(slurm_job, slurm, job_id=number, timeout=90)
+    assert (result["failed"], result["job"]["state"]) == (True, "TIMEOUT")
+
+
+def test_cancelling_twice_changes_once(run, script):
+    number = run(state="submitted", script=script("sleep 60"))["job"]["job_id"]
+    told = run(check=True, state="cancelled", job_id=number)
+    assert (told["changed"], told["job"]["state"] in ("PENDING", "RUNNING")) == (True, True)
+    first, second = (run(state="cancelled", job_id=number) for _time in range(2))
+    assert (first["changed"], first["job"]["state"]) == (True, "CANCELLED")
+    assert (second["changed"], second["job"]["state"]) == (False, "CANCELLED")
+
+
+def test_unique_finds_the_job_that_runs_and_only_that(run, script):
+    path = script("sleep 60")
+    ask = {"state": "submitted", "script": path, "unique": True, "options": {"job_name": "train"}}
+    first, second, other = run(**ask), run(**ask), run(**ask, key="another")
+    numbers = [result["job"]["job_id"] for result in (first, second, other)]
+    try:
+        assert (first["changed"], second["changed"], other["changed"]) == (True, False, True)
+        assert numbers[0] == numbers[1] != numbers[2]
+        assert run(check=True, **ask)["changed"] is False
+    finally:
+        for number in set(numbers):
+            run(state="cancelled", job_id=number)
+    assert run(check=True, **ask)["changed"] is True
+
+
+def test_check_mode_asks_slurm_and_submits_nothing(run, slurm, script):
+    result = run(check=True, script=script("true"), options={"nodes": 2})
+    assert (result["changed"], "job" in result) == (True, False)
+    assert "processors on nodes n[1-2] in partition main" in result["forecast"]
+    assert slurm.run("squeue", "--noheader", "--states=PENDING,RUNNING").stdout == ""
+
+
+def test_everything_that_is_wrong_at_once(run):
+    options = {
+        "nodes": 3,
+        "gpus_per_node": 9,
+        "output": "/no/such/%j",
+        "time": "120",
+        "constraint": "p9",
+        "container_image": "/no/image.sqsh",
+    }
+    result = run(script="/no/script", options=options)
+    assert [problem.split(":")[0] for problem in result["problems"]] == [
+        "the script /no/script does not exist or cannot be read",
+        "3 nodes were asked for and partition main gives at most 2",
+        "9 GPUs a node were asked for on 3 nodes, and 0 nodes of partition main have that many "
+        "(there are nodes with 8)",
+        "a time of 120 was asked for and partition main allows 60 minutes",
+        "no node has the feature p9",
+        "the directory /no/such for output does not exist, and the job would end with no word",
+        "a container image was asked for and Slurm offers no --container-image here",
+        "the container image /no/image.sqsh does not exist",
+    ]
+    assert (result["failed"], result["changed"]) == (True, False)
+    assert result["msg"].count(". ") == 7
+
+
+def test_a_refusal_by_sbatch_itself_comes_in_its_words(run, script):
+    result = run(script=script("true"), options={"mem": "1000G"})
+    assert (
+        result["msg"].startswith("sbatch does not take ")
+        and "Memory specification can not be satisfied" in result["msg"]
+    )
+
+
+def test_an_array_is_called_by_its_worst_task(run, script, tmp_path):
+    path = script("exit $((SLURM_ARRAY_TASK_ID == 2 ? 7 : 0))")
+    result = run(script=path, options={"array": "0-3%2", "output": str(tmp_path / "%A_%a.out")})
+    job = result["job"]
+    assert [(task["array_task_id"], task["exit_code"]) for task in job["tasks"]] == [
+        ("0", 0),
+        ("1", 0),
+        ("2", 7),
+        ("3", 0),
+    ]
+    assert (result["failed"], job["state"], job["exit_code"]) == (True, "FAILED", 7)
+    assert job["stdout"] == str(tmp_path / f"{job['job_id']}_2.out")
+
+
+def test_a_chain_runs_in_order_and_breaks_where_it_must(run, script):
+    first = run(state="submitted", script=script("sleep 1"))["job"]["job_id"]
+    then = run(script=script("true", name="b"), options={"dependency": f"afterok:{first}"})
+    assert then["job"]["ok"]
+    fails = run(state="submitted", script=script("exit 1", name="c"))["job"]["job_id"]
+    never = run(script=script("true", name="d"), options={"dependency": [f"afterok:{fails}"]})
+    assert never["failed"] and "never starts (DependencyNeverSatisfied): a job that it depends on" in never["msg"]
+    run(state="cancelled", job_id=never["job"]["job_id"])
+
+
+def test_a_job_that_the_controller_has_forgotten(run, slurm, script, tmp_path):
+    lines = ("trap 'echo $? > exit-$SLURM_JOB_ID' EXIT", "exit 4")
+    number = run(state="submitted", script=script(*lines))["job"]["job_id"]
+    wait_for(
+        "the controller to forget the job",
+        lambda: slurm.run("scontrol", "show", "job", str(number), check=False).returncode,
+        60,
+    )
+    lost = run(job_id=number)
+    assert (lost["failed"], lost["job"]["state"], lost["job"]["source"]) == (True, "LOST", "none")
+    assert f"looked for job {number} and neither the controller" in lost["msg"]
+    told = run(job_id=number, exit_file=str(tmp_path / "exit-%j"))
+    assert (told["job"]["state"], told["job"]["exit_code"], told["job"]["source"]) == ("FAILED", 4, "exit_file")
+
+
+def test_the_accounting_knows_what_the_controller_has_forgotten(slurm_accounting, run_module, script):
+    ask = {"script": script("exit 5"), "state": "submitted", "options": {"account": "root"}}
+    number = run_module(slurm_job, slurm_accounting, **ask)["job"]["job_id"]
+    wait_for(
+        "the controller to forget the job",
+        lambda: slurm_accounting.run("scontrol", "show", "job", str(number), check=False).returncode,
+        60,
+    )
+    job = run_module(slurm_job, slurm_accounting, job_id=number)["job"]
+    assert (job["state"], job["exit_code"], job["source"]) == ("FAILED", 5, "sacct")
+    wrong = run_module(slurm_job, slurm_accounting, **{**ask, "options": {"account": "none", "qos": "fast"}})
+    assert [problem.split(":")[0] for problem in wrong["problems"]] == [
+        "account none does not exist",
+        "quality of service fast does not exist",
+    ]
+
+
+def test_a_controller_that_restarts_in_the_middle(run, slurm, script, tmp_path):
+    def restart() -> None:
+        wait_for("the job to run", (tmp_path / "started").exists, 20)
+        slurm.stop("slurmctld")
+        (tmp_path / "go").touch()
+        time.sleep(2)
+        slurm.start("slurmctld")
+
+    thread = later(restart)
+    result = run(script=script("touch started", "until [ -e go ]; do sleep 0.1; done", "exit 6"), timeout=90)
+    thread.join()
+    assert (result["job"]["state"], result["job"]["exit_code"]) == ("FAILED", 6)
+
+
+def test_a_controller_that_is_down_is_not_taken_for_an_end(run, slurm, script):
+    number = run(state="submitted", script=script("sleep 60"))["job"]["job_id"]
+    slurm.stop("slurmctld")
+    try:
+        result = run(job_id=number, timeout=1)
+        refused = run(script=script("true"))
+    finally:
+        slurm.start("slurmctld")
+        run(state="cancelled", job_id=number)
+    assert f"asked for job {number} for 1 seconds and the controller did not answer" in result["msg"]
+    assert refused["msg"].startswith("asked for the controller and none is up")
+
+
+def test_a_node_that_dies_under_the_job(run_module, script):
+    cluster = Cluster(f"pytest-nodes-{time.time_ns()}"[:31])
+    cluster.up(Spec(nodes=2, settings=FAST_FAILURE), owned=True)
+    try:
+        path = script('echo "run $SLURM_RESTART_COUNT" >> runs', '[ -n "$SLURM_RESTART_COUNT" ] || sleep 60')
+
+        def fail() -> None:
+            runs = Path(path).with_name("runs")
+            wait_for("the job to run", runs.exists, 20)
+            cluster.power_off("n1")
+            number = int(cluster.run("squeue", "--noheader", "--format=%A").stdout)
+            jobs.wait(cluster, number, "PENDING")
+            jobs.release(cluster, number)
+
+        thread = later(fail)
+        options = {"requeue": True, "nodelist": "n1", "open_mode": "append"}
+        first = run_module(slurm_job, cluster, script=path, options=options, timeout=5)
+        thread.join()
+        assert first["failed"]
+        cluster.power_on("n1")
+        job = run_module(slurm_job, cluster, job_id=first["job"]["job_id"], timeout=60)["job"]
+        assert (job["ok"], job["restarts"], Path(path).with_name("runs").read_text()) == (True, 1, "run \nrun 1\n")
+
+        again = run_module(slurm_job, cluster, state="submitted", script=script("sleep 60"))["job"]["job_id"]
+        jobs.wait(cluster, again, "RUNNING")
+        assert run_module(slurm_job, cluster, state="requeued", job_id=again)["changed"]
+        wait_for("the requeue", lambda: "Restarts=1" in cluster.run("scontrol", "show", "job", str(again)).stdout, 20)
+
+        lost = run_module(
+            slurm_job,
+            cluster,
+            state="submitted",
+            script=script("sleep 60"),
+            options={"no_requeue": True, "nodelist": "n2"},
+        )["job"]["job_id"]
+        cluster.run("scancel", str(again))
+        jobs.wait(cluster, lost, "RUNNING")
+        cluster.power_off("n2")
+        result = run_module(slurm_job, cluster, job_id=lost, timeout=60)
+        assert (result["failed"], result["job"]["state"]) == (True, "NODE_FAIL")
+    finally:
+        cluster.down()
