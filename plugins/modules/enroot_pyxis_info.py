@@ -124,6 +124,16 @@ plan:
       description: The plugin that is used; null when none fits.
       type: dict
       sample: {"path": "/usr/local/lib/slurm/spank_pyxis.so"}
+writes_plugstack:
+  description: Whether this node is the one that writes C(plugstack.conf).
+  returned: always
+  type: bool
+  sample: true
+unit_enabled:
+  description: Whether C(mlcluster-containers.service) is enabled.
+  returned: always
+  type: bool
+  sample: true
 proof:
   description: Whether a container has been started with this plugin and this Slurm, now or before.
   returned: always
@@ -175,7 +185,11 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_config 
     problems,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_host import EnrootHost as Host
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_verify import verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_texts import unit_enabled
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_verify import (
+    verify,
+    writes_plugstack,
+)
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
 
 OWN_SPEC: dict[str, dict[str, t.Any]] = {
@@ -215,6 +229,8 @@ def main() -> None:
         changed=False,
         **looked,
         plan=plan.as_dict(),
+        writes_plugstack=writes_plugstack(facts, config),
+        unit_enabled=unit_enabled(host),
         proof=known or now,
         proof_text=proof_text(host, facts, plan.plugin["path"]) if now and plan.plugin else "",
         results=[result.to_dict() for result in results],

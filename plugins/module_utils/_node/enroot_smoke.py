@@ -74,6 +74,26 @@ def node_name(host: EnrootHost, bin_dir: str) -> str:
     return ""
 
 
+def node_state(host: EnrootHost, bin_dir: str) -> Result:
+    """Whether the end of a job has drained this node: an epilog that fails, as Pyxis' own may, stops the queue."""
+    check, name = "pyxis.node", node_name(host, bin_dir)
+    if not name:
+        return not_applicable(check, "Slurm does not know this node, or gives no answer now")
+    try:
+        argv = [f"{bin_dir}/sinfo", "--noheader", "--Node", f"--nodes={name}", "--format=%T %E"]
+        state, _space, reason = host.run(argv, timeout=30).stdout.split("\n", 1)[0].partition(" ")
+    except CommandError as exc:
+        return undeterminable(check, f"sinfo gave no state of {name}: {exc}")
+    if "epilog error" in reason.lower() or "prolog error" in reason.lower():
+        return failed(
+            check,
+            f"this node takes no jobs: {state}, {reason.strip()}",
+            severity="isolate",
+            hint="with container_scope job the epilog has to find enroot; mend it, then scontrol update State=RESUME",
+        )
+    return passed(check, state)
+
+
 def try_container(host: EnrootHost, bin_dir: str, trial: Trial) -> tuple[Result, dict[str, str] | None]:
     """One user's container, and what it saw inside; the second is None where nothing was proved."""
     check, scope = "pyxis.container", Scope(device=trial.user)

@@ -13,7 +13,7 @@ from . import enroot_conf, enroot_local, enroot_texts
 from .enroot import Plan, manages_plugstack
 from .enroot_config import EnrootConfig
 from .enroot_host import EnrootHost, filesystem_of, mounts
-from .enroot_smoke import smoke
+from .enroot_smoke import node_state, smoke
 from .host import CommandError
 from .pyxis_elf import slurm_release
 from .pyxis_options import option_problems, parse_words
@@ -42,6 +42,7 @@ def verify(
         _runtime(host, config),
         *_user_namespaces(facts["kernel"], host),
         _boot_unit(host),
+        node_state(host, slurm["bin_dir"]),
     ]
     if probe:
         results += smoke(host, slurm["bin_dir"], config.smoke_image, config.smoke_users, config.smoke_seconds)

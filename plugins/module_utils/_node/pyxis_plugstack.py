@@ -21,8 +21,8 @@ from .enroot_host import EnrootHost
 
 PLUGIN_NAME = "spank_pyxis.so"
 
-# Includes can include each other in a circle.
-_DEPTH = 8
+# Includes can include each other in a circle. What is included twice counts twice, as it does for Slurm.
+_DEPTH = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,10 +86,13 @@ def words_of(line: str) -> list[str]:
 
 
 def read_stack(host: EnrootHost, path: str) -> Stack:
-    """Read plugstack.conf and all that it includes. A missing file is an empty stack, as it is for Slurm."""
-    stack = Stack(path)
+    """Read plugstack.conf and all that it includes. A missing file is an empty stack, as it is for Slurm.
+
+    Every path in the stack is the real one, so that two names of one directory are seen to be one.
+    """
+    stack = Stack(host.realpath(path))
     if host.exists(path):
-        _read(host, stack, path, 0)
+        _read(host, stack, stack.path, 0)
         _judge(stack)
     return stack
 
@@ -112,9 +115,9 @@ def found_by(host: EnrootHost, pattern: str) -> list[str]:
     """The files that an include pattern finds; a star stands for a part of the last name only."""
     directory, name = posixpath.split(pattern)
     if not any(sign in name for sign in "*?["):
-        return [pattern] if host.exists(pattern) else []
+        return [host.realpath(pattern)] if host.exists(pattern) else []
     return [
-        posixpath.join(directory, other)
+        host.realpath(posixpath.join(directory, other))
         for other in host.listdir(directory)
         if fnmatch.fnmatchcase(other, name) and (name.startswith(".") or not other.startswith("."))
     ]
@@ -129,7 +132,7 @@ def _read(host: EnrootHost, stack: Stack, path: str, depth: int) -> None:
             f"{path} cannot be opened by ordinary users, so every srun of theirs fails: remove it, or give it mode "
             "0644 in directories of mode 0755"
         )
-    if text is None or path in stack.texts:
+    if text is None:
         return
     stack.texts[path] = text
     for number, line in enumerate(text.splitlines(), 1):
@@ -138,7 +141,8 @@ def _read(host: EnrootHost, stack: Stack, path: str, depth: int) -> None:
             continue
         kind = words[0].lower()
         if kind == "include" and len(words) == 2:
-            pattern = posixpath.join(posixpath.dirname(path), words[1])
+            directory, name = posixpath.split(posixpath.join(posixpath.dirname(path), words[1]))
+            pattern = posixpath.join(host.realpath(directory), name)
             found = found_by(host, pattern)
             stack.includes.append(Include(path, number, pattern, tuple(found)))
             for other in found if depth < _DEPTH else ():

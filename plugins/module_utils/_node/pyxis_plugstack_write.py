@@ -57,7 +57,9 @@ def plan_changes(stack: Stack, wanted: Wanted) -> dict[str, str]:
     if entries:
         _replace_line(stack, changes, entries[0], wanted.line)
         if wanted.duplicates == "remove":
-            for entry in entries[1:]:
+            first = (entries[0].file, entries[0].number)
+            # The same line met again comes of two includes; to change it would take Pyxis away.
+            for entry in [other for other in entries if (other.file, other.number) != first]:
                 _replace_line(stack, changes, entry, f"# removed, for it is listed already: {_text_of(stack, entry)}")
     else:
         own = own_path(stack.path)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_smoke import node_name, smoke
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_smoke import node_name, node_state, smoke
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandError, CommandResult
 
 from . import rooted
@@ -108,6 +108,26 @@ def test_devices_that_are_hidden_and_a_node_without_any(host):
     assert ("pyxis.devices", "fail") in ask(host)
     host.answers["runuser"] = "node=n1 root=8:2 efa=\n"
     assert ("pyxis.devices", "not_applicable") in ask(host)
+
+
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [
+        ("idle none\n", "pass"),
+        ("drained maintenance of power\n", "pass"),
+        ("draining Epilog error\n", "fail"),
+        ("drained Prolog error\n", "fail"),
+    ],
+)
+def test_a_node_that_an_epilog_has_drained(host, state, status):
+    known = host.run
+    host.run = lambda argv, **options: CommandResult(0, state, "") if "--nodes=n1" in argv else known(argv, **options)
+    assert node_state(host, BIN).status == status
+
+
+def test_a_slurm_that_gives_no_answer_says_nothing_about_the_node(host):
+    host.answers["sinfo"] = CommandError(["sinfo"], 1, "", "Unable to contact slurm controller", "failed")
+    assert node_state(host, BIN).status == "not_applicable"
 
 
 def test_a_node_that_runs_no_jobs_tries_any(host):

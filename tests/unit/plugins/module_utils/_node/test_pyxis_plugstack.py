@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
+from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
@@ -78,6 +79,24 @@ def test_a_bare_star_a_duplicate_and_a_line_that_is_none(host):
 def test_includes_in_a_circle_end(host):
     host.put(STACK, f"include {OWN}\n")
     host.put(OWN, f"include {STACK}\nrequired {PLUGIN}\n")
+    assert f"listed 2 times ({OWN}:2, {OWN}:2)" in read_stack(host, STACK).problems[0]
+
+
+def test_a_file_that_is_included_twice_counts_twice(host):
+    host.put(STACK, f"{GLOB}{GLOB}")
+    host.put(OWN, f"required {PLUGIN}\n")
+    assert "listed 2 times" in read_stack(host, STACK).problems[0]
+    put_wanted(host, duplicates="remove")
+    assert host.text(OWN) == f"optional {PLUGIN} container_scope=global\n"
+
+
+def test_another_name_of_the_directory_is_the_same_directory(host):
+    """Debian's package includes /etc/slurm/plugstack.conf.d, and /etc/slurm may lead to /opt/slurm/etc."""
+    host.folder("/etc")
+    Path(host.at("/etc/slurm")).symlink_to(host.at("/opt/slurm/etc"))
+    host.put(STACK, "include plugstack.conf.d/*.conf\n")
+    apply_changes(host, "/etc/slurm/plugstack.conf", Wanted(PLUGIN))
+    assert host.text(STACK) == "include plugstack.conf.d/*.conf\n"
     assert len(read_stack(host, STACK).pyxis) == 1
 
 

@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Make the files that a mirror of this scenario offers: small packages in place of Enroot's, and a source of a plugin.
+
+    python stand_ins.py FOLDER
+
+Prints the sha256 of each file by its name, as JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1]))
+
+from tests.rig.mirror.deb import Deb, packed
+
+# What the role asks of it, and no more.
+ENROOT = """#!/bin/sh
+case "$1" in
+version) echo @VERSION@ ;;
+digest) echo 5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef ;;
+import)
+    while [ $# -gt 1 ]; do [ "$1" = --output ] && out=$2; shift; done
+    case "$1" in *missing*) echo "[ERROR] no such image" >&2; exit 1 ;; esac
+    printf 'hsqs%s' "$1" >"$out" ;;
+list | remove) ;;
+*) exit 2 ;;
+esac
+"""
+HOOK = b"#!/bin/sh\n"
+
+
+def enroot(version: str) -> list[Deb]:
+    """The two packages of Enroot."""
+    files = {
+        "/usr/bin/enroot": (ENROOT.replace("@VERSION@", version).encode(), 0o755),
+        "/usr/bin/enroot-aufs2ovlfs": (b"\x7fELF stands in for a program\n", 0o755),
+        "/etc/enroot/enroot.conf": (b"#ENROOT_RUNTIME_PATH        ${XDG_RUNTIME_DIR}/enroot\n", 0o644),
+        "/usr/share/enroot/hooks.d/50-slurm-pmi.sh": (HOOK, 0o755),
+        "/usr/share/enroot/hooks.d/50-slurm-pytorch.sh": (HOOK, 0o755),
+    }
+    # The real one gives its programs their capabilities in the same way.
+    caps = {"postinst": "#!/bin/sh\nset -e\nsetcap cap_sys_admin,cap_mknod+pe /usr/bin/enroot-aufs2ovlfs\n"}
+    depends = f"enroot (= {version}-1), libcap2-bin"
+    return [
+        Deb("enroot", f"{version}-1", files, architecture="amd64"),
+        Deb("enroot+caps", f"{version}-1", scripts=caps, depends=depends, architecture="amd64"),
+    ]
+
+
+def main(folder: Path) -> dict[str, str]:
+    """Write the files; returns the sha256 of each by its name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    contents = {package.file_name: package.build() for version in ("4.1.1", "4.1.2") for package in enroot(version)}
+    source = {path.name: (path.read_bytes(), 0o644) for path in (HERE / "plugin").iterdir()}
+    for version in ("0.20.0", "0.24.0"):
+        contents[f"v{version}.tar.gz"] = packed({f"pyxis-{version}/{name}": file for name, file in source.items()})
+    for name, data in contents.items():
+        (folder / name).write_bytes(data)
+    return {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(Path(sys.argv[1]))))

@@ -1,0 +1,186 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A converged host, and what each known failure does to its jobs: it is found and named, and jobs without containers go
+on wherever Slurm lets them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+from testinfra.host import Host
+
+STACK = "/opt/slurm/etc/plugstack.conf"
+OWN = f"{STACK}.d/pyxis.conf"
+INFO = "mlcluster containers-info"
+IN_CONTAINER = "runuser -u alice -- srun --chdir=/ --container-image=/srv/images/smoke.sqsh"
+
+
+@pytest.fixture
+def slurm_version(host: Host) -> str:
+    return host.check_output("srun --version").split()[1]
+
+
+@pytest.fixture
+def plugin(slurm_version: str) -> str:
+    return f"/usr/local/lib/mlcluster/pyxis/{slurm_version}/spank_pyxis.so"
+
+
+@pytest.fixture
+def restored(host: Host, plugin: str) -> Iterator[None]:
+    """Whatever the test does to Slurm's files and to the plugin is undone."""
+    host.check_output(
+        "rm -rf /tmp/kept && mkdir /tmp/kept && cp -a /opt/slurm/etc /tmp/kept/ && cp -a %s /tmp/kept/", plugin
+    )
+    yield
+    host.check_output("rm -rf /opt/slurm/etc/plugstack.conf* && cp -a /tmp/kept/etc/plugstack.conf* /opt/slurm/etc/")
+    host.check_output("cp -a /tmp/kept/spank_pyxis.so %s", plugin)
+
+
+def found(host: Host) -> str:
+    """What the command of the node says; it has to fail."""
+    said = host.run(INFO)
+    assert said.rc == 1
+    return said.stdout
+
+
+def test_the_command_finds_nothing_wrong(host: Host) -> None:
+    said = host.run(INFO)
+    assert said.rc == 0, said.stdout
+    report = json.loads(host.check_output(f"{INFO} --json"))
+    assert {entry["status"] for entry in report["results"]} == {"pass"}
+
+
+def test_the_line_is_required_and_listed_once(host: Host, plugin: str) -> None:
+    assert host.file(OWN).content_string.splitlines()[1] == f"required {plugin} container_scope=global"
+    assert host.file(STACK).content_string.count("include") == 1
+
+
+@pytest.mark.parametrize("user", ["alice", "bob"])
+def test_an_ordinary_user_runs_in_a_container(host: Host, user: str) -> None:
+    outside = host.check_output("stat -c %d:%i /")
+    inside = host.check_output(
+        f"runuser -u {user} -- srun --chdir=/ --container-image=/srv/images/smoke.sqsh stat -c %d:%i /"
+    )
+    assert inside != outside
+
+
+def test_files_belong_to_root_and_nobody_else_writes_them(host: Host, plugin: str) -> None:
+    for path in (
+        OWN,
+        plugin,
+        "/etc/enroot/enroot.conf.d/00-mlcluster.conf",
+        "/etc/mlcluster/enroot.json",
+        "/etc/tmpfiles.d/mlcluster-enroot.conf",
+        "/etc/systemd/system/mlcluster-containers.service",
+        "/etc/systemd/system/slurmd.service.d/50-mlcluster-enroot.conf",
+        "/var/lib/mlcluster/enroot_pyxis.json",
+    ):
+        file = host.file(path)
+        assert (file.user, file.mode & 0o022) == ("root", 0), path
+
+
+def test_directories_for_all_users(host: Host) -> None:
+    assert host.file("/run/enroot").mode == 0o1777
+    assert host.file("/run/pyxis").mode == 0o755
+    assert host.check_output("readlink /run/mlcluster/enroot") == "/var/lib/mlcluster-containers"
+    assert host.file("/var/lib/mlcluster-containers").mode == 0o1777
+
+
+def test_enroot_conf_is_valid_and_gives_each_user_a_directory_of_his_own(host: Host) -> None:
+    conf = "/etc/enroot/enroot.conf.d/00-mlcluster.conf"
+    host.check_output("bash -n %s", conf)
+    value = host.check_output('awk \'$1 == "ENROOT_DATA_PATH" { $1 = ""; print }\' %s', conf).strip()
+    path = host.check_output("runuser -u alice -- bash -c 'eval echo \"$1\"' bash %s", value)
+    assert path == f"/var/lib/mlcluster-containers/user-{host.user('alice').uid}/data"
+    host.check_output("runuser -u alice -- mkdir -p %s", path)
+
+
+def test_the_boot_unit_is_sound_and_follows_a_disk_that_comes_later(host: Host) -> None:
+    unit = "mlcluster-containers.service"
+    checked = host.run("systemd-analyze --man=no verify /etc/systemd/system/%s", unit)
+    assert (checked.rc, checked.stderr) == (0, "")
+    assert host.service(unit).is_enabled
+    assert "slurmd.service" in host.check_output("systemctl show --property=Before --value %s", unit)
+    host.check_output("rm /run/mlcluster/enroot && systemctl restart %s", unit)
+    assert host.check_output("readlink /run/mlcluster/enroot") == "/var/lib/mlcluster-containers"
+    assert "no local NVMe volume was found" in host.check_output("journalctl --no-pager --output=cat --unit=%s", unit)
+
+
+def test_slurmd_finds_scontrol(host: Host) -> None:
+    assert "PATH=/opt/slurm/bin:" in host.check_output("systemctl show --property=Environment --value slurmd.service")
+
+
+def test_hooks_are_enabled(host: Host) -> None:
+    assert host.file("/etc/enroot/hooks.d/50-slurm-pmi.sh").linked_to == "/usr/share/enroot/hooks.d/50-slurm-pmi.sh"
+
+
+def test_a_duplicate_is_found_with_its_places(host: Host, plugin: str, restored: None) -> None:
+    host.check_output("echo optional %s >> %s", plugin, STACK)
+    said = found(host)
+    assert f"listed 2 times ({OWN}:2, {STACK}:2)" in said
+    assert "FAIL pyxis.loaded: srun warns that two plugins offer --container-image" in said
+
+
+def test_a_stray_file_that_nobody_can_open(host: Host, restored: None) -> None:
+    host.check_output("touch %s.d/sedXYZ && chmod 0600 %s.d/sedXYZ", STACK, STACK)
+    # The star of the role's include does not find it.
+    assert host.run(INFO).rc == 0
+    host.check_output("runuser -u alice -- srun --chdir=/ true")
+    host.check_output("sed -i 's/[*].conf/*/' %s", STACK)
+    said = found(host)
+    assert f"{STACK}.d/sedXYZ cannot be opened by ordinary users" in said
+    assert host.run("runuser -u alice -- srun --chdir=/ true").rc != 0
+
+
+def test_an_option_that_the_plugin_does_not_know_stops_every_job(host: Host, restored: None) -> None:
+    host.check_output("sed -i 's/$/ colour=red/' %s", OWN)
+    assert "colour is no option of Pyxis" in found(host)
+    assert host.run("runuser -u alice -- srun --chdir=/ true").rc != 0
+
+
+def test_a_plugin_for_another_slurm(host: Host, plugin: str, restored: None) -> None:
+    host.check_output(
+        "gcc -shared -fPIC -DPYXIS_VERSION='\"0.24.0\"' -DOTHER_SLURM=0x170200 -o %s -x c /srv/spank_pyxis.c", plugin
+    )
+    assert "was built for Slurm 23.02.0 and this node has" in found(host)
+    assert host.run("runuser -u alice -- srun --chdir=/ true").rc != 0
+    host.check_output("sed -i 's/^required/optional/' %s", OWN)
+    host.check_output("runuser -u alice -- srun --quiet --chdir=/ true")
+
+
+def test_an_include_that_finds_nothing_is_no_silent_success(host: Host, restored: None) -> None:
+    host.check_output("rm %s", OWN)
+    host.check_output("runuser -u alice -- srun --chdir=/ true")
+    said = found(host)
+    assert "FAIL pyxis.plugin: plugstack.conf lists no Pyxis plugin" in said
+    assert "FAIL pyxis.loaded: srun --help has no --container-image" in said
+
+
+def test_fifty_writers_at_once_while_jobs_run(host: Host, restored: None) -> None:
+    """Each writes another line; a job that starts meanwhile never meets half a file."""
+    started = host.run("cd /srv && python3 writers.py")
+    assert (started.rc, started.stderr) == (0, "")
+    told = json.loads(started.stdout)
+    assert told["writers"] == [0] * 50
+    assert told["jobs"]
+    assert set(told["jobs"]) == {0}
+    assert host.check_output("ls -A %s.d", STACK) == "pyxis.conf"
+    assert "listed" not in host.check_output(f"{INFO} || true")
+
+
+def test_a_failing_epilog_drains_the_node_and_is_named(host: Host) -> None:
+    host.check_output("touch /etc/pyxis-epilog-fails")
+    try:
+        host.check_output("runuser -u alice -- srun --chdir=/ true")
+        deadline = time.monotonic() + 20
+        while "drain" not in host.check_output("sinfo -h -o %T") and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert "pilog error" in host.check_output("sinfo -h -R -o %E")
+        assert "FAIL pyxis.node: this node takes no jobs" in found(host)
+    finally:
+        host.check_output("rm /etc/pyxis-epilog-fails && scontrol update NodeName=ALL State=RESUME")

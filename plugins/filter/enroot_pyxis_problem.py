@@ -1,0 +1,23 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Judges wishes about containers on the controller with the parser that the node uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_config import parse_config, problems
+
+
+def enroot_pyxis_problem(settings: Mapping[str, Any]) -> str:
+    """The sentences with which the node would refuse the settings; empty when they are sound."""
+    return "; ".join(problems(parse_config(settings)))
+
+
+class FilterModule:
+    """Ansible's way to find the filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"enroot_pyxis_problem": enroot_pyxis_problem}
