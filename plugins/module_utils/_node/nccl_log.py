@@ -93,8 +93,14 @@ class NcclLog:
         self._pending: dict[tuple[str, int, int, str, bool], int] = {}
         self._dropped = False
 
-    def failure(self, text: str) -> bool:
-        """Note a line that no run that went well prints; False where it is not one."""
+    def plain(self, line: str) -> bool:
+        """Note a line without NCCL's prefix that says its version or a failure; False where it does neither."""
+        if found := _VERSION.match(line):
+            self.version = found.group(1)
+            return True
+        return self._failure(line)
+
+    def _failure(self, text: str) -> bool:
         if not _FAILURE.search(text):
             return False
         _keep(self.failures, text)
@@ -106,7 +112,7 @@ class NcclLog:
         if len(self.hosts) < KEPT_NAMES:
             self.hosts.add(host)
         if level == "WARN":
-            if not self.failure(text):
+            if not self._failure(text):
                 _keep(self.warnings, text)
             return
         found = _CHANNEL.fullmatch(text) if "via" in text else None

@@ -42,7 +42,7 @@ def parse(lines: t.Iterable[str]) -> Output:
             line = line[label.end() :]
         found = NCCL_LINE.search(line) if "NCCL " in line else None
         if found is None:
-            if line and not tables.log.failure(line):
+            if line and not tables.log.plain(line):
                 tables.feed(line)
             continue
         before, host = line[: found.start()], found.group("host")

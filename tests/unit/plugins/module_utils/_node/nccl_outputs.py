@@ -12,6 +12,9 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl_parse import parse
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl_verdict import Asked, judge
+
 HALF = "     time   algbw   busbw  #wrong"
 COLUMNS = f"#       size         count      type   redop    root{HALF}{HALF} "
 GPU = "NVIDIA H100 80GB HBM3"
@@ -139,3 +142,41 @@ def output(plan: Plan | None = None, **fields: t.Any) -> list[str]:
 def snapshots(hosts: t.Iterable[str], sent: int) -> dict[str, dict[str, dict[str, int]]]:
     """Counters of two devices of each host, after so many bytes."""
     return {host: {name: {"tx_bytes": sent // 2, "rx_bytes": 7} for name in ("rdmap0s6", "rdmap1s6")} for host in hosts}
+
+
+FOUR = Asked(ranks=8, nodes=4, instance_type="p5.48xlarge")
+
+
+def verdicts(lines: t.Iterable[str], asked: Asked = FOUR, tool: str | None = None) -> list[str]:
+    """The status of each of the three verdicts."""
+    return [one.status for one in judge(parse(lines), asked, tool).results]
+
+
+def only(lines: t.Iterable[str], which: str, asked: Asked = FOUR) -> t.Any:
+    """One of the verdicts on nccl-tests: correct, fabric or bandwidth."""
+    return next(one for one in judge(parse(lines), asked).results if one.id == f"nccl.{which}")
+
+
+def without(lines: t.Iterable[str], *parts: str) -> list[str]:
+    """The lines that have none of the parts in them."""
+    return [line for line in lines if not any(part in line for part in parts)]
+
+
+# A table of nccl-tests 2.0 on two hosts, from the formats in its source.
+OLD = [
+    "# nThread 1 nGpus 1 minBytes 8 maxBytes 32 step: 2(factor) warmup iters: 5 iters: 20 validation: 1 ",
+    "#",
+    "# Using devices",
+    "#   Rank  0 Pid   3685 on ip-10-0-0-1 device  0 [0x10] A100-SXM4-40GB",
+    "#   Rank  1 Pid   3910 on ip-10-0-0-2 device  0 [0x10] A100-SXM4-40GB",
+    "#",
+    "#                                                     out-of-place                       in-place          ",
+    "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error",
+    "#        (B)    (elements)                     (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       ",
+    "           8             2   float     sum    41.94    0.50    0.50  0e+00    41.81    0.50    0.50  0e+00",
+    "          16             4   float     sum    41.94    0.50    0.50  2e-07    41.81    0.50    0.50  2e-07",
+    "          32             8   float     sum    41.94    0.50    0.50  0e+00    41.81    0.50    0.50    N/A",
+    "# Out of bounds values : 0 OK",
+    "# Avg bus bandwidth    : 0.5 ",
+    "#",
+]
