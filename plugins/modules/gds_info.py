@@ -168,6 +168,10 @@ mounts:
       description: Whether the mount shows a directory below the top of its filesystem.
       type: bool
       sample: false
+    answers:
+      description: Whether the path could be looked up in time.
+      type: bool
+      sample: true
     layout:
       description: One of disk, md, lvm, dm, network, memory, stacked, other, unknown.
       type: str

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import typing as t
 
-from .gds_look import gather
+from .gds_look import ANSWER_SECONDS, gather
 from .gds_parse import setting
 from .gds_prereq import DOUBTFUL, MISSING, NVFS, P2PDMA, from_log, missing, prerequisites
 from .gds_probe import ask, gdscheck, library_version
@@ -25,6 +25,8 @@ MODES = (NVFS, P2PDMA, COMPAT, NONE, UNDETERMINABLE)
 DIRECT = (NVFS, P2PDMA)
 # The setting itself is no obstacle to what another setting would make possible.
 SETTINGS = ("cufile_p2pdma",)
+# What lies below the mount decides, whatever libcufile's driver can do.
+NOT_FOR_P2PDMA = frozenset({"filesystem", "lvm", "raid_p2pdma"})
 
 Ask = t.Callable[..., dict[str, t.Any]]
 Check = t.Callable[..., dict[str, t.Any]]
@@ -87,7 +89,7 @@ def _once_for_the_driver(asker: Ask) -> Ask:
 
 def _judge_mount(facts: dict[str, t.Any], mount: dict[str, t.Any], asker: Ask | None, seconds: float) -> None:
     mount["probe"] = {}
-    if asker and mount["mount_point"]:
+    if asker and mount["mount_point"] and mount["answers"]:
         mount["probe"] = probe_mount(facts, mount, asker, seconds)
     items = prerequisites(facts, mount)
     if facts["gdscheck"]:
@@ -95,11 +97,18 @@ def _judge_mount(facts: dict[str, t.Any], mount: dict[str, t.Any], asker: Ask | 
     for outcome in [facts["driver_probe"], *mount["probe"].values()]:
         if outcome:
             items = from_log(items, outcome["table"], outcome["err"], outcome["cu_err"])
+    mount["missing"] = {path: missing(items, path) for path in DIRECT}
+    mount["proof"] = "active" if mount["probe"] else "passive"
+    mount["mode"], mount["reason"] = judge(facts, mount)
+    if mount["mode"] in DIRECT:
+        # The path works, so what seemed to be missing for it was not needed; that is still worth knowing.
+        items = [
+            {**item, "state": DOUBTFUL} if mount["mode"] in item["paths"] and item["state"] == MISSING else item
+            for item in items
+        ]
     mount["prerequisites"] = items
     mount["missing"] = {path: missing(items, path) for path in DIRECT}
     mount["doubtful"] = {path: missing(items, path, (DOUBTFUL,)) for path in DIRECT}
-    mount["proof"] = "active" if mount["probe"] else "passive"
-    mount["mode"], mount["reason"] = judge(facts, mount)
 
 
 def probe_mount(facts: dict[str, t.Any], mount: dict[str, t.Any], asker: Ask, seconds: float) -> dict[str, t.Any]:
@@ -139,6 +148,8 @@ def judge(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[str, str]:
     """(mode, reason) of one mount, from its probe where there was one. Pure."""
     if mount["mount_point"] is None:
         return UNDETERMINABLE, f"{mount['path']} is on no mount of the kernel's table"
+    if not mount["answers"]:
+        return UNDETERMINABLE, f"{mount['path']} did not answer within {ANSWER_SECONDS} seconds"
     if not facts["driver"]["loaded"]:
         return NONE, "the NVIDIA driver is not loaded"
     if not facts["library"]["path"]:
@@ -178,13 +189,19 @@ def _which_direct(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[str
     proof = "a block went through GPU memory" if strict["io"] else "libcufile took a file"
     proof += " with compat mode forbidden"
     other = mount["probe"].get("no_p2pdma")
-    if other is None or mount["layout"] != "disk":
-        return NVFS, proof
-    if other["state"] == "refused":
-        return P2PDMA, f"{proof}, and not without P2PDMA"
-    if other["state"] != "ok":
-        return UNDETERMINABLE, f"{proof}, but by which path is open: {other['reason']}"
     table = strict["table"]
+    if table["compatible"]:
+        return UNDETERMINABLE, f"{proof}, and yet its log says that it ran in compat mode"
+    if other and other["state"] == "refused":
+        return P2PDMA, f"{proof}, and not without P2PDMA"
+    if other and other["state"] != "ok":
+        return UNDETERMINABLE, f"{proof}, but by which path is open: {other['reason']}"
+    if not facts["nvidia_fs"]["loaded"]:
+        return UNDETERMINABLE, f"{proof}, and by neither path: nvidia-fs is not loaded and P2PDMA made no difference"
+    if other is None:
+        return NVFS, proof
+    if NOT_FOR_P2PDMA.intersection(mount["missing"][P2PDMA]):
+        return NVFS, f"{proof}; p2pdma lacks {', '.join(mount['missing'][P2PDMA])}"
     if table["p2pdma"]:
         supported = table["p2pdma"]["supported"]
     elif table["drivers"]:

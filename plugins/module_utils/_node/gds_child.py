@@ -11,6 +11,7 @@ the parent knows how far a process came that did not end.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -22,6 +23,10 @@ import typing as t
 
 OPAQUE_FD = 1
 BLOCK = 1 << 20
+PREFIX = ".mlcluster-gds-probe."
+# No probe takes that long: what is older was left by a machine that went down in the middle.
+STALE_SECONDS = 3600
+DIRECT = getattr(os, "O_DIRECT", 0)
 REQUIRED = ("cuFileDriverOpen", "cuFileHandleRegister", "cuFileHandleDeregister", "cuFileRead", "cuFileWrite")
 
 
@@ -68,12 +73,37 @@ def watch(request: dict[str, t.Any]) -> None:
         os._exit(124)
 
 
+def sweep(directory: str) -> None:
+    """Remove what a probe of this user left behind when the machine went down in the middle."""
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if not entry.name.startswith(PREFIX):
+                continue
+            info = entry.stat(follow_symlinks=False)
+            if info.st_uid == os.geteuid() and time.time() - info.st_mtime > STALE_SECONDS:
+                os.unlink(entry.path)
+
+
+def create(path: str) -> int:
+    """A new file for direct I/O; it has a name, for cuFile refuses O_TMPFILE and looks the mount up by the name."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        return os.open(path, flags | DIRECT, 0o600)
+    except FileExistsError:
+        raise
+    except OSError:
+        # Some filesystems make the file and then refuse direct I/O.
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        return os.open(path, flags, 0o600)
+
+
 def load(request: dict[str, t.Any]) -> t.Any:
     """libcufile with the types of its functions; StopError where it is not the library that we know."""
     out = request["out"]
     say(out, begin="load")
     try:
-        library = ctypes.CDLL(request["library"])
+        library = ctypes.CDLL(request["library"], use_errno=True)
     except OSError as error:
         say(out, step="load", problem=str(error))
         raise StopError from None
@@ -144,24 +174,42 @@ def write_and_read(request: dict[str, t.Any], library: t.Any, handle: t.Any) -> 
         say(out, begin=step)
         source = sent if step == "write" else bytes(BLOCK)
         code = cuda.cuMemcpyHtoD_v2(address, source, size)
+        ctypes.set_errno(0)
         moved = function(handle, ctypes.c_void_p(address.value), BLOCK, 0, 0) if code == 0 else -1
-        say(out, step=step, err=0 if moved == BLOCK else max(-moved, 1), cu_err=code, moved=moved)
+        error = ctypes.get_errno() if moved == -1 else 0
+        say(out, step=step, err=0 if moved == BLOCK else max(-moved, 1), cu_err=code, moved=moved, errno=error)
         if moved != BLOCK:
             raise StopError
     if cuda.cuMemcpyDtoH_v2(back, address, size) == 0:
         say(out, step="compare", err=0, same=back.raw == sent)
 
 
+def make_file(request: dict[str, t.Any]) -> int | None:
+    """The file to register, where one is asked for."""
+    if not request.get("file"):
+        return None
+    say(request["out"], begin="create")
+    try:
+        sweep(os.path.dirname(request["file"]))
+        handle = create(request["file"])
+    except OSError as error:
+        say(request["out"], step="create", problem=f"{error.filename}: {error.strerror}")
+        raise StopError from None
+    say(request["out"], step="create", err=0)
+    return handle
+
+
 def run(request: dict[str, t.Any]) -> None:
     """Open the driver, then register the file if there is one, then move a block through GPU memory if asked."""
     out = request["out"]
+    handle_of_file = make_file(request)
     library = load(request)
     say(out, begin="open")
     answered(out, "open", library.cuFileDriverOpen())
-    if request.get("fd") is None:
+    if handle_of_file is None:
         return
     descriptor = Descriptor(type=OPAQUE_FD, fs_ops=None)
-    descriptor.handle.fd = request["fd"]
+    descriptor.handle.fd = handle_of_file
     handle = ctypes.c_void_p()
     say(out, begin="register")
     answered(out, "register", library.cuFileHandleRegister(ctypes.byref(handle), ctypes.byref(descriptor)))
@@ -180,6 +228,9 @@ def main() -> None:
         say(request["out"], step="stopped")
     else:
         say(request["out"], step="done")
+    if request.get("file"):
+        with contextlib.suppress(OSError):
+            os.unlink(request["file"])
     os._exit(0)
 
 

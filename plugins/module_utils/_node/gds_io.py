@@ -10,7 +10,6 @@ nothing of the path; only the mode that a probe proved does, and it is named bes
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import secrets
@@ -18,7 +17,8 @@ import typing as t
 
 from . import result
 from .gds import DIRECT
-from .gds_probe import PREFIX, Ended, environment, run_bounded
+from .gds_child import PREFIX
+from .gds_probe import Ended, environment, remove_bounded, run_bounded
 
 # gdsio -x: storage to GPU by cuFile; storage to CPU memory; storage to GPU through CPU memory.
 TRANSFERS = {"GPUD": "0", "CPUONLY": "1", "CPU_GPU": "2"}
@@ -97,6 +97,7 @@ def bandwidth(
     mib: int = 1024,
     baseline: float | None = None,
     runner: Run = run_bounded,
+    remover: t.Callable[[str], None] = remove_bounded,
 ) -> result.Result:
     """Write a file with gdsio, read it by cuFile and through the CPU, and compare; the file is removed."""
     gdsio = facts["tools"].get("gdsio")
@@ -114,8 +115,7 @@ def bandwidth(
                 return result.undeterminable("gds.bandwidth", reason, scope=result.Scope(device=mount["path"]))
             runs[name] = parse_gdsio(ended.output) if ended.rc == 0 else []
     finally:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+        remover(path)
     runs.pop("write", None)
     return compare(mount, runs, baseline)
 

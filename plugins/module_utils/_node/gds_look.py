@@ -26,16 +26,18 @@ TOOLS_DIRECTORY = "/usr/local/cuda/gds/tools"
 # The soname has been libcufile.so.0 since the first release; the directories are those of CUDA's packages.
 LIBRARY = "libcufile.so.0"
 LIBRARY_DIRECTORIES = ("/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib", "/usr/lib/x86_64-linux-gnu")
+# How long a path may take to be looked up.
+ANSWER_SECONDS = 10
 TOOLS = ("modinfo", "dkms", "dpkg-query", "rpm", "ldconfig")
 
 
 def gather(host: Host, paths: list[str], library: str | None = None) -> dict[str, t.Any]:
     """Everything that a verdict on GPUDirect Storage needs, in plain JSON types.
 
-    Keys: mounts (one L{gds_mount.resolve} a path, which may be a link), kernel {release, machine, p2pdma, config,
-    nvme_hooks}, driver {loaded, version, open_module, evidence}, registry_dwords (mapping or None), gpus (model
-    names), nvidia_fs {loaded, version, registered}, nvme_multipath (bool or None), iommu (bool or None), library
-    {path, version}, cufile_json {path, target, exists, valid, settings}, tools {name: path or None}.
+    Keys: mounts (one L{gds_mount.resolve} a path, which may be a link, with answers: bool), kernel {release, machine,
+    p2pdma, config, nvme_hooks}, driver {loaded, version, open_module, evidence}, registry_dwords (mapping or None),
+    gpus (model names), nvidia_fs {loaded, version, registered}, nvme_multipath (bool or None), iommu (bool or None),
+    library {path, version}, cufile_json {path, target, exists, valid, settings}, tools {name: path or None}.
     """
     tools: dict[str, str | None] = {name: host.which(name) for name in TOOLS}
     for name in ("gdscheck.py", "gdscheck", "gdsio"):
@@ -44,7 +46,7 @@ def gather(host: Host, paths: list[str], library: str | None = None) -> dict[str
     mounts = parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")
     devices = block_devices(host)
     return {
-        "mounts": [{**resolve(host.realpath(path), mounts, devices), "path": path} for path in paths],
+        "mounts": [_mount(host, path, mounts, devices) for path in paths],
         "kernel": _kernel(host),
         "driver": _driver(host, tools),
         "registry_dwords": parse_registry_dwords(host.read_text("/proc/driver/nvidia/params")),
@@ -56,6 +58,18 @@ def gather(host: Host, paths: list[str], library: str | None = None) -> dict[str
         "cufile_json": _cufile_json(host),
         "tools": tools,
     }
+
+
+def _mount(
+    host: Host, path: str, mounts: list[dict[str, t.Any]], devices: dict[str, dict[str, t.Any]]
+) -> dict[str, t.Any]:
+    """What a path lies on; a network filesystem whose server is gone would hold this process for ever."""
+    try:
+        real = host.run(["readlink", "-f", "--", path], timeout=ANSWER_SECONDS, check=False).stdout.rstrip("\n")
+        answers = True
+    except CommandError:
+        real, answers = path, False
+    return {**resolve(real or path, mounts, devices), "path": path, "answers": answers}
 
 
 def _switch(text: str | None) -> bool | None:

@@ -13,6 +13,7 @@ the log that libcufile wrote.
 from __future__ import annotations
 
 import contextlib
+import errno
 import inspect
 import json
 import os
@@ -26,15 +27,16 @@ import time
 import typing as t
 
 from . import gds_child
+from .gds_child import PREFIX
 from .gds_parse import error_text, parse_table, version_tuple
 
-PREFIX = ".mlcluster-gds-probe."
-# No probe takes that long: what is older was left by a machine that went down in the middle.
-STALE_SECONDS = 3600
 # How long the kernel may take to end a killed process; one in an uninterruptible sleep is left behind.
 KILL_SECONDS = 5
-DIRECT = getattr(os, "O_DIRECT", 0)
 LOG_LIMIT = 4 << 20
+# A full filesystem says nothing of the path.
+FULL = (errno.ENOSPC, errno.EDQUOT)
+CREATED = '{"step": "create", "err": 0}\n'
+ENDS = ('{"step": "done"}\n', '{"step": "stopped"}\n')
 # Up to 1.16 libcufile reads these, and they win over the file; from 1.17 on the first is no longer known to it, so the
 # file alone would not do for the one and the environment not for the other.
 VARIABLES = {
@@ -131,50 +133,18 @@ def ask(
     """
     private = tempfile.mkdtemp(prefix="mlcluster-gds-")
     try:
-        if directory is None:
-            return _ask(library, settings, changes, None, seconds, None, private)
-        sweep(directory)
-        with probe_file(directory) as (path, handle):
-            return _ask(library, settings, changes, (path, handle), seconds, cuda, private)
+        file = os.path.join(directory, PREFIX + secrets.token_hex(8)) if directory else None
+        return _ask(library, settings, changes, file, seconds, cuda, private)
     except OSError as exc:
-        what = exc.filename or "a temporary file"
+        what = exc.filename or "a process"
         return _outcome("unusable", "start", reason=f"the probe could not be set up: {what}: {exc.strerror}")
     finally:
         shutil.rmtree(private, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def probe_file(directory: str) -> t.Iterator[tuple[str, int]]:
-    """A new file for direct I/O as (path, file descriptor); it is unlinked at the end.
-
-    It has a name while it is used, for cuFile refuses O_TMPFILE and looks the file's mount up by its name.
-    """
-    path = os.path.join(os.path.realpath(directory), PREFIX + secrets.token_hex(8))
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    try:
-        handle = os.open(path, flags | DIRECT, 0o600)
-    except OSError:
-        # Some filesystems make the file and then refuse direct I/O.
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-        handle = os.open(path, flags, 0o600)
-    try:
-        yield path, handle
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-        os.close(handle)
-
-
-def sweep(directory: str) -> None:
-    """Remove what a probe of this user left behind when the machine went down in the middle."""
-    with contextlib.suppress(OSError), os.scandir(directory) as entries:
-        for entry in entries:
-            if not entry.name.startswith(PREFIX):
-                continue
-            info = entry.stat(follow_symlinks=False)
-            if info.st_uid == os.geteuid() and time.time() - info.st_mtime > STALE_SECONDS:
-                os.unlink(entry.path)
+def remove_bounded(path: str) -> None:
+    """Remove a file, without waiting for a filesystem that does not answer."""
+    run_bounded(["rm", "-f", "--", path], KILL_SECONDS, environment({}))
 
 
 def child_source() -> str:
@@ -186,7 +156,7 @@ def _ask(
     library: str,
     settings: dict[str, t.Any],
     changes: dict[str, bool],
-    file: tuple[str, int] | None,
+    file: str | None,
     seconds: float,
     cuda: str | None,
     private: str,
@@ -201,20 +171,21 @@ def _ask(
         request = {
             "library": library,
             "cuda": cuda,
-            "fd": file[1] if file else None,
-            "file": file[0] if file else None,
+            "file": file,
             "out": out,
             "private": private,
             "parent": os.getpid(),
             # The child's own limit is for the case that nobody is left to stop it.
             "seconds": seconds + KILL_SECONDS,
         }
-        keep = (out, file[1]) if file else (out,)
         argv = [sys.executable, "-I", "-c", child_source(), json.dumps(request)]
         with _interruptible():
-            ended = run_bounded(argv, seconds, environment(extra), keep)
+            ended = run_bounded(argv, seconds, environment(extra), (out,))
     finally:
         os.close(out)
+        if file and CREATED in _read(steps) and not _read(steps).endswith(ENDS):
+            # The child removes it itself, unless it was stopped or crashed.
+            remove_bounded(file)
     return read_outcome(ended, _read(steps), _read(log))
 
 
@@ -277,6 +248,9 @@ def read_outcome(ended: Ended, steps: str, log: str) -> dict[str, t.Any]:
 
 def _answered(done: dict[str, dict[str, t.Any]], step: str, common: dict[str, t.Any]) -> dict[str, t.Any]:
     load = done.get("load", {})
+    if done.get("create", {}).get("problem"):
+        reason = f"no temporary file could be made: {done['create']['problem']}"
+        return _outcome("unusable", "create", reason=reason, **common)
     if load.get("problem"):
         return _outcome("unusable", "load", reason=f"libcufile cannot be loaded: {load['problem']}", **common)
     if load.get("absent"):
@@ -284,6 +258,8 @@ def _answered(done: dict[str, dict[str, t.Any]], step: str, common: dict[str, t.
         return _outcome("unusable", "load", reason=reason, **common)
     for name in ("open", "register", "write", "read"):
         answer = done.get(name, {})
+        if answer.get("errno") in FULL:
+            return _outcome("unusable", name, reason=f"the file could not be written: {_strerror(answer)}", **common)
         if answer.get("err"):
             fields = {"err": answer["err"], "cu_err": answer.get("cu_err"), **common}
             return _outcome("refused", name, reason=_refusal(name, answer, common["table"]), **fields)
@@ -296,7 +272,16 @@ def _answered(done: dict[str, dict[str, t.Any]], step: str, common: dict[str, t.
     return _outcome("ok", step, err=0, cu_err=0, **common)
 
 
+def _strerror(answer: dict[str, t.Any]) -> str:
+    return os.strerror(answer["errno"]) if answer.get("errno") else f"the CUDA error {answer.get('cu_err')}"
+
+
 def _refusal(step: str, answer: dict[str, t.Any], table: dict[str, t.Any]) -> str:
+    if step in ("write", "read") and answer["err"] == 1:
+        # As pwrite does it: -1, and the system's error; anything else is a transfer that stopped short.
+        moved = answer["moved"]
+        how = _strerror(answer) if moved == -1 else f"moved {moved} of {gds_child.BLOCK} bytes"
+        return f"cuFile{step.capitalize()}: {how}"
     what = {
         "open": "cuFileDriverOpen",
         "register": "cuFileHandleRegister",

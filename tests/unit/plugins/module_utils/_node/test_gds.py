@@ -96,6 +96,44 @@ def test_where_both_paths_would_do_the_log_tells(log, expected):
     assert mode(host, asker)[0] == expected
 
 
+def test_what_works_lacks_nothing():
+    host = node()
+    load_nvidia_fs(host)
+    facts = survey(host, Asker(OPENED, strict=TAKEN))
+    (mount,) = facts["mounts"]
+    assert (mount["mode"], mount["missing"]["nvfs"], mount["doubtful"]["nvfs"]) == (
+        "nvfs",
+        [],
+        ["nvidia_fs_module", "udev"],
+    )
+
+
+def test_a_file_that_neither_path_can_have_taken_proves_nothing():
+    found, reason = mode(node(), Asker(OPENED, strict=TAKEN))
+    assert (found, "by neither path: nvidia-fs is not loaded" in reason) == ("undeterminable", True)
+    host = node()
+    load_nvidia_fs(host)
+    strict = outcome(log="NOTICE cufio-drv:851 running in compatible mode\n")
+    found, reason = mode(host, Asker(OPENED, strict=strict))
+    assert (found, reason.endswith("its log says that it ran in compat mode")) == ("undeterminable", True)
+
+
+def test_raid_over_p2pdma_on_arm():
+    host = node(machine="aarch64")
+    raid0(host)
+    enable_p2pdma(host)
+    assert mode(host, Asker(OPENED, strict=TAKEN, no_p2pdma=NO_MODULE), "/raid")[0] == "p2pdma"
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_a_path_that_does_not_answer_is_left_alone(active):
+    host = node()
+    host.dead.add("/data")
+    asker = Asker(OPENED)
+    assert mode(host, asker, active=active) == ("undeterminable", "/data did not answer within 10 seconds")
+    assert asker.questions == [("driver", None)]
+
+
 @pytest.mark.parametrize("other", [HUNG, CRASHED, outcome("unusable", "start")])
 def test_a_direct_path_that_cannot_be_named(other):
     host = node()

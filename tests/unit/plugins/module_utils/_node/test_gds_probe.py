@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -17,7 +18,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import gds_probe
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import gds_child, gds_probe
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds_probe import Ended, ask, read_outcome
 
 from tests.unit.plugins.module_utils._node.gds_node import FIXTURES, fixture
@@ -192,8 +193,29 @@ def test_p2pdma_is_switched_in_the_file(probe):
 
 def test_a_place_where_no_file_can_be_made(tmp_path):
     answer = ask("/none", {}, FORBIDDEN, str(tmp_path / "missing"))
+    assert (answer["state"], answer["step"]) == ("unusable", "create")
+    assert answer["reason"].endswith("/missing: No such file or directory")
+
+
+def test_a_process_that_cannot_be_started(tmp_path, monkeypatch):
+    monkeypatch.setattr(gds_probe.sys, "executable", "/nowhere/python3")
+    answer = ask("/none", {}, FORBIDDEN, str(tmp_path))
     assert (answer["state"], answer["step"]) == ("unusable", "start")
-    assert answer["reason"].endswith("No such file or directory")
+    assert answer["reason"] == "the probe could not be set up: /nowhere/python3: No such file or directory"
+
+
+@needs_compiler
+@pytest.mark.parametrize(
+    ("status", "state", "words"),
+    [
+        (-errno.EIO, "refused", "cuFileWrite: Input/output error"),
+        (-errno.ENOSPC, "unusable", "the file could not be written: No space left on device"),
+        (1, "refused", "cuFileWrite: moved 4096 of 1048576 bytes"),
+    ],
+)
+def test_a_write_that_fails_as_the_system_says_it(probe, status, state, words):
+    answer = probe(cufile_write=status)
+    assert (answer["state"], answer["step"], answer["reason"]) == (state, "write", words)
 
 
 START = """
@@ -239,39 +261,40 @@ def test_nothing_is_left_when_the_probe_itself_is_killed(built, tmp_path, number
 
 
 def test_what_a_machine_that_went_down_left_is_swept(tmp_path):
-    old, new, other = (tmp_path / name for name in (gds_probe.PREFIX + "1", gds_probe.PREFIX + "2", "precious"))
+    old, new, other = (tmp_path / name for name in (gds_child.PREFIX + "1", gds_child.PREFIX + "2", "precious"))
     for path in (old, new, other):
         path.write_text("x")
     for path in (old, other):
         os.utime(path, (1, 1))
-    gds_probe.sweep(str(tmp_path))
+    gds_child.sweep(str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == [new.name, other.name]
-    gds_probe.sweep(str(tmp_path / "missing"))
 
 
-def test_the_file_can_be_used_and_goes(tmp_path):
-    with gds_probe.probe_file(str(tmp_path)) as (path, handle):
-        assert os.stat(path).st_mode & 0o777 == 0o600
-        assert os.fstat(handle).st_ino == os.stat(path).st_ino
-        os.unlink(path)
-    assert list(tmp_path.iterdir()) == []
+def test_the_file_is_private_and_new(tmp_path):
+    path = str(tmp_path / "file")
+    handle = gds_child.create(path)
+    assert os.fstat(handle).st_mode & 0o777 == 0o600
+    os.close(handle)
+    with pytest.raises(FileExistsError):
+        gds_child.create(path)
+    assert os.path.exists(path)
 
 
 def test_a_filesystem_without_direct_io_gets_an_ordinary_file(tmp_path, monkeypatch):
     real = os.open
 
     def no_direct(path, flags, *more, **fields):
-        handle = real(path, flags & ~gds_probe.DIRECT, *more, **fields)
-        if flags & gds_probe.DIRECT:
+        handle = real(path, flags & ~gds_child.DIRECT, *more, **fields)
+        if flags & gds_child.DIRECT:
             os.close(handle)
             raise OSError(22, "Invalid argument")
         return handle
 
-    monkeypatch.setattr(gds_probe.os, "open", no_direct)
-    with gds_probe.probe_file(str(tmp_path)) as (path, handle):
-        os.write(handle, b"x")
-        assert os.path.exists(path)
-    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(gds_child.os, "open", no_direct)
+    handle = gds_child.create(str(tmp_path / "file"))
+    os.write(handle, b"x")
+    os.close(handle)
+    assert (tmp_path / "file").read_text() == "x"
 
 
 def test_the_node_settings_are_kept_and_only_ours_change():
