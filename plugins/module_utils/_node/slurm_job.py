@@ -47,7 +47,7 @@ def prepare(slurm: Slurm, request: Request) -> tuple[Request, t.Optional[str]]:
     text = slurm.host.read_text(request.script)
     stated = slurm_request.directives(text or "")
     options = dict(request.options)
-    if "chdir" not in options and not stated.get("chdir"):
+    if text is not None and "chdir" not in options and not stated.get("chdir"):
         options["chdir"] = posixpath.dirname(request.script)
     if request.unique:
         name = options.get("job-name") or stated.get("job-name") or posixpath.basename(request.script)

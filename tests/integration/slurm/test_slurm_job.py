@@ -131,11 +131,11 @@ def test_everything_that_is_wrong_at_once(run):
         "container_image": "/no/image.sqsh",
     }
     result = run(script="/no/script", options=options)
+    none = "and 0 nodes of partition main have that many"
     assert [problem.split(":")[0] for problem in result["problems"]] == [
         "the script /no/script does not exist or cannot be read",
         "3 nodes were asked for and partition main gives at most 2",
-        "9 GPUs a node were asked for on 3 nodes, and 0 nodes of partition main have that many "
-        "(there are nodes with 8)",
+        f"9 GPUs a node were asked for on 3 nodes, {none} (there are nodes with 8)",
         "a time of 120 was asked for and partition main allows 60 minutes",
         "no node has the feature p9",
         "the directory /no/such for output does not exist, and the job would end with no word",
