@@ -5,8 +5,7 @@
 
 Each entry is for one instance type, number of nodes, collective and size; nothing is interpolated between them, and
 what is not here has no threshold. Only sizes from 1 GiB on, where the figure is that of the network and not of its
-latency. Not here, because they say something else: figures of one node, and the minima of AWS's own health check
-(p5 800 GB/s), which lie above what AWS measured itself.
+latency. Not here: the minima of AWS's own health check (p5 800 GB/s), which lie above what AWS measured itself.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from typing import Any
 
 _TESTS = "awslabs/awsome-distributed-ai micro-benchmarks/nccl-tests/README.md (95b939c)"
 _PCS = "awslabs/awsome-distributed-ai architectures/aws-pcs/tests/compute-test.md (95b939c)"
+_MLE = "stas00/ml-engineering network/README.md and todo.md (744d01e), measured on p5en in August 2026 with NCCL 2.27.7"
 _GIB = 1 << 30
 
 # By how many percent a run may stay below the published figure. Our own choice, and an option wherever it is used.
@@ -23,6 +23,8 @@ TOLERANCE_PERCENT = 10
 _FIGURES: tuple[tuple[str, int, str, dict[int, float], str], ...] = (
     ("p4de.24xlarge", 2, "all_reduce", {1: 76.79, 2: 78.33}, _TESTS),
     ("p5.48xlarge", 2, "all_reduce", {1: 436.95, 2: 443.72, 4: 465.87, 8: 479.28, 16: 487.09}, _TESTS),
+    ("p5en.48xlarge", 1, "all_reduce", {16: 482.05}, _MLE),
+    ("p5en.48xlarge", 4, "all_reduce", {4: 364.87, 16: 369.06}, _MLE),
     ("p6-b200.48xlarge", 4, "all_reduce", {1: 367.0, 4: 375.0, 16: 377.0}, _PCS),
     ("p6-b300.48xlarge", 2, "all_reduce", {16: 654.0, 64: 751.0}, _PCS),
 )
