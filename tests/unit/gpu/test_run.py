@@ -113,7 +113,7 @@ def test_a_step_that_crashes_fails_the_run_and_the_others_go_on(machine):
 
 
 def test_a_step_that_hangs_is_stopped(machine):
-    status, _files, table, _errors = machine(HANG=1, STEP_SECONDS=2)
+    status, _files, table, _errors = machine(HANG=1, STEP_SECONDS=6)
     assert (status, table["nccl"]["status"], table["nccl-verdict"]["status"]) == (1, "124", "0")
 
 
