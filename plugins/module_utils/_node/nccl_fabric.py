@@ -53,8 +53,8 @@ def posing(runs: t.Sequence[Run], ranks: int | None, nodes: int | None) -> str |
     """Says that several outputs of fewer ranks were given for one of all; None where they may be something else."""
     if len(runs) < 2 or nodes is None or nodes < 2:
         return None
-    most = max(max(len(run.hosts), max(run.log.nodes, default=0)) for run in runs)
-    size = max(max(len(run.where), max(run.log.ranks, default=0)) for run in runs)
+    most = max(number for run in runs for number in (len(run.hosts), *run.log.nodes))
+    size = max(number for run in runs for number in (len(run.where), *run.log.ranks))
     if most >= nodes and (ranks is None or size >= ranks):
         return None
     return f"these are separate runs of at most {size} ranks, not one on {nodes} nodes"
