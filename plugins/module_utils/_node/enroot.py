@@ -109,7 +109,7 @@ def make_plan(host: EnrootHost, facts: t.Mapping[str, t.Any], config: EnrootConf
         return plan
     if slurm["version"] is None:
         plan.refusals.append(
-            f"asked {slurm['bin_dir']}/srun for its version and got none: see that Slurm works on this node first"
+            f"asked {slurm['bin_dir']}/scontrol for its version and got none: see that Slurm works on this node first"
         )
         return plan
     if facts["place_refusal"]:

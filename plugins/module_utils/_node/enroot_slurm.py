@@ -48,7 +48,7 @@ def look(host: EnrootHost, prefix: str = "", conf_dir: str = "") -> dict[str, t.
     return {
         "prefix": prefix,
         "bin_dir": f"{prefix}/bin",
-        "version": _running_version(host, srun),
+        "version": _running_version(host, prefix),
         "header_version": _header_version(host, prefix),
         "include_dir": f"{prefix}/include",
         "conf_dir": conf_dir,
@@ -129,9 +129,10 @@ def _conf_dir(host: EnrootHost, prefix: str) -> str:
     return next((path for path in choices if host.exists(f"{path}/slurm.conf")), choices[0])
 
 
-def _running_version(host: EnrootHost, srun: str) -> str | None:
+def _running_version(host: EnrootHost, prefix: str) -> str | None:
+    # Not srun's: it loads the plugins first, and one that does not fit keeps it from answering even this.
     try:
-        said = host.run([srun, "--version"], timeout=30).stdout
+        said = host.run([f"{prefix}/bin/scontrol", "--version"], timeout=30).stdout
     except CommandError:
         return None
     found = re.search(r"\b(\d+\.\d+\.\d+)", said)

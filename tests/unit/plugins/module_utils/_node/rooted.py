@@ -151,7 +151,7 @@ def node(root: Path, slurm: str = "22.05.8") -> RootedHost:
     host.put("/proc/sys/user/max_user_namespaces", "96364\n")
     host.put("/usr/lib/systemd/system/slurmd.service")
     host.put("/opt/slurm/include/slurm/slurm_version.h", "#define SLURM_VERSION_NUMBER 0x160508\n")
-    host.answers["/opt/slurm/bin/srun --version"] = f"slurm-wlm {slurm}\n"
+    host.answers["/opt/slurm/bin/scontrol --version"] = f"slurm-wlm {slurm}\n"
     host.answers["/opt/slurm/bin/srun --help"] = "Usage: srun\n"
     host.folder("/run")
     return host

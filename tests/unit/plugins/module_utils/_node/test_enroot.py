@@ -86,7 +86,7 @@ def test_slurm_of_the_distribution(tmp_path):
         "/etc/slurm/slurm.conf",
         "PlugStackConfig=/etc/slurm/other.conf\nPluginDir=/a:/b\nSlurmctldParameters=x,enable_configless\n",
     )
-    host.answers["/usr/bin/srun --version"] = "slurm 24.11.5"
+    host.answers["/usr/bin/scontrol --version"] = "slurm 24.11.5"
     found = enroot_slurm.look(host)
     assert (found["prefix"], found["conf_dir"], found["plugstack"]) == ("/usr", "/etc/slurm", "/etc/slurm/other.conf")
     assert found["plugin_directories"][:2] == ["/a", "/b"]
@@ -96,8 +96,8 @@ def test_slurm_of_the_distribution(tmp_path):
 
 
 def test_a_slurm_that_does_not_answer_is_refused(host):
-    del host.answers["/opt/slurm/bin/srun --version"]
-    assert "asked /opt/slurm/bin/srun for its version and got none" in plan_of(host).refusals[0]
+    del host.answers["/opt/slurm/bin/scontrol --version"]
+    assert "asked /opt/slurm/bin/scontrol for its version and got none" in plan_of(host).refusals[0]
 
 
 def test_a_fresh_node_and_a_second_look(host):
@@ -139,7 +139,7 @@ def test_a_new_slurm_means_a_new_plugin_and_the_old_line_does_not_stay_required(
     prove(host)
     converge(host, plugstack_mode="required")
     assert host.text(STACK + ".d/pyxis.conf").splitlines()[1].startswith("required")
-    host.answers["/opt/slurm/bin/srun --version"] = "slurm 23.11.10"
+    host.answers["/opt/slurm/bin/scontrol --version"] = "slurm 23.11.10"
     plan = plan_of(host, plugstack_mode="required", build="0.24.0")
     assert plan.plugin["path"] == "/usr/local/lib/mlcluster/pyxis/23.11.10/spank_pyxis.so"
     assert (plan.plugstack["word"], "plugstack" in plan.parts) == ("optional", True)
