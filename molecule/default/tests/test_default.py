@@ -62,3 +62,8 @@ def test_the_boot_unit_of_an_image_finds_no_disks_and_says_so(host, is_image):
     record = json.loads(host.check_output("cat /var/lib/mlcluster/local_storage.json"))
     assert (record["state"], record["disks"]) == ("none", [])
     assert "none" in host.check_output(f"journalctl --no-pager --output cat --unit {UNIT}")
+
+
+def test_only_an_image_gets_limits_and_the_environment_of_nccl(host, is_image):
+    for path in ("/etc/nccl.conf", "/etc/systemd/system/slurmd.service.d/mlcluster-limits.conf"):
+        assert host.file(path).exists == is_image, path
