@@ -33,6 +33,22 @@ def test_a_collision_across_regions_counts_too(play, inventory):
     assert set(listed.hosts) == {f"one-{ids[0]}", f"one-{ids[1]}", "two"}
 
 
+def test_a_collision_across_files_counts_too(play, inventory):
+    regions = ("us-east-1", "eu-west-1")
+    endpoint = play(*(Region(region, (Fleet(name="head"), Fleet(name=region))) for region in regions))
+    named = {"hostnames": ["tag:Name"]}
+    first, second = (
+        inventory.file(inventory.options(endpoint, regions=[region], **named), f"{region}.ec2_nodes.yml")
+        for region in regions
+    )
+    # The first file once more: the same instance under the same name is no collision.
+    listed = inventory.read(first, "-i", str(second), "-i", str(first), **endpoint.environment())
+    other = endpoint.hosts("eu-west-1")[0].id
+    assert set(listed.hosts) == {"head", f"head-{other}", *regions}
+    assert listed.hosts[f"head-{other}"]["ec2_region"] == "eu-west-1"
+    assert listed.hosts["head"]["ec2_region"] == "us-east-1"
+
+
 def test_amazon_aws_583_the_next_preference_when_a_tag_is_missing(play, inventory):
     endpoint = play(Fleet(name="named"), Fleet(), Fleet(name=" "))
     listed = inventory(endpoint, hostnames=["tag:Name", "private_dns"])
