@@ -21,17 +21,19 @@ KEPT_NAMES = 10_000
 _PENDING = 20_000
 
 NCCL_LINE = re.compile(
-    r"(?:\[\d{4}-\d\d-\d\d [\d:.]+\] )?(?P<host>[A-Za-z0-9][\w.-]*):\d+:\d+ \[-?\d+\] "
-    r"(?:\S+:\d+ (?:\(\w+\) )?)?NCCL (?P<level>INFO|WARN) (?P<text>.*)"
+    r"(?:\[\d{4}-\d\d-\d\d [\d:.]+\] )?(?P<host>[A-Za-z0-9][\w.-]{0,255}):\d{1,10}:\d{1,10} \[-?\d{1,4}\] "
+    r"(?:\S{1,200}:\d{1,6} (?:\(\w{1,20}\) )?)?NCCL (?P<level>INFO|WARN) (?P<text>.{0,1000})"
 )
+# How far before "NCCL INFO" the prefix can begin.
+PREFIX = 600
 _CHANNEL = re.compile(
     r"(?:Channel|Ring) \d+(?:/\d+)? : (\d+)\[[0-9a-fA-F]+\] -> (\d+)\[[0-9a-fA-F]+\] (?:\[(send|receive)\] )?via (.+)"
 )
 _NET = re.compile(r"NET/([^/]+)/\d+(?:\(\d+\))?((?:/[\w=()]+)*)\s*")
 _INTRA = re.compile(r"(P2P|SHM)/[\w /]+(?:\(.*\))?(?:/\w+)*\s*")
 _PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is ([^\s,(]+)")
-_NETWORK = re.compile(r"Using network (\S.*?)\s*")
-_COMM = re.compile(r"comm 0x[0-9a-f]+ rank \d+ n[Rr]anks (\d+)(?: nNodes (\d+))?\b")
+_NETWORK = re.compile(r"Using network (\S.*)")
+_COMM = re.compile(r"comm 0x[0-9a-f]{1,16} rank \d{1,9} n[Rr]anks (\d{1,9})(?: nNodes (\d{1,9}))?\b")
 _PLUGIN = re.compile(r"NET/OFI (?:Initializing|Using) aws-ofi-nccl (\S+)")
 _NVLS = re.compile(r"\d+ coll channels, (?:\d+ collnet channels, )?(\d+) nvls channels,")
 _VERSION = re.compile(r"NCCL version (\S+)")
@@ -127,8 +129,8 @@ class NcclLog:
                 _note(self.providers, host, found.group(1))
             elif found := _PLUGIN.match(text):
                 self.plugin = found.group(1)
-        elif found := _NETWORK.fullmatch(text):
-            _note(self.networks, host, found.group(1))
+        elif found := _NETWORK.match(text):
+            _note(self.networks, host, found.group(1).strip())
         elif (found := _COMM.match(text)) and len(self.ranks) < KEPT_NAMES:
             self.ranks.add(int(found.group(1)))
             if found.group(2):

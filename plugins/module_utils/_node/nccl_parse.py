@@ -10,11 +10,12 @@ import re
 import typing as t
 
 from .host import NodeError
-from .nccl_log import NCCL_LINE, NcclLog
+from .nccl_log import NCCL_LINE, PREFIX, NcclLog
 from .nccl_table import Run, Tables
 
 # A longer line is read in pieces: no line of a test or of NCCL comes near it.
 MAX_LINE = 65536
+MAX_TABLE_LINE = 4096
 
 # What srun --label and mpirun --tag-output put before a line.
 _LABEL = re.compile(r"(?:\[\d+,\d+\]<std(?:out|err)>: ?|\s{0,6}\d{1,6}: )")
@@ -40,25 +41,30 @@ def parse(lines: t.Iterable[str]) -> Output:
             line = _COLOUR.sub("", line)
         if line[:1] in "[ 0123456789" and (label := _LABEL.match(line)):
             line = line[label.end() :]
-        found = NCCL_LINE.search(line) if "NCCL " in line else None
+        mark = line.find(" NCCL ")
+        found = NCCL_LINE.search(line, max(0, mark - PREFIX)) if mark >= 0 else None
         if found is None:
-            if line and not tables.log.plain(line):
+            if line and not tables.log.plain(line) and len(line) <= MAX_TABLE_LINE:
                 tables.feed(line)
             continue
         before, host = line[: found.start()], found.group("host")
         if before.strip():
             before, host = _parted(before, host, tables)
-            tables.fragment(before)
-        tables.log.feed(host, found.group("level"), found.group("text"), tables.where)
+            tables.fragment(before[-MAX_TABLE_LINE:])
+        # A text that was cut is none of those that prove anything.
+        whole = found.end() == len(line) or found.group("level") == "WARN"
+        tables.log.feed(host, found.group("level"), found.group("text") if whole else "", tables.where)
     return Output(tables.runs, tables.log, count)
 
 
 def _parted(before: str, host: str, tables: Tables) -> tuple[str, str]:
     """Take the end of a row off the name of the host that wrote right behind it."""
-    for known in set(tables.where.values()):
-        if host.split(".", 1)[0].endswith(known) and host != known:
-            cut = host.index(known)
-            return before + host[:cut], host[cut:]
+    hosts = tables.hosts
+    if host.split(".", 1)[0] not in hosts:
+        for known in hosts:
+            if host.split(".", 1)[0].endswith(known):
+                cut = host.index(known)
+                return before + host[:cut], host[cut:]
     return before, host
 
 

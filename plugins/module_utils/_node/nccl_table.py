@@ -18,6 +18,7 @@ from .nccl_log import NcclLog
 MAX_ROWS = 100_000
 MAX_RANKS = 100_000
 MAX_RUNS = 500
+MAX_ROW = 1000
 
 _HEADER = re.compile(
     r"# nThread (\d+) nGpus (\d+) minBytes (\d+) maxBytes (\d+) step: (\d+)\((factor|bytes)\) warmup iters: \d+ "
@@ -27,7 +28,7 @@ _STARTING = re.compile(r"# Collective test starting: (\w+?)(?:_perf)?\s*")
 _CONCLUDED = re.compile(r"# Collective test concluded: \w+\s*")
 _TESTS = re.compile(r"# nccl-tests version (\S+) .*")
 _RANK = re.compile(
-    r"#\s+Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[[0-9a-fA-Fx:]+\]\s*(.*?)\s*"
+    r"#\s+Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[[0-9a-fA-Fx:]+\](.*)"
 )
 _REDUCED = re.compile(r"# Reducing maxBytes to (\d+) due to memory limitation\s*")
 _OUT_OF_BOUNDS = re.compile(r"# Out of bounds values\s+: (\d+) (OK|FAILED)\s*")
@@ -62,8 +63,9 @@ class Run:
     """One run of a test: what it said it would do, who took part, and what it measured.
 
     log: what NCCL said in the meantime. header: threads, min, max, step, step_kind (factor or bytes), iters,
-    validation. where: rank to host. too_slow: the test itself compared its average with NCCL_TESTS_MIN_BW. tangled:
-    lines of several runs lie between each other, so that nothing here can be told to belong to this one.
+    validation. where: rank to host; hosts: all of them. too_slow: the test itself compared its average with
+    NCCL_TESTS_MIN_BW. tangled: lines of several runs lie between each other, so that nothing here can be told to
+    belong to this one.
     """
 
     tool: str
@@ -72,6 +74,7 @@ class Run:
     version: str | None = None
     header: dict[str, t.Any] = dataclasses.field(default_factory=dict)
     where: dict[int, str] = dataclasses.field(default_factory=dict)
+    hosts: set[str] = dataclasses.field(default_factory=set)
     groups: set[int] = dataclasses.field(default_factory=set)
     devices: set[str] = dataclasses.field(default_factory=set)
     columns: list[str] = dataclasses.field(default_factory=list)
@@ -83,11 +86,6 @@ class Run:
     concluded: bool = False
     tangled: bool = False
     fragment: str = ""
-
-    @property
-    def hosts(self) -> set[str]:
-        """The hosts that the ranks were on."""
-        return set(self.where.values())
 
     @property
     def closed(self) -> bool:
@@ -164,6 +162,11 @@ class Tables:
     def where(self) -> dict[int, str]:
         """Rank to host of the run that is being read."""
         return self.runs[-1].where if self.runs else {}
+
+    @property
+    def hosts(self) -> set[str]:
+        """The hosts of the run that is being read."""
+        return self.runs[-1].hosts if self.runs else set()
 
     def feed(self, line: str) -> None:
         """Take one line, without its end."""
@@ -242,8 +245,9 @@ class Tables:
         run.tangled = run.tangled or number in run.where or len(run.where) >= MAX_RANKS
         if not run.tangled:
             run.where[number] = host.split(".", 1)[0]
+            run.hosts.add(run.where[number])
             run.groups.add(_integer(group or "0"))
-            run.devices.add(device[:80])
+            run.devices.add(device.strip()[:80])
 
     def _body(self, run: Run, line: str) -> None:
         if run.tool == NCCOM_TEST and (found := _NCCOM_AVERAGE.fullmatch(line)):
@@ -264,7 +268,7 @@ class Tables:
             run.tangled = run.tangled or run.average is not None
             run.rows.append(row)
             run.fragment = ""
-        elif len(words) > len(run.columns) + 1:
+        elif len(words) > len(run.columns) + 1 or len(run.fragment) > MAX_ROW:
             run.broken += 1
             run.fragment = ""
 

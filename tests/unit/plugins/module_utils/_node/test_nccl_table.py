@@ -241,3 +241,24 @@ def test_threads_have_averages_of_their_own():
     lines = [line.replace("# nThread 1", "# nThread 2").replace("167.692", "150.1") for line in output()]
     assert only(lines, "correct").status == "pass"
     assert only([line.replace("167.692", "150.1") for line in output()], "correct").reason == "incomplete"
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "a" * (1 << 20) + " NCCL ",
+        "x:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] via P2P" + "/a" * (1 << 19) + "!",
+        "#  Rank  9 Group  0 Pid 1 on x device 0 [0] y" + " " * (1 << 20) + "z",
+        "\n".join(["    1048576  262144 float", *["1"] * 50_000]),
+        "\n".join(["node-1:1:1 [0] NCCL INFO x"] * 50_000),
+        "\n".join(["pod | node-1:1:1 [0] NCCL INFO x"] * 50_000),
+    ],
+    ids=["long word", "long path", "long blank", "long row", "many lines", "many labels"],
+)
+def test_no_line_takes_time_out_of_proportion(tmp_path, noise):
+    lines = output()
+    path = tmp_path / "test.out"
+    path.write_text("\n".join([*lines[:-12], noise, *lines[-12:]]) + "\n")
+    correct, fabric, _bandwidth = judge(parse_file(str(path)), FOUR).results
+    assert (correct.status == "pass") == ("float" not in noise)
+    assert fabric.status == "pass"
