@@ -124,7 +124,7 @@ def _model_problems(index: int, model: t.Any, names: t.Sequence[t.Any]) -> list[
 def share(plan: Plan, models: t.Sequence[Model]) -> int:
     """How many nodes the models that share nodes need together, by their GPUs and their memory.
 
-    The fullest node that still has room is used first, so that few are broken into. What no node could hold is left out.
+    The fullest node that still has room is used first, so that few are broken into. What no node holds is left out.
     """
     node = hardware(plan["cluster"])
     size = (node["gpus"] or 0, node["memory_mib"] or 0)
