@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import tempfile
 import typing as t
 
@@ -59,6 +61,44 @@ class EnrootHost(Host):
             os.replace(os.path.join(inner, "link"), path)
         finally:
             os.rmdir(inner)
+
+    def size_and_time(self, path: str) -> tuple[int, float] | None:
+        """The size in bytes and the time of the last change of a file, or None."""
+        try:
+            info = os.stat(path)
+        except OSError:
+            return None
+        return info.st_size, info.st_mtime
+
+    @contextlib.contextmanager
+    def private_directory(self, parent: str, prefix: str) -> t.Iterator[str]:
+        """A directory that only this process uses, gone afterwards with all that is in it."""
+        path = tempfile.mkdtemp(dir=parent, prefix=prefix)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def copy_file(self, source: str, target: str) -> None:
+        """Copy the content of a file."""
+        shutil.copyfile(source, target)
+
+    def settle(self, path: str, mode: int) -> None:
+        """Set the mode of a file and wait until it is on the disk."""
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fchmod(handle, mode)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def begins_with(self, path: str, data: bytes) -> bool:
+        """Whether a file begins with these bytes."""
+        try:
+            with open(path, "rb") as stream:
+                return stream.read(len(data)) == data
+        except OSError:
+            return False
 
     def capabilities(self, path: str) -> bytes | None:
         """The file capabilities as the kernel keeps them (security.capability), or None where there are none."""

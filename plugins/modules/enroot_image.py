@@ -1,0 +1,176 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: enroot_image
+short_description: Have a container image as a squashfs file, named after its digest
+version_added: 0.1.0
+description:
+  - Imports an image once into a directory that all nodes see, as C(NAME-DIGEST.sqsh), and lets the link C(NAME.sqsh)
+    lead to it.
+  - The file appears whole or not at all. Of many nodes that ask at once one imports and the others wait for it.
+  - When a tag has moved on, a new file is made; the old one stays for the jobs that use it, until O(keep) lets it go.
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+attributes:
+  check_mode:
+    description: Asks for the digest and returns what would be done.
+    support: full
+  diff_mode:
+    description: Has no difference to show.
+    support: none
+options:
+  source:
+    description:
+      - V(docker://[USER@][REGISTRY#]IMAGE[:TAG][@DIGEST]) for a registry, V(dockerd://IMAGE[:TAG]) for the Docker of
+        this node, or the absolute path of a C(.sqsh) file.
+      - Credentials for a registry are those of Enroot's own file C(.credentials), not of this module.
+    type: str
+    required: true
+  directory:
+    description: Where the files are kept. It has to exist.
+    type: path
+    required: true
+  name:
+    description: What the files are called. The default is made of the source.
+    type: str
+    default: ""
+  state:
+    description: V(absent) removes every version and the link.
+    type: str
+    choices: [present, absent]
+    default: present
+  digest:
+    description: The digest that the source has to have, C(sha256:...). Anything else is refused.
+    type: str
+    default: ""
+  needed_mib:
+    description: The space that the file takes, in MiB. Known by itself for Docker's images and for files.
+    type: int
+    default: 0
+  spare_mib:
+    description: The space that has to stay free besides, in MiB.
+    type: int
+    default: 1024
+  keep:
+    description: How many older versions stay. Without it all do.
+    type: int
+  timeout:
+    description: How long an import may take, and how long to wait for that of another node, in seconds.
+    type: int
+    default: 3600
+  mode:
+    description: Mode of the file, octal, in quotes.
+    type: str
+    default: "0644"
+notes:
+  - Importing from a registry needs Enroot 4, which imports by digest.
+seealso:
+  - module: mlcluster.aws.enroot_pyxis_info
+"""
+
+EXAMPLES = r"""
+- name: Have PyTorch from NGC for all nodes
+  mlcluster.aws.enroot_image:
+    source: docker://nvcr.io#nvidia/pytorch:25.10-py3
+    directory: /fsx/images
+    keep: 1
+  run_once: true
+
+- name: Have what was built on the head node
+  mlcluster.aws.enroot_image:
+    source: dockerd://training:latest
+    directory: /fsx/images
+    name: training
+"""
+
+RETURN = r"""
+path:
+  description: The file of this version.
+  returned: when O(state=present)
+  type: str
+  sample: /fsx/images/training-5f70bf18a0860070.sqsh
+link:
+  description: The link that leads to the newest version.
+  returned: when O(state=present)
+  type: str
+  sample: /fsx/images/training.sqsh
+digest:
+  description: The digest of the source.
+  returned: when O(state=present)
+  type: str
+  sample: sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef
+actions:
+  description: What was done, or in check mode would be, of V(import), V(link) and V(prune).
+  returned: always
+  type: list
+  elements: str
+  sample: [import, link]
+pruned:
+  description: The files that were removed, or in check mode would be.
+  returned: always
+  type: list
+  elements: str
+  sample: []
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_host import EnrootHost as Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_image import (
+    ImageWish,
+    ensure,
+    forget,
+    problems,
+)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+
+SPEC = {
+    "source": {"type": "str", "required": True},
+    "directory": {"type": "path", "required": True},
+    "name": {"type": "str", "default": ""},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "digest": {"type": "str", "default": ""},
+    "needed_mib": {"type": "int", "default": 0},
+    "spare_mib": {"type": "int", "default": 1024},
+    "keep": {"type": "int"},
+    "timeout": {"type": "int", "default": 3600},
+    "mode": {"type": "str", "default": "0644"},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=SPEC, supports_check_mode=True)
+    params = module.params
+    try:
+        mode = int(params["mode"], 8)
+    except ValueError:
+        module.fail_json(msg=f"mode is {params['mode']!r}: give it in octal, in quotes, such as '0644'")
+    if mode & ~0o755:
+        module.fail_json(msg=f"mode is {params['mode']}: an image that others can write to is no image of yours")
+    wish = ImageWish(
+        source=params["source"],
+        directory=params["directory"],
+        name=params["name"],
+        digest=params["digest"],
+        needed=params["needed_mib"] << 20,
+        spare=params["spare_mib"] << 20,
+        keep=params["keep"],
+        seconds=params["timeout"],
+        mode=mode,
+    )
+    found = problems(wish)
+    if found:
+        module.fail_json(msg="; ".join(found))
+    try:
+        done = (ensure if params["state"] == "present" else forget)(Host(), wish, dry=module.check_mode)
+    except NodeError as exc:
+        module.fail_json(msg=str(exc))
+    module.exit_json(changed=bool(done["actions"]), **done)
+
+
+if __name__ == "__main__":
+    main()

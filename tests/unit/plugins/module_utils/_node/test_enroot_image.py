@@ -1,0 +1,190 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Images keyed by digest: made once, whole or not at all."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_host import EnrootHost
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_image import (
+    MAGIC,
+    ImageWish,
+    ensure,
+    file_name,
+    forget,
+    problems,
+)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandError, CommandResult, NodeError
+
+ONE, TWO = (f"sha256:{sign * 64}" for sign in "ab")
+
+
+class ImageHost(EnrootHost):
+    """This machine with commands of Enroot and Docker that the test answers for."""
+
+    def __init__(self, digest=ONE, version="4.1.2", content=MAGIC + b"rest"):
+        self.digest, self.version, self.content, self.free = digest, version, content, 100 << 30
+        self.ran = []
+
+    def run(self, argv, timeout=120, check=True, stdin=None):
+        self.ran.append(list(argv))
+        if argv[:2] == ["enroot", "import"]:
+            if self.content is None:
+                raise CommandError(argv, 1, "", "[ERROR] no space left", "failed with status 1")
+            Path(argv[3]).write_bytes(self.content)
+            # So that one name of the log is one import.
+            with open(Path(argv[3]).parent.parent / "log", "a", encoding="utf-8") as log:
+                log.write("import\n")
+            return CommandResult(0, "", "")
+        answers = {"version": self.version, "digest": self.digest, "{{.Id}}": self.digest, "{{.Size}}": "4096"}
+        return CommandResult(0, next(text for word, text in answers.items() if word in argv) + "\n", "")
+
+    def free_bytes(self, path):
+        return self.free
+
+
+def wish(folder, source="docker://nvcr.io#nvidia/pytorch:25.10-py3", **options):
+    return ImageWish(source, str(folder), **options)
+
+
+def test_the_first_time_and_the_second(tmp_path):
+    host = ImageHost()
+    done = ensure(host, wish(tmp_path))
+    assert done["actions"] == ["import", "link"]
+    assert done["path"] == f"{tmp_path}/nvcr.io+nvidia+pytorch+25.10-py3-{'a' * 16}.sqsh"
+    assert os.readlink(done["link"]) == os.path.basename(done["path"])
+    assert Path(done["path"]).stat().st_mode & 0o777 == 0o644
+    assert host.ran[-1][-1] == f"docker://nvcr.io#nvidia/pytorch:25.10-py3@{ONE}"
+    assert ensure(host, wish(tmp_path))["actions"] == []
+
+
+def test_a_tag_that_moved_on_makes_a_new_file_and_old_ones_go_when_told(tmp_path):
+    host = ImageHost()
+    first = ensure(host, wish(tmp_path, name="torch"))["path"]
+    host.digest = TWO
+    second = ensure(host, wish(tmp_path, name="torch"))
+    assert Path(first).exists()
+    assert os.readlink(second["link"]) == os.path.basename(second["path"])
+    assert ensure(host, wish(tmp_path, name="torch", keep=1))["actions"] == []
+    assert ensure(host, wish(tmp_path, name="torch", keep=0))["pruned"] == [os.path.basename(first)]
+    assert not Path(first).exists()
+    assert Path(second["path"]).exists()
+
+
+def test_a_dry_run_writes_nothing(tmp_path):
+    assert ensure(ImageHost(), wish(tmp_path), dry=True)["actions"] == ["import", "link"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(None, "no space left"), (b"<html>", "is no squashfs image"), (b"", "is no squashfs image")]
+)
+def test_an_import_that_fails_leaves_nothing(tmp_path, content, words):
+    with pytest.raises(NodeError, match=words):
+        ensure(ImageHost(content=content), wish(tmp_path, name="x"))
+    assert {path.name for path in tmp_path.iterdir()} <= {".x.lock", "log"}
+
+
+def test_half_a_file_of_a_crash_is_made_again(tmp_path):
+    half = tmp_path / file_name(wish(tmp_path, name="x"), ONE)
+    half.write_bytes(b"\0\0")
+    assert "import" in ensure(ImageHost(), wish(tmp_path, name="x"))["actions"]
+    assert half.read_bytes().startswith(MAGIC)
+
+
+def test_a_file_is_copied_and_must_be_what_was_wanted(tmp_path):
+    source = tmp_path / "my image.sqsh"
+    source.write_bytes(MAGIC + b"content")
+    target = tmp_path / "images"
+    target.mkdir()
+    done = ensure(ImageHost(), wish(target, str(source)))
+    assert Path(done["path"]).read_bytes() == source.read_bytes()
+    assert os.path.basename(done["link"]) == "my+image.sqsh"
+    with pytest.raises(NodeError, match="was wanted: nothing was imported"):
+        ensure(ImageHost(), wish(target, str(source), digest=ONE))
+    with pytest.raises(NodeError, match="could not read it"):
+        ensure(ImageHost(), wish(target, "/nowhere.sqsh"))
+
+
+def test_dockers_image_goes_by_its_id(tmp_path):
+    host = ImageHost()
+    ensure(host, wish(tmp_path, "dockerd://training:latest"))
+    assert host.ran[-1][-1] == f"dockerd://{ONE}"
+
+
+def test_a_digest_in_the_reference_needs_no_question(tmp_path):
+    host = ImageHost(digest=TWO)
+    assert ensure(host, wish(tmp_path, f"docker://alpine@{ONE}"))["digest"] == ONE
+    assert host.ran[-1][-1] == f"docker://alpine@{ONE}"
+    with pytest.raises(NodeError, match=f"is {ONE} and {TWO} was wanted"):
+        ensure(host, wish(tmp_path, f"docker://alpine@{ONE}", digest=TWO))
+
+
+def test_an_old_enroot_cannot_import_by_digest(tmp_path):
+    with pytest.raises(NodeError, match=r"needs Enroot 4 and this node has 3\.4\.1"):
+        ensure(ImageHost(version="3.4.1"), wish(tmp_path, digest=ONE))
+
+
+def test_without_space_nothing_is_begun(tmp_path):
+    host = ImageHost()
+    host.free = 1 << 20
+    with pytest.raises(NodeError, match="has 1 MiB free, the image needs 2 MiB"):
+        ensure(host, wish(tmp_path, needed=2 << 20))
+    with pytest.raises(NodeError, match="needs 0 MiB and 1024 MiB have to stay free"):
+        ensure(host, wish(tmp_path, "dockerd://x", spare=1 << 30))
+    assert not any("import" in argv for argv in host.ran)
+
+
+def test_the_directory_has_to_be_there(tmp_path):
+    with pytest.raises(NodeError, match="make it first"):
+        ensure(ImageHost(), wish(tmp_path / "none"))
+
+
+def test_removal(tmp_path):
+    host = ImageHost()
+    ensure(host, wish(tmp_path, name="x"))
+    (tmp_path / "x-y.sqsh").write_bytes(MAGIC)
+    assert forget(host, wish(tmp_path, name="x"), dry=True)["actions"] == ["link", "prune"]
+    forget(host, wish(tmp_path, name="x"))
+    assert (tmp_path / "x-y.sqsh").exists()
+    assert not list(tmp_path.glob("x-a*"))
+    assert forget(host, wish(tmp_path, name="x"))["actions"] == []
+
+
+def ask(folder):
+    ensure(ImageHost(), wish(folder, name="x", seconds=60))
+
+
+def test_many_nodes_one_import(tmp_path):
+    context = multiprocessing.get_context("fork")
+    nodes = [context.Process(target=ask, args=(tmp_path,)) for _number in range(12)]
+    for node in nodes:
+        node.start()
+    for node in nodes:
+        node.join(60)
+    assert [node.exitcode for node in nodes] == [0] * 12
+    assert (tmp_path / "log").read_text(encoding="utf-8") == "import\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"source": "oci://x"}, "begins with docker://, dockerd:// or /"),
+        ({"source": "image.sqsh"}, "give an absolute path"),
+        ({"source": "docker://x; rm -rf /"}, "a reference has letters"),
+        ({"directory": "images"}, "directory is 'images'"),
+        ({"directory": "/a/../b"}, "without '..'"),
+        ({"name": "../x"}, "name is '../x'"),
+        ({"digest": "abc"}, "digest is 'abc'"),
+        ({"keep": -1}, "keep is -1"),
+        ({"seconds": 0}, "timeout is 0"),
+    ],
+)
+def test_wishes_that_cannot_be(options, words):
+    assert words in "; ".join(problems(ImageWish(**{"source": "docker://x", "directory": "/images", **options})))
