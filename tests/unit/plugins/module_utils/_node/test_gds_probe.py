@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -25,6 +26,9 @@ from tests.unit.plugins.module_utils._node.gds_node import FIXTURES, fixture
 
 FORBIDDEN = {"allow_compat_mode": False, "force_compat_mode": False}
 COMPILER = shutil.which("cc") or shutil.which("gcc")
+
+# That of the tests may lie where only its owner can go.
+SYSTEM_PYTHON = "/usr/bin/python3"
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="needs a C compiler to make the library that answers")
 
@@ -355,6 +359,30 @@ def test_the_program_is_read_out_of_an_archive_too(tmp_path):
     environment = {"PYTHONPATH": str(archive), "PATH": os.defpath}
     done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == (source / "gds_child.py").read_text(encoding="utf-8") + "\n"
+
+
+@needs_compiler
+@pytest.mark.skipif(os.geteuid() != 0 or not os.path.exists(SYSTEM_PYTHON), reason="needs root, and a Python for all")
+def test_an_ordinary_user_gets_the_same_answer(built):
+    place = Path(tempfile.mkdtemp(prefix="mlcluster-test-", dir="/tmp"))
+    try:
+        place.chmod(0o1777)
+        source = Path(gds_probe.__file__).parent
+        shutil.copytree(source, place / "mlcluster" / "_node", ignore=shutil.ignore_patterns("__pycache__"))
+        (place / "mlcluster" / "__init__.py").touch()
+        libraries = [shutil.copy(built[name], place) for name in ("cufile", "cuda")]
+        text = (
+            "import sys; sys.path.insert(0, sys.argv[1])\n"
+            "from mlcluster._node.gds_probe import ask\n"
+            "answer = ask(sys.argv[2], {}, {}, sys.argv[1], cuda=sys.argv[3])\n"
+            "print(answer['state'], ask(sys.argv[2], {}, {}, '/root')['state'])\n"
+        )
+        argv = [SYSTEM_PYTHON, "-c", text, str(place), *libraries]
+        done = subprocess.run(argv, user=65534, group=65534, extra_groups=[], capture_output=True, text=True, cwd="/")
+        assert (done.stdout, done.stderr) == ("ok unusable\n", "")
+        assert not list(place.glob(".mlcluster*"))
+    finally:
+        shutil.rmtree(place)
 
 
 def steps(*lines):
