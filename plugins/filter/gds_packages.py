@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Packages of GPUDirect Storage, and the settings of the role nvidia_gds, decided on the controller."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cufile import check_settings
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._gds_packages import asked_names, packages
+
+_CUDA = re.compile(r"[0-9]{2}\.[0-9]{1,2}")
+_SPEC = re.compile(r"[a-z0-9][A-Za-z0-9+._-]*(=[A-Za-z0-9:.+~-]+)?")
+_PATH = re.compile(r"/[^\0\n]*")
+
+
+def gds_packages(look: Mapping[str, Any], mode: str, cuda: str = "", own: Sequence[str] = ()) -> dict[str, Any]:
+    """Which packages the node lacks; see the documentation of the filter."""
+    return packages(look, mode, cuda, own)
+
+
+def gds_package_names(own: Sequence[str]) -> list[str]:
+    """Every package that gds_info has to be asked for."""
+    return asked_names(own)
+
+
+def gds_problems(settings: Mapping[str, Any]) -> list[str]:
+    """Why the settings of the role nvidia_gds could not be carried out on any node; empty when they are sound.
+
+    settings has the variables mode, compat_allowed, cuda_version, packages, mounts, cufile_settings,
+    cufile_allow_unknown, probe_timeout, bandwidth_mib and dkms_log_lines without the role's name.
+    """
+    problems = []
+    if settings["mode"] == "compat" and not settings["compat_allowed"]:
+        problems.append("nvidia_gds_mode is compat and nvidia_gds_compat_allowed forbids just that: change one of them")
+    cuda = str(settings["cuda_version"])
+    if cuda and not _CUDA.fullmatch(cuda):
+        problems.append(f"nvidia_gds_cuda_version is {cuda!r}: give a release of CUDA in quotes, such as '13.0'")
+    for spec in settings["packages"]:
+        if not isinstance(spec, str) or not _SPEC.fullmatch(spec):
+            problems.append(f"nvidia_gds_packages has {spec!r}: give names of packages, or name=version")
+    for path in settings["mounts"]:
+        if not isinstance(path, str) or not _PATH.fullmatch(path) or ".." in path.split("/"):
+            problems.append(f"nvidia_gds_mounts has {path!r}: give absolute paths without '..'")
+    for name, low, high in (("probe_timeout", 1, 600), ("bandwidth_mib", 1, 1048576), ("dkms_log_lines", 1, 500)):
+        if not low <= settings[name] <= high:
+            problems.append(f"nvidia_gds_{name} is {settings[name]}: give a number from {low} to {high}")
+    try:
+        check_settings(settings["cufile_settings"], settings["cufile_allow_unknown"])
+    except NodeError as exc:
+        problems.append(f"nvidia_gds_cufile_settings: {exc}")
+    return problems
+
+
+class FilterModule:
+    """Ansible's way to find the filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"gds_packages": gds_packages, "gds_package_names": gds_package_names, "gds_problems": gds_problems}
