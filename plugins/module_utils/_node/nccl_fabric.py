@@ -156,9 +156,15 @@ def _proved(
             "nvls_channels": run.log.nvls,
             "counted_bytes": counted,
         },
-        message=None if direct else "EFA without GPUDirect RDMA: the data goes through the hosts' memory",
+        message=f"{channels} channels between {len(run.hosts)} hosts over EFA, " + _way(direct, channels),
         source="channels logged by every host" + (" and counters of every host's EFA devices" if counted else ""),
     )
+
+
+def _way(direct: int, channels: int) -> str:
+    if not direct:
+        return "without GPUDirect RDMA: the data goes through the hosts' memory"
+    return "all with GPUDirect RDMA" if direct >= channels else f"{direct} with GPUDirect RDMA"
 
 
 def _least(run: Run, nodes: int) -> int:

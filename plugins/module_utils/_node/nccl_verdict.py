@@ -187,6 +187,7 @@ def _whole(check: str, run: Run, asked: Asked) -> result.Result:
         check,
         {"collective": run.program, "ranks": len(run.where), "rows": len(run.rows), "wrong": 0},
         expected={"wrong": 0},
+        message=f"{len(run.rows)} rows of {run.program or 'a collective'} on {len(run.where)} ranks, and nothing wrong",
     )
 
 
@@ -311,7 +312,9 @@ def _compared(
         "source": "; ".join(sorted({limits[size]["source"] for size in shown})),
     }
     if not low:
-        return result.passed(check, **fields)
+        largest = shown[-1]
+        least = f"at least {limits[largest]['busbw']:g} wanted, the figures known reached at {len(shown)} sizes"
+        return result.passed(check, message=f"{busbw[largest]:g} GB/s at {largest} bytes: {least}", **fields)
     return result.failed(
         check,
         f"the bus bandwidth is too low at {len(low)} of {len(common)} sizes",

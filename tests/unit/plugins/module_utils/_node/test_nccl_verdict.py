@@ -104,6 +104,10 @@ def test_gpudirect_rdma_is_reported_not_demanded():
     fabric = only(output(gdr=""), "fabric")
     assert (fabric.status, fabric.found["gpudirect_rdma"]) == ("pass", "none")
     assert "without GPUDirect" in fabric.message
+    mixed = [line.replace("/GDRDMA", "") if line.startswith("node-2:") else line for line in output()]
+    fabric = only(mixed, "fabric")
+    assert (fabric.status, fabric.found["gpudirect_rdma"]) == ("pass", "some")
+    assert fabric.message == "16 channels between 4 hosts over EFA, 12 with GPUDirect RDMA"
 
 
 @pytest.mark.parametrize(("asked", "text"), [({"ranks": 16}, "16 ranks"), ({"nodes": 2}, "2 nodes")])
