@@ -27,9 +27,7 @@ _HEADER = re.compile(
 _STARTING = re.compile(r"# Collective test starting: (\w+?)(?:_perf)?\s*")
 _CONCLUDED = re.compile(r"# Collective test concluded: \w+\s*")
 _TESTS = re.compile(r"# nccl-tests version (\S+) .*")
-_RANK = re.compile(
-    r"#\s+Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[[0-9a-fA-Fx:]+\](.*)"
-)
+_RANK = re.compile(r"#\s+Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[[0-9a-fA-Fx:]+\](.*)")
 _REDUCED = re.compile(r"# Reducing maxBytes to (\d+) due to memory limitation\s*")
 _OUT_OF_BOUNDS = re.compile(r"# Out of bounds values\s+: (\d+) (OK|FAILED)\s*")
 _AVERAGE = re.compile(r"# Avg bus bandwidth\s+: (\S+)(?: +(OK|FAILED))?\s*")
