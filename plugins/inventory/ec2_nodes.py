@@ -26,6 +26,7 @@ extends_documentation_fragment:
   - inventory_cache
   - mlcluster.aws._ec2
 notes:
+  - No run fails for its cache. One that is broken, or in a directory that anybody may write to, is a warning.
   - Every option may use extra vars, as in C(cluster_name={{ cluster }}) with C(-e cluster=train).
   - The permission ec2:DescribeInstances is enough. ec2:DescribeInstanceTypes gives exact hardware facts; the calls of
     O(enrich) need ec2:DescribeInstanceStatus, ec2:DescribeInstanceTopology, ec2:DescribeCapacityReservations,
@@ -47,6 +48,7 @@ options:
     description:
       - Only nodes of these clusters, told by the cluster tag of O(tag_keys).
       - ParallelCluster sets that tag itself.
+      - An empty name is an error, for it would mean every instance of the region.
     type: list
     elements: str
     default: []
