@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -14,10 +13,7 @@ import pytest
 from .cluster import Cluster
 from .spec import Spec
 
-needs_slurm = pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("slurmctld"),
-    reason="the Slurm rig needs root and Slurm's packages (make setup)",
-)
+needs_slurm = pytest.mark.skipif(os.geteuid() != 0, reason="the Slurm rig needs root")
 
 
 @pytest.fixture(scope="session")
