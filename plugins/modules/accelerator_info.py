@@ -156,11 +156,12 @@ kernel_module:
 kernel_log:
   description: >-
     Xids since the last boot or O(xid_since). C(source) is journal or dmesg, C(problem) why neither could be
-    read; C(xids) are with C(time), C(bus), C(code), C(text); C(sxids) those of NVSwitches, with C(switch) and C(fatal)
-    besides; C(counts) says how often each Xid was there. Null where nothing speaks for a GPU.
+    read, C(partial) whether only the end of a long log was looked at; C(xids) are with C(time), C(bus), C(code),
+    C(text); C(sxids) those of NVSwitches, with C(switch) and C(fatal) besides; C(counts) says how often each Xid was
+    there. Null where nothing speaks for a GPU.
   returned: always
   type: dict
-  sample: {"source": "journal", "problem": null, "xids": [], "sxids": [], "counts": {}}
+  sample: {"source": "journal", "problem": null, "partial": false, "xids": [], "sxids": [], "counts": {}}
 neuron:
   description: >-
     The Neuron devices, null where nothing speaks for any. C(loaded) and C(driver) are of the kernel module,

@@ -15,13 +15,15 @@ from .accelerator_neuron import look_at_neuron, neuron_wanted
 from .block import instance_type
 from .efa_parse import parse_driver_version
 from .efa_tools import ask
-from .host import Host
+from .host import CommandError, Host
 
 NVIDIA_VENDOR = "0x10de"
 # PCI classes of a GPU: VGA controller and 3D controller; NVSwitches and audio functions have others.
 _GPU_CLASSES = ("0x0300", "0x0302")
-# Kernel log lines looked at; a boot seldom has more, and a full log must not hold the look up.
+# Kernel log lines looked at; a boot seldom has more, and a full log must not hold the look up. Of a longer one
+# journalctl picks the lines out itself.
 LOG_LINES = 20000
+LOG_PATTERN = "NVRM: Xid|SXid"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +105,8 @@ def _topology(host: Host, wishes: Wishes) -> dict[str, t.Any]:
 def _kernel_log(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     """Xids of this boot from the journal, or from dmesg where there is none that can be read.
 
-    problem says why neither could be read; an empty log of a running kernel counts as one that could not.
+    problem says why neither could be read; an empty log of a running kernel counts as one that could not. partial:
+    only the end of a long log could be looked at.
     """
     since = ["--since", wishes.xid_since] if wishes.xid_since else []
     journal = ["journalctl", "-k", "-b", "-o", "short-iso", "--no-pager", "-q", "-n", str(LOG_LINES), *since]
@@ -112,6 +115,21 @@ def _kernel_log(host: Host, wishes: Wishes) -> dict[str, t.Any]:
         shown, problem = ask(host, argv, min(wishes.timeout, 30))
         # With a date to begin at there may rightly be nothing, but the journal is also empty for whom it is closed.
         if problem is None and (shown.strip() or (since and source == "dmesg")):
-            return {"source": source, "problem": None, **parse.parse_xids(shown)}
+            picked: str | None = shown
+            if source == "journal" and shown.count("\n") >= LOG_LINES:
+                picked = _picked(host, argv, min(wishes.timeout, 30))
+            found = parse.parse_xids(shown if picked is None else picked)
+            return {"source": source, "problem": None, "partial": picked is None, **found}
         problems.append(problem or f"{argv[0]} showed no kernel messages")
-    return {"source": None, "problem": "; ".join(problems), **parse.parse_xids("")}
+    return {"source": None, "problem": "; ".join(problems), "partial": False, **parse.parse_xids("")}
+
+
+def _picked(host: Host, journal: t.Sequence[str], timeout: float) -> str | None:
+    """The lines that matter out of a whole journal; None where this journalctl cannot look for a pattern."""
+    try:
+        done = host.run([*journal, "--grep", LOG_PATTERN], timeout=timeout, check=False)
+    except CommandError:
+        return None
+    # It ends with 1 and says nothing where no line fits.
+    nothing = done.rc == 1 and not (done.stdout + done.stderr).strip()
+    return done.stdout if done.rc == 0 or nothing else None

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import typing as t
 
@@ -15,7 +16,7 @@ from .efa import MARKER_PATH
 from .efa_plugin import choose_plugin, find_plugins, nccl_version, try_load
 from .efa_tools import fi_info_program, libfabric_version
 from .host import Host, NodeError
-from .result import Result, failed, passed, undeterminable
+from .result import SEVERITIES, Result, failed, passed, undeterminable
 
 # What a site may set of a check; which fact it looks at and how it compares stay as they are.
 PARAMETERS = ("expected", "path", "severity", "skip", "tolerance_percent")
@@ -52,11 +53,36 @@ def choose(name: str, parameters: t.Mapping[str, t.Mapping[str, t.Any]]) -> list
             f"the checklist {name} does not know {', '.join(wrong)}: "
             f"its checks are {', '.join(sorted(checks))}, their parameters {', '.join(PARAMETERS)}"
         )
+    unfit = [text for key, values in parameters.items() for text in _unfit(checks[key], values)]
+    if unfit:
+        raise NodeError("; ".join(unfit))
     merged = [{"source": checklists.SOURCE, **check, **parameters.get(key, {})} for key, check in checks.items()]
     for check in merged:
         if check["kind"] == "size":
             check["fact"] = f"size.{check['path']}"
     return [check for check in merged if not check.get("skip")]
+
+
+def _unfit(check: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) -> list[str]:
+    """What is wrong with a site's values for one check, a sentence each."""
+    wanted: dict[str, tuple[bool, str]] = {}
+    for key, value in values.items():
+        if key == "expected" and check["kind"] == "version_at_least":
+            wanted[key] = (version_key(value) is not None, "a version in quotes, such as '1.50.0'")
+        elif key == "expected":
+            number = _is_number(value) and math.isfinite(value) and value >= 0
+            wanted[key] = (number and check["kind"] != "present", "a number of 0 or more, and none where a program is")
+        elif key == "tolerance_percent":
+            wanted[key] = (_is_number(value) and 0 <= value < 100, "a percentage from 0 to below 100")
+        elif key == "severity":
+            wanted[key] = (value in SEVERITIES[1:], f"one of {', '.join(SEVERITIES[1:])}")
+        elif key == "path":
+            wanted[key] = (isinstance(value, str) and value.startswith("/") and "\0" not in value, "an absolute path")
+        elif key == "skip":
+            wanted[key] = (isinstance(value, bool), "true or false")
+    return [
+        f"{key} of {check['id']} is {values[key]!r}: give {what}" for key, (fits, what) in wanted.items() if not fits
+    ]
 
 
 def evaluate(checks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[Result]:

@@ -14,15 +14,20 @@ import re
 import typing as t
 import xml.etree.ElementTree as ET
 
-# Of a whole kernel log no more events than this are kept; a GPU that is lost writes thousands.
-MAX_EVENTS = 200
+# Of each code no more events than this are kept, the last ones: a flood of one must not hide another.
+MAX_EVENTS = 20
+# Its text names what has to be done, and so two of them may mean two things.
+XID_RECOVERY = 154
 _NOTHING = re.compile(
     r"\[?(?:n/?a|not supported|not available|unknown error|none|requested functionality.*)\]?", re.IGNORECASE
 )
 _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,6})?")
-# "<time> kernel: NVRM: Xid (PCI:0000:b3:00): 79, pid=..., GPU has fallen off the bus."
-_XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]{4,20})\): (\d{1,6})(?:,\s*(.*))?$")
-_SXID = re.compile(r"(nvidia-nvswitch\d{1,3}): SXid \(PCI:([0-9a-fA-F:.]{4,20})\): (\d{1,6})(?:,\s*(.*))?$")
+# "<time> kernel: NVRM: Xid (PCI:0000:b3:00): 79, pid=..., GPU has fallen off the bus."; old drivers leave PCI: out, and
+# with MIG the address is followed by the instance.
+_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{4,20})[^()]{0,60}\): (\d{1,6})\b[,:]?\s*(.*)$")
+_SXID = re.compile(
+    r"(nvidia-nvswitch\d{1,3}): SXid \((?:PCI:)?([0-9a-fA-F:.]{4,20})[^()]{0,60}\): (\d{1,6})\b[,:]?\s*(.*)$"
+)
 _TIME = re.compile(r"\[?\s*(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[0-9.,:+Z-]*|\d{1,12}\.\d{1,9})\]?\s")
 
 
@@ -77,14 +82,19 @@ def _ecc(gpu: ET.Element) -> dict[str, t.Any]:
     return found
 
 
-def _throttle(gpu: ET.Element) -> list[str]:
-    """The reasons for reduced clocks that are active, without their prefix; nvidia-smi renamed them in release 535."""
-    reasons = []
+def _throttle(gpu: ET.Element) -> list[str] | None:
+    """The reasons for reduced clocks that are active, without their prefix; nvidia-smi renamed them in release 535.
+
+    None where it says neither "Active" nor "Not Active" of any.
+    """
+    reasons, told = set(), False
     for group in ("clocks_event_reasons", "clocks_throttle_reasons"):
         for reason in gpu.findall(f"{group}/*"):
-            if (reason.text or "").strip().lower() == "active":
-                reasons.append(re.sub(r"^clocks_(?:event|throttle)_reason_", "", str(reason.tag))[:60])
-    return sorted(set(reasons))
+            word = (reason.text or "").strip().lower()
+            told = told or word in ("active", "not active")
+            if word == "active":
+                reasons.add(re.sub(r"^clocks_(?:event|throttle)_reason_", "", str(reason.tag))[:60])
+    return sorted(reasons) if told else None
 
 
 def _recovery(gpu: ET.Element) -> str | None:
@@ -195,9 +205,10 @@ def parse_topology(text: str) -> dict[str, dict[str, str]]:
 
 
 def parse_xids(text: str) -> dict[str, t.Any]:
-    """Xid and SXid lines of a kernel log, the last L{MAX_EVENTS} of each, and how many there were.
+    """Xid and SXid lines of a kernel log, the last L{MAX_EVENTS} of each code, and how many there were.
 
-    {"xids": [{time, bus, code, text}], "sxids": [{time, bus, switch, code, text, fatal}], "counts": {code: n}}.
+    {"xids": [{time, bus, code, text}], "sxids": [{time, bus, switch, code, text, fatal}], "counts": {code: n}}. Of the
+    Xids 154, whose text decides, and of fatal SXids those with another text are another code.
     """
     xids: list[dict[str, t.Any]] = []
     sxids: list[dict[str, t.Any]] = []
@@ -214,7 +225,19 @@ def parse_xids(text: str) -> dict[str, t.Any]:
             detail = (switch.group(4) or "")[:300]
             entry = {"time": time, "bus": switch.group(2), "switch": switch.group(1), "code": int(switch.group(3))}
             sxids.append({**entry, "text": detail, "fatal": detail.lower().startswith("fatal")})
-    return {"xids": xids[-MAX_EVENTS:], "sxids": sxids[-MAX_EVENTS:], "counts": counts}
+    return {"xids": _last_of_each(xids), "sxids": _last_of_each(sxids), "counts": counts}
+
+
+def _last_of_each(events: t.Sequence[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """The last L{MAX_EVENTS} events of each kind, in their order."""
+    seen: dict[t.Any, int] = {}
+    kept = []
+    for event in reversed(events):
+        kind = (event["code"], event.get("fatal"), event["text"] if event["code"] == XID_RECOVERY else None)
+        seen[kind] = seen.get(kind, 0) + 1
+        if seen[kind] <= MAX_EVENTS:
+            kept.append(event)
+    return kept[::-1]
 
 
 def _integer(value: object) -> int | None:
@@ -228,7 +251,7 @@ def parse_neuron_ls(text: str) -> list[dict[str, t.Any]]:
     """
     try:
         data = json.loads(text)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise ValueError(f"no JSON ({exc}) but: {' '.join(text.split())[:300] or 'nothing'}") from None
     if not isinstance(data, list) or not all(isinstance(entry, dict) for entry in data):
         raise ValueError("JSON that is no list of devices")

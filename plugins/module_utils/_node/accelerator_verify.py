@@ -111,6 +111,9 @@ def _count(facts: t.Mapping[str, t.Any]) -> Result:
         return undeterminable(
             "gpu.count", f"nvidia-smi speaks of {smi['attached']} GPUs and describes others", **fields
         )
+    named = [gpu["uuid"] for gpu in smi["gpus"] if gpu["uuid"]]
+    if len(set(named)) != len(named):
+        return undeterminable("gpu.count", "nvidia-smi describes one GPU several times", **fields)
     least = max(wanted or 0, on_bus or 0)
     if found < least:
         fields["expected"] = least
@@ -197,10 +200,11 @@ def _ecc(gpus: t.Sequence[t.Mapping[str, t.Any]]) -> Result:
         findings = [
             ("isolate", "could not remap a row of its memory", rows["failure"]),
             ("isolate", "has memory that cannot be repaired", lasting),
-            ("isolate", f"has {pages['double_bit']} pages retired after double-bit errors", pages["double_bit"]),
             ("reboot", "has pages to retire at the next boot", pages["pending"]),
             ("reset", "has a memory repair to carry out at the next reset", pending),
             ("reset", f"had {ecc['volatile']['uncorrectable']} uncorrectable errors", ecc["volatile"]["uncorrectable"]),
+            # A page that was retired does no more harm (NVIDIA, Dynamic Page Retirement).
+            ("monitor", f"has {pages['double_bit']} pages retired after double-bit errors", pages["double_bit"]),
             ("monitor", "has ECC switched off", ecc["enabled"] is False),
         ]
         return next(((severity, text) for severity, text, there in findings if there), None)
@@ -244,6 +248,11 @@ def _xid(facts: t.Mapping[str, t.Any]) -> Result:
         event = fatal[-1]
         told = f"NVSwitch {event['switch']} reported SXid {event['code']}: {event['text']}"
         return failed("gpu.xid", told, severity="reset", hint="reset all GPUs and NVSwitches", **fields)
+    if (worst is None or worst["severity"] == "none") and log["partial"]:
+        hint = "look with 'journalctl -k -b | grep Xid', and give the time from which on Xids count"
+        return undeterminable(
+            "gpu.xid", "the kernel log is so long that only its end was looked at", hint=hint, **fields
+        )
     if worst is None or worst["severity"] == "none":
         return passed("gpu.xid", **fields)
     told = f"Xid {worst['code']} on {worst['bus']} since the last boot: {worst['text'] or worst['bucket']}"
@@ -257,12 +266,13 @@ def _by_code(item: tuple[str, int]) -> int:
 
 def _clocks(gpus: t.Sequence[t.Mapping[str, t.Any]]) -> Result:
     def judge(gpu: t.Mapping[str, t.Any]) -> tuple[str, str] | None:
-        bad = [reason for reason in gpu["throttle_reasons"] if reason in BAD_CLOCKS]
+        bad = [reason for reason in gpu["throttle_reasons"] or () if reason in BAD_CLOCKS]
         return ("monitor", f"has its clocks lowered by {', '.join(bad)}") if bad else None
 
-    return _each(
-        "gpu.clocks", gpus, judge, lambda gpu: gpu["clocks_mhz"]["sm"] is not None, "not lowered by heat or power"
-    )
+    def known(gpu: t.Mapping[str, t.Any]) -> bool:
+        return gpu["clocks_mhz"]["sm"] is not None and gpu["throttle_reasons"] is not None
+
+    return _each("gpu.clocks", gpus, judge, known, "not lowered by heat or power")
 
 
 def _pcie(gpus: t.Sequence[t.Mapping[str, t.Any]]) -> Result:
@@ -366,15 +376,15 @@ def _topology(facts: t.Mapping[str, t.Any]) -> Result:
     if topology["problem"]:
         return undeterminable(check, topology["problem"])
     rows = {name: row for name, row in topology["matrix"].items() if name.startswith("GPU")}
-    if len(rows) < facts["expected"]["count"]:
-        return undeterminable(check, f"nvidia-smi topo shows {len(rows)} of {facts['expected']['count']} GPUs")
-    others = sorted(
-        f"{name}-{peer} {kind}"
-        for name, row in rows.items()
-        for peer, kind in row.items()
-        if peer.startswith("GPU") and not kind.startswith("NV")
-    )
+    count = facts["expected"]["count"]
+    pairs = {
+        f"{name}-{peer}": kind for name, row in rows.items() for peer, kind in row.items() if peer.startswith("GPU")
+    }
+    others = sorted(f"{pair} {kind}" for pair, kind in pairs.items() if not kind.startswith("NV"))
     if others:
         return failed(check, f"GPUs reach each other without NVLink: {', '.join(others[:8])}", severity="reset")
-    kinds = sorted({kind for row in rows.values() for peer, kind in row.items() if peer.startswith("GPU")})
-    return passed(check, f"every pair by {', '.join(kinds)}")
+    if len(rows) < count:
+        return undeterminable(check, f"nvidia-smi topo shows {len(rows)} of {count} GPUs")
+    if len(pairs) < count * (count - 1):
+        return undeterminable(check, f"nvidia-smi topo shows {len(pairs)} of {count * (count - 1)} connections")
+    return passed(check, f"every pair by {', '.join(sorted(set(pairs.values())))}")

@@ -167,8 +167,9 @@ class Result:
     def line(self) -> str:
         """One line for people: ``FAIL storage.members (/dev/md0): expected 8 disks, found 7 disks. Hint.``"""
         where = f" ({self.scope.device})" if self.scope.device else ""
-        parts = [self.message or self._comparison() or self.reason or ""]
-        if self.message and self.status == FAIL and self._comparison():
+        why = self.message or (self.reason if self.status in (UNDETERMINABLE, NOT_APPLICABLE) else None)
+        parts = [why or self._comparison() or self.reason or ""]
+        if why and self.status in (FAIL, UNDETERMINABLE) and self._comparison():
             parts.append(self._comparison())
         if self.hint and self.status != PASS:
             parts.append(self.hint)
@@ -303,7 +304,7 @@ def loads(text: str) -> Result | Report:
     """A Result or a Report, whichever the ``schema`` field says. Raises ResultError when it is neither."""
     try:
         data = json.loads(text)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise ResultError(f"the text is not JSON: {exc}") from exc
     kinds: dict[object, type[Result] | type[Report]] = {RESULT_SCHEMA: Result, REPORT_SCHEMA: Report}
     schema = data.get("schema") if isinstance(data, dict) else None

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import accelerator
@@ -171,6 +172,9 @@ def test_what_one_gpu_has_wrong_is_told_of_that_gpu(fields, check, severity, wor
     assert {key for key, other in found.items() if other.status != "pass"} == {check}
 
 
+CLOCKS_UNTOLD = dict.fromkeys(re.findall(r"<(clocks_event_reason_\w+)>", RECORDED_XML), "N/A")
+
+
 @pytest.mark.parametrize(
     ("fields", "check"),
     [
@@ -178,6 +182,7 @@ def test_what_one_gpu_has_wrong_is_told_of_that_gpu(fields, check, severity, wor
         ({"product_name": "N/A"}, "gpu.model"),
         ({"persistence_mode": "[Unknown Error]"}, "gpu.persistence"),
         ({"sm_clock": "N/A"}, "gpu.clocks"),
+        (CLOCKS_UNTOLD, "gpu.clocks"),
         ({"current_link_width": "N/A"}, "gpu.pcie"),
         ({"current_mig": "N/A"}, "gpu.mig"),
         ({"state": "N/A"}, "gpu.fabric"),
@@ -190,11 +195,37 @@ def test_what_one_gpu_does_not_tell_is_no_pass(fields, check):
     assert (result.status, result.reason) == ("undeterminable", "not told by gpu7")
 
 
+def test_pages_that_were_retired_take_no_node_away():
+    text = eight_gpus()
+    start = text.rindex("<double_bit_retirement>")
+    host = good_node()
+    host.commands["nvidia-smi -q -x"] = text[:start] + text[start:].replace("<retired_count>N/A", "<retired_count>2", 1)
+    result = judge(host)["gpu.ecc"]
+    assert (result.status, result.severity, "2 pages retired" in result.message) == ("fail", "monitor", True)
+
+
 def test_memory_that_is_missing():
     host = good_node()
     host.commands["nvidia-smi -q -x"] = eight_gpus().replace("81559 MiB", "40000 MiB", 1)
     result = judge(host)["gpu.memory"]
     assert (result.status, result.severity, result.message) == ("fail", "isolate", "gpu0 shows 40000 MiB")
+
+
+def test_memory_that_ecc_takes_is_not_missing():
+    # What nvidia-smi 418 shows of a healthy T4, whose 16384 MiB are GDDR memory with ECC.
+    text = RECORDED_XML.replace("NVIDIA H100 80GB HBM3", "Tesla T4").replace("81559 MiB", "15079 MiB")
+    host = TrainingHost()
+    firmware(host, "g4dn.xlarge")
+    host.programs.add("nvidia-smi")
+    host.commands["nvidia-smi -q -x"] = text
+    found = judge(host)
+    assert (found["gpu.model"].status, found["gpu.memory"].status) == ("pass", "pass")
+
+
+def test_one_gpu_described_eight_times_is_one():
+    host = good_node()
+    host.commands["nvidia-smi -q -x"] = eight_gpus().replace(training_host.uuid(3), training_host.uuid(4))
+    assert judge(host)["gpu.count"].reason == "nvidia-smi describes one GPU several times"
 
 
 def test_the_worst_of_several_gpus_decides():
@@ -247,6 +278,9 @@ def test_a_pair_without_nvlink():
     assert judge(host)["gpu.topology"].status == "fail"
     host.commands["nvidia-smi topo -m"] = training_host.topology(4)
     assert judge(host)["gpu.topology"].reason == "nvidia-smi topo shows 4 of 8 GPUs"
+    cut = "".join(f"{line[:40]}\n" for line in training_host.topology().splitlines())
+    host.commands["nvidia-smi topo -m"] = cut
+    assert judge(host)["gpu.topology"].reason.endswith("of 56 connections")
 
 
 def test_gpus_before_hopper_do_not_tell_their_fabric():
@@ -310,57 +344,24 @@ def test_a_kernel_log_since_a_time():
     assert judge(host)["gpu.xid"].status == "undeterminable"
 
 
-def neuron_node(instance_type="trn2.48xlarge", count=16, memory=103079215104):
-    host = TrainingHost()
-    firmware(host, instance_type)
-    host.files["/sys/module/neuron/version"] = "2.24.7.0\n"
-    host.files["/opt/aws/neuron/bin/neuron-ls"] = ""
-    for number in range(count):
-        host.files[f"/dev/neuron{number}"] = ""
-    devices = [{"neuron_device": number, "memory_size": memory, "nc_count": 4} for number in range(count)]
-    host.commands["/opt/aws/neuron/bin/neuron-ls"] = json.dumps(devices)
-    return host
-
-
-def test_a_good_neuron_node():
-    facts = look(neuron_node())
-    assert (facts["neuron"]["device_nodes"], facts["neuron"]["driver"], facts["smi"]) == (16, "2.24.7.0", None)
-    assert {result.id: result.status for result in verify(facts)} == {
-        "neuron.driver": "pass",
-        "neuron.count": "pass",
-        "neuron.memory": "pass",
-    }
+PICK = "journalctl -k -b -o short-iso --no-pager -q -n 20000 --grep"
 
 
 @pytest.mark.parametrize(
-    ("host", "statuses"),
+    ("picked", "status", "word"),
     [
-        (neuron_node(count=15), ["pass", "fail", "pass"]),
-        (neuron_node(count=17), ["pass", "undeterminable", "pass"]),
-        (neuron_node(memory=1 << 30), ["pass", "pass", "fail"]),
-        (neuron_node(memory=None), ["pass", "pass", "undeterminable"]),
-        (neuron_node("m5.8xlarge"), ["pass", "undeterminable", "undeterminable"]),
+        (f"2026-01-31T11:00:00+0000 node kernel: {BUS}79, x\n", "fail", "Xid 79"),
+        (CommandResult(1, "", ""), "pass", "no Xid"),
+        (CommandResult(1, "", "Compiled without pattern matching support"), "undeterminable", "only its end"),
+        (hanging(PICK, 30), "undeterminable", "only its end"),
     ],
 )
-def test_neuron_nodes_that_are_not_as_they_should_be(host, statuses):
-    assert [result.status for result in verify(look(host))] == statuses
-
-
-@pytest.mark.parametrize(
-    "answer", [missing("neuron-ls"), hanging("neuron-ls", 60), CommandResult(1, "", "no driver"), "[", "[3]"]
-)
-def test_a_neuron_ls_that_does_not_answer_well_proves_nothing(answer):
-    host = neuron_node()
-    host.commands["/opt/aws/neuron/bin/neuron-ls"] = answer
-    assert [result.status for result in verify(look(host))] == ["pass", "undeterminable", "undeterminable"]
-
-
-def test_neuron_without_driver_and_without_tools():
-    host = TrainingHost()
-    firmware(host, "trn1.32xlarge")
-    found = {result.id: result for result in verify(look(host))}
-    assert (found["neuron.driver"].status, found["neuron.driver"].severity) == ("fail", "reset")
-    assert found["neuron.count"].reason == "neuron-ls is not installed"
+def test_a_kernel_log_too_long_to_be_read_whole(picked, status, word):
+    host = good_node()
+    host.commands["journalctl -k"] = "2026-01-31T11:00:00+0000 node kernel: noise\n" * accelerator.LOG_LINES
+    host.commands[PICK] = picked
+    result = judge(host)["gpu.xid"]
+    assert (result.status, word in result.line()) == (status, True)
 
 
 def test_a_look_only_runs_what_reads():

@@ -160,6 +160,33 @@ def test_everything_unknown_is_named_at_once():
 
 
 @pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("driver", {"severity": "fatal"}),
+        ("driver", {"severity": "none"}),
+        ("driver", {"expected": 535.54}),
+        ("driver", {"expected": "newest"}),
+        ("gpus", {"expected": "8"}),
+        ("gpus", {"expected": -1}),
+        ("scratch", {"expected": float("inf")}),
+        ("scratch", {"expected": float("nan")}),
+        ("scratch", {"tolerance_percent": "10"}),
+        ("scratch", {"tolerance_percent": 100}),
+        ("scratch", {"path": "scratch"}),
+        ("scratch", {"path": ["/scratch"]}),
+        ("scratch", {"path": "/a\0b"}),
+        ("docker", {"expected": 1}),
+        ("docker", {"skip": "yes"}),
+    ],
+)
+def test_a_value_that_no_check_can_use_is_refused(key, values):
+    with pytest.raises(NodeError) as refused:
+        checklist.choose("compute", {f"checklist.{key}": values})
+    [(name, value)] = values.items()
+    assert str(refused.value).startswith(f"{name} of checklist.{key} is {value!r}: give ")
+
+
+@pytest.mark.parametrize(
     ("found", "wanted", "status"),
     [
         ("580.159.04", "535.54.03", "pass"),

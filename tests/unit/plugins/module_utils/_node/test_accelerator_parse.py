@@ -223,6 +223,37 @@ def test_a_flood_is_counted_and_not_kept():
     assert (len(found["xids"]), found["counts"]) == (parse.MAX_EVENTS, {"31": 5000})
 
 
+def test_a_flood_hides_no_other_event():
+    bus = "NVRM: Xid (PCI:0000:53:00): "
+    switch = "nvidia-nvswitch0: SXid (PCI:0000:06:00.0): 23001, "
+    wanted = f"{bus}154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
+    flood = [
+        f"{bus}31, x",
+        f"{switch}Non-fatal, y",
+        f"{bus}154, GPU recovery action changed from 0x1 (x) to 0x0 (None)",
+    ]
+    found = parse.parse_xids("\n".join([f"{bus}79, z", f"{switch}Fatal, y", wanted, *flood * 500]))
+    assert {event["code"] for event in found["xids"]} == {79, 31, 154}
+    assert sum("Node Reboot Required" in event["text"] for event in found["xids"]) == 1
+    assert [event["fatal"] for event in found["sxids"]].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        # The first two as the error containment chapter of NVIDIA's GPU Memory Error Management prints them.
+        ("NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, pid=7194, Contained: CE User Channel (0x9). RST: No, D-RST: No", 94),
+        ("NVRM: Xid (PCI:0000:01:00): 95, pid=7062, Uncontained: LTC TAG (0x2,0x0). RST: Yes, D-RST: No", 95),
+        # By the format in NVIDIA/open-gpu-kernel-modules src/nvidia/src/kernel/gpu/rc/kernel_rc.c.
+        ("NVRM: Xid (PCI:0000:3b:00 GPU-I:01 GPU-CI:02): 79, pid=9, name=a, GPU has fallen off the bus.", 79),
+        ("NVRM: Xid (0000:01:00): 13, 0005 00000000 0000502d 00000104", 13),
+        ("NVRM: Xid (PCI:0000:01:00): 79", 79),
+    ],
+)
+def test_every_shape_of_an_xid_is_read(line, code):
+    assert parse.parse_xids(f"2026-01-31T11:00:00+0000 node kernel: {line}\n")["counts"] == {str(code): 1}
+
+
 # `neuron-ls --json-output` of a trn1.2xlarge as projects on GitHub recorded it, and of trn2 in AWS' user guide.
 TRN1 = """[
     {

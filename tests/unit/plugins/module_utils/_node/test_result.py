@@ -144,6 +144,8 @@ def test_reading_refuses_what_is_not_the_schema(data, word):
 def test_text_that_is_not_json_is_refused():
     with pytest.raises(result.ResultError, match="not JSON"):
         result.loads("{")
+    with pytest.raises(result.ResultError, match="not JSON"):
+        result.loads("[" * 200_000)
 
 
 def test_report_takes_results_only():
@@ -163,6 +165,10 @@ def test_report_takes_results_only():
                 "storage.members", "one disk is gone.", expected=8, found=7, unit="disks", hint="Replace it."
             ),
             "FAIL storage.members: one disk is gone. expected 8 disks, found 7 disks. Replace it",
+        ),
+        (
+            result.undeterminable("gpu.count", "the table is out of date", expected=4, found=8, unit="GPUs"),
+            "???? gpu.count: the table is out of date. expected 4 GPUs, found 8 GPUs",
         ),
         (result.undeterminable("gds.mode", "tool_missing"), "???? gds.mode: tool_missing"),
         (result.not_applicable("storage.array", "no instance store"), "n/a  storage.array: no instance store"),
