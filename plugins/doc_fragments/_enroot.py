@@ -89,6 +89,42 @@ options:
     description: Whether ordinary users have to be able to import images.
     type: bool
     default: true
+  credentials:
+    description: Registries and the commands that give their passwords. No secret is taken.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      machine:
+        description: Host name of the registry.
+        type: str
+        required: true
+      login:
+        description: User name. For ECR it is known.
+        type: str
+        default: ""
+      command:
+        description: The command that prints the password, one word an entry. For ECR it is known.
+        type: list
+        elements: str
+        default: []
+  docker:
+    description: Whether Docker is wanted, for building images.
+    type: bool
+    default: false
+  docker_data_root:
+    description: Where Docker keeps its images. V(auto) takes the local volume unless images that exist would be hidden,
+      empty leaves it as it is.
+    type: str
+    default: auto
+  docker_daemon:
+    description: Settings to merge into C(daemon.json).
+    type: dict
+    default: {}
+  toolkit_version:
+    description: The version that C(nvidia-container-cli) has to have on a node with GPUs. Empty takes any.
+    type: str
+    default: ""
   smoke_image:
     description: A squashfs image to try containers with.
     type: str

@@ -81,6 +81,17 @@ plugstack:
   returned: on a node with Slurm
   type: dict
   sample: {"path": "/opt/slurm/etc/plugstack.conf", "problems": []}
+nvidia:
+  description: Whether the NVIDIA driver is loaded, and C(nvidia-container-cli) with its version.
+  returned: on a node with Slurm
+  type: dict
+  sample: {"driver": true, "tool": "/usr/bin/nvidia-container-cli", "version": "1.17.8"}
+docker:
+  description: Docker with C(path), C(version), whether its default directory is C(used), and the number of
+    C(containers) that run; null unless O(docker) is true.
+  returned: on a node with Slurm
+  type: dict
+  sample: {"path": "/usr/bin/dockerd", "version": "28.3.3", "used": false, "containers": 0}
 place:
   description: Where images go, with C(path), C(kind), C(fstype) and C(warning); null when no place will do.
   returned: on a node with Slurm
@@ -223,6 +234,10 @@ def main() -> None:
             enroot=facts["enroot"],
             plugins=facts["plugins"],
             plugstack=facts["stack"].as_dict(),
+            nvidia=facts["nvidia"],
+            docker={key: value for key, value in facts["docker"].items() if key != "daemon"}
+            if facts["docker"]
+            else None,
             place=dataclasses.asdict(facts["place"]) if facts["place"] else None,
         )
     module.exit_json(

@@ -119,6 +119,30 @@ def test_hooks_are_enabled(host: Host) -> None:
     assert host.file("/etc/enroot/hooks.d/50-slurm-pmi.sh").linked_to == "/usr/share/enroot/hooks.d/50-slurm-pmi.sh"
 
 
+def test_dockers_settings_are_merged(host: Host) -> None:
+    assert json.loads(host.file("/etc/docker/daemon.json").content_string) == {
+        "log-driver": "local",
+        "log-opts": {"max-size": "10m"},
+        "data-root": "/srv/docker",
+    }
+
+
+def test_credentials_hold_commands_that_give_the_secret(host: Host) -> None:
+    """Read as Enroot reads it: the part from the sixth word on goes through a shell."""
+    line = host.check_output("grep nvcr.io /etc/mlcluster/enroot/.credentials")
+    assert line.startswith("machine nvcr.io login $oauthtoken password $(")
+    assert host.check_output("sh -c %s", f"echo {line.split(' ', 5)[5]}") == "from a command"
+
+
+def test_an_image_is_imported_once(host: Host) -> None:
+    """By the module, as a play on this host would; Enroot's stand-in writes what it is asked for."""
+    image = host.check_output("ls /srv/images")
+    assert "torch.sqsh" in image
+    assert host.file("/srv/images/torch.sqsh").linked_to == "/srv/images/torch-5f70bf18a0860070.sqsh"
+    asked = host.file("/srv/images/torch.sqsh").content_string
+    assert asked.startswith("hsqsdocker://nvcr.io#nvidia/pytorch:25.10-py3@sha256:5f70bf18a0860070")
+
+
 def test_a_duplicate_is_found_with_its_places(host: Host, plugin: str, restored: None) -> None:
     host.check_output("echo optional %s >> %s", plugin, STACK)
     said = found(host)

@@ -13,7 +13,7 @@ import posixpath
 import re
 import typing as t
 
-from . import enroot_conf, enroot_local, enroot_slurm, enroot_texts
+from . import enroot_conf, enroot_docker, enroot_local, enroot_slurm, enroot_texts
 from .enroot_config import EnrootConfig
 from .enroot_host import EnrootHost
 from .host import CommandError, NodeError
@@ -71,6 +71,8 @@ def survey(host: EnrootHost, config: EnrootConfig) -> dict[str, t.Any]:
         "place": place,
         "place_refusal": refusal,
         "kernel": kernel_look(host),
+        "nvidia": nvidia_look(host),
+        "docker": enroot_docker.look(host) if config.docker else None,
         "proof": host.read_json(PROOF_PATH),
     }
 
@@ -88,6 +90,19 @@ def enroot_look(host: EnrootHost) -> dict[str, t.Any]:
     good = version is not None and tuple(map(int, version.split("."))) >= OLDEST_ENROOT
     caps = host.capabilities(CAPS_PROGRAM) is not None
     return {"path": path, "version": version, "good": good, "caps": caps}
+
+
+def nvidia_look(host: EnrootHost) -> dict[str, t.Any]:
+    """{"driver", "tool", "version"}: whether the driver is loaded, and the program that Enroot's hook calls."""
+    tool = host.which("nvidia-container-cli")
+    found = None
+    if tool:
+        try:
+            found = re.search(r"\d+\.\d+\.\d+", host.run([tool, "--version"], timeout=30).stdout)
+        except CommandError:
+            found = None
+    version = found.group(0) if found else None
+    return {"driver": host.exists("/proc/driver/nvidia/version"), "tool": tool, "version": version}
 
 
 def kernel_look(host: EnrootHost) -> dict[str, int | None]:
@@ -155,6 +170,12 @@ def _plan_enroot(plan: Plan, facts: t.Mapping[str, t.Any], config: EnrootConfig)
     enroot = facts["enroot"]
     if not enroot["good"] or (config.caps and not enroot["caps"]):
         plan.parts.append("enroot")
+    nvidia = facts["nvidia"]
+    pinned = config.toolkit_version.partition("-")[0]
+    if nvidia["driver"] and (not nvidia["tool"] or (pinned and nvidia["version"] != pinned)):
+        plan.parts.append("toolkit")
+    if facts["docker"] is not None and not facts["docker"]["path"]:
+        plan.parts.append("docker")
 
 
 def _plan_plugin(plan: Plan, facts: t.Mapping[str, t.Any], build: str) -> None:
@@ -195,11 +216,28 @@ def _plan_plugstack(
         plan.parts.append("plugstack")
 
 
+def _docker_files(
+    host: EnrootHost, plan: Plan, facts: t.Mapping[str, t.Any], config: EnrootConfig
+) -> list[dict[str, t.Any]]:
+    docker, place = facts["docker"], facts["place"]
+    root = enroot_docker.data_root(docker, place, config.docker_data_root)
+    nvidia = host.which("nvidia-container-runtime") is not None
+    try:
+        text = enroot_docker.daemon_text(docker["daemon"], root, config.docker_daemon, nvidia)
+    except NodeError as exc:
+        plan.refusals.append(str(exc))
+        return []
+    return enroot_docker.files(docker, text, place)
+
+
 def _plan_files(host: EnrootHost, plan: Plan, facts: t.Mapping[str, t.Any], config: EnrootConfig) -> None:
-    settings = enroot_conf.wanted_settings(config.conf)
+    settings = enroot_conf.wanted_settings(config.conf, bool(config.credentials))
     if config.conf_owner == "dropin":
         plan.refusals += enroot_conf.shadowed(host, settings, enroot_conf.DROPIN_PATH)
-    for file in enroot_texts.wanted_files(host, facts, config, settings):
+    wanted = enroot_texts.wanted_files(host, facts, config, settings)
+    if facts["docker"] is not None:
+        wanted += _docker_files(host, plan, facts, config)
+    for file in wanted:
         now = host.sha256(file["path"])
         new = hashlib.sha256(file["text"].encode("utf-8")).hexdigest() if file["text"] is not None else None
         if now != new:

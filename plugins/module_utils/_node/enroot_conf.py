@@ -16,6 +16,7 @@ import posixpath
 import re
 import typing as t
 
+from .enroot_credentials import CONFIG_PATH_VALUE
 from .host import Host
 
 CONF_PATH = "/etc/enroot/enroot.conf"
@@ -76,9 +77,14 @@ def effective(host: Host) -> dict[str, Setting]:
     return settings
 
 
-def wanted_settings(extra: t.Mapping[str, t.Any]) -> dict[str, str]:
-    """The defaults with a site's own settings over them; a value of null leaves a default out."""
+def wanted_settings(extra: t.Mapping[str, t.Any], credentials: bool = False) -> dict[str, str]:
+    """The defaults with a site's own settings over them; a value of null leaves a default out.
+
+    With credentials of the site, users without a configuration of their own have the site's.
+    """
     merged: dict[str, t.Any] = {**DEFAULTS, **extra}
+    if credentials and "ENROOT_CONFIG_PATH" not in extra:
+        merged["ENROOT_CONFIG_PATH"] = CONFIG_PATH_VALUE
     return {key: _text(value) for key, value in merged.items() if value is not None}
 
 

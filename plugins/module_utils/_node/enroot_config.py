@@ -11,7 +11,7 @@ import json
 import re
 import typing as t
 
-from . import enroot_conf, enroot_local, pyxis_options
+from . import enroot_conf, enroot_credentials, enroot_local, pyxis_options
 
 CONFIG_PATH = "/etc/mlcluster/enroot.json"
 CONFIG_SCHEMA = "mlcluster.enroot_config/1"
@@ -33,6 +33,11 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "runtime_min_mib": {"type": "int", "default": 256},
     "max_user_namespaces": {"type": "int", "default": 65536},
     "caps": {"type": "bool", "default": True},
+    "credentials": {"type": "list", "elements": "dict", "default": [], "options": enroot_credentials.OPTIONS},
+    "docker": {"type": "bool", "default": False},
+    "docker_data_root": {"type": "str", "default": "auto"},
+    "docker_daemon": {"type": "dict", "default": {}},
+    "toolkit_version": {"type": "str", "default": ""},
     "smoke_image": {"type": "str", "default": ""},
     "smoke_users": {"type": "list", "elements": "str", "default": []},
     "smoke_seconds": {"type": "int", "default": 120},
@@ -62,6 +67,11 @@ class EnrootConfig:
     runtime_min_mib: int = 256
     max_user_namespaces: int = 65536
     caps: bool = True
+    credentials: tuple[t.Mapping[str, t.Any], ...] = ()
+    docker: bool = False
+    docker_data_root: str = "auto"
+    docker_daemon: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    toolkit_version: str = ""
     smoke_image: str = ""
     smoke_users: tuple[str, ...] = ()
     smoke_seconds: int = 120
@@ -85,7 +95,7 @@ def config_text(config: EnrootConfig) -> str:
 def parse_config(raw: t.Mapping[str, t.Any]) -> EnrootConfig:
     """The wishes from the module's parameters; those left out or null have their defaults."""
     values = {key: raw[key] for key in ARGUMENT_SPEC if raw.get(key) is not None}
-    for key in ("hooks", "smoke_users"):
+    for key in ("hooks", "smoke_users", "credentials"):
         if key in values:
             values[key] = tuple(values[key])
     return EnrootConfig(**values)
@@ -96,6 +106,12 @@ def problems(config: EnrootConfig) -> list[str]:
     found = pyxis_options.option_problems(config.plugin_options, "999")
     found += enroot_conf.setting_problems(config.conf)
     found += enroot_local.config_problems(config.local)
+    found += enroot_credentials.problems(config.credentials)
+    root = config.docker_data_root
+    if root not in ("", "auto") and (not root.startswith("/") or ".." in root.split("/") or root == "/"):
+        found.append(f"docker_data_root is {root!r}: give auto, nothing, or an absolute path without '..'")
+    if "data-root" in config.docker_daemon:
+        found.append("docker_daemon has data-root: set docker_data_root for that")
     for hook in config.hooks:
         if hook not in HOOKS:
             found.append(f"there is no hook {hook} that Enroot ships besides its own: it has {', '.join(HOOKS)}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from . import enroot_conf
+from . import enroot_conf, enroot_credentials
 from .enroot_config import CONFIG_PATH, EnrootConfig, config_text
 from .enroot_host import EnrootHost
 
@@ -43,6 +43,7 @@ def wanted_files(
         (SYSCTL_PATH, sysctl, "sysctl"),
         (APPARMOR_PATH, apparmor_text() if _needs_profile(host, facts["kernel"]) else None, "apparmor"),
     ]
+    rows.append((enroot_credentials.PATH, enroot_credentials.text(config.credentials), "credentials"))
     if own_conf:
         rows.append((enroot_conf.DROPIN_PATH, None, "conf"))
     return [{"path": path, "text": text, "mode": "0644", "part": part} for path, text, part in rows]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from . import enroot_conf, enroot_local, enroot_texts
+from . import enroot_conf, enroot_docker, enroot_local, enroot_texts
 from .enroot import Plan, manages_plugstack
 from .enroot_config import EnrootConfig
 from .enroot_host import EnrootHost, filesystem_of, mounts
@@ -41,9 +41,12 @@ def verify(
         _local(host, facts),
         _runtime(host, config),
         *_user_namespaces(facts["kernel"], host),
+        _nvidia(facts["nvidia"], config),
         _boot_unit(host),
         node_state(host, slurm["bin_dir"]),
     ]
+    if facts["docker"] is not None:
+        results.append(enroot_docker.verdict(host, facts["docker"]))
     if probe:
         results += smoke(host, slurm["bin_dir"], config.smoke_image, config.smoke_users, config.smoke_seconds)
     return results
@@ -120,7 +123,7 @@ def _loaded(host: EnrootHost, facts: t.Mapping[str, t.Any]) -> Result:
 
 def _conf(host: EnrootHost, config: EnrootConfig) -> Result:
     now = enroot_conf.effective(host)
-    wanted = enroot_conf.wanted_settings(config.conf)
+    wanted = enroot_conf.wanted_settings(config.conf, bool(config.credentials))
     off = [
         f"{key} is {now[key].value if key in now else 'not set'}" for key in wanted if _value(now, key) != wanted[key]
     ]
@@ -182,6 +185,20 @@ def _user_namespaces(kernel: t.Mapping[str, int | None], host: EnrootHost) -> li
         text = "AppArmor restricts user namespaces and no profile lets enroot-nsenter make one"
         results.append(passed("enroot.apparmor", there[0]) if there else failed("enroot.apparmor", text, hint=RERUN))
     return results
+
+
+def _nvidia(nvidia: t.Mapping[str, t.Any], config: EnrootConfig) -> Result:
+    check = "enroot.nvidia"
+    if not nvidia["driver"]:
+        return not_applicable(check, "no NVIDIA driver is loaded on this node")
+    if not nvidia["tool"]:
+        return failed(
+            check, "nvidia-container-cli is missing, so containers see no GPU", severity="isolate", hint=RERUN
+        )
+    pinned = config.toolkit_version.partition("-")[0]
+    if pinned and nvidia["version"] != pinned:
+        return failed(check, "another version of nvidia-container-cli", expected=pinned, found=nvidia["version"])
+    return passed(check, f"nvidia-container-cli {nvidia['version'] or 'of a version it does not say'}")
 
 
 def _boot_unit(host: EnrootHost) -> Result:

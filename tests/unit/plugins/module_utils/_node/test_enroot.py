@@ -106,8 +106,8 @@ def test_a_fresh_node_and_a_second_look(host):
     assert converge(host).parts == ["plugstack", *FRESH[3:]]
     assert plan_of(host).parts == []
     told = verdicts(host)
-    assert {name for name, result in told.items() if result.status != "pass"} == {"pyxis.node"}
-    assert told["pyxis.node"].status == "not_applicable"
+    assert {name for name, result in told.items() if result.status != "pass"} == {"pyxis.node", "enroot.nvidia"}
+    assert told["pyxis.node"].status == told["enroot.nvidia"].status == "not_applicable"
 
 
 def test_what_parallelcluster_ships_is_adopted(host):
