@@ -10,6 +10,7 @@ The look comes from the module itself on a made-up training node, so that role a
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
 import re
@@ -42,6 +43,7 @@ UBUNTU, AMAZON = DISTRIBUTIONS["ubuntu-24.04"], DISTRIBUTIONS["amazon-2023"]
 NCCL = {"name": "libnccl2", "version": "2.28.9-1+cuda13.0"}
 
 
+@functools.cache
 def load(path: str) -> t.Any:
     """A file of the role, its expressions marked as templates as Ansible does for playbook content."""
     return DataLoader().load_from_file(str(ROLE / path), trusted_as_template=True)
