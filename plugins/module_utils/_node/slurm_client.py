@@ -45,7 +45,10 @@ class Slurm:
                 f"looked for {program} {where} and did not find it: name the directory above Slurm's bin in prefix, "
                 "or run this on a node that submits jobs"
             )
-        return (["env", f"SLURM_CONF={self.conf}"] if self.conf else []) + [path, *arguments]
+        # Otherwise scontrol cuts the tasks of an array that wait after 64 characters (squeue's manual page).
+        variables = ["SLURM_BITSTR_LEN=0"] if program == "scontrol" else []
+        variables += [f"SLURM_CONF={self.conf}"] if self.conf else []
+        return (["env", *variables] if variables else []) + [path, *arguments]
 
     def run(self, program: str, *arguments: str, timeout: float = TIMEOUT) -> CommandResult:
         """Run it and give what it said, whatever its exit status."""

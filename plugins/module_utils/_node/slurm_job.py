@@ -122,6 +122,11 @@ def expand_pattern(pattern: str, job: t.Mapping[str, t.Any]) -> str:
     return re.sub(r"%([jAax%])", lambda found: values[found.group(1)], pattern)
 
 
+def _is_bundle(task: t.Optional[str]) -> bool:
+    """Whether one line of Slurm stands for several tasks: "2-5%2"."""
+    return task is not None and not task.isdigit()
+
+
 class Follower:
     """Keeps what was seen of a job, or of the tasks of an array, until each has an end.
 
@@ -155,35 +160,41 @@ class Follower:
             self._gone_at = None
             self._take(slurm_parse.jobs(done.stdout))
             # A task that went missing between two looks is over; where it went is asked at the end.
-            return slurm_result.settled(list(self.seen.values())) and self.expected <= set(self.seen)
+            return slurm_result.settled(list(self.seen.values())) and not self._missing()
         if unknown_job(done):
             self.answered = True
             return self._resolve()
         return False
 
     def _take(self, found: t.Sequence[Job]) -> None:
+        listed = {job["array_task_id"] for job in found}
+        self._forget(lambda bundle: bundle not in listed)
         for job in found:
             task = job["array_task_id"]
-            if task and not task.isdigit():
-                # The tasks that wait are one line: "2-5%2".
-                self.expected |= set(slurm_parse.expand(f"[{task.partition('%')[0]}]"))
-            else:
-                self.expected.add(task)
+            self.expected |= set(slurm_parse.task_ids(task)) if _is_bundle(task) else {task}
             self.seen[task] = slurm_result.merged(job, self.seen.get(task))
-        listed = {job["array_task_id"] for job in found}
-        for bundle in [task for task in self.seen if task and not task.isdigit() and task not in listed]:
-            del self.seen[bundle]
+
+    def _forget(self, of: t.Callable[[str], bool]) -> None:
+        """Drop the lines that stood for several tasks, but for those that ended together (cancelled before a start)."""
+        for task, job in list(self.seen.items()):
+            if task is not None and _is_bundle(task) and of(task) and not slurm_result.ended(job):
+                del self.seen[task]
+
+    def _missing(self) -> set[t.Optional[str]]:
+        """The parts that were to be there and that no line stands for."""
+        bundled = {number for task in self.seen if task and _is_bundle(task) for number in slurm_parse.task_ids(task)}
+        return self.expected - set(self.seen) - bundled
 
     def _resolve(self) -> bool:
         """Ask the accounting, then the job's own exit file, for the parts that had no end when last seen."""
         now = self.slurm.host.monotonic()
         if self._gone_at is None:
             self._gone_at = now
-        for bundle in [task for task in self.seen if task and not task.isdigit()]:
-            del self.seen[bundle]
+        self._forget(lambda bundle: True)
+        known_parts = {task for task in self.seen if not _is_bundle(task)} | self._missing()
         accounted = {job["array_task_id"]: job for job in self._accounted()}
         waiting = False
-        for task in self.expected or set(accounted) or {None}:
+        for task in known_parts or (set() if self.seen else set(accounted) or {None}):
             known = self.seen.get(task)
             if known and slurm_result.ended(known):
                 continue

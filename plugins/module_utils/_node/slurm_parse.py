@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Parsers of what Slurm's commands print.
 
-The one-line form of scontrol is read, not JSON: scontrol 22.05 has no JSON, and the shape of sinfo's and squeue's has
-changed with every release since, while a line of KEY=VALUE has only gained keys.
+The one-line form of scontrol is read, not JSON: scontrol 22.05 has no JSON, and that of sinfo and squeue follows a
+schema with versions of its own (openapi/v0.0.38 there).
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import typing as t
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/]*)=")
 _NODE_REASON = re.compile(r"\sReason=(.*?)(?:\s\[([^\s@\]]+)@([\dT:-]+)\])?\s*(?=\s(?:Comment|Extra)=|$)")
 _JOB_NAME = re.compile(r"\sJobName=(.*?)(?=\sUserId=)")
-# What sinfo and scontrol put behind a state: not responding, powering, reserved, planned, maintenance.
-_STATE_MARKS = {"*": "NOT_RESPONDING", "~": "POWERED_DOWN", "#": "POWERING_UP", "!": "POWERING_DOWN",
-                "%": "POWERING_DOWN", "$": "MAINTENANCE", "@": "REBOOT", "^": "REBOOT", "-": "PLANNED"}  # fmt: skip
+# What stands behind a state (sinfo's manual page, "NODE STATE CODES").
+_STATE_MARKS = {"*": "NOT_RESPONDING", "~": "POWERED_DOWN", "#": "POWERING_UP", "!": "POWER_DOWN",
+                "%": "POWERING_DOWN", "$": "MAINTENANCE", "@": "REBOOT", "^": "REBOOT_ISSUED",
+                "-": "PLANNED"}  # fmt: skip
 _GRES = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?(?::(\d+))?(?:\([^)]*\))?$")
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _ABSENT = ("", "(null)", "N/A", "None", "Unknown", "NONE")
@@ -291,6 +292,14 @@ def expand(expression: t.Optional[str]) -> list[str]:
             grown = [f"{start}{value}{literal}" for start in grown for value in _numbers(ranges)]
         names += grown
     return names
+
+
+def task_ids(text: str) -> list[str]:
+    """The tasks that ArrayTaskId names: "0-6:3,9%2" gives 0, 3, 6, 9."""
+    found: list[str] = []
+    for first, last, step in re.findall(r"(\d+)(?:-(\d+)(?::(\d+))?)?", text.partition("%")[0]):
+        found += [str(value) for value in range(int(first), int(last or first) + 1, int(step or 1))]
+    return found
 
 
 def associations(text: str) -> list[dict[str, t.Any]]:

@@ -104,6 +104,18 @@ def test_what_was_seen_to_end_stays_ended_when_it_is_forgotten():
     assert (follower.source, follower.jobs()[2]["stdout"]) == ("sacct", "/o-7")
 
 
+def test_tasks_that_end_before_they_start_are_one_line_and_stay_so():
+    host = Scripted(scontrol=[told(line(7, "PENDING", "0-3%2")), told(line(7, "CANCELLED", "0-3%2")), GONE])
+    follower = follow(host)
+    assert follower.wait(5, 0.5) and follower.look()
+    assert [(job["array_task_id"], job["state"]) for job in follower.jobs()] == [("0-3%2", "CANCELLED")]
+
+
+def test_tasks_that_never_start_are_not_waited_for():
+    follower = follow(Scripted(scontrol=[told(line(7, "PENDING", "0-6:3", reason="JobHeldUser"))]))
+    assert follower.look()
+
+
 def test_a_task_that_nobody_knows_the_end_of_is_lost():
     host = Scripted(
         files={"/e-7_0": "0\n"},

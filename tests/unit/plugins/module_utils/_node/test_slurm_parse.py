@@ -222,6 +222,14 @@ def test_no_text_makes_a_parser_fail(text):
         parser(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "tasks"),
+    [("2-5%2", "2 3 4 5"), ("0-6:3%9", "0 3 6"), ("1,3-4,9", "1 3 4 9"), ("7", "7"), ("", "")],
+)
+def test_tasks_of_an_array(text, tasks):
+    assert slurm_parse.task_ids(text) == tasks.split()
+
+
 def test_associations():
     text = "root||||\nroot|root||normal\nresearch|ana|gpu|normal,fast\n"
     assert slurm_parse.associations(text) == [
