@@ -197,11 +197,9 @@ import re
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import accelerator_checklist
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator import Wishes, look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator import LONGEST_TIMEOUT, Wishes, look
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator_verify import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
-
-LONGEST = 600
 
 
 def main() -> None:
@@ -217,8 +215,8 @@ def main() -> None:
         supports_check_mode=True,
     )
     timeout, since, name = (module.params[key] for key in ("timeout", "xid_since", "checklist"))
-    if not 1 <= timeout <= LONGEST:
-        module.fail_json(msg=f"timeout is {timeout}: give 1 to {LONGEST} seconds")
+    if not 1 <= timeout <= LONGEST_TIMEOUT:
+        module.fail_json(msg=f"timeout is {timeout}: give 1 to {LONGEST_TIMEOUT} seconds")
     if since and not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", since):
         module.fail_json(msg=f"xid_since is {since!r}: give a time like 2026-01-31 12:00:00")
     if module.params["checklist_parameters"] and not name:

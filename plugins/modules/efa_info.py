@@ -27,7 +27,7 @@ options:
     description: EC2 instance type. The default is what the firmware tables say.
     type: str
   expected_devices:
-    description: How many EFA devices there must be. The default is what the instance type allows.
+    description: How many EFA devices there must be, at most 1000. The default is what the instance type allows.
     type: int
   wait_seconds:
     description: For how long to wait for EFA devices that come up late, at most 600.
@@ -365,11 +365,15 @@ problems:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import DEFAULT_UNITS, Wishes, look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import (
+    DEFAULT_UNITS,
+    LONGEST_WAIT,
+    MOST_DEVICES,
+    Wishes,
+    look,
+)
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa_verify import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
-
-LONGEST_WAIT = 600
 
 
 def main() -> None:
@@ -388,9 +392,18 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    wait = module.params["wait_seconds"]
-    if not 0 <= wait <= LONGEST_WAIT:
-        module.fail_json(msg=f"wait_seconds is {wait}: give 0 to {LONGEST_WAIT}")
+    problems = [
+        f"{name} is {module.params[name]}: give 0 to {most}"
+        for name, most in (("wait_seconds", LONGEST_WAIT), ("expected_devices", MOST_DEVICES))
+        if module.params[name] is not None and not 0 <= module.params[name] <= most
+    ] + [
+        f"{name} has {word!r}: a name has no NUL in it"
+        for name in ("files", "paths", "packages", "units", "plugin_dirs", "peers")
+        for word in module.params[name]
+        if "\0" in word
+    ]
+    if problems:
+        module.fail_json(msg="; ".join(problems))
     options = {name: tuple(value) if isinstance(value, list) else value for name, value in module.params.items()}
     facts = look(Host(), Wishes(**options))
     results = verify(facts)

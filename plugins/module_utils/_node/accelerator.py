@@ -17,6 +17,7 @@ from .efa_parse import parse_driver_version
 from .efa_tools import ask
 from .host import CommandError, Host
 
+LONGEST_TIMEOUT = 600
 NVIDIA_VENDOR = "0x10de"
 # PCI classes of a GPU: VGA controller and 3D controller; NVSwitches and audio functions have others.
 _GPU_CLASSES = ("0x0300", "0x0302")

@@ -13,6 +13,7 @@ import typing as t
 from .._data.checklists import CHECKLISTS
 from . import accelerator, accelerator_checklist, result
 from .accelerator_verify import verify
+from .efa_tools import whole_number
 from .host import Host
 from .storage_verify import report
 
@@ -21,7 +22,12 @@ def add_verbs(subparsers: t.Any) -> None:
     """Register the verb with the mlcluster command."""
     parser = subparsers.add_parser("accelerators", help="show and judge GPUs or Neuron devices; changes nothing")
     parser.add_argument("--instance-type", help="the EC2 instance type (default: what the firmware says)")
-    parser.add_argument("--timeout", type=int, default=60, help="seconds for each command (%(default)s)")
+    parser.add_argument(
+        "--timeout",
+        type=whole_number(1, accelerator.LONGEST_TIMEOUT),
+        default=60,
+        help="seconds for each command (%(default)s)",
+    )
     parser.add_argument("--mig", action="store_true", help="MIG is wanted on this node")
     parser.add_argument("--checklist", choices=sorted(CHECKLISTS), help="also go through this checklist")
     parser.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")

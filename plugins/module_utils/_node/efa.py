@@ -24,6 +24,8 @@ AMAZON_VENDOR = "0x1d0f"
 # PCI ids of EFA all begin so: EFA_PCI_PREFIX of the EFA installer is 1d0f:efa.
 EFA_DEVICE_PREFIX = "0xefa"
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
+LONGEST_WAIT = 600
+MOST_DEVICES = 1000
 DEFAULT_UNITS = ("slurmd.service", "containerd.service", "docker.service")
 # GPUs whose 8-GPU machines have NVSwitch (EC2 documentation of P4d, P5 and P6); one such GPU alone has none.
 NVSWITCH_GPUS = ("A100", "H100", "H200", "B200", "B300")
@@ -161,8 +163,9 @@ def installation(
         for package in listed["packages"]
         if package["name"] in own and own[package["name"]]["version"] != package["version"]
     ]
-    # Where not one package of the list is there, and others of the installer are, the list is not understood.
-    unclear = packages is None or (bool(own) and bool(missing) and len(missing) == len(listed["packages"]))
+    # Where not one package of the list is there, and others of the installer are, the list is not understood; and a
+    # list of nothing with nothing there says nothing.
+    unclear = packages is None or (bool(own) == bool(missing) and len(missing) == len(listed["packages"]))
     if marker is None:
         left = sorted(own) or list(pieces)
         if left:
@@ -331,7 +334,7 @@ def _units(host: Host, names: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
     A daemon that somebody started without its unit is found by the name of its process.
     """
     wanted = list(dict.fromkeys([*names, FABRIC_MANAGER]))
-    shown = parse.parse_units(ask(host, ["systemctl", "show", "-p", _UNIT_FIELDS, *wanted])[0])
+    shown = parse.parse_units(ask(host, ["systemctl", "show", "-p", _UNIT_FIELDS, "--", *wanted])[0])
     found = {}
     for name in wanted:
         fields = shown.get(name, {})

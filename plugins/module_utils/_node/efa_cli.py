@@ -11,6 +11,7 @@ import sys
 import typing as t
 
 from . import efa, result
+from .efa_tools import whole_number
 from .efa_verify import verify
 from .host import Host
 from .storage_verify import report
@@ -20,8 +21,17 @@ def add_verbs(subparsers: t.Any) -> None:
     """Register the verb with the mlcluster command."""
     parser = subparsers.add_parser("efa", help="show and judge EFA, libfabric and NCCL's plugin; changes nothing")
     parser.add_argument("--instance-type", help="the EC2 instance type (default: what the firmware says)")
-    parser.add_argument("--expected-devices", type=int, help="how many EFA devices there must be (default: by type)")
-    parser.add_argument("--wait", type=int, default=0, help="seconds to wait for late devices (%(default)s)")
+    parser.add_argument(
+        "--expected-devices",
+        type=whole_number(0, efa.MOST_DEVICES),
+        help="how many EFA devices there must be (default: by type)",
+    )
+    parser.add_argument(
+        "--wait",
+        type=whole_number(0, efa.LONGEST_WAIT),
+        default=0,
+        help="seconds to wait for late devices (%(default)s)",
+    )
     parser.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     parser.set_defaults(handler=show)
 

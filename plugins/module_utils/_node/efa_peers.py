@@ -50,13 +50,16 @@ def ask_peers(host: Host, peers: t.Sequence[str]) -> dict[str, str]:
     """{peer: "answered", "silent: why", "name: why" (it has no address), or "unknown: why"}."""
     if not peers:
         return {}
+    # The empty name would be this node itself.
+    asked = [peer for peer in peers if peer.strip()]
     python = sys.executable or "python3"
-    argv = [python, "-I", "-c", _CHILD, str(PROBE_PORT), str(PEER_SECONDS), *peers]
+    argv = [python, "-I", "-c", _CHILD, str(PROBE_PORT), str(PEER_SECONDS), *asked]
     try:
-        answers = dict(json.loads(host.run(argv, timeout=4 * PEER_SECONDS).stdout))
+        answers = dict(json.loads(host.run(argv, timeout=4 * PEER_SECONDS).stdout)) if asked else {}
     except (CommandError, TypeError, ValueError) as exc:
         why = exc.stderr.strip() if isinstance(exc, CommandError) else str(exc)
         return dict.fromkeys(peers, f"unknown: the probe did not end well: {why[-200:]}")
+    answers.update({peer: "name: it is empty" for peer in peers if not peer.strip()})
     return {peer: str(answers.get(peer, "silent: no answer in time")) for peer in peers}
 
 

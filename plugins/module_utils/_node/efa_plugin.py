@@ -74,13 +74,20 @@ def try_load(host: Host, library: str) -> dict[str, t.Any]:
         told = "not tried: " if exc.stderr else f"no answer within {LOAD_SECONDS} seconds"
         return {**empty, "error": f"{told}{exc.stderr.strip()}"}
     try:
-        answer = json.loads(done.stdout.strip().splitlines()[-1])
-        return {key: answer[key] for key in empty}
-    except (ValueError, IndexError, KeyError, TypeError):
+        return _answer(json.loads(done.stdout.strip().splitlines()[-1]))
+    except (ValueError, IndexError, KeyError, TypeError, RecursionError):
         how = f"was ended by signal {-done.rc}" if done.rc < 0 else f"ended with status {done.rc}"
         lines = done.stderr.strip().splitlines()
         detail = f": {lines[-1]}" if lines else ""
         return {**empty, "loads": False, "error": f"the process that loaded it {how}{detail}"}
+
+
+def _answer(answer: t.Any) -> dict[str, t.Any]:
+    """What the child says; TypeError or KeyError for anything else, for a library may have written the last line."""
+    kinds: dict[str, t.Any] = {"loads": bool, "error": (str, type(None)), "symbols": list, "nccl": (int, type(None))}
+    if not all(isinstance(answer[key], kind) for key, kind in kinds.items()):
+        raise TypeError("not the answer of the child")
+    return {key: answer[key] for key in kinds} | {"symbols": [str(symbol) for symbol in answer["symbols"]]}
 
 
 def nccl_version(number: int | None) -> str | None:
@@ -117,12 +124,13 @@ def find_plugins(
                 "net": f"{place}/{names[0]}",
                 "tuner": tuner,
                 "names": names,
-                "version": plugin_version(host.read_text(real) or ""),
+                # Only of what is a library: anything else may have no end.
+                "version": plugin_version(host.read_text(real) or "") if tried["loads"] else None,
                 "loads": tried["loads"],
                 "error": tried["error"],
                 "interfaces": [name for name in tried["symbols"] if name.startswith("ncclNetPlugin_")],
                 "tuner_loads": try_load(host, tuner)["loads"] if tuner else None,
-                "on_linker_path": any(real in map(host.realpath, libraries.get(name, ())) for name in names),
+                "on_linker_path": any(real in map(host.realpath, libraries.get(name, ())) for name in NET_NAMES),
             }
         )
     return found

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import argparse
 import typing as t
 
 from .efa_parse import parse_libfabric_version
@@ -32,6 +33,20 @@ def number(text: str | None) -> int | None:
     """The whole number that a file of the kernel holds."""
     word = (text or "").strip()
     return int(word) if word.isascii() and word.isdigit() and len(word) < 19 else None
+
+
+def whole_number(least: int, most: int) -> t.Callable[[str], int]:
+    """The type of an option of the command: a number within bounds."""
+
+    def convert(text: str) -> int:
+        value = int(text)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not a number from {least} to {most}")
+        return value
+
+    # argparse names it where the text is no number at all.
+    convert.__name__ = "number"
+    return convert
 
 
 def line(host: Host, path: str) -> str | None:

@@ -100,6 +100,15 @@ def _devices(facts: t.Mapping[str, t.Any]) -> Result:
             hint="look with 'dmesg | grep efa' and 'modinfo efa'",
             **fields,
         )
+    down = [device["name"] for device in facts["devices"] if device["state"] and "ACTIVE" not in device["state"]]
+    if down:
+        return failed(
+            check,
+            f"ports are not active: {', '.join(down)}",
+            severity="reset",
+            hint="look with 'rdma link' and 'dmesg | grep efa'",
+            **fields,
+        )
     if expected is None:
         return undeterminable(check, "how many EFA devices there should be is not known", **fields)
     if count < expected:
@@ -153,17 +162,19 @@ def _provider(facts: t.Mapping[str, t.Any]) -> Result:
     if fabric["program"] is None:
         return undeterminable(check, "fi_info is not installed", hint="install the EFA software without --minimal")
     devices = sorted(device["name"] for device in facts["devices"])
+    missing = [name for name in devices if name not in fabric["domains"]]
     fields: dict[str, t.Any] = {"expected": len(devices), "found": len(fabric["domains"]), "unit": "RDM domains"}
     if fabric["problem"] and "no answer within" in fabric["problem"]:
         return undeterminable(check, fabric["problem"])
     if not fabric["domains"]:
         why = fabric["problem"] or "fi_info lists no reliable endpoint of the provider efa"
         return failed(check, f"libfabric does not offer EFA: {why}", severity="reset", **fields)
-    if len(fabric["domains"]) < len(devices):
-        missing = [name for name in devices if name not in fabric["domains"]]
+    if missing:
         return failed(
             check, f"libfabric does not offer all devices, without {', '.join(missing)}", severity="reset", **fields
         )
+    if fabric["problem"]:
+        return undeterminable(check, fabric["problem"], **fields)
     if not devices:
         return undeterminable(check, "libfabric offers EFA, and sysfs shows no device to compare it with", **fields)
     return passed(check, **fields, source=f"libfabric {fabric['version'] or 'of unknown version'}")
@@ -189,6 +200,14 @@ def _plugin(facts: t.Mapping[str, t.Any]) -> Result:
         return failed(check, f"the plugin does not load: {plugin['error']}", scope=scope, hint="run 'ldd' on it")
     if not plugin["interfaces"]:
         return failed(check, "the library loads and offers no NCCL network interface", scope=scope)
+    if not plugin["on_linker_path"]:
+        return undeterminable(
+            check,
+            "the plugin loads, and NCCL does not find it by name: the dynamic linker does not know its directory",
+            found=plugin["version"],
+            scope=scope,
+            hint=f"put {plugin['place']} into a file of /etc/ld.so.conf.d, then run 'ldconfig'",
+        )
     shown = f"{plugin['version'] or 'unknown version'}, {plugin['interfaces'][-1]}"
     return passed(check, shown, scope=scope)
 

@@ -33,6 +33,21 @@ def test_a_wait_without_end_is_refused(run_module, seconds):
     assert run_module(efa_info, good_node(), wait_seconds=seconds)["msg"] == f"wait_seconds is {seconds}: give 0 to 600"
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"expected_devices": -1}, "expected_devices is -1: give 0 to 1000"),
+        ({"peers": ["a", "b\0c"]}, "peers has 'b\\x00c': a name has no NUL in it"),
+        (
+            {"wait_seconds": 601, "files": ["/\0"]},
+            "wait_seconds is 601: give 0 to 600; files has '/\\x00': a name has no NUL in it",
+        ),
+    ],
+)
+def test_bad_options_are_one_sentence(run_module, options, message):
+    assert run_module(efa_info, good_node(), **options)["msg"] == message
+
+
 @pytest.mark.parametrize("host", [good_node(), TrainingHost()])
 def test_everything_that_comes_back_is_documented(run_module, host):
     documented = set(yaml.safe_load(efa_info.RETURN))

@@ -40,6 +40,21 @@ def test_a_report_as_json(capsys):
     assert {result["id"] for result in document["results"]} >= {"efa.installer", "efa.devices", "efa.provider"}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["efa", "--wait", "601"], "601 is not a number from 0 to 600"),
+        (["efa", "--wait", "soon"], "invalid number value: 'soon'"),
+        (["efa", "--expected-devices", "-1"], "-1 is not a number from 0 to 1000"),
+        (["accelerators", "--timeout", "0"], "0 is not a number from 1 to 600"),
+    ],
+)
+def test_numbers_out_of_bounds_are_a_usage_error(arguments, sentence, capsys, tmp_path):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments, log_dir=str(tmp_path))
+    assert (ended.value.code, sentence in capsys.readouterr().err) == (3, True)
+
+
 def test_the_verb_is_part_of_the_command(monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(efa_cli, "show", lambda args: seen.append((args.wait, args.instance_type)) or 2)

@@ -142,6 +142,8 @@ def test_one_library_with_several_names_is_one(tmp_path):
     host = Elsewhere(tmp_path)
     (found,) = efa_plugin.find_plugins(host, (), {"libnccl-net.so": [str(library.parent / "libnccl-net.so")]})
     assert (found["place"], found["names"]) == ("/opt/amazon/ofi-nccl/lib", ["libnccl-net-ofi.so"])
+    # NCCL finds it, by a name that it has in another place.
+    assert found["on_linker_path"] is True
     assert efa_plugin.find_plugins(host, (), {"libnccl-net-ofi.so": [str(library)]})[0]["on_linker_path"] is True
 
 
@@ -154,14 +156,38 @@ def test_a_directory_of_the_site_comes_first(tmp_path):
     assert len(found) == 2
 
 
+@pytest.mark.parametrize("kind", ["fifo", "endless"])
+def test_what_is_no_library_is_not_read(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(efa_plugin, "LOAD_SECONDS", 1)
+    path = tmp_path / "site/libnccl-net-ofi.so"
+    path.parent.mkdir()
+    if kind == "fifo":
+        os.mkfifo(path)
+    else:
+        os.symlink("/dev/zero", path)
+    (found,) = efa_plugin.find_plugins(HOST, (str(path.parent),), {})
+    assert (found["loads"], found["version"]) == (None if kind == "fifo" else False, None)
+
+
 def test_without_any_plugin_there_is_none_to_choose():
     assert efa_plugin.choose_plugin([]) is None
 
 
-def test_a_child_that_answers_nonsense():
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"loads": true}',
+        "[]",
+        "[" * 200_000,
+        '{"loads": "yes", "error": null, "symbols": [], "nccl": null}',
+        '{"loads": true, "error": null, "symbols": 5, "nccl": null}',
+        '{"loads": true, "error": null, "symbols": [], "nccl": "2.28"}',
+    ],
+)
+def test_a_child_that_answers_nonsense(answer):
     class Odd(Host):
         def run(self, argv, timeout=120, check=True, stdin=None):
-            return CommandResult(0, '\n{"loads": true}\n', "warning\nodd\n")
+            return CommandResult(0, f"\n{answer}\n", "warning\nodd\n")
 
     assert efa_plugin.try_load(Odd(), "x") == {
         "loads": False,
