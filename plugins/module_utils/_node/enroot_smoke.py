@@ -127,6 +127,12 @@ def try_container(host: EnrootHost, bin_dir: str, trial: Trial) -> tuple[Result,
 def _pmix(host: EnrootHost, bin_dir: str, trial: Trial) -> Result:
     if not trial.mpi:
         return not_applicable("pyxis.pmix", "this Slurm was built without PMIx")
+    try:
+        host.run(_command(bin_dir, trial, False, "true"), timeout=trial.seconds + 30)
+    except CommandError as exc:
+        return undeterminable(
+            "pyxis.pmix", f"this Slurm starts nothing with --mpi={trial.mpi}, container or not: {exc}"
+        )
     show = 'test -n "$PMIX_RANK" && test -d "$PMIX_SERVER_TMPDIR" && echo ready'
     try:
         said = host.run(_command(bin_dir, trial, True, show), timeout=trial.seconds + 30).stdout

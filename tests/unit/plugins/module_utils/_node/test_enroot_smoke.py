@@ -31,7 +31,7 @@ def host(tmp_path, monkeypatch):
 
     def answer(argv, **_options):
         line = " ".join(argv)
-        for words in ("PMIX_RANK", "--container-image", "--mpi=list", "sinfo", "runuser"):
+        for words in ("PMIX_RANK", "--mpi=pmix sh -c true", "--container-image", "--mpi=list", "sinfo", "runuser"):
             if words in line and words in host.answers:
                 said = host.answers[words]
                 host.ran.append(list(argv))
@@ -99,6 +99,9 @@ def test_no_image_no_trial(host):
 def test_pmix_without_its_directory_and_a_slurm_without_pmix(host):
     host.answers["PMIX_RANK"] = CommandError(["srun"], 1, "", "", "failed with status 1")
     assert ("pyxis.pmix", "fail") in ask(host)
+    host.answers["PMIX_RANK"] = "ready\n"
+    host.answers["--mpi=pmix sh -c true"] = CommandError(["srun"], 1, "", "no libpmix", "failed with status 1")
+    assert ("pyxis.pmix", "undeterminable") in ask(host)
     host.answers["--mpi=list"] = "MPI plugin types are...\n\tnone\n\tpmi2\n"
     assert ("pyxis.pmix", "not_applicable") in ask(host)
 
