@@ -12,8 +12,9 @@ names, since, until
 kind, low, high, multiple, of
     libcufile 1.15.1.6 itself, asked by opening it with one wrong value after the other: cuFileDriverOpen() answers -22
     and its log names the limit ("req: 65 min: 0 max: 32"), or the process is ended by an uncaught exception (whole
-    numbers beyond 32 bits). The limits of the size settings are those of cuFileGetParameterMinMaxValue() in 1.15, 1.16,
-    1.18, 1.19 and 1.20 too. Names that came after 1.15 have what NVIDIA's gds-diag (MagnumIO) says of them.
+    numbers beyond 32 bits). With the lowest, the highest and every choice of each setting in a file it opens.
+    The limits of the size settings are those of cuFileGetParameterMinMaxValue() in 1.15, 1.16, 1.18, 1.19 and 1.20 too.
+    Names that came after 1.15 have what NVIDIA's gds-diag (MagnumIO) says of them.
     The choices of logging.level and io_priority and the levels of cufile_stats are those of the comments in NVIDIA's
     cufile.json; 1.15 takes other texts without a word and ignores them.
 default
@@ -33,6 +34,7 @@ from typing import Any
 OLDEST = "1.11"
 # JsonCpp, which libcufile uses, throws beyond it.
 MAX_UINT32 = 4294967295
+MAX_INT32 = 2147483647
 # What libcufile calls the largest value in KiB: 2**54 - 4.
 MAX_KIB = 18014398509481980
 
@@ -108,9 +110,10 @@ KEYS: tuple[dict[str, Any], ...] = (
     _key("properties.io_priority", "text", "default", of=("default", "low", "med", "high")),
     _key("properties.rdma_dev_addr_list", "addresses", []),
     _key("properties.rdma_load_balancing_policy", "text", "RoundRobin", of=_POLICIES),
-    _key("properties.rdma_peer_type", "text", "peer_mem", of=("peer_mem", "dmabuf")),
+    # The name of the first in gds-diag, peer_mem, makes 1.15 refuse the file.
+    _key("properties.rdma_peer_type", "text", of=("nvidia_peermem", "dmabuf")),
     _key("properties.rdma_transport_type", "text", "DC_V1", "1.19", of=("DC_V1", "EXT_RC_V1")),
-    _key("properties.rdma_topN_ranks", "int", 1, low=0, high=MAX_UINT32),
+    _key("properties.rdma_topN_ranks", "int", 1, low=0, high=MAX_INT32),
     # A service level of InfiniBand has four bits.
     _key("properties.rdma_service_level", "int", low=0, high=15),
     _key("properties.rdma_dc_key", "hex32"),

@@ -30,6 +30,8 @@ _RELEASE = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(\.[0-9.]{1,20})?")
 _MUST_EXIST = ("logging.dir", "denylist.mounts", "denylist.devices")
 # GDS 1.15 and older.
 _FEW_THREADS = 32
+# libcufile 1.15 has 1 MiB for both sizes where the file does not say otherwise.
+_BUILT_IN_KIB = 1024
 _MAX_SETTINGS = 200
 
 
@@ -255,9 +257,10 @@ def _check_together(document: t.Mapping[str, t.Any], origin: str) -> None:
             "properties.posix_pool_slab_count, with which libcufile refuses the whole file: give both with the same "
             "length"
         )
-    direct, buffer = properties.get("max_direct_io_size_kb"), properties.get("per_buffer_cache_size_kb")
+    direct = properties.get("max_direct_io_size_kb", _BUILT_IN_KIB)
+    buffer = properties.get("per_buffer_cache_size_kb", _BUILT_IN_KIB)
     if isinstance(direct, int) and isinstance(buffer, int) and buffer > direct:
         raise NodeError(
             f"{origin} would have properties.per_buffer_cache_size_kb {buffer} above properties.max_direct_io_size_kb "
-            f"{direct}, with which libcufile refuses the whole file: raise the second or lower the first"
+            f"{direct}, with which libcufile refuses the whole file: give both, the second at least as large"
         )

@@ -81,6 +81,7 @@ def test_what_libcufile_takes_passes(key, good):
         ("properties.posix_pool_slab_size_kb", [[4, 6]], "that is a multiple of 4"),
         ("properties.posix_pool_slab_size_kb", [[1024, 4], [4, 4]], "give the sizes in ascending order"),
         ("properties.posix_pool_slab_count", [[0]], "from 1 to"),
+        ("properties.rdma_peer_type", ["peer_mem"], "give one of nvidia_peermem, dmabuf"),
         ("properties.io_priority", ["urgent"], "give one of default, low, med, high"),
         ("properties.rdma_dev_addr_list", [["mlx5_0"], ["10.0.0.256"], ["fe80::1"]], "give IPv4 addresses"),
         ("properties.rdma_dev_addr_list", ["10.0.0.1", [1]], "give a list of texts"),
@@ -189,6 +190,12 @@ def test_merging_says_what_changed():
             {"per_buffer_cache_size_kb": 2048},
             "per_buffer_cache_size_kb 2048 above properties.max_direct_io_size_kb 1024",
         ),
+        (
+            "{}",
+            {"max_direct_io_size_kb": 64},
+            "per_buffer_cache_size_kb 1024 above properties.max_direct_io_size_kb 64",
+        ),
+        ("{}", {"per_buffer_cache_size_kb": 2048}, "2048 above properties.max_direct_io_size_kb 1024"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(text, settings, words):
