@@ -132,8 +132,9 @@ def make_plan(host: EnrootHost, facts: t.Mapping[str, t.Any], config: EnrootConf
     elif facts["place"].warning:
         plan.warnings.append(facts["place"].warning)
     _plan_enroot(plan, facts, config)
-    _plan_plugin(plan, facts, build)
-    if manages_plugstack(config, slurm):
+    manages = manages_plugstack(config, slurm)
+    _plan_plugin(host, plan, facts, build, manages)
+    if manages:
         _plan_plugstack(host, plan, facts, config, build)
     if not facts["place_refusal"]:
         _plan_files(host, plan, facts, config)
@@ -178,14 +179,21 @@ def _plan_enroot(plan: Plan, facts: t.Mapping[str, t.Any], config: EnrootConfig)
         plan.parts.append("docker")
 
 
-def _plan_plugin(plan: Plan, facts: t.Mapping[str, t.Any], build: str) -> None:
+def _plan_plugin(host: EnrootHost, plan: Plan, facts: t.Mapping[str, t.Any], build: str, manages: bool) -> None:
+    """The plugin that is used: any that fits, or on a node that cannot change the list, the one that is listed."""
+    version = facts["slurm"]["version"]
+    own = enroot_slurm.own_plugin(version)
+    listed = [plugin for plugin in facts["plugins"] if plugin["listed"]]
     fitting = [plugin for plugin in facts["plugins"] if plugin["fits"]]
+    bound = bool(listed) and not manages
+    if bound and not any(plugin["fits"] for plugin in listed):
+        fitting = [plugin for plugin in fitting if plugin["path"] == own]
+        if listed[0]["path"] != own and not host.exists(listed[0]["path"]):
+            plan.links.append({"path": listed[0]["path"], "target": own})
     if fitting:
         plan.plugin = dict(fitting[0])
     elif build:
-        path = enroot_slurm.own_plugin(facts["slurm"]["version"])
-        version = facts["slurm"]["version"]
-        plan.plugin = {"path": path, "slurm_version": version, "pyxis_version": build, "fits": True, "problem": ""}
+        plan.plugin = {"path": own, "slurm_version": version, "pyxis_version": build, "fits": True, "problem": ""}
         plan.parts.append("plugin")
 
 
@@ -247,7 +255,7 @@ def _plan_files(host: EnrootHost, plan: Plan, facts: t.Mapping[str, t.Any], conf
         if not host.exists(path):
             plan.links.append({"path": path, "target": target})
     plan.parts += list(dict.fromkeys(file["part"] for file in plan.files))
-    plan.parts += ["hooks"] if plan.links else []
+    plan.parts += ["links"] if plan.links else []
     if not enroot_local.is_prepared(host, facts["place"]) or not enroot_texts.unit_enabled(host):
         plan.parts += [] if "unit" in plan.parts else ["unit"]
     if not all(host.is_dir(path) for path in enroot_texts.run_directories(config)):

@@ -188,6 +188,37 @@ def test_only_the_owner_of_slurms_files_writes_plugstack(host, fstype, wish, wri
     assert (plan_of(host, manage_plugstack=wish).plugstack is not None) == writes
 
 
+ELSEWHERE = "/usr/lib/slurm/spank_pyxis.so"
+OWN = "/usr/local/lib/mlcluster/pyxis/22.05.8/spank_pyxis.so"
+
+
+@pytest.mark.parametrize(
+    ("listed", "parts", "links"),
+    [
+        # What the head node lists is here.
+        (PLUGIN, set(), []),
+        # The head node built one of its own; this node's image ships another, which is not listed.
+        (OWN, {"plugin"}, []),
+        # The head node's image has one where this node's has none.
+        (
+            "/usr/lib/slurm/spank_pyxis.so",
+            {"plugin", "hooks"},
+            [{"path": "/usr/lib/slurm/spank_pyxis.so", "target": OWN}],
+        ),
+    ],
+)
+def test_a_node_that_does_not_write_the_list_needs_what_is_listed(host, listed, parts, links):
+    rooted.mount(host, "/opt/slurm", "nfs4")
+    rooted.with_pyxis(rooted.with_enroot(host))
+    host.put(STACK, f"required {listed}\n")
+    plan = plan_of(host, build="0.24.0")
+    assert set(plan.parts) & {"plugin", "links", "plugstack"} == parts
+    assert plan.links == links
+    assert plan.plugin["path"] == (OWN if parts else PLUGIN)
+    rooted.with_pyxis(host, OWN)
+    assert "plugin" not in plan_of(host, build="0.24.0").parts
+
+
 def test_a_configless_cluster(host):
     host.put("/opt/slurm/etc/slurm.conf", "SlurmctldParameters=enable_configless\n")
     rooted.with_pyxis(host)
