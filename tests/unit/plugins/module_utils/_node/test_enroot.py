@@ -202,7 +202,7 @@ OWN = "/usr/local/lib/mlcluster/pyxis/22.05.8/spank_pyxis.so"
         # The head node's image has one where this node's has none.
         (
             "/usr/lib/slurm/spank_pyxis.so",
-            {"plugin", "hooks"},
+            {"plugin", "links"},
             [{"path": "/usr/lib/slurm/spank_pyxis.so", "target": OWN}],
         ),
     ],
