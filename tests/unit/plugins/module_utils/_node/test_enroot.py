@@ -200,11 +200,7 @@ OWN = "/usr/local/lib/mlcluster/pyxis/22.05.8/spank_pyxis.so"
         # The head node built one of its own; this node's image ships another, which is not listed.
         (OWN, {"plugin"}, []),
         # The head node's image has one where this node's has none.
-        (
-            "/usr/lib/slurm/spank_pyxis.so",
-            {"plugin", "links"},
-            [{"path": "/usr/lib/slurm/spank_pyxis.so", "target": OWN}],
-        ),
+        (ELSEWHERE, {"plugin", "links"}, [{"path": ELSEWHERE, "target": OWN}]),
     ],
 )
 def test_a_node_that_does_not_write_the_list_needs_what_is_listed(host, listed, parts, links):
