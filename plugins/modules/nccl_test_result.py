@@ -184,6 +184,11 @@ def main() -> None:
         for name in ("ranks", "nodes")
         if wanted[name] is not None and wanted[name] < 1
     ]
+    problems += [
+        f"{name} has {wanted[name]!r}: a path has no NUL in it"
+        for name in ("path", "counters_before", "counters_after", "baseline", "record_baseline")
+        if "\0" in (wanted[name] or "")
+    ]
     if not 0 <= wanted["tolerance_percent"] < 100:
         problems.append(f"tolerance_percent is {wanted['tolerance_percent']:g}: give 0 to below 100")
     if problems:

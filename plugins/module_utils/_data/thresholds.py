@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bus bandwidths that were measured and published, in GB/s as nccl-tests prints them (out of place).
 
-Each entry is for one instance type, number of nodes, collective and size; nothing is interpolated between them, and
-what is not here has no threshold. Only sizes from 1 GiB on, where the figure is that of the network and not of its
-latency. Not here: the minima of AWS's own health check (p5 800 GB/s), which lie above what AWS measured itself.
+Each entry is for one instance type, number of nodes with a rank for each GPU, collective and size; nothing is
+interpolated between them, and what is not here has no threshold. Only sizes from 1 GiB on, where the figure is that of
+the network and not of its latency. Not here: the minima of AWS's own health check (p5 800 GB/s), which lie above what
+AWS measured itself.
 """
 
 from __future__ import annotations
@@ -30,8 +31,16 @@ _FIGURES: tuple[tuple[str, int, str, dict[int, float], str], ...] = (
 )
 
 
-def published(instance_type: str | None, nodes: int | None, collective: str | None) -> dict[int, dict[str, Any]]:
+# All these types have as many; fewer ranks to a node share its network among fewer, and reach other figures.
+RANKS_PER_NODE = 8
+
+
+def published(
+    instance_type: str | None, nodes: int | None, ranks: int | None, collective: str | None
+) -> dict[int, dict[str, Any]]:
     """Size in bytes to ``busbw`` (GB/s) and ``source``; empty where nothing was published for exactly this."""
+    if nodes is None or ranks != nodes * RANKS_PER_NODE:
+        return {}
     return {
         size * _GIB: {"busbw": busbw, "source": source}
         for kind, number, operation, figures, source in _FIGURES

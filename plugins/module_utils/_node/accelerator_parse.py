@@ -240,6 +240,12 @@ def _last_of_each(events: t.Sequence[dict[str, t.Any]]) -> list[dict[str, t.Any]
     return kept[::-1]
 
 
+def is_model(wanted: str, name: str) -> bool:
+    """Whether a device's name has the words of a GPU's in the table: A100 in NVIDIA A100-SXM4-40GB, and not in A10G."""
+    words = {word.lower() for word in re.split(r"[\s-]+", name)}
+    return {word.lower() for word in wanted.split()} <= words
+
+
 def _integer(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 

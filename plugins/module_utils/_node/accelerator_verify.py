@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-import re
 import typing as t
 
 from .._data import xid_catalog
 from .accelerator_neuron import MEMORY_TOLERANCE_PERCENT, verify_neuron
+from .accelerator_parse import is_model
 from .efa import joined_by_nvswitch
 from .result import SEVERITIES, Result, Scope, failed, not_applicable, passed, undeterminable
 
@@ -137,8 +137,7 @@ def _model(facts: t.Mapping[str, t.Any], gpus: t.Sequence[t.Mapping[str, t.Any]]
     wanted = facts["expected"]["name"]
 
     def judge(gpu: t.Mapping[str, t.Any]) -> tuple[str, str] | None:
-        words = {word.lower() for word in re.split(r"[\s-]+", gpu["name"] or "")}
-        other = gpu["name"] and not {word.lower() for word in wanted.split()} <= words
+        other = gpu["name"] and not is_model(wanted, gpu["name"])
         return ("isolate", f"is {gpu['name']}") if other else None
 
     return _each(

@@ -9,13 +9,14 @@
 from __future__ import annotations
 
 import json
-import math
 import typing as t
 
 from .host import Host, NodeError
 
 SCHEMA = "mlcluster.nccl_baseline/1"
-_KEY = ("tool", "instance_type", "nodes", "collective", "size")
+# GB/s; no link comes near it.
+MOST_BUSBW = 1_000_000
+_KEY = ("tool", "instance_type", "nodes", "ranks", "collective", "size")
 _TYPES: dict[str, t.Any] = {
     "tool": str,
     "instance_type": str,
@@ -35,9 +36,10 @@ def _valid(entry: object) -> bool:
         isinstance(entry, dict)
         and set(entry) == set(_TYPES)
         and all(isinstance(entry[name], kind) and not isinstance(entry[name], bool) for name, kind in _TYPES.items())
-        and math.isfinite(entry["busbw"])
-        and entry["busbw"] > 0
+        and 0 < entry["busbw"] < MOST_BUSBW
         and entry["nodes"] > 0
+        and entry["ranks"] > 0
+        and entry["size"] > 0
     )
 
 
@@ -50,7 +52,7 @@ def load(host: Host, path: str, missing_ok: bool = False) -> list[Entry]:
         raise NodeError(f"looked for the baseline {path} and could not read it: record one with a run that is good")
     try:
         document = json.loads(text)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise NodeError(f"the baseline {path} is not valid JSON ({exc}): repair it, or record a new one") from None
     entries = document.get("entries") if isinstance(document, dict) and document.get("schema") == SCHEMA else None
     if not isinstance(entries, list) or not all(map(_valid, entries)):
@@ -59,12 +61,17 @@ def load(host: Host, path: str, missing_ok: bool = False) -> list[Entry]:
 
 
 def figures(
-    entries: t.Iterable[Entry], tool: str, instance_type: str | None, nodes: int | None, collective: str | None
+    entries: t.Iterable[Entry],
+    tool: str,
+    instance_type: str | None,
+    nodes: int | None,
+    ranks: int | None,
+    collective: str | None,
 ) -> dict[int, float]:
     """Size to bus bandwidth of the entries for exactly this."""
-    wanted = (tool, instance_type, nodes, collective)
+    wanted = (tool, instance_type, nodes, ranks, collective)
     return {
-        entry["size"]: float(entry["busbw"]) for entry in entries if tuple(entry[name] for name in _KEY[:4]) == wanted
+        entry["size"]: float(entry["busbw"]) for entry in entries if tuple(entry[name] for name in _KEY[:5]) == wanted
     }
 
 
@@ -78,7 +85,7 @@ def record(host: Host, path: str, fresh: t.Sequence[Entry], write: bool = True) 
     for entry in fresh:
         key = tuple(entry[name] for name in _KEY)
         old = merged.get(key)
-        if old is None or (old["busbw"], old["ranks"]) != (entry["busbw"], entry["ranks"]):
+        if old is None or old["busbw"] != entry["busbw"]:
             merged[key], changed = entry, True
     if changed and write:
         document = {"schema": SCHEMA, "entries": [merged[key] for key in sorted(merged)]}

@@ -46,11 +46,16 @@ def parse_snapshots(text: str, what: str) -> dict[str, Snapshot]:
                 str(device): {str(counter): _count(value) for counter, value in counters.items()}
                 for device, counters in devices.items()
             }
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise NodeError(
                 f"line {number} of {what} is no snapshot of counters: give what mlcluster efa-counters printed on "
                 "each host, a line each"
             ) from None
+        if short_host(name) in found:
+            raise NodeError(
+                f"{what} has the host {name} twice: give one file with what was printed before the test, and one with "
+                "what was printed after it"
+            )
         found[short_host(name)] = checked
     return found
 

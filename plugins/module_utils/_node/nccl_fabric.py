@@ -115,6 +115,8 @@ def _missing(run: Run, between: t.Mapping[str, HostChannels]) -> tuple[str, str]
         return "no_log", "NCCL's log is not in the output, so that nothing tells which way the data went"
     if run.log.contradictions:
         return "contradictory", "channels were logged by other hosts than those their ranks are on"
+    if run.log.unread:
+        return "unread", f"{run.log.unread} lines of channels name a transport that is not known here"
     silent = sorted(host for host in run.hosts if host not in between or not between[host].efa)
     if silent and any(channels.direct for channels in between.values()):
         return "not_the_network", "nodes talked to each other over NVLink (MNNVL), which says nothing of EFA"

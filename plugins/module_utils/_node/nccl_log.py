@@ -30,7 +30,8 @@ _CHANNEL = re.compile(
     r"(?:Channel|Ring) \d+(?:/\d+)? : (\d+)\[[0-9a-fA-F]+\] -> (\d+)\[[0-9a-fA-F]+\] (?:\[(send|receive)\] )?via (.+)"
 )
 _NET = re.compile(r"NET/([^/]+)/\d+(?:\(\d+\))?((?:/[\w=()]+)*)\s*")
-_INTRA = re.compile(r"(P2P|SHM)/[\w /]+(?:\(.*\))?(?:/\w+)*\s*")
+_INTRA = re.compile(r"(P2P|SHM)/[\w /()\[\]]+")
+_UNKNOWN = re.compile(r"(?!(?:NET|P2P|SHM)/)[A-Z][A-Za-z0-9]{1,30}/[\w/()=]{0,60}")
 _PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is ([^\s,(]+)")
 _NETWORK = re.compile(r"Using network (\S.*)")
 _COMM = re.compile(r"comm 0x[0-9a-f]{1,16} rank \d{1,9} n[Rr]anks (\d{1,9})(?: nNodes (\d{1,9}))?\b")
@@ -41,8 +42,8 @@ _VERSION = re.compile(r"NCCL version (\S+)")
 # A run that says one of these did not go well, whatever its table looks like.
 _FAILURE = re.compile(
     r"Test (?:NCCL|CUDA) failure|Test failure |Test timeout|Invalid number of GPUs|Segmentation fault|\bcore dumped\b"
-    r"|srun: error|slurmstepd: error|mpirun noticed|prterun noticed|MPI_ABORT|MPI_Abort|CUDA error|Cuda failure"
-    r"|[Oo]ut of memory|CANCELLED AT|^Killed|^Aborted|^Bus error"
+    r"|srun: error|slurmstepd: error: (?!couldn't chdir)|mpirun noticed|prterun noticed|MPI_ABORT|MPI_Abort"
+    r"|CUDA error|Cuda failure|[Oo]ut of memory|CANCELLED AT|^Killed|^Aborted|^Bus error"
 )
 
 
@@ -74,7 +75,8 @@ class NcclLog:
     """Counts over the NCCL lines of one output.
 
     providers and networks: host to the names it logged; ranks and nodes: sizes of communicators; hosts: those that
-    logged anything; channels: lines of any channel; nvls: channels of NVLink SHARP, which only NVSwitch has.
+    logged anything; channels: lines of any channel; unread: such lines whose transport is not one of those known;
+    nvls: channels of NVLink SHARP, which only NVSwitch has.
     """
 
     def __init__(self) -> None:
@@ -91,6 +93,7 @@ class NcclLog:
         self.intra: dict[str, int] = {}
         self.nvls: int | None = None
         self.contradictions = 0
+        self.unread = 0
         self._between: dict[str, HostChannels] = {}
         self._pending: dict[tuple[str, int, int, str, bool], int] = {}
         self._dropped = False
@@ -144,12 +147,16 @@ class NcclLog:
         source, target, direction, via = found.groups()
         # The sender logs [send] and the receiver [receive]; a channel inside a node is logged by its sender.
         own, peer = (int(target), int(source)) if direction == "receive" else (int(source), int(target))
-        net = _NET.fullmatch(via)
+        net = _NET.match(via)
         if net:
+            if net.end() < len(via) and net.group(1) in EFA_NETWORKS:
+                # Another process wrote into the line: what is left of it proves nothing.
+                return
             transport, direct = f"NET/{net.group(1)}", "/GDRDMA" in net.group(2)
         elif intra := _INTRA.fullmatch(via):
             transport, direct = intra.group(1), False
         else:
+            self.unread += bool(_UNKNOWN.fullmatch(via))
             return
         self.channels += 1
         key = (host, own, peer, transport, direct)

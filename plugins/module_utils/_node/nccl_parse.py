@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
+import os
 import re
+import stat
 import typing as t
 
 from .host import NodeError
@@ -17,8 +20,8 @@ from .nccl_table import Run, Tables
 MAX_LINE = 65536
 MAX_TABLE_LINE = 4096
 
-# What srun --label and mpirun --tag-output put before a line.
-_LABEL = re.compile(r"(?:\[\d+,\d+\]<std(?:out|err)>: ?|\s{0,6}\d{1,6}: )")
+# What srun --label and mpirun --tag-output put before a line; Open MPI 5 begins it with [prterun-HOST-PID@1,0].
+_LABEL = re.compile(r"(?:\[(?:prterun-[\w.@-]{1,300}|\d{1,9}),\d{1,9}\]<std(?:out|err)>: ?|\s{0,6}\d{1,6}: )")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -59,12 +62,10 @@ def parse(lines: t.Iterable[str]) -> Output:
 
 def _parted(before: str, host: str, tables: Tables) -> tuple[str, str]:
     """Take the end of a row off the name of the host that wrote right behind it."""
-    hosts = tables.hosts
-    if host.split(".", 1)[0] not in hosts:
-        for known in hosts:
-            if host.split(".", 1)[0].endswith(known):
-                cut = host.index(known)
-                return before + host[:cut], host[cut:]
+    hosts, short = tables.hosts, host.split(".", 1)[0]
+    if short not in hosts and (known := max(filter(short.endswith, hosts), key=len, default="")):
+        cut = len(short) - len(known)
+        return before + host[:cut], host[cut:]
     return before, host
 
 
@@ -75,11 +76,15 @@ def read_lines(stream: t.BinaryIO) -> t.Iterator[str]:
 
 
 def parse_file(path: str) -> Output:
-    """Read the output in a file. Raises L{NodeError} where the file cannot be read."""
+    """Read the output in a file. Raises L{NodeError} where the file cannot be read, or is a pipe or device."""
     try:
-        with open(path, "rb") as stream:
+        # A pipe is opened without waiting for somebody to write into it.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise OSError(errno.EINVAL, "it is a directory, pipe or device")
+        with open(handle, "rb") as stream:
             return parse(read_lines(stream))
-    except OSError as exc:
-        raise NodeError(
-            f"could not read the output {path} ({exc.strerror}): give the file that holds the test's output"
-        ) from exc
+    except (OSError, ValueError) as exc:
+        why = exc.strerror if isinstance(exc, OSError) else exc
+        raise NodeError(f"could not read the output {path} ({why}): give the file that holds the output") from exc

@@ -8,8 +8,10 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .._data import instance_types
 from .._data.thresholds import TOLERANCE_PERCENT, published
 from . import nccl_fabric, result
+from .accelerator_parse import is_model
 from .nccl_baseline import Entry, figures
 from .nccl_counters import Snapshot
 from .nccl_parse import Output
@@ -192,6 +194,9 @@ def _whole(check: str, run: Run, asked: Asked) -> result.Result:
 
 
 def _checked(run: Run, row: t.Any) -> bool:
+    # With -c 0 nothing is compared, whatever stands in the column.
+    if run.header.get("validation") == 0:
+        return False
     # nccl-tests never checks these in place.
     return row.wrong is not None and (row.in_place_wrong is not None or run.program in _ONE_DIRECTION | {None})
 
@@ -259,6 +264,11 @@ def _bandwidth(
         return result.undeterminable(check, "no_ranks", message=unlisted)
     if run.tool == NCCL_TESTS and len(run.where) == 1:
         return result.not_applicable(check, "one_rank", message="one rank moves nothing: its bus bandwidth is 0")
+    strange = _strange(run, asked.instance_type)
+    if strange:
+        return result.undeterminable(
+            check, "other_type", message=strange, hint="Give the instance type on which the test ran"
+        )
     collective = run.program or asked.operation
     limits = thresholds(run.tool, collective, asked)
     busbw = lowest(run)
@@ -268,12 +278,22 @@ def _bandwidth(
             check,
             "no_threshold",
             message=f"no figure to compare with is known for {asked.instance_type or 'the instance type'}, "
-            f"{asked.nodes} nodes, {collective or 'the collective'} and the sizes measured",
+            f"{asked.nodes} nodes, {asked.ranks} ranks, {collective or 'the collective'} and the sizes measured",
             found={"largest_size": max(busbw), "busbw": busbw[max(busbw)]},
             unit="GB/s",
             hint="Record a good run with --record-baseline, and compare with it",
         )
     return _compared(check, limits, busbw, common)
+
+
+def _strange(run: Run, instance_type: str | None) -> str | None:
+    """Says that the run was on other GPUs than this type has; None where nothing speaks for it."""
+    table = instance_types.lookup(instance_type)
+    chips = table["accelerators"] if table else None
+    if not chips or chips["kind"] != "gpu":
+        return None
+    others = sorted(name for name in run.devices if name and not is_model(chips["name"], name))
+    return f"the ranks were on {', '.join(others)}, and {instance_type} has {chips['name']}" if others else None
 
 
 def lowest(run: Run) -> dict[int, float]:
@@ -287,7 +307,7 @@ def lowest(run: Run) -> dict[int, float]:
 def thresholds(tool: str, collective: str | None, asked: Asked) -> dict[int, dict[str, t.Any]]:
     """Size to ``busbw`` (the least that passes, GB/s) and ``source``: the site's own figures before published ones."""
     share = 1 - asked.tolerance_percent / 100
-    where = (asked.instance_type, asked.nodes, collective)
+    where = (asked.instance_type, asked.nodes, asked.ranks, collective)
     found = dict(published(*where)) if tool == NCCL_TESTS else {}
     for size, busbw in figures(asked.baseline, tool, *where).items():
         found[size] = {"busbw": busbw, "source": "the site's baseline"}

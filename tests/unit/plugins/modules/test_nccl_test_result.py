@@ -82,6 +82,13 @@ def test_bad_options_are_one_sentence(judge, options, sentence):
     assert sentence in result["msg"]
 
 
+def test_a_path_with_nul_is_one_sentence(run_module):
+    result = run_module(nccl_test_result, Host(), path="/a\0b", baseline="/\0")
+    assert (
+        result["msg"] == "path has '/a\\x00b': a path has no NUL in it; baseline has '/\\x00': a path has no NUL in it"
+    )
+
+
 def test_a_missing_file_is_one_sentence(run_module):
     result = run_module(nccl_test_result, Host(), path="/does/not/exist")
     assert result["msg"].startswith("could not read the output /does/not/exist")

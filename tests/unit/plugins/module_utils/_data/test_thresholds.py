@@ -12,6 +12,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._data import instanc
 def test_every_figure_is_of_a_known_type_and_within_what_its_network_or_nvlink_can_carry():
     for kind, nodes, collective, figures, source in thresholds._FIGURES:
         assert instance_types.lookup(kind)["efa_interfaces"] > 0
+        assert instance_types.lookup(kind)["accelerators"]["count"] == thresholds.RANKS_PER_NODE
         assert collective == "all_reduce"
         assert source
         assert list(figures.values()) == sorted(figures.values())
@@ -23,12 +24,14 @@ def test_every_figure_is_of_a_known_type_and_within_what_its_network_or_nvlink_c
 @pytest.mark.parametrize(
     ("where", "sizes"),
     [
-        (("p5.48xlarge", 2, "all_reduce"), {1, 2, 4, 8, 16}),
-        (("p5en.48xlarge", 4, "all_reduce"), {4, 16}),
-        (("p5.48xlarge", 3, "all_reduce"), set()),
-        (("p5e.48xlarge", 2, "all_reduce"), set()),
-        (("p5.48xlarge", 2, "all_gather"), set()),
-        ((None, None, None), set()),
+        (("p5.48xlarge", 2, 16, "all_reduce"), {1, 2, 4, 8, 16}),
+        (("p5en.48xlarge", 4, 32, "all_reduce"), {4, 16}),
+        (("p5.48xlarge", 3, 24, "all_reduce"), set()),
+        (("p5e.48xlarge", 2, 16, "all_reduce"), set()),
+        (("p5.48xlarge", 2, 16, "all_gather"), set()),
+        (("p5.48xlarge", 2, 2, "all_reduce"), set()),
+        (("p5.48xlarge", 2, None, "all_reduce"), set()),
+        ((None, None, None, None), set()),
     ],
 )
 def test_figures_are_given_for_exactly_this(where, sizes):

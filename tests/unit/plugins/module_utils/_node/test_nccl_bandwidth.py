@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl_parse import parse
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl_verdict import Asked, entries, judge
 
@@ -26,10 +28,25 @@ def test_bandwidth_is_compared_with_published_figures_of_exactly_this():
     assert "443.72 GB/s, less 10 percent" in good.source
     low = only(pair(420.0), "bandwidth", P5_PAIR)
     assert (low.status, sorted(low.found)) == ("fail", ["17179869184", "8589934592"])
-    assert (
-        only(pair(420.0), "bandwidth", Asked(ranks=16, nodes=2, instance_type="p5e.48xlarge")).reason == "no_threshold"
-    )
+    assert only(pair(420.0), "bandwidth", Asked(ranks=16, nodes=2, instance_type="p5.4xlarge")).reason == "no_threshold"
     assert only(pair(420.0), "bandwidth", Asked(ranks=16, nodes=2)).reason == "no_threshold"
+
+
+def test_figures_of_other_gpus_are_not_compared():
+    result = only(pair(90.0), "bandwidth", Asked(ranks=16, nodes=2, instance_type="p4de.24xlarge"))
+    assert (result.status, result.reason) == ("undeterminable", "other_type")
+    assert result.message == "the ranks were on NVIDIA H100 80GB HBM3, and p4de.24xlarge has A100"
+
+
+def test_figures_of_eight_ranks_a_node_are_not_for_one_rank_a_node():
+    slow = output(hosts=("a", "b"), gpus=1, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda size: 90.0)
+    asked = Asked(ranks=2, nodes=2, instance_type="p5.48xlarge")
+    assert only(slow, "bandwidth", asked).reason == "no_threshold"
+    recorded, problem = baseline(slow, asked)
+    assert problem is None
+    assert only(slow, "bandwidth", dataclasses.replace(asked, baseline=recorded)).status == "pass"
+    # What one rank a node reaches says nothing of eight.
+    assert only(pair(90.0), "bandwidth", dataclasses.replace(P5_PAIR, baseline=recorded)).status == "fail"
 
 
 def test_bandwidth_of_sizes_between_published_ones_is_not_made_up():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 import types
 
@@ -152,11 +153,27 @@ def test_counters_of_this_host_are_one_line(run, tmp_path, monkeypatch):
         '{"host": "a", "devices": {"d": {"tx_bytes": -1}}}',
         '{"host": "a", "devices": {"d": {"tx_bytes": true}}}',
         '{"host": "a", "devices": {"d": 3}}',
+        "[" * 200_000,
     ],
 )
 def test_lines_that_are_no_counters_are_named(line):
     with pytest.raises(NodeError, match="line 2 of before is no snapshot"):
         nccl_counters.parse_snapshots(f"\n{line}\n", "before")
+
+
+def test_a_host_that_is_there_twice_is_not_guessed_at():
+    lines = '{"host": "a", "devices": {}}\n{"host": "a", "devices": {}}\n'
+    with pytest.raises(NodeError, match="before has the host a twice: give one file"):
+        nccl_counters.parse_snapshots(lines, "before")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "directory"])
+def test_what_is_no_file_is_refused_and_never_waited_for(run, tmp_path, kind):
+    path = {"pipe": tmp_path / "pipe", "device": "/dev/zero", "directory": tmp_path}[kind]
+    if kind == "pipe":
+        os.mkfifo(path)
+    code, _out, err = run("nccl-verdict", path)
+    assert (code, "it is a directory, pipe or device" in err) == (3, True)
 
 
 @pytest.mark.parametrize(
@@ -189,6 +206,10 @@ ENTRY = {
 }
 
 
+def with_busbw(text):
+    return json.dumps({"schema": nccl_baseline.SCHEMA, "entries": [ENTRY]}).replace("365.0", text)
+
+
 def test_recording_the_same_again_changes_nothing(tmp_path):
     host, path = Host(), str(tmp_path / "nccl.json")
     later = {**ENTRY, "recorded": "2026-12-01T00:00:00Z"}
@@ -199,16 +220,22 @@ def test_recording_the_same_again_changes_nothing(tmp_path):
     assert not nccl_baseline.record(host, path, [later])
     assert nccl_baseline.record(host, path, [other])
     assert nccl_baseline.record(host, path, [{**later, "busbw": 370.0}])
+    assert nccl_baseline.record(host, path, [{**ENTRY, "ranks": 4, "busbw": 90.0}])
     kept = nccl_baseline.load(host, path)
-    assert nccl_baseline.figures(kept, "nccl-tests", "p5.48xlarge", 4, "all_reduce") == {1 << 30: 370.0}
-    assert nccl_baseline.figures(kept, "nccl-tests", "p5.48xlarge", 2, "all_reduce") == {1 << 30: 400.0}
-    assert nccl_baseline.figures(kept, "nccl-tests", "p5.48xlarge", 3, "all_reduce") == {}
+    for nodes, ranks, figures in ((4, 32, {1 << 30: 370.0}), (2, 32, {1 << 30: 400.0}), (4, 4, {1 << 30: 90.0})):
+        assert nccl_baseline.figures(kept, "nccl-tests", "p5.48xlarge", nodes, ranks, "all_reduce") == figures
+    assert nccl_baseline.figures(kept, "nccl-tests", "p5.48xlarge", 3, 32, "all_reduce") == {}
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("{", "is not valid JSON"),
+        ("[" * 200_000, "is not valid JSON"),
+        (with_busbw("9" * 400), "is no baseline"),
+        (with_busbw("Infinity"), "is no baseline"),
+        (with_busbw("NaN"), "is no baseline"),
+        (with_busbw("365.0").replace('"ranks": 32', '"ranks": 0'), "is no baseline"),
         ("[]", "is no baseline"),
         ('{"schema": "mlcluster.nccl_baseline/2", "entries": []}', "is no baseline"),
         (json.dumps({"schema": nccl_baseline.SCHEMA, "entries": [{**ENTRY, "busbw": -1}]}), "is no baseline"),

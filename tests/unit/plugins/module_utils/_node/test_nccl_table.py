@@ -28,6 +28,9 @@ def test_wrong_values_fail():
 def test_an_unchecked_table_is_not_correct_by_that():
     lines = [line.replace("       0  ", "     N/A  ").replace("       0", "     N/A") for line in output()]
     assert only(lines, "correct").reason == "not_checked"
+    # A column of zeros is no check where the header says that there was none.
+    lines = [line.replace("validation: 1", "validation: 0") for line in output()]
+    assert only(lines, "correct").reason == "not_checked"
 
 
 @pytest.mark.parametrize("collective", ["alltoall", "sendrecv"])
@@ -78,6 +81,19 @@ def test_an_error_in_the_middle_fails(error):
     assert (correct.status, correct.reason) == ("fail", "test_failed")
 
 
+def test_what_slurm_says_of_a_directory_is_no_failure_of_the_test():
+    said = "slurmstepd: error: couldn't chdir to `/home/x': No such file or directory: going to /tmp instead"
+    assert verdicts([said, *output(), said])[:2] == ["pass", "pass"]
+
+
+def test_the_longest_name_that_fits_is_the_host(tmp_path):
+    hosts = ("node-1", "a-node-1", "1")
+    lines = output(hosts=hosts)
+    torn = [f"     1048576  {line}" if line.startswith("a-node-1:") else line for line in lines]
+    result = only(torn, "fabric", Asked(ranks=6, nodes=3))
+    assert (result.status, result.found["hosts"]) == ("pass", sorted(hosts))
+
+
 def test_a_warning_is_reported_and_not_more():
     lines = output()
     lines.insert(
@@ -114,7 +130,7 @@ def test_a_row_whose_rest_is_lost_is_no_whole_table():
     assert "damaged" in only(lines, "correct").message
 
 
-@pytest.mark.parametrize("label", ["{}: ", "[1,{}]<stdout>:", "  {}: "])
+@pytest.mark.parametrize("label", ["{}: ", "[1,{}]<stdout>:", "  {}: ", "[prterun-ip-10-0-0-1-2711@1,{}]<stdout>: "])
 def test_labels_of_srun_and_mpirun_are_taken_off(label):
     assert verdicts([label.format(number % 8) + line for number, line in enumerate(output())])[:2] == ["pass", "pass"]
 

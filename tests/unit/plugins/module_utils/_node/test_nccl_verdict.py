@@ -79,6 +79,35 @@ def test_one_host_that_fell_back_to_sockets_fails_the_run():
     assert (fabric.status, fabric.found["node-3"]) == ("fail", ["Socket"])
 
 
+@pytest.mark.parametrize(
+    ("via", "status", "reason"),
+    [
+        ("NET/Socket/0 and more", "fail", "not_efa"),
+        ("NET/Socket/0node-3:1:2 [0] NCCL INFO x", "fail", "not_efa"),
+        ("COLLNET/0", "undeterminable", "unread"),
+        # Another process wrote into these: one channel less is known.
+        ("NET/Libfabric/0/GDRDnode-3:1:2 [0] NCCL INFO x", "pass", None),
+        ("NET/Libf", "pass", None),
+        ("P2P/CUnode-3:1:2", "pass", None),
+    ],
+)
+def test_a_channel_of_another_kind_is_not_passed_over(via, status, reason):
+    lines = output()
+    lines.insert(30, f"node-2:1002:1102 [0] NCCL INFO Channel 07/0 : 2[0] -> 4[0] [send] via {via}")
+    result = only(lines, "fabric")
+    assert (result.status, result.reason) == (status, reason)
+
+
+@pytest.mark.parametrize(
+    "via",
+    ["P2P/direct pointer/read", "P2P/indirect/5[5]", "P2P/CUMEM/read/CE", "P2P/IPC", "SHM/direct/direct", "SHM/direct"],
+)
+def test_every_way_inside_a_node_is_known(via):
+    lines = [line.replace("P2P/CUMEM/read", via) for line in output()]
+    result = only(lines, "fabric")
+    assert (result.status, result.found["intra_node"]) == ("pass", {via[:3]: 8})
+
+
 def test_no_log_proves_nothing():
     plan = Plan()
     fabric = only(header(plan) + table(plan), "fabric")
