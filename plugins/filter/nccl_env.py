@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import nccl_env as engine
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
 
 _SETTING = ("plugin", "nccl", "libfabric", "use")
+_SWITCHES = ("huge_pages", "pin_network", "accept_harmful")
 _WISHES = ("debug", "huge_pages", "pin_network", "net_plugin", "extra", "accept_harmful")
 
 
@@ -22,6 +24,9 @@ def _setting(what: str, instance_type: str | None, options: dict[str, Any]) -> e
         options.pop(key, None)
     if options:
         raise NodeError(f"{what} does not know {', '.join(sorted(options))}")
+    numbers = [f"{key} is the number {value}" for key, value in chosen.items() if isinstance(value, float)]
+    if numbers:
+        raise NodeError(f"{', '.join(numbers)}: put the version into quotes, for as numbers 1.20 and 1.2 are the same")
     return engine.Setting(instance_type=instance_type or None, **{key: str(value) for key, value in chosen.items()})
 
 
@@ -29,6 +34,7 @@ def nccl_env(instance_type: str, **options: Any) -> dict[str, Any]:
     """The environment for an instance type. Raises AnsibleFilterError."""
     try:
         wishes = {key: options.pop(key) for key in _WISHES if key in options}
+        wishes.update({key: _truth(key, wishes[key]) for key in _SWITCHES if key in wishes})
         if not isinstance(wishes.get("extra", {}), Mapping):
             raise NodeError("extra must map names of variables to values")
         return engine.render(_setting("nccl_env", instance_type, options), engine.Wishes(**wishes))
@@ -50,6 +56,13 @@ def nccl_env_problem(variables: Any, instance_type: str | None = None, **options
         return engine.problem(_checked(variables), _setting("nccl_env_problem", instance_type, options))
     except NodeError as exc:
         return str(exc)
+
+
+def _truth(name: str, value: Any) -> bool:
+    try:
+        return bool(boolean(value))
+    except TypeError:
+        raise NodeError(f"{name} is {value!r}: give true or false") from None
 
 
 def _checked(variables: Any) -> Mapping[str, object] | str:

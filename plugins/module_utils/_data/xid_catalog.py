@@ -20,7 +20,7 @@ BUCKETS: dict[str, tuple[str, str, tuple[int, ...]]] = {
     "IGNORE": (
         "none",
         "nothing",
-        (14, 37, 38, 43, 44, 63, 66, 67, 93, 106, 107, 108, 121, 137, 141, 152, 153, 160, 161),
+        (14, 37, 38, 43, 44, 63, 66, 67, 92, 93, 106, 107, 108, 121, 137, 141, 152, 153, 157, 160, 161),
     ),
     "RESTART_APP": (
         "none",
@@ -31,7 +31,7 @@ BUCKETS: dict[str, tuple[str, str, tuple[int, ...]]] = {
         + (139,),
     ),
     "WORKFLOW_XID_45": ("none", "nothing: an application was ended", (45,)),
-    "MONITOR": ("monitor", "watch the GPU, and ask for a replacement if it recurs", (92, 157, 163, 164, 165)),
+    "MONITOR": ("monitor", "watch the GPU, and ask for a replacement if it recurs", (163, 164, 165)),
     "UPDATE_SWFW": ("monitor", "update the driver and the firmware", (78,)),
     "CHECK_UVM": ("monitor", "reset the GPU if an application uses unified memory", (159,)),
     "WORKFLOW_NVLINK5_ERR": ("monitor", "follow Xid 154 beside it", (144, 145, 146, 147, 148, 149, 150)),

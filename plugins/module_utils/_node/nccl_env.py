@@ -25,7 +25,12 @@ DEBUG_LEVELS = ("VERSION", "WARN", "INFO", "TRACE")
 _NAME = re.compile(r"[A-Z][A-Za-z0-9_]{0,127}")
 _VALUE = re.compile(r"[A-Za-z0-9_./:,^=+%@-]([A-Za-z0-9_./:,^=+%@ -]{0,510}[A-Za-z0-9_./:,^=+%@-])?")
 _VERSION = re.compile(r"v?(\d+(?:\.\d+)*)")
-_ASSIGNMENT = re.compile(r"\s*(?:export\s+|setenv\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)")
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+_OPEN_QUOTE = re.compile(r"\s*(?:export\s+|setenv\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)")
+# Words that assignments come behind, and those of which a word of that form behind a command is one all the same, as in
+# mpirun -x NCCL_ALGO=Tree.
+_LEADERS = frozenset({"export", "declare", "typeset", "readonly", "setenv", "env", "ENV"})
+_EXPORTED = re.compile(r"(?:(?:OFI_)?NCCL|FI|RDMAV|(?:OMPI|PMIX)_MCA|LD|CUDA)_[A-Za-z0-9_]+|RANK|LOCAL_RANK")
 _HEADER = "Written by mlcluster.aws; changes are lost."
 
 
@@ -165,14 +170,32 @@ def assignments(variables: t.Mapping[str, object] | str) -> list[tuple[str, str]
     if not isinstance(variables, str):
         return [(str(name), str(value)) for name, value in variables.items()]
     found = []
-    for line in variables.splitlines():
-        match = _ASSIGNMENT.match(line)
-        if match:
-            try:
-                words = shlex.split(match.group(2), comments=True)
-            except ValueError:
-                words = [match.group(2).strip()]
-            found.append((match.group(1), words[0] if words else ""))
+    for line in re.sub(r"\\\r?\n", " ", variables).splitlines():
+        try:
+            found += _in_words(shlex.split(line, comments=True))
+        except ValueError:
+            match = _OPEN_QUOTE.match(line)
+            found += [(match.group(1), match.group(2).strip())] if match else []
+    return found
+
+
+def _in_words(words: t.Sequence[str]) -> list[tuple[str, str]]:
+    """The assignments in one line of a script: before a command, behind export, and among a command's options."""
+    if len(words) == 3 and words[0] in ("setenv", "ENV") and "=" not in words[1]:
+        return [(words[1], words[2].strip("{}"))]
+    found, leading = [], True
+    for word in words:
+        if word.startswith("--export="):
+            parts = [_ASSIGNMENT.fullmatch(part) for part in word[len("--export=") :].split(",")]
+            found += [(part.group(1), part.group(2)) for part in parts if part]
+        elif match := _ASSIGNMENT.fullmatch(word):
+            if leading or _EXPORTED.fullmatch(match.group(1)):
+                found.append((match.group(1), match.group(2).rstrip(";")))
+        elif word in _LEADERS:
+            leading = True
+        elif not word.startswith("-"):
+            leading = False
+        leading = leading or word.endswith(";") or word in ("&&", "||")
     return found
 
 

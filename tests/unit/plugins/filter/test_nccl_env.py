@@ -27,8 +27,11 @@ def test_an_environment_is_rendered_with_its_files():
     assert made["plugin_sets"]["NCCL_BUFFSIZE"] == "8388608"
 
 
-def test_a_number_serves_as_a_version():
-    assert RENDER("p4d.24xlarge", plugin=1.5)["variables"]["NCCL_PROTO"] == "simple"
+def test_switches_may_be_words():
+    assert RENDER("p4d.24xlarge", huge_pages="no")["variables"]["FI_EFA_USE_HUGE_PAGE"] == "0"
+    assert "NCCL_NET" not in RENDER("p4d.24xlarge", pin_network="false")["variables"]
+    with pytest.raises(AnsibleFilterError, match="NCCL_IFNAME must be"):
+        RENDER("p4d.24xlarge", extra={"NCCL_IFNAME": "eth0"}, accept_harmful="no")
 
 
 def test_variables_are_judged_in_both_forms():
@@ -44,6 +47,10 @@ def test_variables_are_judged_in_both_forms():
         (lambda: RENDER("x9.large"), "nccl_env: instance type 'x9.large' is not in the table"),
         (lambda: RENDER("p5.48xlarge", size=3), "nccl_env does not know size"),
         (lambda: RENDER("p5.48xlarge", extra=["a"]), "extra must map"),
+        (lambda: RENDER("p5.48xlarge", pin_network="maybe"), "pin_network is 'maybe': give true or false"),
+        # YAML reads 1.20 without quotes as 1.2, a plugin that needs other variables.
+        (lambda: RENDER("p5.48xlarge", plugin=1.20), "plugin is the number 1.2: put the version into quotes"),
+        (lambda: LINT({}, nccl=2.30), "nccl is the number 2.3: put the version into quotes"),
         (lambda: LINT(["NCCL_NET=Socket"]), "give a mapping"),
         (lambda: LINT({}, "x9.large"), "nccl_env_lint: instance type"),
     ],

@@ -14,6 +14,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import No
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl_env import (
     Setting,
     Wishes,
+    assignments,
     lint,
     problem,
     render,
@@ -90,6 +91,31 @@ def test_the_same_is_said_on_every_large_gpu_type(instance_type):
     assert [verdict(assignment, setting)["verdict"] for assignment, expected in DOCUMENTED] == [
         expected for assignment, expected in DOCUMENTED
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("export A=1 B='2 3'", [("A", "1"), ("B", "2 3")]),
+        ("NCCL_ALGO=Tree FI_PROVIDER=efa srun ./x of=/dev/null", [("NCCL_ALGO", "Tree"), ("FI_PROVIDER", "efa")]),
+        ("mpirun -x NCCL_ALGO=Tree -x FI_PROVIDER=tcp ./x", [("NCCL_ALGO", "Tree"), ("FI_PROVIDER", "tcp")]),
+        ("srun --export=ALL,NCCL_IFNAME=eth0,A=1 ./x", [("NCCL_IFNAME", "eth0"), ("A", "1")]),
+        ("mpirun \\\n  -x NCCL_ALGO=Tree \\\n  ./x", [("NCCL_ALGO", "Tree")]),
+        ("env NCCL_DEBUG=INFO ./x", [("NCCL_DEBUG", "INFO")]),
+        ("declare -x LD_PRELOAD=/a.so", [("LD_PRELOAD", "/a.so")]),
+        ("A=1; export A; cd /x && NCCL_ALGO=Ring ./y", [("A", "1"), ("NCCL_ALGO", "Ring")]),
+        ("setenv NCCL_ALGO Tree", [("NCCL_ALGO", "Tree")]),
+        ("setenv NCCL_ALGO {Tree}", [("NCCL_ALGO", "Tree")]),
+        ("ENV NCCL_ALGO Tree", [("NCCL_ALGO", "Tree")]),
+        ("if [ -n x ]; then export A=1; fi", [("A", "1")]),
+        ("# export NCCL_ALGO=Tree", []),
+        ("make MPI=1 CUDA_HOME=/usr/local/cuda", [("CUDA_HOME", "/usr/local/cuda")]),
+        ("dd if=/dev/zero of=/x", []),
+        ("", []),
+    ],
+)
+def test_every_assignment_of_a_line_is_found(line, found):
+    assert assignments(line) == found
 
 
 def test_a_job_script_is_judged_line_by_line():
