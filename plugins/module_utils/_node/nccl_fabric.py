@@ -44,6 +44,8 @@ def damaged(run: Run, ranks: int | None) -> str | None:
         return "the output does not list the ranks"
     if sorted(run.where) != list(range(len(run.where))):
         return "the list of ranks has gaps"
+    if len(run.gpus) < len(run.where):
+        return f"{len(run.where)} ranks share {len(run.gpus)} GPUs"
     if ranks is not None and len(run.where) < ranks and run.log.ranks == {ranks}:
         return f"the list has {len(run.where)} ranks, and NCCL logged communicators of {ranks}"
     return None

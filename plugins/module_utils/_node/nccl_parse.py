@@ -23,6 +23,8 @@ MAX_TABLE_LINE = 4096
 # What srun --label and mpirun --tag-output put before a line; Open MPI 5 begins it with [prterun-HOST-PID@1,0].
 _LABEL = re.compile(r"(?:\[(?:prterun-[\w.@-]{1,300}|\d{1,9}),\d{1,9}\]<std(?:out|err)>: ?|\s{0,6}\d{1,6}: )")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# What must not reach a terminal or a report: controls, and what turns or hides text.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 @dataclasses.dataclass
@@ -40,8 +42,8 @@ def parse(lines: t.Iterable[str]) -> Output:
     for raw in lines:
         count += 1
         line = raw.rstrip("\r\n")
-        if "\x1b" in line:
-            line = _COLOUR.sub("", line)
+        if not line.isprintable():
+            line = _CONTROL.sub("", _COLOUR.sub("", line))
         if line[:1] in "[ 0123456789" and (label := _LABEL.match(line)):
             line = line[label.end() :]
         mark = line.find(" NCCL ")

@@ -27,7 +27,9 @@ _HEADER = re.compile(
 _STARTING = re.compile(r"# Collective test starting: (\w+?)(?:_perf)?\s*")
 _CONCLUDED = re.compile(r"# Collective test concluded: \w+\s*")
 _TESTS = re.compile(r"# nccl-tests version (\S+) .*")
-_RANK = re.compile(r"#\s+Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[[0-9a-fA-Fx:]+\](.*)")
+_RANK = re.compile(
+    r"#\s+Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[([0-9a-fA-Fx:]+)\](.*)"
+)
 _REDUCED = re.compile(r"# Reducing maxBytes to (\d+) due to memory limitation\s*")
 _OUT_OF_BOUNDS = re.compile(r"# Out of bounds values\s+: (\d+) (OK|FAILED)\s*")
 _AVERAGE = re.compile(r"# Avg bus bandwidth\s+: (\S+)(?: +(OK|FAILED))?\s*")
@@ -61,7 +63,7 @@ class Run:
     """One run of a test: what it said it would do, who took part, and what it measured.
 
     log: what NCCL said in the meantime. header: threads, min, max, step, step_kind (factor or bytes), iters,
-    validation. where: rank to host; hosts: all of them. too_slow: the test itself compared its average with
+    validation. where: rank to host; hosts: all of them; gpus: host and PCI address of each. too_slow: the test itself compared its average with
     NCCL_TESTS_MIN_BW. tangled: lines of several runs lie between each other, so that nothing here can be told to
     belong to this one.
     """
@@ -73,6 +75,7 @@ class Run:
     header: dict[str, t.Any] = dataclasses.field(default_factory=dict)
     where: dict[int, str] = dataclasses.field(default_factory=dict)
     hosts: set[str] = dataclasses.field(default_factory=set)
+    gpus: set[tuple[str, str]] = dataclasses.field(default_factory=set)
     groups: set[int] = dataclasses.field(default_factory=set)
     devices: set[str] = dataclasses.field(default_factory=set)
     columns: list[str] = dataclasses.field(default_factory=list)
@@ -237,13 +240,14 @@ class Tables:
             run.concluded = True
 
     def _rank(self, run: Run, found: re.Match[str]) -> None:
-        rank, group, host, device = found.groups()
+        rank, group, host, bus, device = found.groups()
         number = _integer(rank)
         # Two ranks of one number belong to two runs.
         run.tangled = run.tangled or number in run.where or len(run.where) >= MAX_RANKS
         if not run.tangled:
             run.where[number] = host.split(".", 1)[0]
             run.hosts.add(run.where[number])
+            run.gpus.add((run.where[number], bus))
             run.groups.add(_integer(group or "0"))
             run.devices.add(device.strip()[:80])
 

@@ -139,6 +139,15 @@ def test_colours_and_windows_line_ends_do_not_matter():
     assert verdicts([f"\x1b[32m{line}\x1b[0m\r\n" for line in output()])[:2] == ["pass", "pass"]
 
 
+def test_nothing_of_an_output_reaches_a_terminal():
+    evil = [f"\ufeff\x00\x1b]0;x\x07{line}" for line in output()]
+    evil.insert(30, "node-1:1:1 [0] NCCL WARN \x1b[2J\u202eboo")
+    judged = judge(parse([line.replace("node-2", "no\x1b[5mde-2").replace("\x1b]0;x\x07", "") for line in evil]), FOUR)
+    assert [one.status for one in judged.results][:2] == ["pass", "pass"]
+    assert judged.facts["warnings"] == ["[2Jboo"]
+    assert all(text.isprintable() for one in judged.results for text in (one.line(), repr(one.found)))
+
+
 def test_the_oldest_tables_are_read_and_judged_by_their_closing_line():
     judged = judge(parse(OLD), Asked(ranks=2, nodes=2, collective="all_reduce"))
     assert [one.status for one in judged.results] == ["pass", "undeterminable", "undeterminable"]

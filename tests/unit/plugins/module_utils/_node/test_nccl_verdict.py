@@ -108,6 +108,12 @@ def test_every_way_inside_a_node_is_known(via):
     assert (result.status, result.found["intra_node"]) == ("pass", {via[:3]: 8})
 
 
+def test_ranks_that_share_a_gpu_are_not_so_many_gpus():
+    lines = [line.replace("device  1 [0000:01:00]", "device  1 [0000:00:00]") for line in output()]
+    result = only(lines, "fabric")
+    assert (result.status, result.reason, result.message) == ("undeterminable", "no_ranks", "8 ranks share 4 GPUs")
+
+
 def test_no_log_proves_nothing():
     plan = Plan()
     fabric = only(header(plan) + table(plan), "fabric")
