@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from .._data import xid_catalog
@@ -20,6 +21,9 @@ NVLINKS = {"A100": 12, "H100": 18, "H200": 18, "B200": 18, "B300": 18}
 MEMORY_SOURCE = "NVIDIA GPU Memory Error Management (docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt)"
 # Reasons that mean too hot or too little power; sw_power_cap is what a GPU at full load shows.
 BAD_CLOCKS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
+
+# How EC2 calls its accelerated types (EC2 User Guide, instance type naming conventions).
+ACCELERATED = re.compile(r"(?:p|g|gr|trn|inf|dl|vt)\d")
 
 GPU_CHECKS = (
     "gpu.count",
@@ -61,6 +65,9 @@ def verify(facts: t.Mapping[str, t.Any], mig: bool = False) -> list[Result]:
 def _without_gpu(facts: t.Mapping[str, t.Any]) -> Result:
     if facts["type_known"] and not facts["expected"]:
         return not_applicable("gpu.count", f"{facts['instance_type']} has no accelerators")
+    kind = facts["instance_type"] or ""
+    if facts["pci_gpus"] == [] and not facts["type_known"] and ACCELERATED.match(kind):
+        return undeterminable("gpu.count", f"no GPU is on the PCI bus, and what {kind} should have is not known")
     if facts["pci_gpus"] == []:
         return not_applicable("gpu.count", "no GPU is on the PCI bus, and the instance type is not known")
     return undeterminable("gpu.count", "the PCI bus cannot be seen, and the instance type is not known")

@@ -63,9 +63,9 @@ class Run:
     """One run of a test: what it said it would do, who took part, and what it measured.
 
     log: what NCCL said in the meantime. header: threads, min, max, step, step_kind (factor or bytes), iters,
-    validation. where: rank to host; hosts: all of them; gpus: host and PCI address of each. too_slow: the test itself compared its average with
-    NCCL_TESTS_MIN_BW. tangled: lines of several runs lie between each other, so that nothing here can be told to
-    belong to this one.
+    validation. where: rank to host; hosts: all of them; gpus: host and PCI address of each. too_slow: the test itself
+    compared its average with NCCL_TESTS_MIN_BW. tangled: lines of several runs lie between each other, so that nothing
+    here can be told to belong to this one.
     """
 
     tool: str

@@ -131,6 +131,14 @@ def test_a_machine_without_gpus():
     assert judge(TrainingHost())["gpu.count"].status == "undeterminable"
 
 
+@pytest.mark.parametrize(("kind", "status"), [("p7.48xlarge", "undeterminable"), ("m9.large", "not_applicable")])
+def test_a_new_type_whose_gpus_are_all_gone_is_not_one_without_gpus(kind, status):
+    host = TrainingHost()
+    firmware(host, kind)
+    host.files["/sys/bus/pci/devices/0000:00:00.0/vendor"] = "0x8086\n"
+    assert judge(host)["gpu.count"].status == status
+
+
 def test_a_gpu_without_any_driver_is_no_machine_without_gpus():
     host = TrainingHost()
     host.files["/sys/bus/pci/devices/0000:00:1e.0/vendor"] = "0x10de\n"
