@@ -1,0 +1,130 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The health of a node in three depths: prolog (seconds, reads only), full (everything passive), container.
+
+What counts as broken is one thing, what is done about it another: L{blocking} says which verdicts keep a job away.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import typing as t
+
+from . import accelerator, efa, gds, health_checks, health_container
+from .accelerator_verify import verify as verify_accelerators
+from .efa_verify import verify as verify_efa
+from .gds_verify import verify as verify_gds
+from .health_bounded import STATE_DIRECTORY, Check, run_all
+from .health_marker import MARKER_PATH, check_marker
+from .host import Host
+from .result import FAIL, SEVERITIES, UNDETERMINABLE, Result, not_applicable
+from .storage import context_for, survey
+from .storage_cli import load_config
+from .storage_config import CONFIG_PATH
+from .storage_record import RECORD_PATH, read_document
+from .storage_verify import verify as verify_storage
+
+PROFILES = ("prolog", "full", "container")
+# Seconds for one check, and for all of them, which run side by side. A Prolog holds a job up, and a Slurm command that
+# drains comes on top: all of it stays below 10 seconds.
+LIMITS = {"prolog": (4.0, 5.0), "full": (150.0, 180.0), "container": (90.0, 120.0)}
+LONGEST = 3600
+# A failure that only wants watching keeps no job away.
+LEAST_SEVERITY = "reset"
+
+
+@dataclasses.dataclass(frozen=True)
+class Wishes:
+    """What a caller wants: options of the verb health and of the module node_health_info, under their names.
+
+    scratch: the directory of the jobs' directories (None: on the local volume). mounts: paths to ask GPUDirect Storage
+    about (none: the local volume). require: what a container has to have, {name: least version or None}.
+    """
+
+    instance_type: str | None = None
+    expected_efa: int | None = None
+    xid_since: str | None = None
+    scratch: str | None = None
+    least_free_percent: int = health_checks.LEAST_FREE_PERCENT
+    mounts: tuple[str, ...] = ()
+    host_facts: str = health_container.FACTS_PATH
+    require: t.Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    marker: str = MARKER_PATH
+
+
+def checks(profile: str, wishes: Wishes, seconds: float | None = None) -> list[Check]:
+    """The checks of a profile, each with its limit; seconds is a limit for all of them together."""
+    limit = LIMITS[profile][0] if seconds is None else seconds
+    looks = {"prolog": _prolog, "full": _full, "container": _container}[profile](wishes)
+    return [Check(name, look, limit) for name, look in looks.items()]
+
+
+def examine(
+    host: Host, profile: str, wishes: Wishes, seconds: float | None = None, state_directory: str = STATE_DIRECTORY
+) -> list[Result]:
+    """Every verdict of a profile, within seconds (default: what L{LIMITS} says)."""
+    total = LIMITS[profile][1] if seconds is None else seconds
+    return run_all(host, checks(profile, wishes, seconds), total, state_directory)
+
+
+def blocking(results: t.Iterable[Result], closed: bool, least: str = LEAST_SEVERITY) -> list[Result]:
+    """The verdicts that keep a job away, failures first: those of at least that severity, and where the gate is
+    closed also what could not be proved.
+    """
+    found = list(results)
+    bad = [v for v in found if v.status == FAIL and SEVERITIES.index(v.severity) >= SEVERITIES.index(least)]
+    return bad + [v for v in found if closed and v.status == UNDETERMINABLE]
+
+
+Look = t.Callable[[Host], t.Sequence[Result]]
+
+
+def _prolog(wishes: Wishes) -> dict[str, Look]:
+    chips = accelerator.Wishes(instance_type=wishes.instance_type, timeout=3, xid_since=wishes.xid_since)
+    fabric = efa.Wishes(instance_type=wishes.instance_type, expected_devices=wishes.expected_efa, units=())
+    return {
+        "node.drain_marker": functools.partial(check_marker, path=wishes.marker),
+        "storage.record": health_checks.check_storage,
+        "scratch.space": functools.partial(
+            health_checks.check_scratch, base=wishes.scratch, least_percent=wishes.least_free_percent
+        ),
+        "gpu.count": functools.partial(health_checks.check_accelerators, wishes=chips),
+        "gpu.xid": functools.partial(health_checks.check_xids, wishes=chips),
+        "efa.devices": functools.partial(health_checks.check_efa, wishes=fabric),
+    }
+
+
+def _full(wishes: Wishes) -> dict[str, Look]:
+    chips = accelerator.Wishes(instance_type=wishes.instance_type, xid_since=wishes.xid_since)
+    fabric = efa.Wishes(instance_type=wishes.instance_type, expected_devices=wishes.expected_efa)
+    light = _prolog(wishes)
+    return {
+        "node.drain_marker": light["node.drain_marker"],
+        "storage.record": light["storage.record"],
+        "storage.plan": _storage,
+        "scratch.space": light["scratch.space"],
+        "gpu.count": lambda host: verify_accelerators(accelerator.look(host, chips)),
+        "efa.devices": lambda host: verify_efa(efa.look(host, fabric)),
+        "gds.mode": lambda host: verify_gds(gds.survey(host, list(wishes.mounts) or _volumes(host))),
+    }
+
+
+def _container(wishes: Wishes) -> dict[str, Look]:
+    return {"container.scan": lambda host: health_container.scan(host, wishes.host_facts, wishes.require)}
+
+
+def _storage(host: Host) -> list[Result]:
+    """What storage-info says, on a node whose storage was set up."""
+    if host.read_text(CONFIG_PATH) is None:
+        return [not_applicable("storage.plan", "this node has no local storage to look after")]
+    config = load_config(host, CONFIG_PATH)
+    facts, plan = survey(host, config)
+    return verify_storage(host, facts, plan, config, context_for(facts))
+
+
+def _volumes(host: Host) -> list[str]:
+    volumes = (read_document(host, RECORD_PATH) or {}).get("volumes") or []
+    return [volume["path"] for volume in volumes] or ["/"]
