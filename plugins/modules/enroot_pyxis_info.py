@@ -118,7 +118,12 @@ plan:
       elements: str
       sample: ["conf", "plugstack"]
     files:
-      description: Files to write, with C(path), C(text), C(mode) and C(part); a null text means that it has to go.
+      description: Files to write or remove, in the terms of M(mlcluster.aws.text_files).
+      type: list
+      elements: dict
+      sample: []
+    validated:
+      description: Files to write after the command C(validate) has judged them.
       type: list
       elements: dict
       sample: []

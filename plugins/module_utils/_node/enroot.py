@@ -35,7 +35,8 @@ CAPS_PROGRAM = "/usr/bin/enroot-aufs2ovlfs"
 class Plan:
     """What differs. parts are the names of what has to be done, files what has to be written, refusals sentences.
 
-    A file is {"path", "text", "mode", "part"}, text None for one that has to go; a link {"path", "target"}.
+    A file is {"name", "path", "text", "state", "mode", "backup"} in the terms of the module text_files, its name that
+    of the part; one that has to be validated is {"path", "text", "mode", "validate"}; a link {"path", "target"}.
     plugstack is what the module pyxis_plugstack is called with, None where this node does not write it.
     """
 
@@ -43,6 +44,7 @@ class Plan:
     warnings: list[str] = dataclasses.field(default_factory=list)
     parts: list[str] = dataclasses.field(default_factory=list)
     files: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
+    validated: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
     links: list[dict[str, str]] = dataclasses.field(default_factory=list)
     plugstack: dict[str, t.Any] | None = None
     plugin: dict[str, t.Any] | None = None
@@ -224,6 +226,17 @@ def _plan_plugstack(
         plan.parts.append("plugstack")
 
 
+def _as_text_file(file: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    return {
+        "name": file["part"],
+        "path": file["path"],
+        "text": file["text"] or "",
+        "state": "absent" if file["text"] is None else "present",
+        "mode": file["mode"],
+        "backup": file["path"] == enroot_conf.CONF_PATH,
+    }
+
+
 def _docker_files(
     host: EnrootHost, plan: Plan, facts: t.Mapping[str, t.Any], config: EnrootConfig
 ) -> list[dict[str, t.Any]]:
@@ -248,13 +261,17 @@ def _plan_files(host: EnrootHost, plan: Plan, facts: t.Mapping[str, t.Any], conf
     for file in wanted:
         now = host.sha256(file["path"])
         new = hashlib.sha256(file["text"].encode("utf-8")).hexdigest() if file["text"] is not None else None
-        if now != new:
-            plan.files.append(file)
+        if now == new:
+            continue
+        plan.parts += [] if file["part"] in plan.parts else [file["part"]]
+        if "validate" in file:
+            plan.validated.append({key: file[key] for key in ("path", "text", "mode", "validate")})
+        else:
+            plan.files.append(_as_text_file(file))
     for hook in config.hooks:
         path, target = posixpath.join(enroot_texts.HOOKS, hook), posixpath.join(enroot_texts.SHIPPED_HOOKS, hook)
         if not host.exists(path):
             plan.links.append({"path": path, "target": target})
-    plan.parts += list(dict.fromkeys(file["part"] for file in plan.files))
     plan.parts += ["links"] if plan.links else []
     if not enroot_local.is_prepared(host, facts["place"]) or not enroot_texts.unit_enabled(host):
         plan.parts += [] if "unit" in plan.parts else ["unit"]

@@ -45,7 +45,7 @@ def converge(host, **wishes):
     """Do what the role does with a plan."""
     plan = plan_of(host, **wishes)
     for file in plan.files:
-        host.remove(file["path"]) if file["text"] is None else host.write_text(file["path"], file["text"])
+        host.remove(file["path"]) if file["state"] == "absent" else host.write_text(file["path"], file["text"])
     if plan.plugstack:
         wanted = {key: value for key, value in plan.plugstack.items() if key != "path"}
         apply_changes(host, plan.plugstack["path"], Wanted(**wanted))
@@ -284,7 +284,7 @@ def test_the_main_file_as_the_roles_own(host):
     assert "the first value wins" in plan_of(host).refusals[0]
     plan = plan_of(host, conf_owner="role")
     assert plan.refusals == []
-    assert "/etc/enroot/enroot.conf" in {file["path"] for file in plan.files}
+    assert {file["path"]: file["backup"] for file in plan.files}["/etc/enroot/enroot.conf"]
 
 
 def test_paths_of_a_site_on_a_shared_filesystem_fail(host):

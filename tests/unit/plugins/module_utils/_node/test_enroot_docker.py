@@ -42,7 +42,7 @@ def host(tmp_path):
 def files_of(host, config=DOCKER):
     plan = enroot.make_plan(host, enroot.survey(host, config), config)
     assert plan.refusals == []
-    return {file["path"]: file for file in plan.files}
+    return {file["path"]: file for file in [*plan.files, *plan.validated]}
 
 
 def test_docker_is_left_alone_where_it_is_not_wanted(host):
