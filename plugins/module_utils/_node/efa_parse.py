@@ -21,7 +21,8 @@ OWN_PACKAGE = re.compile(r"efa(?:-[a-z0-9-]+)?|libfabric1?-aws(?:-.+)?|openmpi\d
 # dpkg-query's second status letter of a package whose installation did not end: unpacked, half-configured,
 # half-installed, and the two trigger states (dpkg-query(1), db:Status-Abbrev).
 _UNFINISHED = "UFHWt"
-_FIELD = re.compile(r"\s*([a-z_ ]+?)\s*:\s?(.*)")
+# The blanks of no two parts meet: a line that is none costs no more than one that is.
+_FIELD = re.compile(r"\s*([a-z_]+(?: [a-z_]+)*)\s*:\s?(.*)")
 _PLUGIN_VERSION = re.compile(r"aws-ofi-nccl[ -]v?(git-[0-9a-f]{6,40}|\d+\.\d+(?:\.\d+)?(?:-aws)?)")
 
 
@@ -115,7 +116,7 @@ def parse_rpm(text: str, locked: t.Collection[str] = ()) -> dict[str, dict[str, 
 
 def parse_versionlock(text: str) -> set[str]:
     """Package names in dnf's versionlock.list (name-epoch:version-release.arch) or dnf5's versionlock.toml."""
-    names = set(re.findall(r'^\s*name\s*=\s*"([^"]+)"', text, re.MULTILINE))
+    names = set(re.findall(r'^[ \t]*name[ \t]*=[ \t]*"([^"\n]+)"', text, re.MULTILINE))
     for line in text.splitlines():
         matched = re.fullmatch(r"(?!!)([A-Za-z0-9][\w.+-]*?)-\d+:\S+", line.strip())
         if matched:
@@ -180,7 +181,7 @@ def parse_modinfo(text: str) -> dict[str, str]:
 def parse_ldconfig(text: str) -> dict[str, list[str]]:
     """``ldconfig -p``: {library name: [paths]} in the order of preference."""
     libraries: dict[str, list[str]] = {}
-    for name, path in re.findall(r"^\s+(\S+) \(.*\) => (/.+?)\s*$", text, re.MULTILINE):
+    for name, path in re.findall(r"^[ \t]+(\S+) \(.*\) => (/.*\S)", text, re.MULTILINE):
         libraries.setdefault(name, []).append(path)
     return libraries
 

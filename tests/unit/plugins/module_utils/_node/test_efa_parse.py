@@ -300,3 +300,9 @@ WORDS = st.sampled_from(
 def test_no_text_stops_a_parser(text):
     for parser in PARSERS:
         parser(text)
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+@pytest.mark.parametrize("text", [" ", "\n", "\t", "a ", "a: ", "name ", '	x (a) => /"a ', "1.", "(a) => "])
+def test_no_long_line_holds_a_parser(parser, text):
+    parser(text * 100_000 + "x")
