@@ -282,10 +282,11 @@ fabric_manager:
 limits:
   description: >-
     Locked memory of a C(login) of any user and of C(root) by limits.conf and limits.d. C(soft) and C(hard) are KiB,
-    unlimited or null (not set); C(soft_file) and C(hard_file) are where the deciding line stands.
+    unlimited or null (not set); C(soft_file) and C(hard_file) are where the deciding line stands. C(others) has the
+    users and groups with lower limits of their own.
   returned: always
   type: dict
-  sample: {"login": {"soft": "unlimited", "hard": "unlimited", "soft_file": "/etc/security/limits.d/01_efa.conf"}}
+  sample: {"login": {"soft": "unlimited", "hard": "unlimited", "soft_file": "/etc/security/limits.d/01.conf"}, "others": {}}
 units:
   description: >-
     For each of O(units) C(exists), C(active), C(enabled), C(pid), C(configured_memlock) in bytes or unlimited, and

@@ -377,4 +377,8 @@ def _limits(host: Host) -> dict[str, t.Any]:
     paths = ["/etc/security/limits.conf"]
     paths += [f"{folder}/{name}" for name in host.listdir(folder) if name.endswith(".conf")]
     files = {path: host.read_text(path) or "" for path in paths}
-    return {"login": parse.login_memlock(files), "root": parse.login_memlock(files, "root")}
+    return {
+        "login": parse.login_memlock(files),
+        "root": parse.login_memlock(files, "root"),
+        "others": parse.own_memlock(files),
+    }

@@ -149,6 +149,20 @@ def login_memlock(files: t.Mapping[str, str], user: str = "*") -> dict[str, t.An
     return found
 
 
+def own_memlock(files: t.Mapping[str, str]) -> dict[str, dict[str, t.Any]]:
+    """Users and groups (with @ or %) that have limits of their own, which go before those of everybody, and lower ones:
+    {name: as L{login_memlock}}.
+    """
+    lines = [line.split("#", 1)[0].split() for text in files.values() for line in text.splitlines()]
+    names = {fields[0] for fields in lines if len(fields) == 4 and fields[2] == "memlock"} - {"*", "root"}
+    own = {name: login_memlock(files, name) for name in sorted(names)}
+    return {
+        name: limit
+        for name, limit in own.items()
+        if any(limit[kind] not in (None, UNLIMITED) for kind in ("soft", "hard"))
+    }
+
+
 def process_memlock(text: str) -> dict[str, t.Any] | None:
     """Max locked memory of /proc/PID/limits: {"soft", "hard"} in bytes or "unlimited"; None where it is not there."""
     matched = re.search(r"^Max locked memory\s+(unlimited|\d{1,20})\s+(unlimited|\d{1,20})\b", text, re.MULTILINE)

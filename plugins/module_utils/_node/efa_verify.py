@@ -226,6 +226,15 @@ def _login_limit(facts: t.Mapping[str, t.Any]) -> Result:
     login, scope = facts["limits"]["login"], Scope(device="login")
     fields: dict[str, t.Any] = {"expected": UNLIMITED, "scope": scope, "source": _LIMIT_SOURCE}
     low = [kind for kind in ("soft", "hard") if login[kind] != UNLIMITED]
+    others = facts["limits"]["others"]
+    if not low and others:
+        return undeterminable(
+            "efa.limits",
+            f"logins of {', '.join(others)} have lower limits of their own, which go before those of everybody",
+            found={name: limit["soft"] or limit["hard"] for name, limit in others.items()},
+            hint="take these lines out of /etc/security/limits.d, if jobs run under these names",
+            **fields,
+        )
     if not low:
         return passed("efa.limits", UNLIMITED, **fields)
     told = " and ".join(

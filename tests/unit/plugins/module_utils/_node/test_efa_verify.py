@@ -194,6 +194,18 @@ def test_limits_of_logins_and_of_running_units():
     assert "LimitMEMLOCK=infinity" in judge(host)["efa.limits slurmd.service"].hint
 
 
+def test_limits_of_single_users_go_before_those_of_everybody():
+    host = good_node()
+    host.files["/etc/security/limits.d/90-ml.conf"] = (
+        "@ml hard memlock unlimited\nroot - memlock 1\nhelen soft memlock 1\nhelen - memlock -1\n"
+    )
+    assert judge(host)["efa.limits login"].status == "pass"
+    host.files["/etc/security/limits.d/00-old.conf"] = "ubuntu soft memlock 64\nubuntu hard memlock 128\n"
+    result = judge(host)["efa.limits login"]
+    assert (result.status, result.found) == ("undeterminable", {"ubuntu": 64})
+    assert "logins of ubuntu have lower limits of their own" in result.line()
+
+
 def test_a_limit_that_nobody_set_is_not_unlimited():
     host = good_node()
     del host.files["/etc/security/limits.d/01_efa.conf"]
