@@ -286,7 +286,7 @@ limits:
     users and groups with lower limits of their own.
   returned: always
   type: dict
-  sample: {"login": {"soft": "unlimited", "hard": "unlimited", "soft_file": "/etc/security/limits.d/01.conf"}, "others": {}}
+  sample: {"login": {"soft": "unlimited", "hard": "unlimited"}, "root": {"soft": null, "hard": null}, "others": {}}
 units:
   description: >-
     For each of O(units) C(exists), C(active), C(enabled), C(pid), C(configured_memlock) in bytes or unlimited, and
