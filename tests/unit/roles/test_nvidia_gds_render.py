@@ -369,6 +369,11 @@ def test_the_module_is_looked_for_in_the_running_and_the_next_kernel(role):
     compat = role(cuda_version="13.0")
     compat.look(kernels(node()))
     assert compat.value("module_problems") == []
+    host = kernels(node())
+    del host.files[f"/lib/modules/{NEXT}/modules.dep"]
+    image = role(mode="nvfs", cuda_version="13.0", image_build=True)
+    image.look(host)
+    assert image.value("module_problems") == [f"nvidia-fs is not there for kernel {KERNEL}, which the next boot takes"]
 
 
 def test_headers_come_only_where_a_module_is_to_be_built(role):
