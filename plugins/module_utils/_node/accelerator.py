@@ -46,15 +46,19 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     gpus_expected = bool(pci) or wanted == "gpu" or (has_smi and wanted is None)
     proc = host.read_text("/proc/driver/nvidia/version") or ""
     neuron = look_at_neuron(host, wishes.timeout) if neuron_wanted(host, table) else None
+    smi = _smi(host, wishes) if gpus_expected else None
+    # Over a GPU that is lost nvidia-smi hangs each time it is asked: once is enough.
+    problem = smi["problem"] if smi else None
+    more = bool(smi) and has_smi and not problem
     return {
         "instance_type": known,
         "expected": table["accelerators"] if table else None,
         "type_known": table is not None,
         "expected_source": table["source"] if table else None,
         "pci_gpus": pci,
-        "smi": _smi(host, wishes) if gpus_expected else None,
-        "nvlinks": _nvlinks(host, wishes) if gpus_expected and has_smi else {"problem": None, "gpus": {}},
-        "topology": _topology(host, wishes) if gpus_expected and has_smi else {"problem": None, "matrix": {}},
+        "smi": smi,
+        "nvlinks": _nvlinks(host, wishes) if more else {"problem": problem, "gpus": {}},
+        "topology": _topology(host, wishes) if more else {"problem": problem, "matrix": {}},
         "kernel_module": {
             "version": parse_driver_version(proc),
             "open": "Open Kernel Module" in proc if proc else None,

@@ -97,6 +97,14 @@ def test_an_nvidia_smi_that_does_not_answer_well_proves_nothing(answer, reason):
     assert all(reason in found[key].reason for key in GPU_CHECKS if key != "gpu.xid")
 
 
+def test_an_nvidia_smi_that_hangs_is_asked_once():
+    host = good_node()
+    host.commands["nvidia-smi -q -x"] = hanging("nvidia-smi -q -x", 60)
+    facts = look(host)
+    assert [call for call in host.calls if call.startswith("nvidia-smi")] == ["nvidia-smi -q -x"]
+    assert facts["nvlinks"]["problem"] == facts["topology"]["problem"] == facts["smi"]["problem"]
+
+
 def test_gpus_that_are_gone_from_the_bus_are_missed_whatever_nvidia_smi_says():
     host = good_node()
     host.commands["nvidia-smi -q -x"] = hanging("nvidia-smi -q -x", 60)
