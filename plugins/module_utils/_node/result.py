@@ -174,6 +174,8 @@ class Result:
         if self.hint and self.status != PASS:
             parts.append(self.hint)
         text = ". ".join(part.rstrip(". ") for part in parts if part)
+        # What a tool printed may hold anything, and must not reach a terminal as it is.
+        text = "".join(char if char.isprintable() else " " for char in text)
         return f"{_WORDS[self.status]:4} {self.id}{where}: {' '.join(text.split())}"
 
     def _comparison(self) -> str:
