@@ -77,8 +77,8 @@ options:
     type: float
     default: 10
 notes:
-  - Bandwidths are compared for exactly the same instance type, number of nodes, collective and size. Nothing is
-    interpolated; without a figure the bandwidth is undeterminable.
+  - Bandwidths are compared for exactly the same instance type, number of nodes and of ranks, collective and size.
+    Nothing is interpolated; without a figure the bandwidth is undeterminable.
 seealso:
   - plugin: mlcluster.aws.nccl_env
     plugin_type: filter
