@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import typing as t
 
 from . import accelerator, efa, gds, health_checks, health_container
+from .accelerator_checklist import version_key
 from .accelerator_verify import verify as verify_accelerators
 from .efa_verify import verify as verify_efa
 from .gds_verify import verify as verify_gds
@@ -30,7 +32,7 @@ from .storage_verify import verify as verify_storage
 PROFILES = ("prolog", "full", "container")
 # Seconds for one check, and for all of them, which run side by side. A Prolog holds a job up, and a Slurm command that
 # drains comes on top: all of it stays below 10 seconds.
-LIMITS = {"prolog": (4.0, 5.0), "full": (150.0, 180.0), "container": (90.0, 120.0)}
+LIMITS = {"prolog": (4.0, 4.0), "full": (150.0, 180.0), "container": (90.0, 120.0)}
 LONGEST = 3600
 # A failure that only wants watching keeps no job away.
 LEAST_SEVERITY = "reset"
@@ -53,6 +55,32 @@ class Wishes:
     host_facts: str = health_container.FACTS_PATH
     require: t.Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     marker: str = MARKER_PATH
+
+
+def unfit(wishes: Wishes, seconds: int | None) -> list[str]:
+    """What is wrong with a caller's options, a sentence each."""
+    problems = []
+    if seconds is not None and not 1 <= seconds <= LONGEST:
+        problems.append(f"seconds is {seconds}: give 1 to {LONGEST}")
+    if wishes.expected_efa is not None and not 0 <= wishes.expected_efa <= efa.MOST_DEVICES:
+        problems.append(f"expected_efa is {wishes.expected_efa}: give 0 to {efa.MOST_DEVICES}")
+    if not 0 <= wishes.least_free_percent <= 100:
+        problems.append(f"least_free_percent is {wishes.least_free_percent}: give 0 to 100")
+    if wishes.xid_since and not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", wishes.xid_since):
+        problems.append(f"xid_since is {wishes.xid_since!r}: give a time like 2026-01-31 12:00:00")
+    for name, paths in (("scratch", [wishes.scratch]), ("mounts", wishes.mounts), ("host_facts", [wishes.host_facts])):
+        problems += [
+            f"{name} has {path!r}: give an absolute path"
+            for path in paths
+            if path is not None and (not path.startswith("/") or "\0" in path)
+        ]
+    known = ", ".join(health_container.COMPONENTS)
+    for component, version in wishes.require.items():
+        if component not in health_container.COMPONENTS:
+            problems.append(f"require has {component!r}: it knows {known}")
+        elif version and not version_key(version):
+            problems.append(f"require wants {component} {version!r}: give a version such as 2.5.1")
+    return problems
 
 
 def checks(profile: str, wishes: Wishes, seconds: float | None = None) -> list[Check]:

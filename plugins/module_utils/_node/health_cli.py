@@ -92,6 +92,10 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
         host_facts=args.host_facts,
         require=dict(args.require),
     )
+    problems = health.unfit(wishes, args.seconds)
+    if problems:
+        LOGGER.error("health: %s", "; ".join(problems))
+        return result.EXIT_USAGE
     results = health.examine(host, args.profile, wishes, args.seconds)
     judged = report(host, results, {"mlcluster.aws": args.runtime_version})
     sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")

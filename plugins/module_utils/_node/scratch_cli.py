@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The verb scratch of the mlcluster command: what Prolog, Epilog and the health check do for jobs' directories."""
+"""The verb scratch of the mlcluster command: what Prolog, Epilog and the health check do for jobs' directories.
+
+Each action runs as a bounded check: a disk that does not answer holds up no job for longer than its limit.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,22 @@ import typing as t
 
 from . import result, scratch
 from .efa_tools import whole_number
+from .health_bounded import STATE_DIRECTORY, Check, run_all
 from .health_drain import node_name
 from .host import Host, NodeError
+from .result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .slurm_client import Slurm
 from .slurm_parse import QUEUE_FORMAT, queue
 from .slurm_survey import ON_NODES
+from .storage_verify import report
 
 LARGEST_ID = 0xFFFFFFFE
 SLURM_SECONDS = 10
-EPILOG_SECONDS = 30
+# Making a directory takes milliseconds; a Prolog as a whole has to stay below 10 seconds.
+MAKE_SECONDS = 2
+EMPTY_SECONDS = 30
+# What removing and sweeping do besides emptying the trash, which has its own deadline.
+MORE_SECONDS = SLURM_SECONDS + 5
 
 LOGGER = logging.getLogger("mlcluster")
 
@@ -36,7 +46,7 @@ def add_verbs(subparsers: t.Any) -> None:
     parser.add_argument("--job", type=whole_number(1, LARGEST_ID), help="the job (default: SLURM_JOB_ID)")
     parser.add_argument("--uid", type=whole_number(0, LARGEST_ID), help="its user (default: SLURM_JOB_UID)")
     parser.add_argument(
-        "--seconds", type=whole_number(0, 3600), default=EPILOG_SECONDS, help="for emptying the trash (%(default)s)"
+        "--seconds", type=whole_number(0, 3600), default=EMPTY_SECONDS, help="for emptying the trash (%(default)s)"
     )
     parser.add_argument(
         "--keep-hours", type=whole_number(0, 8760), default=0, help="how long sweep keeps leftovers (%(default)s)"
@@ -45,21 +55,34 @@ def add_verbs(subparsers: t.Any) -> None:
         "--least-free", type=whole_number(0, 100), default=10, help="percent; below it leftovers go (%(default)s)"
     )
     parser.add_argument("--slurm-prefix", help="the directory above Slurm's bin (default: /opt/slurm, or the path)")
+    parser.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     parser.set_defaults(handler=act)
 
 
-def act(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Exit 0: done, or there is nothing to do; 1: something had to stay; 2: it could not be done; 3: usage."""
+def act(args: argparse.Namespace, host: Host | None = None, state_directory: str = STATE_DIRECTORY) -> int:
+    """Exit 0: done, or nothing to do; 1: it could not be done, or something had to stay; 2: that cannot be told."""
     host = host or Host()
+    name = f"scratch.{args.action}"
+    limit = MAKE_SECONDS if args.action == "make" else args.seconds + MORE_SECONDS
+    results = run_all(host, [Check(name, lambda host: [_verdict(args, host, name)], limit)], limit, state_directory)
+    judged = report(host, results, {"mlcluster.aws": args.runtime_version})
+    sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
+    for verdict in results:
+        if verdict.status not in (result.PASS, result.NOT_APPLICABLE):
+            LOGGER.error("scratch: %s", verdict.line())
+    return result.exit_code(results)
+
+
+def _verdict(args: argparse.Namespace, host: Host, name: str) -> Result:
     try:
         base = args.base or scratch.default_base(host)
         if base is None:
-            LOGGER.info("scratch: this node has no local volume for the jobs' directories")
-            return result.EXIT_OK
+            return not_applicable(name, "this node has no local volume for the jobs' directories")
+        if args.action != "make" and not host.exists(base):
+            return not_applicable(name, f"there is no {base}")
         return {"make": _make, "remove": _remove, "sweep": _sweep}[args.action](args, host, base)
     except NodeError as exc:
-        LOGGER.error("scratch: %s", exc)
-        return result.EXIT_UNDETERMINABLE
+        return failed(name, str(exc), severity="reset")
 
 
 def _job(args: argparse.Namespace) -> int:
@@ -69,55 +92,49 @@ def _job(args: argparse.Namespace) -> int:
     return int(text)
 
 
-def _make(args: argparse.Namespace, host: Host, base: str) -> int:
+def _make(args: argparse.Namespace, host: Host, base: str) -> Result:
     text = os.environ.get("SLURM_JOB_UID", "") if args.uid is None else str(args.uid)
     uid = host.uid(text) if text.isdigit() else None
     if uid is None:
         raise NodeError("no user is named: give --uid, or run this where Slurm sets SLURM_JOB_UID")
     gid = host.primary_gid(text)
     if gid is None:
-        gid = host.gid(os.environ.get("SLURM_JOB_GID", ""))
-    if gid is None:
         raise NodeError(f"user {uid} of the job is not known on this node: see that 'getent passwd {uid}' answers")
-    sys.stdout.write(scratch.make(host, base, _job(args), uid, gid) + "\n")
-    return result.EXIT_OK
+    return passed("scratch.make", scratch.make(host, base, _job(args), uid, gid))
 
 
-def _remove(args: argparse.Namespace, host: Host, base: str) -> int:
-    if not host.exists(base):
-        return result.EXIT_OK
+def _remove(args: argparse.Namespace, host: Host, base: str) -> Result:
     job = _job(args)
-    return _told(f"job {job}", scratch.remove(host, base, job, args.seconds))
+    return _told("scratch.remove", f"job {job}", base, scratch.remove(host, base, job, args.seconds))
 
 
-def _sweep(args: argparse.Namespace, host: Host, base: str) -> int:
-    if not host.exists(base):
-        return result.EXIT_OK
+def _sweep(args: argparse.Namespace, host: Host, base: str) -> Result:
     known = scratch.survey(base)
-    live = _live(host, args.slurm_prefix) if known else set()
+    live, problem = _live(host, args.slurm_prefix) if known else (set(), None)
     swept = scratch.sweep(host, base, known, live, time.time(), args.keep_hours * 3600, args.least_free)
-    for problem in swept.problems:
-        LOGGER.error("scratch: %s", problem)
-    if swept.taken:
-        LOGGER.info("scratch: took away what jobs %s had left", ", ".join(map(str, swept.taken)))
-    code = _told("the trash", scratch.empty_trash(host, base, args.seconds))
-    return result.EXIT_FAIL if swept.problems else code
+    emptied = scratch.empty_trash(host, base, args.seconds)
+    emptied.problems[:0] = swept.problems
+    jobs = ", ".join(map(str, swept.taken)) or "none"
+    told = _told("scratch.sweep", f"leftovers of jobs: {jobs}", base, emptied)
+    if problem and told.status == result.PASS:
+        why = f"only what an earlier boot left could be swept: {problem}"
+        return undeterminable("scratch.sweep", why, found=told.found, scope=told.scope)
+    return told
 
 
-def _live(host: Host, prefix: str | None) -> set[int] | None:
-    """The jobs that Slurm has on this node; None where it does not tell."""
+def _live(host: Host, prefix: str | None) -> tuple[set[int] | None, str | None]:
+    """The jobs that Slurm has on this node, or None and why it does not tell."""
     arguments = ("--noheader", f"--states={ON_NODES}", f"--nodelist={node_name()}", f"--format={QUEUE_FORMAT}")
     try:
         text = Slurm(host, prefix).ask("squeue", *arguments, timeout=SLURM_SECONDS)
     except NodeError as exc:
-        LOGGER.warning("scratch: only what an earlier boot left can be swept: %s", exc)
-        return None
-    return {job["job_id"] for job in queue(text)}
+        return None, str(exc)
+    return {job["job_id"] for job in queue(text)}, None
 
 
-def _told(what: str, emptied: scratch.Emptied) -> int:
-    for problem in emptied.problems:
-        LOGGER.error("scratch: %s: %s", what, problem)
-    if not emptied.complete and not emptied.problems:
-        LOGGER.warning("scratch: %s: %d names removed, the rest is left for the next time", what, emptied.removed)
-    return result.EXIT_FAIL if emptied.problems else result.EXIT_OK
+def _told(check: str, what: str, base: str, emptied: scratch.Emptied) -> Result:
+    scope = Scope(device=base)
+    if emptied.problems:
+        return failed(check, f"{what}; {'; '.join(emptied.problems)}", scope=scope)
+    rest = "" if emptied.complete else ", the rest waits in the trash for the next time"
+    return passed(check, f"{what}: {emptied.removed} names removed{rest}", scope=scope)

@@ -1,0 +1,206 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_health_info
+short_description: Judge the health of a node or container, within a time limit
+version_added: 0.1.0
+description:
+  - Runs named checks side by side, each in a process with its own limit, and returns a verdict for each.
+  - A check that hangs, also one that sleeps in the kernel and cannot be ended, costs its limit and is undeterminable.
+  - Says what C(mlcluster health) says on the node, where Slurm's Prolog and HealthCheckProgram use it.
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+attributes:
+  check_mode:
+    description: Can run in check mode and give the same answer.
+    support: full
+  diff_mode:
+    description: Has no difference to show.
+    support: none
+options:
+  profile:
+    description:
+      - V(prolog) takes seconds and starts no program but the reader of the kernel log. It looks at the drain marker,
+        the record and mounts of the local storage, the space of the jobs' directories, the number of accelerators and
+        EFA devices, and Xids.
+      - V(full) is everything that can be seen without disturbing a job, with the programs of NVIDIA, AWS and the rest.
+      - V(container) compares the container that the module runs in with what its host wrote.
+    type: str
+    choices: [prolog, full, container]
+    default: full
+  seconds:
+    description: Limit for all checks together, at most 3600. The default is 4 for V(prolog), 180 and 120 for the others.
+    type: int
+  instance_type:
+    description: EC2 instance type. The default is what the firmware tables say.
+    type: str
+  expected_efa:
+    description: How many EFA devices there must be, at most 1000. The default is what the instance type allows.
+    type: int
+  xid_since:
+    description: Xids before this time do not count, as C(2026-01-31 12:00:00). The default is the last boot.
+    type: str
+  scratch:
+    description: Directory of the jobs' directories. The default is C(jobs) on the local volume.
+    type: path
+  least_free_percent:
+    description: How much of the space and the inodes below O(scratch) must be free.
+    type: int
+    default: 5
+  mounts:
+    description: Paths to ask GPUDirect Storage about, in the profile V(full). The default is the local volumes.
+    type: list
+    elements: path
+    default: []
+  host_facts:
+    description: What C(mlcluster host-facts) wrote on the host of this container.
+    type: path
+    default: /var/lib/mlcluster/host_facts.json
+  require:
+    description:
+      - What this container must have, C(cuda), C(nccl), C(plugin), C(libfabric), C(pytorch) or C(megatron), each with
+        its least version or an empty text.
+    type: dict
+    default: {}
+  gate:
+    description: Whether V(closed) only what is proved to be well is RV(ready), or V(open) all that is not broken.
+    type: str
+    choices: [open, closed]
+    default: open
+  least_severity:
+    description: Failures below this severity do not count for RV(ready).
+    type: str
+    choices: [monitor, reset, reboot, isolate]
+    default: reset
+notes:
+  - To see whether the local volume takes and gives bytes, a file without a name is written there, read back and gone.
+seealso:
+  - module: mlcluster.aws.accelerator_info
+  - module: mlcluster.aws.efa_info
+  - module: mlcluster.aws.gds_info
+"""
+
+EXAMPLES = r"""
+- name: Look at everything that can be seen without disturbing a job
+  mlcluster.aws.node_health_info:
+    gate: closed
+  register: health
+
+- name: Refuse a node that is not proved to be well
+  ansible.builtin.assert:
+    that: health.ready
+    fail_msg: "{{ health.blocking | join('; ') }}"
+
+- name: The light check, as a Prolog does it
+  mlcluster.aws.node_health_info:
+    profile: prolog
+    instance_type: p5.48xlarge
+"""
+
+RETURN = r"""
+profile:
+  description: The profile that was gone through.
+  returned: always
+  type: str
+  sample: prolog
+ready:
+  description: Whether nothing keeps a job away, by O(gate) and O(least_severity).
+  returned: always
+  type: bool
+  sample: true
+blocking:
+  description: Those of RV(lines) that keep a job away.
+  returned: always
+  type: list
+  elements: str
+  sample: ["FAIL storage.mounted (/local): the local volume is not mounted"]
+results:
+  description: >-
+    Verdicts in the shape C(mlcluster.result/1), each with C(seconds). Their ids are node.drain_marker, storage.record,
+    storage.mounted, scratch.space, scratch.write, gpu.count, gpu.xid, efa.devices and those of the other modules; in a
+    container they begin with container and checklist.
+  returned: always
+  type: list
+  elements: dict
+  sample: [{"id": "node.drain_marker", "status": "pass", "found": "no marker", "seconds": 0.004}]
+lines:
+  description: The verdicts as a person reads them, a line each.
+  returned: always
+  type: list
+  elements: str
+  sample: ["PASS node.drain_marker: found no marker"]
+problems:
+  description: Those of RV(lines) that are neither a pass nor not applicable.
+  returned: always
+  type: list
+  elements: str
+  sample: []
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import (
+    LEAST_SEVERITY,
+    PROFILES,
+    Wishes,
+    blocking,
+    examine,
+    unfit,
+)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_checks import LEAST_FREE_PERCENT
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_container import FACTS_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import SEVERITIES
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "profile": {"type": "str", "choices": list(PROFILES), "default": "full"},
+            "seconds": {"type": "int"},
+            "instance_type": {"type": "str"},
+            "expected_efa": {"type": "int"},
+            "xid_since": {"type": "str"},
+            "scratch": {"type": "path"},
+            "least_free_percent": {"type": "int", "default": LEAST_FREE_PERCENT},
+            "mounts": {"type": "list", "elements": "path", "default": []},
+            "host_facts": {"type": "path", "default": FACTS_PATH},
+            "require": {"type": "dict", "default": {}},
+            "gate": {"type": "str", "choices": ["open", "closed"], "default": "open"},
+            "least_severity": {"type": "str", "choices": list(SEVERITIES[1:]), "default": LEAST_SEVERITY},
+        },
+        supports_check_mode=True,
+    )
+    given = module.params
+    wishes = Wishes(
+        instance_type=given["instance_type"],
+        expected_efa=given["expected_efa"],
+        xid_since=given["xid_since"],
+        scratch=given["scratch"],
+        least_free_percent=given["least_free_percent"],
+        mounts=tuple(given["mounts"]),
+        host_facts=given["host_facts"],
+        require={name: str(version) if version else None for name, version in given["require"].items()},
+    )
+    problems = unfit(wishes, given["seconds"])
+    if problems:
+        module.fail_json(msg="; ".join(problems))
+    results = examine(Host(), given["profile"], wishes, given["seconds"])
+    keep_away = blocking(results, given["gate"] == "closed", given["least_severity"])
+    module.exit_json(
+        changed=False,
+        profile=given["profile"],
+        ready=not keep_away,
+        blocking=[result.line() for result in keep_away],
+        results=[result.to_dict() for result in results],
+        lines=[result.line() for result in results],
+        problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],
+    )
+
+
+if __name__ == "__main__":
+    main()
