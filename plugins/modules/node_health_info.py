@@ -34,7 +34,9 @@ options:
     choices: [prolog, full, container]
     default: full
   seconds:
-    description: Limit for all checks together, at most 3600. The default is 4 for V(prolog), 180 and 120 for the others.
+    description:
+      - Limit for all checks together, at most 3600. The default is 4 for V(prolog), 180 for V(full), 120 for
+        V(container).
     type: int
   instance_type:
     description: EC2 instance type. The default is what the firmware tables say.

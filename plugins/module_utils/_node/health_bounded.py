@@ -122,7 +122,8 @@ def _collect(host: Host, running: t.Sequence[_Running]) -> None:
                 with contextlib.suppress(BlockingIOError):
                     part = os.read(key.fd, 1 << 16)
                     key.data.told += part
-                    if not part:
+                    # The answer is one line; a process that the check left behind may keep the pipe open.
+                    if not part or part.endswith(b"\n"):
                         selector.unregister(key.fd)
 
 
@@ -141,7 +142,7 @@ def _finish(host: Host, one: _Running, state_directory: str) -> list[Result]:
         verdicts = [Result.from_dict(entry) for entry in json.loads(one.told)]
         return [v if v.seconds is not None else dataclasses.replace(v, seconds=seconds) for v in verdicts]
     if host.monotonic() >= one.ends:
-        why = f"no answer within {one.ends - one.started:g} seconds"
+        why = f"no answer within {one.ends - one.started:.1f} seconds"
         if members:
             why += f"; {', '.join(members)} cannot be ended and is left behind"
         return [undeterminable(one.check.name, why, hint=HINT if members else None, seconds=seconds)]

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _runtime
@@ -78,7 +78,9 @@ def checked_cluster(
     finally:
         cluster.down()
         for path in made:
-            path.rmdir()
+            # Another that runs meanwhile may have written there.
+            with suppress(OSError):
+                path.rmdir()
 
 
 def state_of(cluster: Cluster, node: str, path: str) -> Path:
