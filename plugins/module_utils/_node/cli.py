@@ -17,9 +17,31 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from . import accelerator_cli, efa_cli, enroot_cli, gds_cli, log, nccl_cli, result, storage_cli
+from . import (
+    accelerator_cli,
+    efa_cli,
+    enroot_cli,
+    gds_cli,
+    health_cli,
+    log,
+    nccl_cli,
+    result,
+    scratch_cli,
+    slurm_verdict_cli,
+    storage_cli,
+)
 
-PROVIDERS = (storage_cli, efa_cli, accelerator_cli, enroot_cli, gds_cli, nccl_cli)
+PROVIDERS = (
+    storage_cli,
+    efa_cli,
+    accelerator_cli,
+    enroot_cli,
+    gds_cli,
+    nccl_cli,
+    slurm_verdict_cli,
+    health_cli,
+    scratch_cli,
+)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -15,8 +15,14 @@ from pathlib import Path
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
+from tests.integration.slurm.ran import Ran
+from tests.rig.slurm import jobs, scripts
 from tests.rig.slurm.cluster import Cluster
 from tests.rig.slurm.fixture import slurm, slurm_accounting
+from tests.unit.plugins.inventory import finder
+
+# Before the first import of ansible_collections: templates find the collection's filters by it.
+finder.install()
 
 __all__ = ["slurm", "slurm_accounting"]
 
@@ -46,3 +52,46 @@ def script(tmp_path: Path) -> Callable[..., str]:
         return str(path)
 
     return write
+
+
+@pytest.fixture
+def facts(slurm: Cluster, run_module: Runner) -> dict[str, t.Any]:
+    """The cluster as slurm_info shows it."""
+    from ansible_collections.mlcluster.aws.plugins.modules import slurm_info
+
+    return run_module(slurm_info, slurm)
+
+
+@pytest.fixture(scope="session")
+def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The node runtime."""
+    from ansible_collections.mlcluster.aws.plugins.plugin_utils import _runtime
+
+    return Path(_runtime.build(cache=tmp_path_factory.mktemp("runtime"))["path"])
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with stand-ins for nccl-tests that are real MPI programs."""
+    folder = tmp_path_factory.mktemp("nccl")
+    for name in ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce"):
+        (folder / f"{name}_perf").symlink_to(Path(__file__).parent / "programs" / "collective_perf.py")
+    return folder
+
+
+@pytest.fixture
+def ran(slurm: Cluster, facts: dict[str, t.Any], runtime: Path, programs: Path, tmp_path: Path) -> Callable[..., Ran]:
+    """ran(job, *options, **settings) renders one job, submits it as a user would, and gives what became of it."""
+
+    def run(job: dict[str, t.Any], *options: str, **settings: t.Any) -> Ran:
+        given = {"dir": str(tmp_path), "gpus_per_node": 2, "nccl_tests_dir": str(programs), **settings}
+        role = scripts.Role(facts, jobs=[job], **given)
+        assert role.problems == []
+        role.install(runtime)
+        path = str(tmp_path / f"{job['name']}.sbatch")
+        asked = scripts.test_only(slurm, path)
+        assert asked.returncode == 0, asked.stderr
+        number = int(slurm.run("sbatch", "--parsable", *options, path).stdout)
+        return Ran(jobs.wait(slurm, number, timeout=120), tmp_path, job["name"])
+
+    return run

@@ -1,0 +1,195 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kinds of jobs, their options, and what is wrong with settings before any cluster is asked. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import slurm_request
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+# What stands in a #SBATCH line. Slurm, not a shell, takes it apart there, and blanks, quotes, # and \ mean something.
+PLAIN = re.compile(r"[A-Za-z0-9_./%@:,+=&|*!()\[\]-]+")
+# nccl-tests takes a number of bytes with one of these units (its common.cu, parsesize).
+SIZE = re.compile(r"[1-9][0-9]{0,17}[KMGT]?")
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce")
+LAYOUTS = ("all", "single", "pairs", "bisect")
+COMMON = frozenset(
+    "name kind nodes minutes partition account qos constraint options container_image container_mounts".split()
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What all jobs of a kind share; the template of that name has their commands.
+
+    tasks: "one" or "gpu" a node. use: what the environment is for (None: none is set). container: never, may or always.
+    accelerator: the only sort of node it fits. asked: the options that the verdict needs. tools: settings with paths.
+    """
+
+    title: str
+    nodes: int | str = 2
+    tasks: str = "gpu"
+    minutes: int = 20
+    mpi: bool = False
+    use: str | None = None
+    debug: str | None = None
+    container: str = "never"
+    accelerator: str | None = None
+    requeue: bool = False
+    signal: bool = False
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    asked: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+
+
+KINDS: dict[str, Kind] = {
+    "node_smoke": Kind(
+        "Do the nodes start tasks, each where it belongs, and do they see the shared directory?", minutes=5
+    ),
+    "nccl": Kind(
+        "NCCL's collectives: right, over EFA, fast enough?",
+        minutes=60,
+        mpi=True,
+        use="mpi",
+        debug="INFO",
+        container="may",
+        accelerator="gpu",
+        options={
+            "collectives": list(COLLECTIVES),
+            "layout": "all",
+            "smallest": "8",
+            "largest": "16G",
+            "factor": 2,
+            "iterations": 20,
+            "warmup": 5,
+            "step_minutes": 15,
+        },
+        asked=("collectives", "layout"),
+        tools=("nccl_tests_dir",),
+    ),
+}
+
+
+def _whole(value: Any, least: int = 1) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _path(value: Any) -> bool:
+    return (
+        isinstance(value, str)
+        and posixpath.isabs(value)
+        and posixpath.normpath(value) == value != "/"
+        and bool(PLAIN.fullmatch(value))
+        and "%" not in value
+    )
+
+
+CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "collectives": (
+        lambda value: bool(value) and isinstance(value, list) and all(entry in COLLECTIVES for entry in value),
+        f"a list of {', '.join(COLLECTIVES)}",
+    ),
+    "layout": (lambda value: value in LAYOUTS, f"one of {', '.join(LAYOUTS)}"),
+    "smallest": (lambda value: bool(SIZE.fullmatch(str(value))), "bytes, such as 8, 64K, 1M or 16G"),
+    "largest": (lambda value: bool(SIZE.fullmatch(str(value))), "bytes, such as 8, 64K, 1M or 16G"),
+    "factor": (lambda value: _whole(value, 2), "a whole number from 2"),
+    "iterations": (_whole, "a whole number from 1"),
+    "warmup": (lambda value: _whole(value, 0), "a whole number from 0"),
+    "step_minutes": (_whole, "a whole number of minutes"),
+    "minutes": (_whole, "a whole number of minutes"),
+    "nodes": (lambda value: value == "all" or _whole(value), "a whole number, or all"),
+}
+
+
+def shape_problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    """A sentence for everything that no cluster could carry out."""
+    yield from _setting_problems(settings)
+    jobs = settings["jobs"]
+    names = [job.get("name") for job in jobs if isinstance(job, Mapping)]
+    for index, job in enumerate(jobs):
+        yield from _job_problems(index, job, names)
+
+
+def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
+    if not _path(settings["dir"]):
+        yield (
+            f"dir is {settings['dir']!r}: give the absolute path of a directory that all nodes share, of letters, "
+            "digits and _ . / - only, since Slurm's own lines in a script know no safe quoting"
+        )
+    for key in ("partition", "account", "qos", "constraint"):
+        if settings.get(key) and not PLAIN.fullmatch(str(settings[key])):
+            yield f"{key} is {settings[key]!r}: it has characters that a #SBATCH line cannot carry"
+    kind = settings.get("instance_type")
+    if kind and instance_types.lookup(kind) is None:
+        yield f"instance_type is {kind!r} and the table of the collection does not have it: leave it out, or correct it"
+    gpus = settings.get("gpus_per_node")
+    if gpus is not None:
+        known = ((instance_types.lookup(kind) or {}).get("accelerators") or {}).get("count")
+        if not _whole(gpus, 0):
+            yield f"gpus_per_node is {gpus!r}: give a whole number"
+        elif known is not None and gpus > known:
+            yield f"gpus_per_node is {gpus} and {kind} has {known}: give at most that"
+    for key in ("container_mounts", "jobs"):
+        if not isinstance(settings[key], Sequence) or isinstance(settings[key], str):
+            yield f"{key} must be a list"
+    yield from _text_problems("", settings)
+
+
+def _text_problems(who: str, found: Mapping[str, Any]) -> Iterator[str]:
+    image = found.get("container_image", "")
+    if not isinstance(image, str) or "\n" in image or "\0" in image:
+        yield f"{who}container_image must be one line of text"
+    mounts = found.get("container_mounts", [])
+    for mount in mounts if isinstance(mounts, list) else []:
+        # Pyxis takes a list of mounts apart at its commas, and a mount at its colons.
+        if not re.fullmatch(r"/[^,:\s]*:/[^,:\s]*(:[a-z,+-]+)?", str(mount)):
+            yield f"{who}container_mounts has {mount!r}: give SOURCE:TARGET or SOURCE:TARGET:FLAGS, without blanks"
+
+
+def _job_problems(index: int, job: Any, names: Sequence[Any]) -> Iterator[str]:
+    name = job.get("name") if isinstance(job, Mapping) else None
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        yield f"job {index + 1} is called {name!r}: give a name of letters, digits, '.', '_' and '-'"
+        return
+    who = f"job {name}: "
+    if names.index(name) != index:
+        yield f"{who}two jobs are called so: give each its own name, for files go by it"
+    kind = KINDS.get(job.get("kind"))
+    if kind is None:
+        yield f"{who}kind is {job.get('kind')!r}: choose one of {', '.join(KINDS)}"
+        return
+    allowed = COMMON | set(kind.options)
+    unknown = sorted(str(key) for key in job if key not in allowed)
+    if unknown:
+        yield f"{who}unknown keys {', '.join(unknown)}: a {job['kind']} job takes {', '.join(sorted(allowed))}"
+    for key, value in job.items():
+        if key in CHECKS and not CHECKS[key][0](value):
+            yield f"{who}{key} is {value!r}: give {CHECKS[key][1]}"
+        elif key in ("partition", "account", "qos", "constraint") and not PLAIN.fullmatch(str(value)):
+            yield f"{who}{key} is {value!r}: it has characters that a #SBATCH line cannot carry"
+    yield from _text_problems(who, job)
+    yield from (f"{who}{problem}" for problem in _option_problems(job.get("options", {})))
+
+
+def _option_problems(options: Any) -> Iterator[str]:
+    if not isinstance(options, Mapping):
+        yield "options must be a mapping of sbatch's long options"
+        return
+    try:
+        parsed = slurm_request.parse_options(options)
+    except slurm_request.RequestError as exc:
+        yield from exc.problems
+        return
+    for key, value in parsed.items():
+        if value is not None and not PLAIN.fullmatch(value):
+            yield f"options has {key}={value!r}: it has characters that a #SBATCH line cannot carry"
+        if key in ("container-image", "export", "output", "error", "chdir"):
+            yield f"options has {key}: the script takes care of that itself, so leave it out"

@@ -1,0 +1,130 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The scripts of the role slurm_jobs, submitted to a real Slurm; only the programs that need GPUs are stand-ins."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.modules import slurm_info
+
+from tests.integration.slurm.ran import Ran
+from tests.rig.slurm import jobs, scripts
+from tests.rig.slurm.cluster import Cluster
+from tests.rig.slurm.fixture import needs_slurm
+from tests.rig.slurm.processes import wait_for
+from tests.rig.slurm.spec import Spec
+
+pytestmark = needs_slurm
+SMALL = {"largest": "1K", "factor": 4}
+
+
+def test_two_nodes_start_every_task_where_it_belongs(ran):
+    smoke = ran({"name": "smoke", "kind": "node_smoke"}, gpus_per_node=8)
+    assert (smoke.job.state, smoke.exit_file) == ("COMPLETED", "0\n")
+    assert set(smoke.status.values()) == {"pass"} and len(smoke.status) == 4
+    assert smoke.of("smoke.placement")[0]["found"] == {"n1": [0, 7], "n2": [8, 15]}
+
+
+def test_tasks_in_another_order_fail(ran):
+    smoke = ran({"name": "smoke", "kind": "node_smoke", "options": {"distribution": "cyclic"}})
+    assert (smoke.job.exit_code, smoke.exit_file, smoke.status["smoke.placement"]) == (1, "1\n", "fail")
+
+
+def test_a_node_that_does_not_see_the_shared_directory_is_named(ran, slurm, runtime, facts):
+    # The rig's own disk has one path and other contents on each node, as a directory that is not mounted has.
+    job = {"name": "smoke", "kind": "node_smoke"}
+    role = scripts.Role(facts, jobs=[job], dir=str(slurm.local), gpus_per_node=2)
+    for node in ("n1", "n2"):
+        folder = slurm.local_of(node)
+        (folder / "results").mkdir()
+        (folder / "mlcluster.pyz").write_bytes(runtime.read_bytes())
+        (folder / "smoke.sbatch").write_text(role.scripts()[f"{slurm.local}/smoke.sbatch"])
+    number = int(slurm.run("sbatch", "--parsable", str(slurm.local_of("n1") / "smoke.sbatch")).stdout)
+    smoke = Ran(jobs.wait(slurm, number), slurm.local_of("n1"), "smoke")
+    (tasks,) = smoke.of("smoke.tasks")
+    assert (smoke.job.exit_code, tasks["scope"]["node"], tasks["severity"]) == (1, "n2", "isolate")
+
+
+def test_six_collectives_on_two_nodes(ran):
+    nccl = ran({"name": "nccl", "kind": "nccl", **SMALL}, instance_type="p5.48xlarge")
+    checked = {key: status for key, status in nccl.status.items() if "bandwidth" not in key}
+    assert (len(checked), set(checked.values())) == (13, {"pass"})
+    # Nobody has published what two nodes with two GPUs do, so the job does not pass.
+    assert (nccl.job.exit_code, nccl.status["nccl.bandwidth.reduce"]) == (2, "undeterminable")
+
+
+def test_a_launch_without_mpi_fails(ran):
+    nccl = ran({"name": "nccl", "kind": "nccl", "collectives": ["all_reduce"], **SMALL}, mpi="none")
+    assert (nccl.job.exit_code, nccl.exit_file) == (1, "1\n")
+    assert "fail" in (nccl.status["nccl.correct.all_reduce"], nccl.status["nccl.fabric.all_reduce"])
+
+
+def test_a_run_over_sockets_fails(ran):
+    nccl = ran(
+        {"name": "nccl", "kind": "nccl", "collectives": ["broadcast"], **SMALL},
+        environment={"STAND_IN_SOCKET_HOST": "n2"},
+    )
+    assert (nccl.job.exit_code, nccl.status["nccl.fabric.broadcast"]) == (1, "fail")
+
+
+def test_each_node_by_itself(ran):
+    nccl = ran(
+        {"name": "single", "kind": "nccl", "layout": "single", "nodes": 2, "collectives": ["all_reduce"], **SMALL},
+        environment={"STAND_IN_WRONG_HOST": "n2"},
+    )
+    assert {entry["scope"]["node"]: entry["status"] for entry in nccl.of("nccl.correct.all_reduce")} == {
+        "n1": "pass",
+        "n2": "fail",
+    }
+    (node,) = nccl.of("nccl.nodes")
+    assert (node["scope"]["node"], node["severity"]) == ("n2", "isolate")
+
+
+def test_a_program_that_is_missing_is_one_sentence(ran):
+    nccl = ran({"name": "nccl", "kind": "nccl"}, nccl_tests_dir="/no/such")
+    assert (nccl.job.exit_code, nccl.exit_file, nccl.results) == (2, "2\n", [])
+    assert nccl.job.output == (
+        "nccl: /no/such/all_reduce_perf is not on n1: set efa_nccl_tests: build, or slurm_jobs_nccl_tests_dir\n"
+    )
+
+
+def test_a_job_that_is_cancelled_says_so_in_its_exit_file(slurm, facts, runtime, tmp_path):
+    (tmp_path / "all_reduce_perf").write_text("#!/bin/sh\nsleep 300\n")
+    (tmp_path / "all_reduce_perf").chmod(0o755)
+    job = {"name": "nccl", "kind": "nccl", "collectives": ["all_reduce"]}
+    role = scripts.Role(facts, jobs=[job], dir=str(tmp_path), gpus_per_node=1, nccl_tests_dir=str(tmp_path), mpi="none")
+    role.install(runtime)
+    number = int(slurm.run("sbatch", "--parsable", str(tmp_path / "nccl.sbatch")).stdout)
+    wait_for("the test to start", lambda: (tmp_path / "results" / f"nccl-{number}/all.all_reduce.out").exists(), 30)
+    slurm.run("scancel", str(number))
+    ended = Ran(jobs.wait(slurm, number), tmp_path, "nccl")
+    assert (ended.job.state, ended.exit_file) == ("CANCELLED", "143\n")
+
+
+@pytest.fixture(scope="module")
+def four():
+    """Four nodes, of which the neighbours of one are innocent."""
+    cluster = Cluster(f"pytest-four-{os.getpid()}")
+    yield cluster.up(Spec(nodes=4, gpus=1), owned=True)
+    cluster.down()
+
+
+@pytest.mark.parametrize("layout", ["pairs", "bisect"])
+def test_the_node_that_fails_with_all_is_found(four, run_module, runtime, programs, tmp_path, layout):
+    job = {"name": "find", "kind": "nccl", "layout": layout, "nodes": 4, "collectives": ["all_reduce"], **SMALL}
+    role = scripts.Role(
+        run_module(slurm_info, four),
+        jobs=[job],
+        dir=str(tmp_path),
+        nccl_tests_dir=str(programs),
+        environment={"STAND_IN_SOCKET_HOST": "n3"},
+    )
+    role.install(runtime)
+    number = int(four.run("sbatch", "--parsable", str(tmp_path / "find.sbatch")).stdout)
+    found = Ran(jobs.wait(four, number, timeout=120), tmp_path, "find")
+    assert found.job.exit_code == 1
+    assert [(node["status"], node["scope"]["node"]) for node in found.of("nccl.nodes")] == [("fail", "n3")]

@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The scripts of the role slurm_jobs as Ansible's own templating renders them, without a play."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
+
+from .cluster import Cluster
+
+ROLE = Path(__file__).parents[3] / "roles" / "slurm_jobs"
+MPI_TYPES = ["none", "pmi2", "pmix"]
+# A cluster in the shape of the module slurm_info: two nodes with eight GPUs in one partition.
+FACTS: dict[str, Any] = {
+    "healthy": True,
+    "problems": [],
+    "mpi_types": MPI_TYPES,
+    "container_options": 0,
+    "accounting": False,
+    "accounts": [],
+    "qos": [],
+    "settings": {},
+    "nodes": [{"name": name, "gpus": 8, "partitions": ["main"], "features": []} for name in ("n1", "n2")],
+    "partitions": [
+        {"name": "main", "state": "UP", "default": True, "node_count": 2, "max_nodes": None, "max_seconds": 3600,
+         "accounts": None},
+    ],
+}  # fmt: skip
+
+
+@functools.lru_cache
+def _load(path: str) -> Any:
+    return DataLoader().load_from_file(str(ROLE / path), trusted_as_template=True)
+
+
+class Role:
+    """The role's variables with settings (without their prefix), on a cluster in the shape of slurm_info."""
+
+    def __init__(self, facts: dict[str, Any] | None = None, **settings: Any) -> None:
+        self.variables: dict[str, Any] = {
+            **_load("defaults/main.yml"),
+            **_load("vars/main.yml"),
+            "ansible_search_path": [str(ROLE)],
+            **{f"slurm_jobs_{name}": value for name, value in settings.items()},
+        }
+        self.variables["__slurm_jobs_look"] = facts or FACTS
+        self.variables["__slurm_jobs_model"] = self.value("__slurm_jobs_with_cluster")
+
+    def value(self, name: str) -> Any:
+        """A variable of the role, evaluated."""
+        return Templar(loader=DataLoader(), variables=self.variables).template(self.variables[name])
+
+    @property
+    def problems(self) -> list[str]:
+        """Why the role would refuse."""
+        return list(self.variables["__slurm_jobs_model"]["problems"])
+
+    def scripts(self) -> dict[str, str]:
+        """Text of each script by its path."""
+        return {entry["path"]: entry["text"] for entry in self.value("__slurm_jobs_files")}
+
+    def install(self, runtime: Path) -> None:
+        """Write what the role would write, for a cluster of the rig."""
+        for path, text in self.scripts().items():
+            script = Path(path)
+            (script.parent / "results").mkdir(parents=True, exist_ok=True)
+            script.write_text(text, encoding="utf-8")
+            (script.parent / "mlcluster.pyz").write_bytes(runtime.read_bytes())
+
+
+def test_only(cluster: Cluster, path: str) -> subprocess.CompletedProcess[str]:
+    """What sbatch says of a script that it is not to submit."""
+    return cluster.run("sbatch", "--test-only", path, check=False)

@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The scripts of the role slurm_jobs: what they say, what they never say, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import re
+import subprocess
+
+import pytest
+
+from tests.rig.slurm.scripts import FACTS, Role
+
+HOSTILE = ["$(touch /tmp/x)", "`id`", "'; rm -rf ~; '", 'a"b', "two words", "-n", "a\nb", "~", "*", "{1,2}", "!!", ""]
+# Every layout and option once, with and without a container.
+JOBS = [
+    {"name": "node_smoke", "kind": "node_smoke"},
+    *({"name": f"nccl_{layout}", "kind": "nccl", "layout": layout} for layout in ("all", "single", "pairs", "bisect")),
+    {"name": "nccl_image", "kind": "nccl", "container_image": "docker://nvcr.io#nvidia/pytorch:25.10-py3"},
+]
+WITH_PYXIS = {**FACTS, "container_options": 1}
+
+
+def texts(**settings):
+    return {path.rpartition("/")[2][: -len(".sbatch")]: text for path, text in Role(**settings).scripts().items()}
+
+
+def every_script():
+    return texts(facts=WITH_PYXIS, jobs=JOBS, instance_type="p5.48xlarge")
+
+
+def test_every_script_is_sound_shell(tmp_path):
+    for name, text in every_script().items():
+        path = tmp_path / name
+        path.write_text(text)
+        assert subprocess.run(["bash", "-n", path], check=False).returncode == 0, name
+        done = subprocess.run(["shellcheck", path], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{name}: {done.stdout}"
+
+
+def test_nothing_of_a_task_is_exported_in_the_batch_step():
+    for name, text in every_script().items():
+        assert not re.search(r"^\s*(export|declare -x)\b", text, re.MULTILINE), name
+        assert not re.search(r"\b(LOCAL_RANK|RANK|WORLD_SIZE|CUDA_VISIBLE_DEVICES)=", text), name
+        assert not re.search(r"^#SBATCH --(container|export)", text, re.MULTILINE), name
+
+
+def test_a_container_is_the_steps_and_not_the_batch_scripts():
+    image = every_script()["nccl_image"]
+    assert "  --container-image='docker://nvcr.io#nvidia/pytorch:25.10-py3'\n" in image
+    assert "--container-mounts=/fsx/mlcluster/jobs:/fsx/mlcluster/jobs\n" in image
+    assert image.count('"${container[@]}" env "${environment[@]}"') == 1
+
+
+@pytest.mark.parametrize(("offered", "launch"), [(["none", "pmix", "pmi2"], "pmix"), (["pmi2", "none"], "pmi2")])
+def test_mpi_is_what_the_cluster_offers(offered, launch):
+    assert f"--mpi={launch} " in texts(facts={**FACTS, "mpi_types": offered}, jobs=JOBS[1:2])["nccl_all"]
+
+
+def test_a_cluster_without_mpi_is_refused():
+    assert Role(facts={**FACTS, "mpi_types": ["none"]}, jobs=JOBS[1:2]).problems == [
+        "job nccl_all: its ranks find each other over pmix or pmi2, and srun offers none: install Slurm's PMIx plugin"
+    ]
+    (problem,) = Role(jobs=JOBS[1:2], mpi="pmix_v9").problems
+    assert problem.startswith("job nccl_all: mpi is pmix_v9 and srun offers none, pmi2, pmix")
+
+
+@pytest.mark.parametrize("value", [text for text in HOSTILE if "\n" not in text])
+def test_no_value_is_more_than_a_word(value, tmp_path):
+    image = value or "empty"
+    text = texts(facts=WITH_PYXIS, jobs=[{**JOBS[-1], "container_image": image}], nccl_tests_dir=value)["nccl_image"]
+    lines = [line for line in text.splitlines() if line.startswith(("  --container-image=", "tests="))]
+    script = tmp_path / "part.sh"
+    script.write_text(f"container=({lines[0]})\n{lines[1]}\n" + 'printf "%s\\0" "${container[0]}" "$tests"\n')
+    done = subprocess.run(["bash", "-u", script], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert done.stdout == f"--container-image={image}\0{value}\0"
+    assert [path.name for path in tmp_path.iterdir()] == ["part.sh"]
+
+
+def test_everything_that_is_wrong_with_the_settings_at_once():
+    role = Role(
+        dir="/fsx/my jobs",
+        partition="gpu; rm",
+        instance_type="p5.48xlarge",
+        gpus_per_node=9,
+        container_mounts=["/a"],
+        jobs=[
+            {"name": "a b", "kind": "nccl"},
+            {"name": "x", "kind": "dance"},
+            {"name": "y", "kind": "nccl", "layout": "star", "collectives": ["allreduce"], "factor": 1, "colour": 1},
+            {"name": "y", "kind": "node_smoke", "nodes": 0, "options": {"wrap": "id", "comment": "a b"}},
+            {"name": "z", "kind": "node_smoke", "options": {"output": "/x", "comment": "a'b"}},
+        ],
+    )
+    starts = [":".join(problem.split(":")[:2])[:20] for problem in role.problems]
+    assert len(role.problems) == len(set(role.problems)) == 15, role.problems
+    assert starts[0] == "dir is '/fsx/my jobs"
+    assert {"job y: two jobs are ", "job x: kind is 'danc", "job y: layout is 'st"} <= set(starts)
+    assert role.scripts() == {}
+
+
+def test_what_the_cluster_cannot_run_is_found_before_it_is_asked():
+    facts = copy.deepcopy(FACTS)
+    facts["accounting"] = True
+    jobs = [
+        {"name": "big", "kind": "node_smoke", "nodes": 3, "account": "nobody"},
+        {"name": "where", "kind": "node_smoke", "partition": "moon"},
+        {"name": "image", "kind": "nccl", "container_image": "/x.sqsh"},
+    ]
+    assert [
+        (problem.split(":")[0] + problem.split(":")[1])[:90] for problem in Role(facts=facts, jobs=jobs).problems
+    ] == [
+        "job big 3 nodes were asked for and partition main gives at most 2",
+        "job big 8 GPUs a node were asked for on 3 nodes, and 2 nodes of partition main hav",
+        "job big account nobody does not exist",
+        "job where partition moon does not exist here",
+        "job image it runs in a container and srun offers no --container-image here",
+    ]
+
+
+def test_variables_come_from_the_table_and_harmful_ones_are_refused():
+    text = texts(jobs=JOBS[1:2], instance_type="p5.48xlarge")["nccl_all"]
+    assert "NCCL_DEBUG=INFO NCCL_NET=Libfabric" in text
+    (problem,) = Role(jobs=JOBS[1:2], environment={"NCCL_IFNAME": "eth0"}).problems
+    assert problem.startswith("job nccl_all: ") and "NCCL_IFNAME" in problem
+
+
+def test_a_job_for_other_accelerators_is_left_out():
+    assert list(texts(jobs=JOBS[:2], instance_type="trn1.32xlarge")) == ["node_smoke"]
+
+
+def test_all_nodes_of_the_partition():
+    text = texts(jobs=[{"name": "a", "kind": "node_smoke", "nodes": "all"}])["a"]
+    assert "#SBATCH --nodes=2\n" in text and "#SBATCH --gpus-per-node=8\n" in text
