@@ -199,6 +199,7 @@ keyed_groups:
 """
 
 import copy
+import difflib
 import gc
 import os
 from typing import Any
@@ -278,6 +279,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def set_options(self, task_keys: Any = None, var_options: Any = None, direct: Any = None) -> None:
         """Take the options after extra vars have been put into them."""
         if direct:
+            self._check_names(direct)
             self.templar.available_variables = {**_OMIT, **(self._vars or {})}
             worked_out: dict[str, Any] = {}
             for name, value in direct.items():
@@ -286,6 +288,18 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         super().set_options(task_keys=task_keys, var_options=var_options, direct=direct)
         if self.get_option("cache"):
             self.load_cache_plugin()
+
+    def _check_names(self, given: Any) -> None:
+        """Raise AnsibleParserError for names that are no options: without its cluster_name a file means everything."""
+        known = {
+            alias for name, about in self.option_definitions.items() for alias in (name, *about.get("aliases", ()))
+        }
+        wrong = []
+        for name in sorted({str(name) for name in given} - known):
+            close = difflib.get_close_matches(name, known, 1)
+            wrong.append(f"{name} (did you mean {close[0]}?)" if close else name)
+        if wrong:
+            raise AnsibleParserError(f"{self.NAME}: no such option: {', '.join(wrong)}; see ansible-doc -t inventory")
 
     def load_cache_plugin(self) -> None:
         """Prepare the cache, or go on without one: it saves time, and no run may fail for it."""

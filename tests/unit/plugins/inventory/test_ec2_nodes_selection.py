@@ -196,6 +196,14 @@ def test_a_bad_option_is_one_sentence(play, load, options, message):
     assert "\n" not in str(caught.value)
 
 
+def test_a_misspelt_option_does_not_select_everything(play, load):
+    endpoint = play(Region(EAST, (Fleet(),)))
+    with pytest.raises(AnsibleParserError) as caught:
+        load(regions=EAST, cluster_nmae="train", colour="red")
+    assert "no such option: cluster_nmae (did you mean cluster_name?), colour;" in str(caught.value)
+    assert endpoint.calls == []
+
+
 def test_an_unknown_enrichment_is_refused(play, load):
     play(Region(EAST))
     with pytest.raises(Exception, match="weather"):
