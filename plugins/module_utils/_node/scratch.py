@@ -82,7 +82,7 @@ def opened_base(base: str, make: bool = False, or_above: bool = False) -> t.Iter
     or_above: where only the base itself is missing, the directory above it will do. Raises L{NodeError} where it is
     missing (and not to be made), a link is in its path, or another could replace it.
     """
-    if not base.startswith("/") or os.path.normpath(base) != base or base == "/":
+    if not base.startswith("/") or base.startswith("//") or os.path.normpath(base) != base or base == "/":
         raise NodeError(f"the jobs' directories were to be in {base!r}: give an absolute path without . and ..")
     handle = os.open("/", _OPEN)
     at = ""

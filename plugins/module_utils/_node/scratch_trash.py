@@ -12,7 +12,6 @@ What is mounted inside is refused by the kernel (EBUSY) and stays.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import errno
 import os
@@ -49,13 +48,14 @@ def empty(trash: int, deadline: float, clock: t.Callable[[], float]) -> Emptied:
         if clock() >= deadline:
             return told
         name = waiting.pop()
-        # Another epilog may be at the same name: then it is gone, and that was the aim.
-        with contextlib.suppress(FileNotFoundError):
-            try:
-                stays += not _remove(trash, name, waiting, told, deadline, clock)
-            except OSError as exc:
-                told.problem(name, exc)
-                stays += 1
+        try:
+            stays += not _remove(trash, name, waiting, told, deadline, clock)
+        except FileNotFoundError:
+            # Another epilog was at the same name: it is gone, and that was the aim.
+            continue
+        except OSError as exc:
+            told.problem(name, exc)
+            stays += 1
     told.complete = not stays
     return told
 
