@@ -8,6 +8,8 @@ import sys
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandResult
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.unit.plugins.module_utils._node import training_host
 from tests.unit.plugins.module_utils._node.test_efa import judge, look, statuses
@@ -71,6 +73,19 @@ def test_provider(answer, status, word):
     result = judge(host)["efa.provider"]
     assert result.status == status
     assert word in result.line()
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 40)), min_size=1, max_size=6))
+def test_a_list_of_fi_info_with_pieces_cut_out_passes_only_whole(cuts):
+    lines = training_host.fi_info([f"rdmap{number}s27" for number in range(16, 20)], ["efa"]).splitlines()
+    for start, length in cuts:
+        place = start % max(len(lines), 1)
+        del lines[place : place + length]
+    host = good_node(4)
+    host.commands["/opt/amazon/efa/bin/fi_info -p efa"] = "\n".join(lines)
+    if judge(host, expected_devices=4)["efa.provider"].status == "pass":
+        assert all(f"    domain: rdmap{number}s27-rdm" in lines for number in range(16, 20))
 
 
 def test_fi_info_of_the_distribution_is_used_where_there_is_no_other():
