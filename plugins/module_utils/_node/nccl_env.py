@@ -24,7 +24,9 @@ DEBUG_LEVELS = ("VERSION", "WARN", "INFO", "TRACE")
 # NCCL's own reader would give a meaning to.
 _NAME = re.compile(r"[A-Z][A-Za-z0-9_]{0,127}")
 _VALUE = re.compile(r"[A-Za-z0-9_./:,^=+%@-]([A-Za-z0-9_./:,^=+%@ -]{0,510}[A-Za-z0-9_./:,^=+%@-])?")
-_VERSION = re.compile(r"v?(\d+(?:\.\d+)*)")
+_VERSION = re.compile(r"v?(\d{1,9}(?:\.\d{1,9})*)")
+# What a plugin built from a checkout calls itself; it counts as a current one.
+_REVISION = re.compile(r"git-[0-9a-f]{6,40}")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _OPEN_QUOTE = re.compile(r"\s*(?:export\s+|setenv\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)")
 # Words that assignments come behind, and those of which a word of that form behind a command is one all the same, as in
@@ -48,7 +50,7 @@ class Setting:
         problems = [
             f"{name} is {value!r}: give a version such as 1.21.1"
             for name, value in (("plugin", self.plugin), ("nccl", self.nccl), ("libfabric", self.libfabric))
-            if value is not None and not _VERSION.match(str(value))
+            if value is not None and not (_VERSION.match(str(value)) or _REVISION.fullmatch(str(value)))
         ]
         if self.use not in USES:
             problems.append(f"use is {self.use!r}: give one of {', '.join(USES)}")
@@ -94,7 +96,7 @@ def traits(instance_type: str | None) -> dict[str, t.Any]:
 
 def _version_fits(version: str | None, condition: str) -> bool:
     operator, limit = t.cast("re.Match[str]", re.fullmatch(r"(==|<)(.+)", condition)).groups()
-    if version is None:
+    if version is None or _REVISION.fullmatch(version):
         return False
     have, want = version_tuple(version), version_tuple(limit)
     width = max(len(have), len(want))

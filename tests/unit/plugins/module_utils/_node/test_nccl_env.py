@@ -209,6 +209,11 @@ def test_a_misnamed_variable_says_the_right_name_and_value():
     assert (entry["to"], entry["to_value"]) == ("NCCL_SOCKET_IFNAME", "^docker,lo,veth")
 
 
+def test_a_plugin_built_from_a_checkout_counts_as_a_current_one():
+    assert render(Setting("p5.48xlarge", plugin="git-6e504db"))["variables"] == render(P5)["variables"]
+    assert verdict("FI_PROVIDER=efa", Setting("p5.48xlarge", plugin="git-6e504db"))["verdict"] == "keep"
+
+
 def test_a_missing_version_counts_as_a_current_one():
     assert verdict("NCCL_PROTO=simple", Setting("p5.48xlarge"))["verdict"] == "drop"
     assert verdict("NCCL_PROTO=simple", Setting())["verdict"] == "drop"
