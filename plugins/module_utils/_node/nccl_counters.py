@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 
+from .efa import AMAZON_VENDOR
 from .host import Host, NodeError
 from .nccl_log import short_host
 
@@ -18,9 +19,11 @@ Snapshot = dict[str, dict[str, int]]
 
 
 def snapshot(host: Host) -> Snapshot:
-    """Device to counter to value, of the byte counters of every port of this host's RDMA devices."""
+    """Device to counter to value, of the byte counters of every port of this host's EFA devices."""
     found: Snapshot = {}
     for device in host.listdir(INFINIBAND):
+        if (host.read_text(f"{INFINIBAND}/{device}/device/vendor") or "").strip() != AMAZON_VENDOR:
+            continue
         values: dict[str, int] = {}
         for port in host.listdir(f"{INFINIBAND}/{device}/ports"):
             base = f"{INFINIBAND}/{device}/ports/{port}/hw_counters"

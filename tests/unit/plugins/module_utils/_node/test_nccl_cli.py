@@ -137,6 +137,11 @@ def test_counters_of_this_host_are_one_line(run, tmp_path, monkeypatch):
         for name, value in values.items():
             (folder / name).write_text(value)
     (folder / "rx_bytes").write_text("not a number\n")
+    vendor = tmp_path / "infiniband" / "rdmap0s6" / "device" / "vendor"
+    vendor.parent.mkdir()
+    vendor.write_text("0x15b3\n")
+    assert run("efa-counters")[0] == 2
+    vendor.write_text("0x1d0f\n")
     code, out, _err = run("efa-counters")
     assert code == 0
     assert json.loads(out)["devices"] == {"rdmap0s6": {"tx_bytes": 17, "rx_bytes": 30}}
