@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _slurm_jobs
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _slurm_jobs, _slurm_jobs_report
 
 
 def slurm_jobs_model(settings: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -25,8 +25,17 @@ def slurm_jobs_quote(value: object) -> str:
         raise AnsibleFilterError(f"slurm_jobs_quote: {exc}") from exc
 
 
+def slurm_jobs_collect(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The verdict on several jobs together, with a table and the nodes to drain."""
+    return _slurm_jobs_report.collect(runs)
+
+
 class FilterModule:
     """Ansible's way to find the filters of this file."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"slurm_jobs_model": slurm_jobs_model, "slurm_jobs_quote": slurm_jobs_quote}
+        return {
+            "slurm_jobs_model": slurm_jobs_model,
+            "slurm_jobs_quote": slurm_jobs_quote,
+            "slurm_jobs_collect": slurm_jobs_collect,
+        }

@@ -75,10 +75,14 @@ def placement(environment: t.Mapping[str, str], host: str) -> dict[str, t.Any]:
 
 def job_task(args: argparse.Namespace, host: Host | None = None) -> int:
     """Write task-RANK.json into the directory, for job-verdict to find."""
+    host = host or Host()
     try:
         entry = placement(os.environ, platform.node())
+        if not host.exists(args.results):
+            # Not made here: on a node that lacks the shared directory it would be one that nobody else sees.
+            raise NodeError(f"{args.results} is not there on {platform.node()}: mount the shared directory")
         path = posixpath.join(args.results, f"{TASK_PREFIX}{entry['rank']}.json")
-        (host or Host()).write_text(path, json.dumps(entry, sort_keys=True) + "\n")
+        host.write_text(path, json.dumps(entry, sort_keys=True) + "\n")
     except NodeError as exc:
         LOGGER.error("job-task: %s", exc)
         return result.EXIT_USAGE

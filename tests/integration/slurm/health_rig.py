@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -56,15 +58,14 @@ def render(folder: Path, base: str, **checks: object) -> dict[str, str]:
 
 
 @contextmanager
-def checked_cluster(
-    name: str, folder: Path, nodes: int = 2, **settings: str
-) -> Iterator[tuple[Cluster, dict[str, str]]]:
+def checked_cluster(name: str, nodes: int = 2, **settings: str) -> Iterator[tuple[Cluster, dict[str, str]]]:
     """A cluster with Prolog, Epilog and TaskProlog in place, and the paths of its scripts."""
     made = [Path(path) for path in PRIVATE if not Path(path).is_dir()]
     for path in made:
         path.mkdir(mode=0o755)
     cluster = Cluster(name)
     # Users of jobs have to reach the scripts, and pytest's folders are closed.
+    folder = Path(tempfile.mkdtemp(prefix="mlcluster-health-"))
     folder.chmod(0o755)
     try:
         scripts = render(folder, f"{cluster.root}/local/jobs", **json.loads(settings.pop("checks", "{}")))
@@ -77,6 +78,7 @@ def checked_cluster(
         yield cluster, scripts
     finally:
         cluster.down()
+        shutil.rmtree(folder)
         for path in made:
             # Another that runs meanwhile may have written there.
             with suppress(OSError):

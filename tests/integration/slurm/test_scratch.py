@@ -19,12 +19,9 @@ pytestmark = needs_slurm
 
 
 @pytest.fixture(scope="module")
-def rig(tmp_path_factory):
+def rig():
     """A cluster of two nodes, and its scripts."""
-    folder = tmp_path_factory.mktemp("scratch")
-    for place in (folder, folder.parent, folder.parent.parent):
-        place.chmod(0o755)
-    with checked_cluster(f"scratch-{os.getpid()}", folder, nodes=2) as found:
+    with checked_cluster(f"scratch-{os.getpid()}") as found:
         yield found
 
 

@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""playbooks/run_validation.yml against a real Slurm: what is submitted, what is judged, who is drained."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.rig.slurm import scripts
+from tests.rig.slurm.fixture import needs_slurm
+
+pytestmark = needs_slurm
+CHECKOUT = Path(__file__).parents[3]
+JOBS = [
+    {"name": "smoke", "kind": "node_smoke"},
+    {"name": "single", "kind": "nccl", "layout": "single", "collectives": ["all_reduce"], "largest": "1K", "factor": 4},
+]
+
+
+class Play:
+    """The playbook on an inventory whose head node is this machine and whose compute nodes are those of the rig."""
+
+    def __init__(self, slurm, folder, settings):
+        self.slurm, self.folder = slurm, folder
+        common = {
+            "ansible_connection": "local",
+            "ansible_become": False,
+            "ansible_python_interpreter": sys.executable,
+            "slurm_jobs_slurm_conf": f"{slurm.root}/etc/slurm.conf",
+            **{f"slurm_jobs_{name}": value for name, value in settings.items()},
+        }
+        # The second node is called otherwise in the inventory than in Slurm, as instances are.
+        compute = {"n1": {}, "i-2": {"ec2_slurm_node_name": "n2"}}
+        children = {"head": {"hosts": {"controller": {}}}, "compute": {"hosts": compute}}
+        self.inventory = folder / "inventory.json"
+        self.inventory.write_text(json.dumps({"all": {"vars": common, "children": children}}))
+
+    def __call__(self, *options, **settings):
+        command = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(self.inventory)]
+        given = ["-e", json.dumps({"ansible_become": False, **settings})]
+        return subprocess.run(
+            [*command, *given, *options, "playbooks/run_validation.yml"],
+            env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(CHECKOUT / ".collections")},
+            cwd=CHECKOUT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def verdict(self):
+        (path,) = sorted((self.folder / "results").glob("validation-*.json"), key=lambda path: path.stat().st_mtime)[
+            -1:
+        ]
+        return json.loads(path.read_text())
+
+
+@pytest.fixture
+def play(slurm, facts, runtime, programs, tmp_path):
+    """play(**settings) renders the scripts and gives the playbook for them."""
+
+    def make(**settings):
+        given = {
+            "dir": str(tmp_path),
+            "gpus_per_node": 1,
+            "nccl_tests_dir": str(programs),
+            "jobs": JOBS,
+            **settings,
+        }
+        scripts.Role(facts, **given).install(runtime)
+        return Play(slurm, tmp_path, given)
+
+    return make
+
+
+def test_a_limit_is_where_the_jobs_run(play):
+    on = play()
+    done = on("--limit", "head,i-2", slurm_jobs_run=["smoke"])
+    assert done.returncode == 0, done.stdout
+    verdict = on.verdict()
+    assert (verdict["status"], verdict["jobs"][0]["nodes"], verdict["exit_code"]) == ("pass", "n2", 0)
+    assert verdict["lines"][0].split() == ["job", "id", "nodes", "state", "seconds", "verdict"]
+    refused = on("--limit", "i-2", slurm_jobs_run=["smoke"])
+    assert refused.returncode == 2
+    assert "the limit leaves out the host that submits" in refused.stdout
+
+
+def test_what_fails_fails_the_play_and_drains_on_request(play, slurm):
+    on = play(environment={"STAND_IN_WRONG_HOST": "n2"})
+    try:
+        done = on(slurm_jobs_run_drain=True, slurm_jobs_run_nodes="all")
+        assert done.returncode == 2
+        verdict = on.verdict()
+        assert [job["status"] for job in verdict["jobs"]] == ["pass", "fail"]
+        assert (verdict["status"], verdict["exit_code"], list(verdict["bad_nodes"])) == ("fail", 1, ["n2"])
+        reason = slurm.run("scontrol", "show", "node", "n2").stdout
+        assert "State=IDLE+DRAIN" in reason and "Reason=mlcluster: nccl.correct.all_reduce: n2: " in reason
+        assert "DRAIN" not in slurm.run("scontrol", "show", "node", "n1").stdout
+        healed = on(slurm_jobs_run=["smoke"], slurm_jobs_run_undrain=["n2"], slurm_jobs_run_nodes="all")
+        assert healed.returncode == 0, healed.stdout
+        assert "DRAIN" not in slurm.run("scontrol", "show", "node", "n2").stdout
+    finally:
+        slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
+
+
+def test_what_cannot_be_run_is_said_at_once_and_nothing_is_submitted(play, slurm):
+    on = play()
+    slurm.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=a person")
+    try:
+        done = on(slurm_jobs_run=["dance"], slurm_jobs_run_undrain=["n1"], slurm_jobs_run_nodelist=["n9"])
+    finally:
+        slurm.run("scontrol", "update", "NodeName=n1", "State=RESUME")
+    assert done.returncode == 2
+    said = " ".join(done.stdout.split())
+    assert "slurm_jobs_run has dance and no job is called so" in said
+    assert "slurm_jobs_run_undrain has n1 and it is not drained by mlcluster" in said
+    assert list((on.folder / "results").iterdir()) == []
