@@ -195,10 +195,11 @@ def main() -> None:
         module.fail_json(msg="; ".join(problems))
     changed, recorded, record_problem = False, None, None
     try:
+        before, after = read_snapshots(host, wanted["counters_before"], wanted["counters_after"])
         asked = Asked(
             **{key: wanted[key] for key in ("ranks", "nodes", "instance_type", "collective", "rc", "checked")},
-            before=read_snapshots(host, wanted["counters_before"]),
-            after=read_snapshots(host, wanted["counters_after"]),
+            before=before,
+            after=after,
             baseline=load(host, wanted["baseline"]) if wanted["baseline"] else (),
             tolerance_percent=wanted["tolerance_percent"],
         )

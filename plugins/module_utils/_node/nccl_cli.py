@@ -16,7 +16,8 @@ from .._data.thresholds import TOLERANCE_PERCENT
 from . import result
 from .host import Host, NodeError
 from .nccl_baseline import load, record
-from .nccl_counters import Snapshot, parse_snapshots, snapshot
+from .nccl_counters import parse_snapshots, snapshot
+from .nccl_fabric import Counters
 from .nccl_parse import parse, parse_file, read_lines
 from .nccl_table import NCCL_TESTS, NCCOM_TEST
 from .nccl_verdict import Asked, Judged, entries, judge
@@ -72,6 +73,7 @@ def add_verbs(subparsers: t.Any) -> None:
 
 def asked_from(args: argparse.Namespace, host: Host) -> Asked:
     """The options of the verb as what was asked for. Raises L{NodeError} for a file that is not what it should be."""
+    before, after = read_snapshots(host, args.counters_before, args.counters_after)
     return Asked(
         ranks=args.ranks,
         nodes=args.nodes,
@@ -79,15 +81,23 @@ def asked_from(args: argparse.Namespace, host: Host) -> Asked:
         collective=args.collective,
         rc=args.rc,
         checked=args.checked,
-        before=read_snapshots(host, args.counters_before),
-        after=read_snapshots(host, args.counters_after),
+        before=before,
+        after=after,
         baseline=load(host, args.baseline) if args.baseline else (),
         tolerance_percent=args.tolerance,
     )
 
 
-def read_snapshots(host: Host, path: str | None) -> dict[str, Snapshot] | None:
-    """The counters in a file by host, None without a file. Raises L{NodeError}."""
+def read_snapshots(host: Host, before: str | None, after: str | None) -> tuple[Counters, Counters]:
+    """The counters in the two files by host, None without a file. Raises L{NodeError}."""
+    if before and after and host.realpath(before) == host.realpath(after):
+        raise NodeError(
+            f"{before} is given for the counters before and after the test: give the two files of that test"
+        )
+    return _snapshots(host, before), _snapshots(host, after)
+
+
+def _snapshots(host: Host, path: str | None) -> Counters:
     if path is None:
         return None
     text = host.read_text(path)

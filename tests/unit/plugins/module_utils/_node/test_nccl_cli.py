@@ -126,6 +126,9 @@ def test_counters_are_taken_from_two_files(run, tmp_path):
     enough = run("nccl-verdict", good, *FOUR, *files, "--counters-after", counters(tmp_path / "after", 1 << 33))
     assert "PASS nccl.fabric" in enough[1]
     assert run("nccl-verdict", good, *FOUR, *files, "--counters-after", counters(tmp_path / "after", 100))[0] == 1
+    # The same counters twice say that nothing was sent, which is not what happened.
+    code, _out, err = run("nccl-verdict", good, *FOUR, *files, "--counters-after", tmp_path / "." / "before")
+    assert (code, "is given for the counters before and after" in err) == (3, True)
 
 
 def test_counters_of_this_host_are_one_line(run, tmp_path, monkeypatch):
