@@ -33,7 +33,7 @@ SLURM_SECONDS = 10
 MAKE_SECONDS = 2
 EMPTY_SECONDS = 30
 # What removing and sweeping do besides emptying the trash, which has its own deadline.
-MORE_SECONDS = SLURM_SECONDS + 5
+MORE_SECONDS = {"remove": 5, "sweep": SLURM_SECONDS + 5}
 
 LOGGER = logging.getLogger("mlcluster")
 
@@ -63,7 +63,7 @@ def act(args: argparse.Namespace, host: Host | None = None, state_directory: str
     """Exit 0: done, or nothing to do; 1: it could not be done, or something had to stay; 2: that cannot be told."""
     host = host or Host()
     name = f"scratch.{args.action}"
-    limit = MAKE_SECONDS if args.action == "make" else args.seconds + MORE_SECONDS
+    limit = MAKE_SECONDS if args.action == "make" else args.seconds + MORE_SECONDS[args.action]
     results = run_all(host, [Check(name, lambda host: [_verdict(args, host, name)], limit)], limit, state_directory)
     judged = report(host, results, {"mlcluster.aws": args.runtime_version})
     sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")

@@ -10,6 +10,7 @@ import contextlib
 import os
 import stat
 import subprocess
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -25,22 +26,29 @@ FOREVER = 3600
 
 
 @pytest.fixture
-def base(tmp_path):
-    """Below a directory of root that everybody may enter and nobody else may change, as a volume's is."""
-    for place in (tmp_path, *tmp_path.parents[:2]):
-        place.chmod(0o755)
-    return str(tmp_path / "volume/jobs") if (tmp_path / "volume").mkdir() is None else ""
+def place():
+    """A directory that everybody may enter, as pytest's own may not be."""
+    with tempfile.TemporaryDirectory(prefix="mlcluster-scratch-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
 
 
 @pytest.fixture
-def home(tmp_path):
+def base(place):
+    """Where jobs' directories are to be, on a volume that is root's."""
+    (place / "volume").mkdir(mode=0o755)
+    return str(place / "volume/jobs")
+
+
+@pytest.fixture
+def home(place):
     """The user's persistent data, on the same filesystem."""
-    place = tmp_path / "home"
-    place.mkdir()
-    (place / "thesis").write_text("years of work")
-    for path in (place, place / "thesis"):
+    home = place / "home"
+    home.mkdir()
+    (home / "thesis").write_text("years of work")
+    for path in (home, home / "thesis"):
         os.chown(path, USER, USER)
-    return place
+    return home
 
 
 class OtherBoot(Host):
@@ -148,9 +156,9 @@ def test_a_user_who_moves_things_meanwhile_gets_at_nothing_and_nothing_outside_g
     assert ((home / "thesis").read_text(), (home / "keep").is_dir()) == ("years of work", True)
 
 
-def test_what_is_mounted_inside_stays_whole_and_the_rest_goes(base, tmp_path):
+def test_what_is_mounted_inside_stays_whole_and_the_rest_goes(base, place):
     own = make(base)
-    data = tmp_path / "data"
+    data = place / "data"
     data.mkdir()
     (data / "file").write_text("kept")
     (own / "mnt").mkdir()
@@ -164,8 +172,8 @@ def test_what_is_mounted_inside_stays_whole_and_the_rest_goes(base, tmp_path):
         left = list(Path(base, ".trash").rglob("*"))
         assert not any(path.name == "junk" for path in left)
     finally:
-        place = next(Path(base, ".trash").rglob("mnt"))
-        subprocess.run(["umount", place], check=True)
+        mounted = next(Path(base, ".trash").rglob("mnt"))
+        subprocess.run(["umount", mounted], check=True)
     assert scratch.empty_trash(Host(), base, 60).complete
     assert (names(base), (data / "file").read_text()) == ([], "kept")
 
@@ -250,10 +258,10 @@ def test_one_that_is_not_there_is_removed(base):
 # What may stand where the jobs' directories are to be.
 
 
-@pytest.mark.parametrize("place", ["relative", "/", "/tmp/../tmp/x", "/tmp/", "//tmp/x"])
-def test_a_path_that_is_not_plain_is_refused(place):
+@pytest.mark.parametrize("path", ["relative", "/", "/tmp/../tmp/x", "/tmp/", "//tmp/x"])
+def test_a_path_that_is_not_plain_is_refused(path):
     with pytest.raises(NodeError, match="give an absolute path without"):
-        make(place)
+        make(path)
 
 
 def test_a_base_that_a_user_made_first_is_refused(base):
@@ -363,7 +371,7 @@ def test_a_mount_in_place_of_a_jobs_directory_is_a_problem_that_is_named(base):
         subprocess.run(["umount", own.parent], check=True)
 
 
-def test_where_they_are_without_being_told(tmp_path):
+def test_where_they_are_without_being_told():
     class Recorded(Host):
         document = '{"path": "/local/", "volumes": []}'
 
