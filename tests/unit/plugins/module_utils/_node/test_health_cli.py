@@ -1,0 +1,201 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import cli, health, health_cli, health_drain
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import (
+    failed,
+    not_applicable,
+    passed,
+    undeterminable,
+)
+
+from tests.unit.plugins.module_utils._node.training_host import TrainingHost, good_node
+
+BROKEN = failed("storage.mounted", "not mounted", severity="reset")
+WATCHED = failed("gpu.clocks", "too hot", severity="monitor")
+OPEN = undeterminable("efa.devices", "not known")
+WELL = passed("gpu.count", 8)
+ASIDE = not_applicable("gpu.xid", "no GPU")
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    """run(results, *arguments) gives the exit code; what Slurm would have been told is in run.told."""
+
+    def go(results, *arguments):
+        monkeypatch.setattr(health, "examine", lambda *given: list(results))
+        return cli.main(["health", *arguments], log_dir=str(tmp_path))
+
+    go.told = []
+
+    def drain(slurm, node, blocking, seconds):
+        go.told.append(("drain", [verdict.id for verdict in blocking]))
+        return "drained it"
+
+    def undrain(slurm, node, results, seconds):
+        go.told.append(("undrain", [verdict.id for verdict in results]))
+
+    monkeypatch.setattr(health_drain, "drain", drain)
+    monkeypatch.setattr(health_drain, "undrain", undrain)
+    return go
+
+
+@pytest.mark.parametrize(
+    ("results", "plain", "opened", "closed"),
+    [
+        ([WELL, ASIDE], 0, 0, 0),
+        ([WELL, WATCHED], 1, 0, 0),
+        ([WELL, OPEN], 2, 0, 1),
+        ([WELL, BROKEN, OPEN], 1, 1, 1),
+        ([], 2, 0, 0),
+    ],
+)
+def test_exit_codes_of_verdicts_and_of_both_gates(run, results, plain, opened, closed):
+    assert (run(results), run(results, "--fail-open"), run(results, "--fail-closed")) == (plain, opened, closed)
+    assert run.told == []
+
+
+def test_a_site_may_be_stricter_or_more_patient(run):
+    assert run([WATCHED], "--fail-open", "--least-severity", "monitor") == 1
+    assert run([BROKEN], "--fail-open", "--least-severity", "isolate") == 0
+
+
+@pytest.mark.parametrize(
+    ("results", "arguments", "told"),
+    [
+        ([BROKEN, OPEN], ["--drain"], [("drain", ["storage.mounted"])]),
+        ([BROKEN, OPEN], ["--drain", "--fail-closed"], [("drain", ["storage.mounted", "efa.devices"])]),
+        ([WELL], ["--drain", "--undrain"], [("undrain", ["gpu.count"])]),
+        ([BROKEN], ["--undrain"], []),
+        ([WATCHED], ["--drain"], []),
+    ],
+)
+def test_slurm_is_told_only_where_asked(run, results, arguments, told):
+    run(results, *arguments)
+    assert run.told == told
+
+
+def test_a_slurm_that_does_not_answer_changes_nothing(run, monkeypatch, capsys):
+    def silent(*given):
+        raise NodeError("scontrol: no answer within 2 seconds")
+
+    monkeypatch.setattr(health_drain, "drain", silent)
+    assert run([BROKEN], "--drain", "--fail-open") == 1
+    assert "no answer within 2 seconds" in capsys.readouterr().err
+
+
+def test_a_report_as_json(run, capsys):
+    assert run([WELL], "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["results"][0]["id"]) == ("mlcluster.report/1", "gpu.count")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--xid-since", "yesterday"], "xid_since is 'yesterday': give a time like 2026-01-31 12:00:00"),
+        (["--scratch", "jobs"], "scratch has 'jobs': give an absolute path"),
+        (["--mount", "local"], "mounts has 'local': give an absolute path"),
+        (["--require", "nccl=new"], "require wants nccl 'new': give a version such as 2.5.1"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_one_sentence(run, arguments, sentence, capsys):
+    assert run([WELL], *arguments) == 3
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--require", "jax"], ["--seconds", "0"], ["--fail-open", "--fail-closed"], ["--profile", "deep"]],
+)
+def test_what_the_parser_refuses(run, arguments):
+    with pytest.raises(SystemExit) as ended:
+        run([WELL], *arguments)
+    assert ended.value.code == 3
+
+
+# The profiles, as real processes on a made-up node.
+
+
+def names(profile, host, tmp_path, **wishes):
+    wished = health.Wishes(marker=str(tmp_path / "none"), **wishes)
+    return {one.id: one.status for one in health.examine(host, profile, wished, 60, str(tmp_path))}
+
+
+def test_the_profile_of_a_prolog(tmp_path):
+    host = good_node()
+    for number in range(8):
+        host.files[f"/proc/driver/nvidia/gpus/{number}/information"] = ""
+    assert names("prolog", host, tmp_path) == {
+        "node.drain_marker": "pass",
+        "storage.record": "not_applicable",
+        "scratch.space": "not_applicable",
+        "gpu.count": "pass",
+        "gpu.xid": "pass",
+        "efa.devices": "pass",
+    }
+
+
+def test_the_full_profile_has_everything_the_parts_say(tmp_path):
+    found = names("full", good_node(), tmp_path)
+    assert found["efa.provider"] == found["gpu.ecc"] == found["gpu.nvlink"] == "pass"
+    assert {"gds.driver", "gds.mode", "storage.plan", "efa.plugin", "gpu.topology"} <= set(found)
+    # A node without a record has no volume, and is asked about its root.
+    assert found["storage.plan"] == "not_applicable"
+
+
+def test_the_full_profile_reads_the_wanted_storage(tmp_path):
+    host = TrainingHost()
+    host.files["/etc/mlcluster/storage.json"] = "{"
+    assert names("full", host, tmp_path)["storage.plan"] == "undeterminable"
+
+
+def test_the_profile_of_a_container(tmp_path):
+    assert {name.partition(".")[0] for name in names("container", TrainingHost(), tmp_path)} == {"container"}
+
+
+# The other verbs.
+
+
+@pytest.fixture
+def marker(monkeypatch, tmp_path):
+    path = str(tmp_path / "drain.json")
+    for name in ("read_marker", "clear_marker", "write_marker"):
+        function = getattr(health_cli, name)
+        monkeypatch.setattr(health_cli, name, lambda *given, function=function: function(*given, path=path))
+    return lambda *arguments: cli.main(["drain-marker", *arguments], log_dir=str(tmp_path / "log"))
+
+
+def test_the_marker_by_hand(marker, capsys):
+    assert (marker(), marker("--set", "the driver did not build"), marker()) == (0, 0, 1)
+    assert capsys.readouterr().out == "no marker (/var/lib/mlcluster/drain.json)\nthe driver did not build\n"
+    assert (marker("--clear"), marker("--clear"), marker()) == (0, 0, 0)
+
+
+def test_a_marker_that_cannot_be_taken_away(marker, tmp_path, capsys):
+    (tmp_path / "drain.json").mkdir()
+    assert marker("--clear") == 2
+    assert "could not remove" in capsys.readouterr().err
+
+
+def test_the_facts_of_a_host(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(health_cli, "Host", lambda: good)
+    good, path = good_node(), str(tmp_path / "facts.json")
+    kept = {}
+    good.write_text = lambda where, text, mode: kept.update({where: (json.loads(text), mode)})
+    assert cli.main(["host-facts", "--output", path], log_dir=str(tmp_path)) == 0
+    assert (kept[path][0]["schema"], kept[path][1]) == ("mlcluster.host_facts/1", 0o644)
+
+    def refuse(where, text, mode):
+        raise OSError(30, "Read-only file system")
+
+    good.write_text = refuse
+    assert cli.main(["host-facts", "--output", path], log_dir=str(tmp_path)) == 2
+    assert "Read-only file system" in capsys.readouterr().err
