@@ -29,6 +29,8 @@ import typing as t
 # How long a program that was killed may take to end; one that sleeps in the kernel, as nvidia-smi does over a GPU that
 # fell off the bus, cannot be killed and is left behind.
 KILL_SECONDS = 5
+# Far above any configuration or table of the kernel that is read here.
+READ_LIMIT = 64 << 20
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -58,6 +60,15 @@ class CommandResult:
     rc: int
     stdout: str
     stderr: str
+
+
+def _open_plain(path: str, flags: int) -> int:
+    """Open a plain file; a pipe or a device under its name, which might never end or never begin, is an OSError."""
+    handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a plain file", path)
+    return handle
 
 
 def _communicate(argv: t.Sequence[str], env: t.Mapping[str, str], stdin: str, timeout: float) -> CommandResult:
@@ -116,10 +127,10 @@ class Host:
         return shutil.which(program, path=SYSTEM_PATH)
 
     def read_text(self, path: str) -> str | None:
-        """The text of a file, or None where it does not exist or cannot be read as a file."""
+        """The text of a file up to READ_LIMIT; None where it is missing, unreadable, or no plain file."""
         try:
-            with open(path, encoding="utf-8", errors="replace") as stream:
-                return stream.read()
+            with open(path, encoding="utf-8", errors="replace", opener=_open_plain) as stream:
+                return stream.read(READ_LIMIT)
         except OSError:
             return None
 

@@ -110,6 +110,17 @@ def test_reading_json(tmp_path, text, parsed):
     assert HOST.read_json(str(tmp_path / "none")) is None
 
 
+def test_what_might_never_end_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert [HOST.read_text(path) for path in (str(tmp_path / "pipe"), "/dev/zero", str(tmp_path))] == [None] * 3
+
+
+def test_a_file_is_read_up_to_the_limit(monkeypatch, tmp_path):
+    monkeypatch.setattr(host_module, "READ_LIMIT", 3)
+    (tmp_path / "long").write_text("four")
+    assert HOST.read_text(str(tmp_path / "long")) == "fou"
+
+
 def test_broken_bytes_are_read_all_the_same(tmp_path):
     (tmp_path / "file").write_bytes(b"a\xffb")
     assert HOST.read_text(str(tmp_path / "file")) == "a�b"
