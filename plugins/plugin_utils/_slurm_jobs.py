@@ -129,7 +129,11 @@ def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts
     partition = wish.get("partition") or settings["partition"]
     gpus = per_node(settings, partition, facts)
     tasks = 1 if kind.tasks == "one" else max(gpus, 1)
-    values = {key: wish.get(key, default) for key, default in kind.options.items()}
+    values = values_of(wish, kind)
+    if wish["kind"] == "local_io" and not values["directories"]:
+        values["directories"] = [settings["local_dir"]]
+    if wish["kind"] == "fsx_io" and not values["directory"]:
+        values["directory"] = f"{base}/results"
     image = wish.get("container_image", settings["container_image"]) if kind.container != "never" else ""
     if kind.container == "always" and not image:
         raise NodeError("it runs in a container and none is named: set container_image")
@@ -147,10 +151,12 @@ def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts
         "exit_file": f"{base}/results/{name}-%j.exit",
         "nodes": nodes,
         "tasks": tasks,
+        "many": kind.tasks == "gpu",
         "gpus": gpus,
         "mpi": _mpi(settings, facts) if kind.mpi else "none",
         "environment": _environment(settings, kind, bool(image)),
         "image": image,
+        "instance_type": settings.get("instance_type") or "",
         "mounts": _mounts(settings, wish) if image else [],
         "values": values,
         "tools": {tool: settings[tool] for tool in kind.tools},

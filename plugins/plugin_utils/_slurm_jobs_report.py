@@ -19,8 +19,8 @@ _COLUMNS = ("job", "id", "nodes", "state", "seconds", "verdict")
 def collect(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """All runs judged together.
 
-    Each of ``runs`` has ``name``, ``job`` (as M(slurm_job) returns it, None where it was not submitted), ``report`` (the
-    text of report.json, None where there is none) and ``message`` (what M(slurm_job) said when it failed).
+    Each of ``runs`` has ``name``, ``job`` (as M(slurm_job) returns it, None where it was not submitted), ``report``
+    (the text of report.json, None where there is none) and ``message`` (what M(slurm_job) said when it failed).
     Returns status, exit_code, jobs, lines (a table), problems, and bad_nodes (node to reason).
     """
     jobs = [_judge(run) for run in runs]

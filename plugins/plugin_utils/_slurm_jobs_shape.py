@@ -19,6 +19,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PLAIN = re.compile(r"[A-Za-z0-9_./%@:,+=&|*!()\[\]-]+")
 # nccl-tests takes a number of bytes with one of these units (its common.cu, parsesize).
 SIZE = re.compile(r"[1-9][0-9]{0,17}[KMGT]?")
+COMPONENT = re.compile(r"[a-z_]+(=[\w.+-]+)?")
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce")
 LAYOUTS = ("all", "single", "pairs", "bisect")
 COMMON = frozenset(
@@ -75,6 +76,36 @@ KINDS: dict[str, Kind] = {
         asked=("collectives", "layout"),
         tools=("nccl_tests_dir",),
     ),
+    "gpu_efa": Kind("What does each node say of its GPUs, EFA, storage and versions?", tasks="one", minutes=15),
+    "container": Kind(
+        "Do containers start where their tasks belong, and do they fit their hosts?",
+        minutes=30,
+        container="always",
+        options={"require": ["cuda", "nccl", "plugin", "libfabric", "pytorch"]},
+    ),
+    "local_io": Kind(
+        "Are the local disks of each node as fast as those of the others?",
+        nodes="all",
+        tasks="one",
+        minutes=30,
+        options={"directories": [], "size": "4G", "seconds": 30, "processes": 4, "median_percent": 20},
+        asked=("directories", "median_percent"),
+        tools=("fio",),
+    ),
+    "fsx_io": Kind(
+        "Is the shared file system as fast as it should be, with nothing read from memory?",
+        minutes=120,
+        mpi=True,
+        options={
+            "directory": "",
+            "memory_percent": 110,
+            "items": 1000,
+            "least_write_mib": 0,
+            "least_read_mib": 0,
+        },
+        asked=("least_write_mib", "least_read_mib"),
+        tools=("ior", "mdtest"),
+    ),
 }
 
 
@@ -103,6 +134,25 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "factor": (lambda value: _whole(value, 2), "a whole number from 2"),
     "iterations": (_whole, "a whole number from 1"),
     "warmup": (lambda value: _whole(value, 0), "a whole number from 0"),
+    "require": (
+        lambda value: (
+            isinstance(value, list) and all(re.fullmatch(r"[a-z_]+(=[\w.+-]+)?", str(each)) for each in value)
+        ),
+        "a list of NAME or NAME=VERSION, as mlcluster health --require takes them",
+    ),
+    "directories": (
+        lambda value: isinstance(value, list) and all(_path(each) for each in value),
+        "a list of absolute paths",
+    ),
+    "directory": (_path, "an absolute path"),
+    "size": (lambda value: bool(SIZE.fullmatch(str(value))), "bytes, such as 4G"),
+    "seconds": (_whole, "a whole number of seconds"),
+    "processes": (_whole, "a whole number from 1"),
+    "median_percent": (lambda value: _whole(value) and value < 100, "a percentage below 100"),
+    "memory_percent": (_whole, "a percentage of a node's memory"),
+    "items": (_whole, "a whole number from 1"),
+    "least_write_mib": (lambda value: _whole(value, 0), "a whole number of MiB/s, 0 where it is not known"),
+    "least_read_mib": (lambda value: _whole(value, 0), "a whole number of MiB/s, 0 where it is not known"),
     "step_minutes": (_whole, "a whole number of minutes"),
     "minutes": (_whole, "a whole number of minutes"),
     "nodes": (lambda value: value == "all" or _whole(value), "a whole number, or all"),

@@ -14,6 +14,7 @@ import posixpath
 import typing as t
 
 from . import result
+from . import slurm_verdict_io as io
 from .host import Host, NodeError
 from .nccl_baseline import Entry, load
 from .nccl_counters import Snapshot, parse_snapshots
@@ -299,9 +300,63 @@ def nodes_that_stand_out(runs: t.Sequence[tuple[tuple[str, ...], str]]) -> list[
     ]
 
 
+# --- Nodes, containers, disks and the shared file system -------------------------------------------------------------
+
+
+def judge_gpu_efa(job: Job, host: Host) -> list[result.Result]:
+    """What each node says of its GPUs, EFA and the rest, under its name."""
+    return io.node_reports(host, job.results, job.nodes, "node")
+
+
+def judge_container(job: Job, host: Host) -> list[result.Result]:
+    """Tasks in containers where they belong, and what each container has, compared with its host."""
+    tasks = judge_tasks("container", job, read_tasks(host, job.results))
+    return tasks + io.node_reports(host, job.results, job.nodes, "container")
+
+
+def judge_local_io(job: Job, host: Host) -> list[result.Result]:
+    """fio on each place of each node, against the median of the nodes."""
+    figures: dict[str, dict[str, float | str]] = {}
+    for at, place in enumerate(job.asked["directories"]):
+        for mode in io.MEASURES:
+            figures[f"{place} {mode}"] = {
+                node: io.fio_figure(host.read_text(posixpath.join(job.results, f"fio-{at}-{mode}-{node}.json")), mode)
+                for node in job.nodes
+            }
+    return io.judge_fio(figures, float(job.asked["median_percent"]))
+
+
+def judge_fsx_io(job: Job, host: Host) -> list[result.Result]:
+    """IOR and mdtest on the shared file system, with what makes their figures worth something."""
+    ran = host.read_json(posixpath.join(job.results, "ran.json"))
+    if not isinstance(ran, dict) or not all(isinstance(ran.get(key), int) for key in _RAN):
+        return [result.undeterminable("io.ior.write", "not_run", message="the job ended before IOR and mdtest did")]
+    least = {"write": job.asked["least_write_mib"], "read": job.asked["least_read_mib"]}
+    figures = io.ior_figures(host.read_text(posixpath.join(job.results, "ior.json")))
+    rates = io.mdtest_figures(host.read_text(posixpath.join(job.results, "mdtest.out")))
+    stripes = host.read_text(posixpath.join(job.results, "stripes.txt"))
+    striped = (
+        result.passed("io.stripes", stripes.strip()[:2000], message="see stripes.txt")
+        if stripes and stripes.strip()
+        else result.not_applicable("io.stripes", "no_lustre", message="lfs says nothing of the directory")
+    )
+    return [
+        *io.judge_ior(figures, least, ran["ior"]),
+        io.judge_cache(ran["size"], ran["memory"], len(job.nodes)),
+        io.judge_mdtest(rates, ran["mdtest"]),
+        striped,
+    ]
+
+
+_RAN = ("size", "memory", "ior", "mdtest")
+
 JUDGES: dict[str, t.Callable[[Job, Host], list[result.Result]]] = {
     "node_smoke": judge_smoke,
     "nccl": judge_nccl,
+    "gpu_efa": judge_gpu_efa,
+    "container": judge_container,
+    "local_io": judge_local_io,
+    "fsx_io": judge_fsx_io,
 }
 
 

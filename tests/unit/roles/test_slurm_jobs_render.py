@@ -19,6 +19,15 @@ HOSTILE = ["$(touch /tmp/x)", "`id`", "'; rm -rf ~; '", 'a"b', "two words", "-n"
 JOBS = [
     {"name": "node_smoke", "kind": "node_smoke"},
     *({"name": f"nccl_{layout}", "kind": "nccl", "layout": layout} for layout in ("all", "single", "pairs", "bisect")),
+    {"name": "gpu_efa", "kind": "gpu_efa"},
+    {
+        "name": "container",
+        "kind": "container",
+        "container_image": "/fsx/it's.sqsh",
+        "container_mounts": ["/data:/data"],
+    },
+    {"name": "local_io", "kind": "local_io"},
+    {"name": "fsx_io", "kind": "fsx_io", "minutes": 60, "options": {"comment": "x"}},
     {"name": "nccl_image", "kind": "nccl", "container_image": "docker://nvcr.io#nvidia/pytorch:25.10-py3"},
 ]
 WITH_PYXIS = {**FACTS, "container_options": 1}
@@ -29,7 +38,9 @@ def texts(**settings):
 
 
 def every_script():
-    return texts(facts=WITH_PYXIS, jobs=JOBS, instance_type="p5.48xlarge")
+    found = texts(facts=WITH_PYXIS, jobs=JOBS, instance_type="p5.48xlarge")
+    assert list(found) == [job["name"] for job in JOBS], Role(facts=WITH_PYXIS, jobs=JOBS).problems
+    return found
 
 
 def test_every_script_is_sound_shell(tmp_path):

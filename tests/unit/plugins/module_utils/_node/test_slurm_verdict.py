@@ -110,11 +110,11 @@ class Nccl:
             **fields,
         )
 
-    def ran(self, unit="all", nodes=NODES, rc=0, round="0", **plan):
+    def ran(self, unit="all", nodes=NODES, rc=0, **plan):
         lines = output(hosts=nodes, gpus=2, **plan)
         (self.folder / f"{unit}.all_reduce.out").write_text("\n".join(lines) + "\n")
         with (self.folder / "runs.tsv").open("a") as file:
-            file.write(f"{unit}\tall_reduce\t{','.join(nodes)}\t{rc}\t{round}\n")
+            file.write(f"{unit}\tall_reduce\t{','.join(nodes)}\t{rc}\t0\n")
 
     def counted(self, side, sent, hosts=NODES):
         lines = [json.dumps({"host": host, "devices": devices}) for host, devices in snapshots(hosts, sent).items()]

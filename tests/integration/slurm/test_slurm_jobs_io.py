@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Jobs of the kinds gpu_efa, local_io and fsx_io on a real Slurm; fio, IOR and mdtest are stand-ins."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.rig.slurm.fixture import needs_slurm
+
+pytestmark = needs_slurm
+PROGRAM = Path(__file__).parent / "programs" / "io_stand_in.py"
+
+
+@pytest.fixture
+def tools(tmp_path):
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    for name in ("fio", "ior", "mdtest"):
+        (folder / name).symlink_to(PROGRAM)
+    return {name: str(folder / name) for name in ("fio", "ior", "mdtest")}
+
+
+def test_each_node_reports_under_its_own_name(ran):
+    done = ran({"name": "nodes", "kind": "gpu_efa"})
+    assert {entry["scope"]["node"] for entry in done.results} == {"n1", "n2"}
+    # This machine has no GPU, so nothing passes as a GPU node.
+    assert done.job.exit_code in (1, 2)
+    assert done.job.exit_code == int(done.exit_file)
+
+
+def test_local_disks_are_measured_on_every_node_and_left_clean(ran, tools, slurm):
+    done = ran({"name": "disks", "kind": "local_io", "seconds": 1}, local_dir=str(slurm.local), **tools)
+    assert [entry["id"] for entry in done.results] == ["io.fio.randread", "io.fio.read", "io.fio.write"]
+    # Two nodes have no median.
+    assert (done.job.exit_code, {entry["reason"] for entry in done.results}) == (2, {"no_median"})
+    assert done.results[1]["found"] == {"n1": 8000000000, "n2": 8000000000}
+    assert not list(slurm.local_of("n1").glob("mlcluster-fio-*")) + list(slurm.local_of("n2").glob("mlcluster-fio-*"))
+
+
+def test_a_directory_that_a_node_lacks_is_one_sentence(ran, tools, slurm):
+    (slurm.local_of("n1") / "only-here").mkdir()
+    place = str(slurm.local / "only-here")
+    done = ran({"name": "disks", "kind": "local_io"}, local_dir=place, **tools)
+    assert (done.job.exit_code, done.results) == (2, [])
+    assert "could not be made on every node: set slurm_jobs_local_dir to what they have" in done.job.output
+    assert list((slurm.local_of("n1") / "only-here").iterdir()) == []
+
+
+def test_the_shared_file_system_against_what_it_should_do(ran, tools, tmp_path):
+    done = ran({"name": "fsx", "kind": "fsx_io", "minutes": 9, "least_write_mib": 500, "least_read_mib": 4000}, **tools)
+    assert done.status == {
+        "io.ior.write": "pass",
+        "io.ior.read": "fail",
+        "io.cache": "pass",
+        "io.mdtest": "pass",
+        "io.stripes": "not_applicable",
+    }
+    assert done.job.exit_code == 1
+    assert json.loads((done.folder / "ran.json").read_text())["size"] > 1 << 30
+    assert not list((tmp_path / "results").glob("mlcluster-io-*"))
+
+
+def test_a_tool_that_is_missing_is_one_sentence(ran):
+    done = ran({"name": "fsx", "kind": "fsx_io", "minutes": 9}, ior="/no/ior")
+    assert (done.job.exit_code, done.results) == (2, [])
+    assert done.job.output.startswith("fsx: /no/ior is not on n1: build IOR once on the shared file system")
