@@ -102,6 +102,8 @@ def test_pmix_without_its_directory_and_a_slurm_without_pmix(host):
     host.answers["PMIX_RANK"] = "ready\n"
     host.answers["--mpi=pmix sh -c true"] = CommandError(["srun"], 1, "", "no libpmix", "failed with status 1")
     assert ("pyxis.pmix", "undeterminable") in ask(host)
+    host.answers["--mpi=pmix sh -c true"] = CommandError(["srun"], 1, "", "Invalid MPI type 'pmix'", "failed")
+    assert ("pyxis.pmix", "not_applicable") in ask(host)
     host.answers["--mpi=list"] = "MPI plugin types are...\n\tnone\n\tpmi2\n"
     assert ("pyxis.pmix", "not_applicable") in ask(host)
 
