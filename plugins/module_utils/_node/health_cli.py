@@ -60,6 +60,7 @@ def add_verbs(subparsers: t.Any) -> None:
         "--undrain", action="store_true", help="end a drain of this command whose checks are well again"
     )
     parser.add_argument("--slurm-prefix", help="the directory above Slurm's bin (default: /opt/slurm, or the path)")
+    parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: Slurm's own way to find it)")
     parser.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     parser.set_defaults(handler=show)
     marker = subparsers.add_parser("drain-marker", help="say that this node must not take jobs, or that it may again")
@@ -114,11 +115,13 @@ def _tell_slurm(
     """Drain or undrain where asked; that Slurm does not answer changes nothing about the verdicts."""
     try:
         if blocking and args.drain:
-            told = health_drain.drain(Slurm(host, args.slurm_prefix), health_drain.node_name(), blocking, SLURM_SECONDS)
+            told = health_drain.drain(
+                Slurm(host, args.slurm_prefix, args.slurm_conf), health_drain.node_name(), blocking, SLURM_SECONDS
+            )
             LOGGER.warning("health: %s", told)
         elif not blocking and args.undrain:
             done = health_drain.undrain(
-                Slurm(host, args.slurm_prefix), health_drain.node_name(), results, SLURM_SECONDS
+                Slurm(host, args.slurm_prefix, args.slurm_conf), health_drain.node_name(), results, SLURM_SECONDS
             )
             if done:
                 LOGGER.warning("health: %s", done)

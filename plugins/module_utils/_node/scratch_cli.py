@@ -55,6 +55,7 @@ def add_verbs(subparsers: t.Any) -> None:
         "--least-free", type=whole_number(0, 100), default=10, help="percent; below it leftovers go (%(default)s)"
     )
     parser.add_argument("--slurm-prefix", help="the directory above Slurm's bin (default: /opt/slurm, or the path)")
+    parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: Slurm's own way to find it)")
     parser.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     parser.set_defaults(handler=act)
 
@@ -110,7 +111,7 @@ def _remove(args: argparse.Namespace, host: Host, base: str) -> Result:
 
 def _sweep(args: argparse.Namespace, host: Host, base: str) -> Result:
     known = scratch.survey(base)
-    live, problem = _live(host, args.slurm_prefix) if known else (set(), None)
+    live, problem = _live(Slurm(host, args.slurm_prefix, args.slurm_conf)) if known else (set(), None)
     swept = scratch.sweep(host, base, known, live, time.time(), args.keep_hours * 3600, args.least_free)
     emptied = scratch.empty_trash(host, base, args.seconds)
     emptied.problems[:0] = swept.problems
@@ -122,11 +123,11 @@ def _sweep(args: argparse.Namespace, host: Host, base: str) -> Result:
     return told
 
 
-def _live(host: Host, prefix: str | None) -> tuple[set[int] | None, str | None]:
+def _live(slurm: Slurm) -> tuple[set[int] | None, str | None]:
     """The jobs that Slurm has on this node, or None and why it does not tell."""
     arguments = ("--noheader", f"--states={ON_NODES}", f"--nodelist={node_name()}", f"--format={QUEUE_FORMAT}")
     try:
-        text = Slurm(host, prefix).ask("squeue", *arguments, timeout=SLURM_SECONDS)
+        text = slurm.ask("squeue", *arguments, timeout=SLURM_SECONDS)
     except NodeError as exc:
         return None, str(exc)
     return {job["job_id"] for job in queue(text)}, None

@@ -28,7 +28,7 @@ PRIVATE = ("/var/lib/mlcluster", "/var/log/mlcluster", "/run/mlcluster")
 NOBODY, DAEMON = 65534, 1
 
 
-def render(folder: Path, base: str, **checks: object) -> dict[str, str]:
+def render(folder: Path, base: str, conf: str, **checks: object) -> dict[str, str]:
     """Run the part of the role that writes the scripts; name to path of each."""
     archive = Path(_runtime.build(cache=folder / "cache")["path"])
     command = folder / "mlcluster"
@@ -37,7 +37,7 @@ def render(folder: Path, base: str, **checks: object) -> dict[str, str]:
     for path in (archive, command):
         path.chmod(0o755)
     paths = {name: str(folder / "scripts" / name) for name in ("prolog", "epilog", "task_prolog", "health_check")}
-    wanted = {"command": str(command), "scratch_base": base, **paths, **checks}
+    wanted = {"command": str(command), "scratch_base": base, "slurm_conf": conf, **paths, **checks}
     role = {"name": "mlcluster.aws.slurm_jobs", "tasks_from": "node_checks", "public": False}
     tasks = [{"ansible.builtin.include_role": role}]
     play = [{"hosts": "localhost", "gather_facts": False, "vars": {"slurm_jobs_checks": wanted}, "tasks": tasks}]
@@ -68,7 +68,12 @@ def checked_cluster(name: str, nodes: int = 2, **settings: str) -> Iterator[tupl
     folder = Path(tempfile.mkdtemp(prefix="mlcluster-health-"))
     folder.chmod(0o755)
     try:
-        scripts = render(folder, f"{cluster.root}/local/jobs", **json.loads(settings.pop("checks", "{}")))
+        scripts = render(
+            folder,
+            f"{cluster.root}/local/jobs",
+            f"{cluster.root}/etc/slurm.conf",
+            **json.loads(settings.pop("checks", "{}")),
+        )
         hooks = {"Prolog": "prolog", "Epilog": "epilog", "TaskProlog": "task_prolog"}
         wanted = {key: scripts[script] for key, script in hooks.items()}
         spec = Spec(nodes=nodes, settings={**wanted, "MinJobAge": "60", **settings}, private=PRIVATE)

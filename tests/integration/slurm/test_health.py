@@ -1,0 +1,197 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a real Slurm does with the verdicts on a node: Prolog, HealthCheckProgram, and a disk that does not answer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration.slurm.health_rig import NOBODY, as_user, checked_cluster, render, state_of
+from tests.rig.slurm import jobs
+from tests.rig.slurm.fixture import needs_slurm
+from tests.rig.slurm.processes import wait_for
+
+pytestmark = needs_slurm
+MARKER = "/var/lib/mlcluster/drain.json"
+LIMIT = 60
+
+
+@pytest.fixture(scope="module")
+def rig():
+    """A cluster of two nodes whose gate is open, and its scripts."""
+    with checked_cluster(f"health-{os.getpid()}") as found:
+        yield found
+
+
+@pytest.fixture
+def cluster(rig):
+    """The cluster, which the test leaves as it found it."""
+    yield rig[0]
+    rig[0].configure(Prolog=rig[1]["prolog"], HealthCheckInterval="0")
+    for node in ("n1", "n2"):
+        state_of(rig[0], node, MARKER).unlink(missing_ok=True)
+        rig[0].run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
+
+
+def node(cluster, name="n1"):
+    """State, with what stands behind it, and the reason of a node."""
+    text = cluster.run("scontrol", "--oneliner", "show", "node", name).stdout
+    state = text.split(" State=")[1].split()[0]
+    return state, text.split(" Reason=")[1].split(" [")[0] if " Reason=" in text else ""
+
+
+def drained(cluster, name="n1"):
+    wait_for(f"{name} to be drained", lambda: "DRAIN" in node(cluster, name)[0], LIMIT)
+    return node(cluster, name)[1]
+
+
+def back(cluster, name="n1"):
+    wait_for(f"{name} to take jobs again", lambda: "DRAIN" not in node(cluster, name)[0], LIMIT)
+
+
+def conf(cluster):
+    return f"{cluster.root}/etc/slurm.conf"
+
+
+def mark(cluster, text='{"reason": "the driver did not build"}'):
+    state_of(cluster, "n1", MARKER).write_text(text, encoding="utf-8")
+
+
+def health(rig, *options):
+    """The verb on n1, in its own namespaces."""
+    cluster, scripts = rig
+    inside = ["nsenter", f"--target={cluster._init('n1')}", "--mount", "--uts", "--pid", "--"]
+    return cluster.run(*inside, scripts["command"], "health", "--profile", "prolog", *options, check=False)
+
+
+def test_a_prolog_that_fails_drains_the_node_with_the_reason_and_the_job_runs_when_it_is_well(rig, cluster):
+    mark(cluster)
+    number = jobs.submit(cluster, "echo ran on $(hostname)", *as_user(cluster, NOBODY, "--nodelist=n1"))
+    assert drained(cluster) == "mlcluster health: node.drain_marker: the driver did not build"
+    jobs.wait(cluster, number, "PENDING", timeout=LIMIT)
+    # It is held until somebody has looked, for it may be the job's fault.
+    assert "held" in cluster.run("scontrol", "show", "job", str(number)).stdout
+    # The other node goes on.
+    assert jobs.finish(cluster, "hostname", *as_user(cluster, NOBODY), timeout=LIMIT).output == "n2\n"
+    state_of(cluster, "n1", MARKER).unlink()
+    told = health(rig, "--undrain")
+    assert "n1 takes jobs again; it was drained for node.drain_marker" in told.stderr
+    back(cluster)
+    cluster.run("scontrol", "release", str(number))
+    jobs.release(cluster, number)
+    assert jobs.wait(cluster, number, timeout=LIMIT).output == "ran on n1\n"
+
+
+def test_what_is_not_proved_keeps_jobs_away_only_where_the_gate_is_closed(rig, cluster, tmp_path):
+    # How many EFA devices this machine should have is not known.
+    told = health(rig, "--json")
+    found = {one["id"]: one["status"] for one in json.loads(told.stdout)["results"]}
+    assert (found["efa.devices"], told.returncode) == ("undeterminable", 2)
+    assert (health(rig, "--fail-open").returncode, health(rig, "--fail-closed").returncode) == (0, 1)
+    assert jobs.finish(cluster, "echo open", *as_user(cluster, NOBODY, "-wn1"), timeout=LIMIT).output == "open\n"
+    closed = render(tmp_path, f"{cluster.local}/jobs", conf(cluster), gate="closed")
+    cluster.configure(Prolog=closed["prolog"])
+    number = jobs.submit(cluster, "echo closed", *as_user(cluster, NOBODY, "-wn1"))
+    assert drained(cluster).startswith("mlcluster health: efa.devices: ")
+    jobs.wait(cluster, number, "PENDING", timeout=LIMIT)
+    cluster.run("scancel", str(number))
+
+
+def test_a_runtime_that_is_missing_stops_jobs_only_where_the_gate_is_closed(cluster, tmp_path):
+    for gate in ("open", "closed"):
+        folder = tmp_path / gate
+        folder.mkdir()
+        scripts = render(folder, f"{cluster.local}/jobs", conf(cluster), gate=gate)
+        Path(scripts["command"]).unlink()
+        cluster.configure(Prolog=scripts["prolog"])
+        number = jobs.submit(cluster, "echo ran", *as_user(cluster, NOBODY, "-wn1"))
+        if gate == "open":
+            assert jobs.wait(cluster, number, timeout=LIMIT).output == "ran\n"
+        else:
+            assert drained(cluster) == "Prolog error"
+            cluster.run("scancel", str(number))
+
+
+def test_the_health_check_drains_and_undrains_and_leaves_a_persons_drain_alone(rig, cluster):
+    running = jobs.submit(cluster, "echo up; sleep 600", *as_user(cluster, NOBODY, "-wn1"))
+    # Slurm says RUNNING while the Prolog runs.
+    wait_for("the job itself", lambda: "up" in jobs.look(cluster, running).output, LIMIT)
+    cluster.configure(HealthCheckProgram=rig[1]["health_check"], HealthCheckInterval="2")
+    mark(cluster, "no local disk\n")
+    assert drained(cluster) == "mlcluster health: node.drain_marker: no local disk"
+    # A job that runs already goes on.
+    assert jobs.look(cluster, running).state == "RUNNING"
+    mark(cluster, "no driver either\n")
+    wait_for("the new reason", lambda: node(cluster)[1].endswith("no driver either"), LIMIT)
+    state_of(cluster, "n1", MARKER).unlink()
+    back(cluster)
+    assert jobs.look(cluster, running).state == "RUNNING"
+    cluster.run("scancel", str(running))
+    cluster.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=disk swap on Monday")
+    mark(cluster)
+    before = state_of(cluster, "n1", "/var/log/mlcluster/health.log").stat().st_size
+    wait_for(
+        "the next look",
+        lambda: (
+            b"drained already: disk swap"
+            in state_of(cluster, "n1", "/var/log/mlcluster/health.log").read_bytes()[before:]
+        ),
+        LIMIT,
+    )
+    state_of(cluster, "n1", MARKER).unlink()
+    assert health(rig, "--undrain", "--fail-open").returncode == 0
+    assert (drained(cluster), node(cluster, "n2")[1]) == ("disk swap on Monday", "")
+
+
+@pytest.fixture
+def frozen(cluster, tmp_path):
+    """A filesystem of n1 that, once frozen, holds every process that writes to it in the kernel for good."""
+    image, place = tmp_path / "disk", cluster.local_of("n1") / "slow"
+    with image.open("wb") as stream:
+        stream.truncate(64 << 20)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True)
+    place.mkdir(mode=0o755)
+    inside = ["nsenter", f"--target={cluster._init('n1')}", "--mount", "--"]
+    path = f"{cluster.local}/slow"
+    subprocess.run([*inside, "mount", "-o", "loop", image, path], check=True)
+
+    @contextlib.contextmanager
+    def freeze():
+        subprocess.run([*inside, "fsfreeze", "--freeze", path], check=True)
+        try:
+            yield
+        finally:
+            subprocess.run([*inside, "fsfreeze", "--unfreeze", path], check=True)
+
+    yield f"{path}/jobs", freeze
+    wait_for("the mount to be free", lambda: not subprocess.run([*inside, "umount", path], check=False).returncode, 60)
+    place.rmdir()
+
+
+def test_a_disk_that_does_not_answer_holds_no_job_up(cluster, frozen, tmp_path):
+    base, freeze = frozen
+    scripts = render(tmp_path, base, conf(cluster), epilog_seconds=1)
+    cluster.configure(Prolog=scripts["prolog"], Epilog=scripts["epilog"])
+    first = jobs.finish(cluster, "true", *as_user(cluster, NOBODY, "-wn1"), timeout=LIMIT)
+    assert first.state == "COMPLETED"
+    with freeze():
+        # While it is frozen nothing that waits for it would ever end.
+        job = jobs.finish(cluster, "echo ${TMPDIR:-none}", *as_user(cluster, NOBODY, "-wn1"), timeout=LIMIT)
+        assert (job.state, job.output) == ("COMPLETED", "none\n")
+        log = state_of(cluster, "n1", "/var/log/mlcluster/scratch.log").read_text()
+        assert "scratch.make: no answer within 2.0 seconds" in log
+        assert "cannot be ended and is left behind" in log
+        # The next one does not even try.
+        job = jobs.finish(cluster, "echo again", *as_user(cluster, NOBODY, "-wn1"), timeout=LIMIT)
+        assert job.output == "again\n"
+        log = state_of(cluster, "n1", "/var/log/mlcluster/scratch.log").read_text()
+        assert "of an earlier run of this check still hangs in the kernel" in log
+    cluster.configure(Epilog=str(Path(scripts["epilog"])))
