@@ -130,6 +130,9 @@ def _pmix(host: EnrootHost, bin_dir: str, trial: Trial) -> Result:
     try:
         host.run(_command(bin_dir, trial, False, "true"), timeout=trial.seconds + 30)
     except CommandError as exc:
+        if "Invalid MPI type" in exc.stderr:
+            # srun --mpi=list names it wherever the plugin lies, also where the library that it needs does not.
+            return not_applicable("pyxis.pmix", "this Slurm lists PMIx and cannot load it, container or not")
         return undeterminable(
             "pyxis.pmix", f"this Slurm starts nothing with --mpi={trial.mpi}, container or not: {exc}"
         )
