@@ -71,6 +71,16 @@ def _open_plain(path: str, flags: int) -> int:
     return handle
 
 
+def _pieces(stream: t.TextIO, limit: int) -> t.Iterator[str]:
+    """Up to limit characters, a MiB at a time: a file of /proc/sys refuses a read of 4 MiB with ENOMEM."""
+    while limit > 0:
+        piece = stream.read(min(limit, 1 << 20))
+        if not piece:
+            return
+        limit -= len(piece)
+        yield piece
+
+
 def _communicate(argv: t.Sequence[str], env: t.Mapping[str, str], stdin: str, timeout: float) -> CommandResult:
     """Run argv to its end. Raises TimeoutExpired within timeout + KILL_SECONDS also where it cannot be killed."""
     # The boot runtime has no AnsibleModule whose run_command it could use.
@@ -130,7 +140,7 @@ class Host:
         """The text of a file up to READ_LIMIT; None where it is missing, unreadable, or no plain file."""
         try:
             with open(path, encoding="utf-8", errors="replace", opener=_open_plain) as stream:
-                return stream.read(READ_LIMIT)
+                return "".join(_pieces(stream, READ_LIMIT))
         except OSError:
             return None
 

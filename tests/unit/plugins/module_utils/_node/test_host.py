@@ -424,3 +424,8 @@ def test_the_ends_of_what_cannot_be_read(monkeypatch, tmp_path):
     assert not HOST.can_read_ends(str(tmp_path / "empty"))
     # The start of a process's memory is mapped by nobody: reading it is an I/O error.
     assert not HOST.can_read_ends("/proc/self/mem")
+
+
+def test_a_setting_of_the_kernel_can_be_read():
+    """A read of 4 MiB at once is refused there with ENOMEM."""
+    assert Host().read_text("/proc/sys/kernel/ostype") == "Linux\n"
