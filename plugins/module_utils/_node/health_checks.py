@@ -153,6 +153,9 @@ def check_scratch(host: Host, base: str | None, least_percent: int = LEAST_FREE_
         base = base or scratch.default_base(host)
         if base is None:
             return [not_applicable("scratch.space", "this node has no local volume for the jobs' directories")]
+        missing = scratch.no_volume(host, base)
+        if missing:
+            return [not_applicable("scratch.space", missing)]
         with scratch.opened_base(base, or_above=True) as handle:
             free = scratch.free_percent(handle)
     except NodeError as exc:

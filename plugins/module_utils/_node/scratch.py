@@ -28,6 +28,7 @@ import typing as t
 
 from .host import Host, NodeError
 from .scratch_trash import Emptied, empty
+from .storage_config import CONFIG_PATH
 from .storage_record import RECORD_PATH, read_document
 
 SUBDIRECTORY = "jobs"
@@ -68,6 +69,17 @@ def default_base(host: Host) -> str | None:
     """Where the local volume's jobs have their directories; None on a node without one."""
     path = (read_document(host, RECORD_PATH) or {}).get("path")
     return f"{path.rstrip('/')}/{SUBDIRECTORY}" if isinstance(path, str) and path.startswith("/") else None
+
+
+def no_volume(host: Host, base: str) -> str | None:
+    """Why a node has no jobs' directories: nothing is where their volume would be, and nobody wants local storage here.
+
+    None where there is such a volume, or should be.
+    """
+    volume = os.path.dirname(base) or "/"
+    if host.exists(volume) or host.read_text(CONFIG_PATH) is not None:
+        return None
+    return f"there is no {volume} for the jobs' directories, and this node is to have no local storage"
 
 
 def tmp_path(base: str, job_id: int) -> str:

@@ -79,6 +79,9 @@ def _verdict(args: argparse.Namespace, host: Host, name: str) -> Result:
         base = args.base or scratch.default_base(host)
         if base is None:
             return not_applicable(name, "this node has no local volume for the jobs' directories")
+        missing = scratch.no_volume(host, base)
+        if missing:
+            return not_applicable(name, missing)
         if args.action != "make" and not host.exists(base):
             return not_applicable(name, f"there is no {base}")
         return {"make": _make, "remove": _remove, "sweep": _sweep}[args.action](args, host, base)

@@ -35,7 +35,7 @@ def rig():
 def cluster(rig):
     """The cluster, which the test leaves as it found it."""
     yield rig[0]
-    rig[0].configure(Prolog=rig[1]["prolog"], HealthCheckInterval="0")
+    rig[0].configure(Prolog=rig[1]["prolog"], Epilog=rig[1]["epilog"], HealthCheckInterval="0")
     for node in ("n1", "n2"):
         state_of(rig[0], node, MARKER).unlink(missing_ok=True)
         rig[0].run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
@@ -184,7 +184,7 @@ def test_a_disk_that_does_not_answer_holds_no_job_up(cluster, frozen, tmp_path):
     assert first.state == "COMPLETED"
     with freeze():
         # While it is frozen nothing that waits for it would ever end.
-        job = jobs.finish(cluster, "echo ${TMPDIR:-none}", *as_user(cluster, NOBODY, "-wn1"), timeout=LIMIT)
+        job = jobs.finish(cluster, "echo ${MLCLUSTER_SCRATCH:-none}", *as_user(cluster, NOBODY, "-wn1"), timeout=LIMIT)
         assert (job.state, job.output) == ("COMPLETED", "none\n")
         log = state_of(cluster, "n1", "/var/log/mlcluster/scratch.log").read_text()
         assert "scratch.make: no answer within 2.0 seconds" in log
@@ -194,4 +194,3 @@ def test_a_disk_that_does_not_answer_holds_no_job_up(cluster, frozen, tmp_path):
         assert job.output == "again\n"
         log = state_of(cluster, "n1", "/var/log/mlcluster/scratch.log").read_text()
         assert "of an earlier run of this check still hangs in the kernel" in log
-    cluster.configure(Epilog=str(Path(scripts["epilog"])))

@@ -232,6 +232,9 @@ class Disk(TrainingHost):
         super().__init__()
         self.problem = problem
 
+    def exists(self, path):
+        return path == "/local" or super().exists(path)
+
     def write_probe(self, directory, size=1 << 20):
         self.calls.append(f"probe {directory} {size}")
         if self.problem:
@@ -283,6 +286,17 @@ def test_no_volume_and_one_that_cannot_be_used(monkeypatch):
 
     monkeypatch.setattr(scratch, "opened_base", refuse)
     assert verdict(health_checks.check_scratch(Disk(), "/local/jobs")) == [("scratch.space", "fail", "reset")]
+
+
+def test_a_node_that_is_to_have_no_volume_is_not_kept_from_its_jobs_and_one_that_lost_it_is():
+    host = TrainingHost()
+    found = health_checks.check_scratch(host, "/local/jobs")[0]
+    assert (found.status, found.reason) == (
+        "not_applicable",
+        "there is no /local for the jobs' directories, and this node is to have no local storage",
+    )
+    host.files[CONFIG] = "{}"
+    assert health_checks.check_scratch(host, "/nowhere/mlcluster/jobs")[0].status == "fail"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the jobs' directories are root's")

@@ -73,6 +73,11 @@ def test_where_there_are_none_yet_nothing_is_to_be_done(run, monkeypatch):
     assert cli.main(["scratch", "sweep"], log_dir=str(run.base)) == 0
 
 
+def test_a_node_without_the_volume_runs_jobs_without_a_directory(run):
+    code, line = run("make", "--job", "1", "--uid", "65534", base="/nowhere/mlcluster/jobs")
+    assert (code, line.startswith("n/a  scratch.make: there is no /nowhere/mlcluster for the jobs")) == (0, True)
+
+
 def test_a_sweep_asks_slurm_for_the_jobs_of_this_node(run):
     for job in ("1", "2", "3"):
         run("make", "--job", job, "--uid", "65534")
