@@ -43,7 +43,11 @@ def add_verbs(subparsers: t.Any) -> None:
     parser.add_argument(
         "--least-free", type=whole_number(0, 100), default=5, help="percent of the jobs' volume (%(default)s)"
     )
-    parser.add_argument("--host-facts", default=FACTS_PATH, help="what the host wrote for its containers (%(default)s)")
+    parser.add_argument(
+        "--host-facts",
+        default=FACTS_PATH,
+        help="what the host wrote for its containers; %%N is the name of the node (%(default)s)",
+    )
     parser.add_argument(
         "--require", action="append", default=[], type=_component, metavar="NAME[=VERSION]",
         help=f"what a container must have: {', '.join(COMPONENTS)}",
@@ -69,7 +73,7 @@ def add_verbs(subparsers: t.Any) -> None:
     what.add_argument("--clear", action="store_true", help="take the marker away")
     marker.set_defaults(handler=mark)
     facts = subparsers.add_parser("host-facts", help="write what containers of this host are compared with")
-    facts.add_argument("--output", default=FACTS_PATH, help="the file (%(default)s)")
+    facts.add_argument("--output", default=FACTS_PATH, help="the file; %%N is the name of the node (%(default)s)")
     facts.set_defaults(handler=write_facts)
 
 
@@ -90,7 +94,7 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
         scratch=args.scratch,
         least_free_percent=args.least_free,
         mounts=tuple(args.mount),
-        host_facts=args.host_facts,
+        host_facts=args.host_facts.replace("%N", health_drain.node_name()),
         require=dict(args.require),
     )
     problems = health.unfit(wishes, args.seconds)
@@ -151,7 +155,7 @@ def write_facts(args: argparse.Namespace, host: Host | None = None) -> int:
     """Write the facts of this host for its containers."""
     host = host or Host()
     try:
-        write_json(host, args.output, host_facts(host))
+        write_json(host, args.output.replace("%N", health_drain.node_name()), host_facts(host))
     except NodeError as exc:
         LOGGER.error("host-facts: %s", exc)
         return result.EXIT_UNDETERMINABLE

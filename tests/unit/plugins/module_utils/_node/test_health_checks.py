@@ -288,6 +288,14 @@ def test_no_volume_and_one_that_cannot_be_used(monkeypatch):
     assert verdict(health_checks.check_scratch(Disk(), "/local/jobs")) == [("scratch.space", "fail", "reset")]
 
 
+def test_who_is_not_root_sees_the_space_and_writes_nothing(space):
+    space(60, 70)
+    host = Disk()
+    host.is_root = lambda: False
+    assert verdict(health_checks.check_scratch(host, "/local/jobs")) == [("scratch.space", "pass", "none")]
+    assert host.calls == []
+
+
 def test_a_node_that_is_to_have_no_volume_is_not_kept_from_its_jobs_and_one_that_lost_it_is():
     host = TrainingHost()
     found = health_checks.check_scratch(host, "/local/jobs")[0]

@@ -187,10 +187,11 @@ def test_a_marker_that_cannot_be_taken_away(marker, tmp_path, capsys):
 
 def test_the_facts_of_a_host(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(health_cli, "Host", lambda: good)
-    good, path = good_node(), str(tmp_path / "facts.json")
+    good, path = good_node(), str(tmp_path / "facts-n3.json")
+    monkeypatch.setenv("SLURMD_NODENAME", "n3")
     kept = {}
     good.write_text = lambda where, text, mode: kept.update({where: (json.loads(text), mode)})
-    assert cli.main(["host-facts", "--output", path], log_dir=str(tmp_path)) == 0
+    assert cli.main(["host-facts", "--output", path.replace("n3", "%N")], log_dir=str(tmp_path)) == 0
     assert (kept[path][0]["schema"], kept[path][1]) == ("mlcluster.host_facts/1", 0o644)
 
     def refuse(where, text, mode):
