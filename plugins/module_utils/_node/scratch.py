@@ -133,7 +133,7 @@ def _trust(handle: int, path: str, last: bool) -> None:
 
 
 def free_percent(where: int | str) -> dict[str, float]:
-    """How much of the space and of the inodes of a filesystem (by descriptor or path) users may still take, in percent."""
+    """How much of the space and of the inodes of a filesystem users may still take, in percent."""
     info = os.statvfs(where)
     # XFS and ext4 count inodes; filesystems that make them as they go say 0.
     inodes = 100.0 * info.f_favail / info.f_files if info.f_files else 100.0
