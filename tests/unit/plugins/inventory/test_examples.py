@@ -17,12 +17,12 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils import _ec2_groups
 from tests.rig.ec2 import Fault, Fleet, Region
 
 ROOT = Path(__file__).resolve().parents[4]
-EXAMPLES = ROOT / "inventories"
+EXAMPLE_FILES = ROOT / "inventories"
 EAST = "us-east-1"
 
 
 def example(name):
-    (path,) = (EXAMPLES / name).glob("*.ec2_nodes.yml")
+    (path,) = (EXAMPLE_FILES / name).glob("*.ec2_nodes.yml")
     return path.read_text()
 
 
