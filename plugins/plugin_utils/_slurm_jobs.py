@@ -128,8 +128,8 @@ def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts
     name, base = wish["name"], settings["dir"]
     partition = wish.get("partition") or settings["partition"]
     gpus = per_node(settings, partition, facts)
-    tasks = 1 if kind.tasks == "one" else max(gpus, 1)
     values = values_of(wish, kind)
+    tasks = 1 if kind.tasks == "one" or values.get("launcher") == "torchrun" else max(gpus, 1)
     if wish["kind"] == "local_io" and not values["directories"]:
         values["directories"] = [settings["local_dir"]]
     if wish["kind"] == "fsx_io" and not values["directory"]:
@@ -151,7 +151,7 @@ def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts
         "exit_file": f"{base}/results/{name}-%j.exit",
         "nodes": nodes,
         "tasks": tasks,
-        "many": kind.tasks == "gpu",
+        "many": kind.tasks == "gpu" and wish["kind"] != "training",
         "gpus": gpus,
         "mpi": _mpi(settings, facts) if kind.mpi else "none",
         "environment": _environment(settings, kind, bool(image)),

@@ -19,6 +19,9 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 PLAIN = re.compile(r"[A-Za-z0-9_./%@:,+=&|*!()\[\]-]+")
 # nccl-tests takes a number of bytes with one of these units (its common.cu, parsesize).
 SIZE = re.compile(r"[1-9][0-9]{0,17}[KMGT]?")
+# Names of buckets (Amazon S3 User Guide, bucket naming rules), and keys without what a shell or S3 gives a meaning to.
+BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.*()=-]+)*")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:?\d\d)")
 COMPONENT = re.compile(r"[a-z_]+(=[\w.+-]+)?")
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce")
 LAYOUTS = ("all", "single", "pairs", "bisect")
@@ -106,6 +109,30 @@ KINDS: dict[str, Kind] = {
         asked=("least_write_mib", "least_read_mib"),
         tools=("ior", "mdtest"),
     ),
+    "training": Kind(
+        "A training that is told when its time ends, goes back into the queue, and resumes",
+        minutes=1440,
+        use="host",
+        debug="WARN",
+        container="may",
+        requeue=True,
+        signal=True,
+        options={
+            "command": [],
+            "launcher": "torchrun",
+            "directory": "",
+            "checkpoints": "",
+            "marker": "complete",
+            "signal_seconds": 600,
+            "grace_seconds": 480,
+            "requeues": 20,
+            "keep": 3,
+            "backup": "",
+            "monitor_seconds": 30,
+            "ends_at": "",
+        },
+        tools=("aws",),
+    ),
 }
 
 
@@ -153,6 +180,20 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "items": (_whole, "a whole number from 1"),
     "least_write_mib": (lambda value: _whole(value, 0), "a whole number of MiB/s, 0 where it is not known"),
     "least_read_mib": (lambda value: _whole(value, 0), "a whole number of MiB/s, 0 where it is not known"),
+    "command": (
+        lambda value: bool(value) and isinstance(value, list) and all(isinstance(each, (str, int)) for each in value),
+        "the program and its arguments as a list",
+    ),
+    "launcher": (lambda value: value in ("torchrun", "srun"), "torchrun or srun"),
+    "checkpoints": (_path, "an absolute path on the shared file system"),
+    "marker": (lambda value: bool(NAME.fullmatch(str(value))), "the name of a file"),
+    "signal_seconds": (lambda value: _whole(value, 0) and value <= 65535, "seconds up to 65535, 0 for no signal"),
+    "grace_seconds": (_whole, "a whole number of seconds"),
+    "requeues": (lambda value: _whole(value, 0), "a whole number from 0"),
+    "keep": (_whole, "a whole number from 1"),
+    "backup": (lambda value: bool(BUCKET.fullmatch(str(value))), "s3://BUCKET/PREFIX without a slash at its end"),
+    "monitor_seconds": (lambda value: _whole(value, 0), "a whole number of seconds, 0 for no monitor"),
+    "ends_at": (lambda value: bool(TIME.fullmatch(str(value))), "a time such as 2026-12-01T11:30:00Z"),
     "step_minutes": (_whole, "a whole number of minutes"),
     "minutes": (_whole, "a whole number of minutes"),
     "nodes": (lambda value: value == "all" or _whole(value), "a whole number, or all"),
@@ -226,7 +267,24 @@ def _job_problems(index: int, job: Any, names: Sequence[Any]) -> Iterator[str]:
         elif key in ("partition", "account", "qos", "constraint") and not PLAIN.fullmatch(str(value)):
             yield f"{who}{key} is {value!r}: it has characters that a #SBATCH line cannot carry"
     yield from _text_problems(who, job)
+    if job["kind"] == "training":
+        yield from (f"{who}{problem}" for problem in _training_problems(job, kind))
     yield from (f"{who}{problem}" for problem in _option_problems(job.get("options", {})))
+
+
+def _training_problems(job: Mapping[str, Any], kind: Kind) -> Iterator[str]:
+    """What is missing, and times that do not leave a training the time to save."""
+    for key in ("command", "checkpoints"):
+        if key not in job:
+            yield f"{key} is missing: give {CHECKS[key][1]}"
+    signal, grace = (job.get(key, kind.options[key]) for key in ("signal_seconds", "grace_seconds"))
+    minutes = job.get("minutes", kind.minutes)
+    if not all(_whole(value) for value in (signal, grace, minutes)):
+        return
+    if grace >= signal:
+        yield f"grace_seconds is {grace} and signal_seconds {signal}: give less, or Slurm ends the job before it saves"
+    if signal >= minutes * 60:
+        yield f"signal_seconds is {signal} and the job has {minutes * 60}: give less, or it is signalled at its start"
 
 
 def _option_problems(options: Any) -> Iterator[str]:

@@ -19,6 +19,7 @@ from typing import NoReturn
 
 from . import (
     accelerator_cli,
+    checkpoints,
     efa_cli,
     enroot_cli,
     gds_cli,
@@ -39,6 +40,7 @@ PROVIDERS = (
     gds_cli,
     nccl_cli,
     slurm_verdict_cli,
+    checkpoints,
     health_cli,
     scratch_cli,
 )

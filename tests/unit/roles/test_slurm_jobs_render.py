@@ -15,6 +15,7 @@ import pytest
 from tests.rig.slurm.scripts import FACTS, Role
 
 HOSTILE = ["$(touch /tmp/x)", "`id`", "'; rm -rf ~; '", 'a"b', "two words", "-n", "a\nb", "~", "*", "{1,2}", "!!", ""]
+TRAINING = {"kind": "training", "minutes": 60, "checkpoints": "/fsx/c"}
 # Every layout and option once, with and without a container.
 JOBS = [
     {"name": "node_smoke", "kind": "node_smoke"},
@@ -28,8 +29,11 @@ JOBS = [
     },
     {"name": "local_io", "kind": "local_io"},
     {"name": "fsx_io", "kind": "fsx_io", "minutes": 60, "options": {"comment": "x"}},
+    {"name": "torch", "command": ["train.py", "--a", "$(id)"], **TRAINING},
+    {"name": "ranks", "command": ["./t"], "launcher": "srun", "backup": "s3://bucket/x", "container_image": "/x.sqsh",
+     "ends_at": "2026-12-01T11:30:00Z", "directory": "/fsx/src", **TRAINING},
     {"name": "nccl_image", "kind": "nccl", "container_image": "docker://nvcr.io#nvidia/pytorch:25.10-py3"},
-]
+]  # fmt: skip
 WITH_PYXIS = {**FACTS, "container_options": 1}
 
 
@@ -55,7 +59,7 @@ def test_every_script_is_sound_shell(tmp_path):
 def test_nothing_of_a_task_is_exported_in_the_batch_step():
     for name, text in every_script().items():
         assert not re.search(r"^\s*(export|declare -x)\b", text, re.MULTILINE), name
-        assert not re.search(r"\b(LOCAL_RANK|RANK|WORLD_SIZE|CUDA_VISIBLE_DEVICES)=", text), name
+        assert not re.search(r"^\s*(LOCAL_RANK|RANK|WORLD_SIZE|CUDA_VISIBLE_DEVICES)=", text, re.MULTILINE), name
         assert not re.search(r"^#SBATCH --(container|export)", text, re.MULTILINE), name
 
 
@@ -140,6 +144,29 @@ def test_variables_come_from_the_table_and_harmful_ones_are_refused():
 
 def test_a_job_for_other_accelerators_is_left_out():
     assert list(texts(jobs=JOBS[:2], instance_type="trn1.32xlarge")) == ["node_smoke"]
+
+
+def test_a_training_that_would_have_no_time_to_save_is_refused():
+    job = {"name": "t", "kind": "training", "command": ["x"], "checkpoints": "/c"}
+    (short,) = Role(jobs=[{**job, "minutes": 10}]).problems
+    assert short.startswith("job t: signal_seconds is 600 and the job has 600")
+    (grace,) = Role(jobs=[{**job, "minutes": 60, "grace_seconds": 600}]).problems
+    assert grace.startswith("job t: grace_seconds is 600 and signal_seconds 600")
+    missing = Role(jobs=[{"name": "t", "kind": "training", "backup": "s3://b/$(id)", "ends_at": "soon"}]).problems
+    assert [problem.split(" is ")[0] for problem in missing] == [
+        "job t: backup",
+        "job t: ends_at",
+        "job t: command",
+        "job t: checkpoints",
+    ]
+
+
+def test_a_training_is_signalled_requeued_and_appended_to():
+    text = every_script()["ranks"]
+    for line in ("--signal=B:USR1@600", "--requeue", "--open-mode=append", "--ntasks-per-node=8", "--gpus-per-node=8"):
+        assert f"#SBATCH {line}\n" in text
+    torch = every_script()["torch"]
+    assert "#SBATCH --ntasks-per-node=1\n" in torch and "--nproc-per-node=8" in torch
 
 
 def test_all_nodes_of_the_partition():

@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checkpoints of a training: which is the last good one, and which may go. What a script of slurm_jobs asks.
+
+A checkpoint is a directory whose name ends in a number; it is complete when the marker file is in it, which the
+training writes last. The number, not the time, says which is newer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import logging
+import os
+import posixpath
+import re
+import shutil
+import sys
+import typing as t
+
+from . import result
+from .host import Host
+
+LOGGER = logging.getLogger("mlcluster")
+BACKED_UP = ".backed-up"
+# On its way out; such a name is no checkpoint any more, so a removal that is cut short leaves none that looks whole.
+REMOVING = ".removing-"
+_NAME = re.compile(r"[^.].*?(\d+)|(\d+)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """One directory: its path, its number, whether it is complete, and whether its copy was verified."""
+
+    path: str
+    step: int
+    complete: bool
+    backed_up: bool
+
+
+def find(host: Host, directory: str, marker: str) -> list[Checkpoint]:
+    """The checkpoints of a directory, the newest first; links are none, for what they point to is somebody else's."""
+    found = []
+    for name in host.listdir(directory):
+        match = _NAME.fullmatch(name)
+        path = posixpath.join(directory, name)
+        state = host.stat(path) if match else None
+        if match and state and state["is_dir"] and not state["is_link"]:
+            complete = host.exists(posixpath.join(path, marker))
+            backed_up = host.exists(posixpath.join(path, BACKED_UP))
+            found.append(Checkpoint(path, int(match.group(1) or match.group(2)), complete, backed_up))
+    return sorted(found, key=lambda entry: (-entry.step, entry.path))
+
+
+def latest(found: t.Sequence[Checkpoint]) -> Checkpoint | None:
+    """The newest complete one."""
+    return next((entry for entry in found if entry.complete), None)
+
+
+def removable(found: t.Sequence[Checkpoint], keep: int, backed_up_only: bool) -> list[Checkpoint]:
+    """Complete ones beyond the newest `keep` (at least one stays), and incomplete ones older than the newest complete.
+
+    With backed_up_only a complete one goes only if its copy was verified. Without a complete one nothing goes.
+    """
+    complete = [entry for entry in found if entry.complete]
+    if not complete:
+        return []
+    beyond = [entry for entry in complete[max(keep, 1) :] if entry.backed_up or not backed_up_only]
+    abandoned = [entry for entry in found if not entry.complete and entry.step < complete[0].step]
+    return beyond + abandoned
+
+
+def remove(entry: Checkpoint) -> None:
+    """Take a checkpoint away. Raises OSError."""
+    directory, name = posixpath.split(entry.path)
+    leaving = posixpath.join(directory, REMOVING + name)
+    os.rename(entry.path, leaving)
+    shutil.rmtree(leaving)
+
+
+def add_verbs(subparsers: t.Any) -> None:
+    """Register the verb with the mlcluster command."""
+    verb = subparsers.add_parser("checkpoints", help="show the checkpoints of a training, or take old ones away")
+    verb.add_argument("directory", metavar="DIRECTORY", help="where the training writes them")
+    verb.add_argument("--marker", default="complete", help="file that makes one complete (%(default)s)")
+    what = verb.add_mutually_exclusive_group()
+    what.add_argument("--latest", action="store_true", help="print the newest complete one; 2 where there is none")
+    what.add_argument("--not-backed-up", action="store_true", help="print the complete ones without a verified copy")
+    what.add_argument("--prune", type=int, metavar="KEEP", help="take all but so many complete ones away")
+    verb.add_argument("--backed-up-only", action="store_true", help="with --prune: only those with a verified copy")
+    verb.set_defaults(handler=checkpoints)
+
+
+def checkpoints(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Print paths, one a line; exit codes as everywhere, and 1 where one could not be taken away."""
+    found = find(host or Host(), args.directory, args.marker)
+    newest = latest(found)
+    if args.latest:
+        sys.stdout.write(f"{newest.path}\n" if newest else "")
+        return result.EXIT_OK if newest else result.EXIT_UNDETERMINABLE
+    if args.not_backed_up:
+        sys.stdout.write("".join(f"{entry.path}\n" for entry in found if entry.complete and not entry.backed_up))
+        return result.EXIT_OK
+    if args.prune is not None:
+        return _prune(removable(found, args.prune, args.backed_up_only))
+    for entry in found:
+        words = ["complete" if entry.complete else "incomplete"] + (["backed up"] if entry.backed_up else [])
+        sys.stdout.write(f"{entry.path}: {', '.join(words)}\n")
+    return result.EXIT_OK
+
+
+def _prune(leaving: t.Sequence[Checkpoint]) -> int:
+    code = result.EXIT_OK
+    for entry in leaving:
+        try:
+            remove(entry)
+            sys.stdout.write(f"{entry.path}\n")
+        except OSError as exc:
+            LOGGER.error("checkpoints: %s could not be taken away: %s", entry.path, exc.strerror)
+            code = result.EXIT_FAIL
+    return code

@@ -1,0 +1,50 @@
+#!/usr/bin/python3
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A training without a GPU: counts steps, writes checkpoints, heeds the request for one, and resumes.
+
+training.py STEPS [EXIT_STATUS [deaf]]: how many steps there are, with what it ends after them, and whether it does not
+hear the request.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+ASKED_TO_STOP = 75
+
+
+def save(step: int) -> None:
+    folder = Path(os.environ["MLCLUSTER_CHECKPOINTS"]) / f"step-{step}"
+    folder.mkdir(exist_ok=True)
+    (folder / "weights").write_text(str(step))
+    (folder / "complete").touch()
+
+
+def main() -> int:
+    last = int(sys.argv[1])
+    ends_with = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    first = int(os.environ["RANK"]) == 0
+    resume = os.environ["MLCLUSTER_RESUME"]
+    step = int((Path(resume) / "weights").read_text()) if resume else 0
+    print(f"rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']} on {os.uname().nodename} from {step}", flush=True)
+    while step < last:
+        time.sleep(0.05)
+        step += 1
+        if Path(os.environ["MLCLUSTER_CHECKPOINT_REQUEST"]).exists() and "deaf" not in sys.argv:
+            if first:
+                save(step)
+            return ASKED_TO_STOP
+        if first and step % 20 == 0:
+            save(step)
+    if first:
+        save(step)
+    return ends_with
+
+
+if __name__ == "__main__":
+    sys.exit(main())

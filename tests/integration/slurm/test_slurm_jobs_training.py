@@ -1,0 +1,185 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A training on a real Slurm: told to stop, saved, requeued, resumed, backed up, ended; only S3 is a stand-in."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.modules import slurm_info
+
+from tests.rig.slurm import jobs, scripts
+from tests.rig.slurm.cluster import Cluster
+from tests.rig.slurm.fixture import needs_slurm
+from tests.rig.slurm.processes import wait_for
+from tests.rig.slurm.spec import FAST_FAILURE, Spec
+
+pytestmark = needs_slurm
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+class Training:
+    """One training on two nodes with two tasks each, and what is known of it."""
+
+    def __init__(self, slurm, folder, runtime, facts, *words, gpus_per_node=2, **options):
+        self.slurm, self.folder = slurm, folder
+        (folder / "aws").symlink_to(PROGRAMS / "aws.py")
+        job = {
+            "name": "train",
+            "kind": "training",
+            "minutes": 9,
+            "command": [str(PROGRAMS / "training.py"), *words],
+            "launcher": "srun",
+            "checkpoints": str(folder / "checkpoints"),
+            "backup": "s3://bucket/runs",
+            "monitor_seconds": 0,
+            "signal_seconds": 60,
+            "grace_seconds": 30,
+            **options,
+        }
+        role = scripts.Role(facts, jobs=[job], dir=str(folder), gpus_per_node=gpus_per_node, aws=str(folder / "aws"))
+        assert role.problems == []
+        role.install(runtime)
+        self.number = int(slurm.run("sbatch", "--parsable", str(folder / "train.sbatch")).stdout)
+
+    @property
+    def results(self):
+        return self.folder / "results" / f"train-{self.number}"
+
+    @property
+    def events(self):
+        path = self.results / "events.log"
+        return path.read_text() if path.exists() else ""
+
+    @property
+    def output(self):
+        return (self.folder / "results" / f"train-{self.number}.out").read_text()
+
+    def complete(self):
+        return sorted(path.parent.name for path in (self.folder / "checkpoints").glob("step-*/complete"))
+
+    def saved(self):
+        return sorted(path.name for path in (self.folder / "s3/bucket/runs/train").glob("step-*"))
+
+    def waits_for(self, what):
+        wait_for(f"{what!r} in the events", lambda: what in self.events, 60)
+
+    def exit_status(self):
+        return (self.folder / "results" / f"train-{self.number}.exit").read_text()
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Three nodes that are soon missed."""
+    cluster = Cluster(f"pytest-three-{os.getpid()}")
+    yield cluster.up(Spec(nodes=3, gpus=1, settings=FAST_FAILURE), owned=True)
+    cluster.down()
+
+
+@pytest.fixture
+def train(slurm, tmp_path, runtime, facts):
+    started = []
+
+    def start(*words, **options):
+        started.append(Training(slurm, tmp_path, runtime, facts, *words, **options))
+        return started[-1]
+
+    yield start
+    for training in started:
+        slurm.run("scancel", str(training.number), check=False)
+
+
+def test_a_signal_saves_requeues_resumes_and_backs_up(train, slurm):
+    training = train(200)
+    wait_for("a checkpoint", training.complete, 60)
+    slurm.run("scancel", "--signal=USR1", "--batch", str(training.number))
+    training.waits_for("goes back into the queue")
+    assert "asks for a checkpoint" in training.events and "training ended with 75" in training.events
+    stopped_at = training.complete()
+    assert set(stopped_at) == set(training.saved())
+    jobs.wait(slurm, training.number, "PENDING")
+    jobs.release(slurm, training.number)
+    done = jobs.wait(slurm, training.number, timeout=90)
+    assert (done.state, training.exit_status()) == ("COMPLETED", "0\n")
+    latest = max(stopped_at, key=lambda name: int(name.partition("-")[2]))
+    assert f"restart 1: starts on n1 n2, resumes from {training.folder}/checkpoints/{latest}" in training.events
+    step = latest.partition("-")[2]
+    assert {f"rank {rank} of 4 on n{1 + rank // 2} from {step}" for rank in range(4)} <= set(
+        training.output.splitlines()
+    )
+    # The newest three stay here, and all that ever were complete are in S3.
+    assert len(training.complete()) == 3 and "step-200" in training.complete()
+    assert set(training.saved()) >= {*stopped_at, *training.complete()}
+
+
+def test_a_failure_keeps_its_status_and_is_not_requeued(train, slurm):
+    training = train(3, 41)
+    done = jobs.wait(slurm, training.number, timeout=60)
+    assert (done.state, done.exit_code, training.exit_status()) == ("FAILED", 41, "41\n")
+    assert "goes back" not in training.events and training.saved() == ["step-3"]
+
+
+def test_a_training_that_does_not_hear_is_ended_before_slurm_does(train, slurm):
+    training = train(3000, 0, "deaf", grace_seconds=1)
+    training.waits_for("starts on")
+    wait_for("a checkpoint", training.complete, 60)
+    slurm.run("scancel", "--signal=USR1", "--batch", str(training.number))
+    training.waits_for("goes back into the queue")
+    assert training.complete() == training.saved()
+
+
+def test_copies_that_did_not_arrive_do_not_count_and_nothing_is_deleted(train, slurm):
+    training = train(100, keep=1)
+    (training.folder / "LOSSY").touch()
+    jobs.wait(slurm, training.number, timeout=60)
+    assert training.saved() == []
+    assert len(training.complete()) == 5 and training.events.count("NOT backed up") == 5
+
+
+def test_a_cancelled_training_is_backed_up(train, slurm):
+    training = train(3000)
+    wait_for("a checkpoint", training.complete, 60)
+    slurm.run("scancel", str(training.number))
+    assert jobs.wait(slurm, training.number).state == "CANCELLED"
+    wait_for("the backup", training.saved, 30)
+    assert training.exit_status() == "143\n"
+
+
+def test_every_node_is_watched_until_the_job_ends(train, slurm, tmp_path, monkeypatch):
+    watcher = tmp_path / "bin" / "nvidia-smi"
+    watcher.parent.mkdir()
+    watcher.write_text('#!/bin/sh\necho "$$ on $(hostname)"\nexec sleep 600\n')
+    watcher.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{watcher.parent}:{os.environ['PATH']}")
+    training = train(60, monitor_seconds=1)
+    assert jobs.wait(slurm, training.number, timeout=60).state == "COMPLETED"
+    found = {node: (training.results / f"gpu-{node}.csv").read_text().split() for node in ("n1", "n2")}
+    assert [words[2] for words in found.values()] == ["n1", "n2"]
+    assert "sleep 600" not in slurm.run("ps", "-eo", "args").stdout
+
+
+def test_the_end_of_a_capacity_block_asks_for_a_checkpoint(train):
+    soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 62))
+    training = train(3000, ends_at=soon)
+    training.waits_for("goes back into the queue")
+    assert "asks for a checkpoint" in training.events and training.complete() == training.saved() != []
+
+
+def test_a_node_that_dies_is_survived(three, run_module, runtime, tmp_path):
+    training = Training(three, tmp_path, runtime, run_module(slurm_info, three), 400, gpus_per_node=1)
+    wait_for("a checkpoint", training.complete, 60)
+    node = jobs.look(three, training.number).nodes
+    assert node == "n[1-2]"
+    three.power_off("n2")
+    try:
+        jobs.wait(three, training.number, "PENDING", timeout=60)
+        jobs.release(three, training.number)
+        assert jobs.wait(three, training.number, timeout=90).state == "COMPLETED"
+    finally:
+        three.power_on("n2")
+    assert "restart 1: starts on n1 n3, resumes from" in training.events

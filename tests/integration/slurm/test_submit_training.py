@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""playbooks/submit_training.yml against a real Slurm: a plan of two models, submitted once and followed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.rig.slurm import scripts
+from tests.rig.slurm.fixture import needs_slurm
+
+pytestmark = needs_slurm
+CHECKOUT = Path(__file__).parents[3]
+MODELS = [{"name": "small", "nodes": 1}, {"name": "other", "nodes": 1}]
+
+
+@pytest.fixture
+def submit(slurm, facts, runtime, tmp_path):
+    """submit(models, **settings) runs the playbook for a plan on two nodes whose trainings take a moment."""
+    common = {"kind": "training", "minutes": 9, "launcher": "srun", "signal_seconds": 60, "grace_seconds": 30,
+              "monitor_seconds": 0, "nodes": 1}  # fmt: skip
+    wanted = [
+        {
+            **common,
+            "name": model["name"],
+            "checkpoints": str(tmp_path / model["name"]),
+            "command": ["/bin/sh", "-c", f"while [ ! -e {tmp_path}/go ]; do sleep 0.2; done"],
+        }
+        for model in MODELS
+    ]
+    role = scripts.Role(facts, jobs=wanted, dir=str(tmp_path), gpus_per_node=1)
+    assert role.problems == []
+    role.install(runtime)
+
+    def run(models, **settings):
+        given = {
+            "plan": {"cluster": {"nodes": 2, "gpus_per_node": 8}, "models": models},
+            "ansible_python_interpreter": sys.executable,
+            "slurm_jobs_slurm_conf": f"{slurm.root}/etc/slurm.conf",
+            "slurm_jobs_dir": str(tmp_path),
+            "head": "localhost",
+            **settings,
+        }
+        playbook = str(Path(sys.executable).with_name("ansible-playbook"))
+        return subprocess.run(
+            [playbook, "-i", "localhost,", "-c", "local", "-e", json.dumps(given), "playbooks/submit_training.yml"],
+            env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(CHECKOUT / ".collections")},
+            cwd=CHECKOUT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    yield run
+    slurm.run("scancel", "--user=root", check=False)
+
+
+def test_a_plan_is_submitted_once_and_followed(submit, slurm, tmp_path):
+    first = submit(MODELS)
+    assert first.returncode == 0, first.stdout
+    names = slurm.run("squeue", "--noheader", "--format=%j").stdout.split()
+    assert sorted(names) == ["other", "small"]
+    again = submit(MODELS)
+    assert "changed=0" in again.stdout, again.stdout
+    assert len(slurm.run("squeue", "--noheader", "--format=%j").stdout.split()) == 2
+    (tmp_path / "go").touch()
+    followed = submit(MODELS, follow=True)
+    assert followed.returncode == 0, followed.stdout
+    assert slurm.run("squeue", "--noheader").stdout == ""
+
+
+def test_everything_that_is_wrong_is_said_before_anything_is_submitted(submit, slurm):
+    many = submit([{"name": "small", "nodes": 3}])
+    assert many.returncode == 2 and "the models need at least 3 nodes and the cluster has 2" in many.stdout
+    absent = submit([*MODELS[:1], {"name": "absent", "nodes": 1}])
+    assert absent.returncode == 2 and "absent.sbatch does not exist or cannot be read" in " ".join(
+        absent.stdout.split()
+    )
+    assert slurm.run("squeue", "--noheader").stdout == ""

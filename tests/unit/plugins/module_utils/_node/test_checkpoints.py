@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which checkpoint is the last good one, and that it is never the one that goes."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import checkpoints, cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def make(folder, step, complete=True, backed_up=False, name="step-{}"):
+    path = folder / name.format(step)
+    path.mkdir()
+    (path / "weights").write_text("x")
+    if complete:
+        (path / "complete").touch()
+    if backed_up:
+        (path / checkpoints.BACKED_UP).touch()
+    return str(path)
+
+
+@pytest.fixture
+def verb(tmp_path, capsys):
+    def call(*words):
+        code = cli.main(["checkpoints", str(tmp_path / "c"), *words], "0.1.0", str(tmp_path / "log"))
+        return code, capsys.readouterr().out.splitlines()
+
+    (tmp_path / "c").mkdir()
+    return call
+
+
+def test_the_number_says_which_is_newest_and_not_the_time(tmp_path, verb):
+    folder = tmp_path / "c"
+    new = make(folder, 1000, name="iter_{:07d}")
+    old = make(folder, 999)
+    make(folder, 2000, complete=False)
+    os.utime(new, (1, 1))
+    os.symlink(old, folder / "step-5000")
+    (folder / "latest_checkpointed_iteration.txt").write_text("1000")
+    assert verb("--latest") == (0, [new])
+    assert verb("--not-backed-up") == (0, [new, old])
+
+
+def test_none_is_said(verb):
+    assert verb("--latest") == (2, [])
+    assert verb("--prune", "1") == (0, [])
+
+
+def test_old_ones_go_once_they_are_backed_up(tmp_path, verb):
+    folder = tmp_path / "c"
+    made = [make(folder, step, backed_up=step != 2) for step in (1, 2, 3, 4)]
+    half = make(folder, 0, complete=False)
+    assert verb("--prune", "2", "--backed-up-only") == (0, [made[0], half])
+    assert sorted(path.name for path in folder.iterdir()) == ["step-2", "step-3", "step-4"]
+    assert verb("--prune", "0") == (0, [made[2], made[1]])
+    assert [path.name for path in folder.iterdir()] == ["step-4"]
+
+
+def test_a_newer_one_that_is_being_written_is_left_alone(tmp_path, verb):
+    make(tmp_path / "c", 1)
+    make(tmp_path / "c", 2, complete=False)
+    assert verb("--prune", "1") == (0, [])
+
+
+def test_one_that_cannot_go_is_a_failure(tmp_path, verb, monkeypatch):
+    make(tmp_path / "c", 1)
+    make(tmp_path / "c", 2)
+    monkeypatch.setattr(
+        checkpoints, "remove", lambda entry: (_ for _ in ()).throw(OSError(30, "Read-only file system"))
+    )
+    assert verb("--prune", "1") == (1, [])
+
+
+ENTRIES = st.lists(
+    st.builds(
+        checkpoints.Checkpoint,
+        path=st.uuids().map(str),
+        step=st.integers(0, 9),
+        complete=st.booleans(),
+        backed_up=st.booleans(),
+    ),
+    max_size=8,
+)
+
+
+@given(ENTRIES, st.integers(-1, 4), st.booleans())
+def test_the_newest_good_one_never_goes(entries, keep, backed_up_only):
+    found = sorted(entries, key=lambda entry: (-entry.step, entry.path))
+    leaving = checkpoints.removable(found, keep, backed_up_only)
+    newest = checkpoints.latest(found)
+    assert newest not in leaving
+    if newest is None:
+        assert leaving == []
+    if backed_up_only:
+        assert all(entry.backed_up for entry in leaving if entry.complete)
+    assert sum(entry.complete for entry in found if entry not in leaving) >= min(
+        max(keep, 1), sum(entry.complete for entry in found)
+    )
+
+
+def test_a_removal_that_is_cut_short_leaves_nothing_that_looks_whole(tmp_path, monkeypatch):
+    path = make(tmp_path, 1)
+    monkeypatch.setattr(checkpoints.shutil, "rmtree", lambda _path: (_ for _ in ()).throw(OSError(5, "I/O error")))
+    (entry,) = checkpoints.find(Host(), str(tmp_path), "complete")
+    with pytest.raises(OSError, match="I/O error"):
+        checkpoints.remove(entry)
+    assert not os.path.exists(path) and checkpoints.find(Host(), str(tmp_path), "complete") == []
