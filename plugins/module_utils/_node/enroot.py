@@ -115,7 +115,7 @@ def kernel_look(host: EnrootHost) -> dict[str, int | None]:
         "apparmor_restrict_unprivileged_userns": "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
     }
     texts = {name: (host.read_text(path) or "").strip() for name, path in names.items()}
-    return {name: int(text) if text.isdigit() else None for name, text in texts.items()}
+    return {name: int(text) if text.isdecimal() else None for name, text in texts.items()}
 
 
 def make_plan(host: EnrootHost, facts: t.Mapping[str, t.Any], config: EnrootConfig, build: str = "") -> Plan:

@@ -210,7 +210,7 @@ def _demand_space(host: EnrootHost, wish: ImageWish) -> None:
     elif not needed and wish.kind == "dockerd":
         argv = ["docker", "image", "inspect", "--format", "{{.Size}}", wish.source.partition("://")[2]]
         said = host.run(argv, timeout=60).stdout.strip()
-        needed = int(said) if said.isdigit() else 0
+        needed = int(said) if said.isdecimal() else 0
     free = host.free_bytes(wish.directory)
     if free is not None and free < needed + wish.spare:
         raise NodeError(

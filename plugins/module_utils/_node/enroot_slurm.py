@@ -75,7 +75,7 @@ def slurm_settings(text: str) -> dict[str, str]:
 
 def running_steps(host: EnrootHost) -> int:
     """How many job steps run on this node: each has a process slurmstepd."""
-    names = (host.read_text(f"/proc/{name}/comm") for name in host.listdir("/proc") if name.isdigit())
+    names = (host.read_text(f"/proc/{name}/comm") for name in host.listdir("/proc") if name.isdecimal())
     return sum(1 for name in names if name and name.strip() == "slurmstepd")
 
 

@@ -166,7 +166,7 @@ def session_members(host: Host, session: int) -> list[str]:
     """The processes of a session that sleep in the kernel and cannot be ended, as "nvidia-smi (pid 4711)"."""
     found = []
     for name in host.listdir("/proc"):
-        if not name.isdigit():
+        if not name.isdecimal():
             continue
         fields = _STAT.match(host.read_text(f"/proc/{name}/stat") or "")
         if fields and fields.group(3) == "D" and int(fields.group(4)) == session:
@@ -178,7 +178,7 @@ def still_stuck(host: Host, state_directory: str, name: str) -> str | None:
     """Why a check is not started: what an earlier run left behind still hangs. None where nothing does."""
     path = f"{state_directory}/{name}"
     session = (host.read_text(path) or "").strip()
-    if not session.isdigit():
+    if not session.isdecimal():
         return None
     members = session_members(host, int(session))
     if members:

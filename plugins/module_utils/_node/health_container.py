@@ -245,7 +245,7 @@ def _devices(
         return undeterminable(
             check, "there are no facts of the host to compare with", found=inside[key], hint=_NO_FACTS
         )
-    expected = int(share) if share and share.isdigit() else outside.get(key)
+    expected = int(share) if share and share.isdecimal() else outside.get(key)
     fields: dict[str, t.Any] = {"expected": expected, "found": inside[key], "unit": what}
     if not outside.get(key):
         return not_applicable(check, f"the host has no {what}")

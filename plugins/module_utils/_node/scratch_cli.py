@@ -91,14 +91,14 @@ def _verdict(args: argparse.Namespace, host: Host, name: str) -> Result:
 
 def _job(args: argparse.Namespace) -> int:
     text = str(args.job or os.environ.get("SLURM_JOB_ID", ""))
-    if not text.isdigit() or not 0 < int(text) <= LARGEST_ID:
+    if not text.isdecimal() or not 0 < int(text) <= LARGEST_ID:
         raise NodeError("no job is named: give --job, or run this where Slurm sets SLURM_JOB_ID")
     return int(text)
 
 
 def _make(args: argparse.Namespace, host: Host, base: str) -> Result:
     text = os.environ.get("SLURM_JOB_UID", "") if args.uid is None else str(args.uid)
-    uid = host.uid(text) if text.isdigit() else None
+    uid = host.uid(text) if text.isdecimal() else None
     if uid is None:
         raise NodeError("no user is named: give --uid, or run this where Slurm sets SLURM_JOB_UID")
     gid = host.primary_gid(text)

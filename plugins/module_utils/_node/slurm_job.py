@@ -124,7 +124,7 @@ def expand_pattern(pattern: str, job: t.Mapping[str, t.Any]) -> str:
 
 def _is_bundle(task: t.Optional[str]) -> bool:
     """Whether one line of Slurm stands for several tasks: "2-5%2"."""
-    return task is not None and not task.isdigit()
+    return task is not None and not task.isdecimal()
 
 
 class Follower:

@@ -52,7 +52,7 @@ def duration(text: t.Optional[str]) -> t.Optional[int]:
     text = (text or "").strip()
     days, _dash, rest = text.partition("-") if "-" in text else ("0", "", text)
     parts = rest.split(":")
-    if not days.isdigit() or not all(part.isdigit() for part in parts) or len(parts) > 3:
+    if not days.isdecimal() or not all(part.isdecimal() for part in parts) or len(parts) > 3:
         return None
     values = [int(part) for part in parts]
     if "-" in text:

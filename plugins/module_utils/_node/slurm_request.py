@@ -120,7 +120,7 @@ def gpus_per_node(options: Options) -> t.Optional[int]:
         if value and name == "gres":
             total = slurm_parse.gpus(value.replace("gres:", ""))[0]
             counts += [total] if total else []
-        elif value and (options.get("ntasks-per-node") or "").isdigit():
+        elif value and (options.get("ntasks-per-node") or "").isdecimal():
             counts.append(_count(value) * int(options["ntasks-per-node"] or 1))
     return max(counts) if counts else None
 

@@ -178,7 +178,7 @@ def read_runs(text: str | None) -> list[Ran]:
     found = []
     for line in (text or "").splitlines():
         parts = line.split("\t")
-        if len(parts) == 5 and parts[3].isdigit():
+        if len(parts) == 5 and parts[3].isdecimal():
             found.append(Ran(parts[0], parts[1], tuple(parts[2].split(",")), int(parts[3]), parts[4]))
     return found
 
