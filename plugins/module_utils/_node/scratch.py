@@ -97,20 +97,22 @@ def opened_base(base: str, make: bool = False, or_above: bool = False) -> t.Iter
     if not base.startswith("/") or base.startswith("//") or os.path.normpath(base) != base or base == "/":
         raise NodeError(f"the jobs' directories were to be in {base!r}: give an absolute path without . and ..")
     handle = os.open("/", _OPEN)
-    at = ""
+    at, made = "", False
     try:
         for part in base[1:].split("/"):
             at = f"{at}/{part}"
             if make and at == base:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(part, 0o711, dir_fd=handle)
+                    made = True
             if or_above and at == base and not _exists(handle, part):
                 break
             inner = os.open(part, _OPEN, dir_fd=handle)
             os.close(handle)
             handle = inner
             _trust(handle, at, last=at == base)
-        if make:
+        if made:
+            # Whatever the mask was; what somebody else made keeps its mode.
             os.fchmod(handle, 0o711)
         yield handle
     except OSError as exc:

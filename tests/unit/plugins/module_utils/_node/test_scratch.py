@@ -98,6 +98,35 @@ def test_a_mask_changes_no_mode(base):
     assert [stat.S_IMODE(path.stat().st_mode) for path in (own, own.parent, Path(base))] == [0o700, 0o711, 0o711]
 
 
+def test_a_base_that_is_there_keeps_its_mode(base):
+    os.mkdir(base, 0o755)
+    make(base)
+    assert stat.S_IMODE(os.stat(base).st_mode) == 0o755
+
+
+@pytest.fixture
+def full(place):
+    """A volume that its user has filled to the last byte."""
+    volume = place / "small"
+    volume.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=0755", "tmpfs", volume], check=True)
+    try:
+        own = make(f"{volume}/jobs")
+        with pytest.raises(subprocess.CalledProcessError):
+            as_user(f"cat /dev/zero > {own}/big", stderr=subprocess.DEVNULL)
+        yield f"{volume}/jobs"
+    finally:
+        subprocess.run(["umount", volume], check=True)
+
+
+def test_a_full_volume_is_emptied_and_takes_the_next_job(full):
+    assert scratch.free_percent(full)["bytes"] == 0
+    with pytest.raises(NodeError, match="No space left on device"):
+        make(full, 8)
+    assert (remove(full).complete, names(full)) == (True, [])
+    assert make(full, 8).is_dir()
+
+
 @pytest.mark.parametrize(
     "attack",
     [
