@@ -1,0 +1,55 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The scripts on a Slurm of each distribution, submitted by an ordinary user with plain sbatch."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from testinfra.host import Host
+
+RESULTS = "/srv/jobs/results"
+
+
+def run(host: Host, name: str) -> tuple[int, str, str]:
+    """Submit as alice and wait: the exit status that sbatch tells, the job's number, and what it wrote."""
+    done = host.run(f"runuser -u alice -- sbatch --parsable --wait /srv/jobs/{name}.sbatch")
+    number = done.stdout.strip().split(";")[0]
+    return done.rc, number, host.file(f"{RESULTS}/{name}-{number}.out").content_string
+
+
+@pytest.mark.parametrize(
+    ("path", "mode"),
+    [
+        ("/srv/jobs", 0o755),
+        ("/srv/jobs/results", 0o1777),
+        ("/srv/jobs/mlcluster.pyz", 0o755),
+        ("/srv/jobs/smoke.sbatch", 0o755),
+    ],
+)
+def test_files_are_roots_and_nobody_else_writes_them(host: Host, path: str, mode: int) -> None:
+    file = host.file(path)
+    assert (file.user, file.group, file.mode) == ("root", "root", mode)
+
+
+def test_a_user_runs_a_validation(host: Host) -> None:
+    status, number, output = run(host, "smoke")
+    assert status == 0, output
+    report = json.loads(host.file(f"{RESULTS}/smoke-{number}/report.json").content_string)
+    assert {entry["status"] for entry in report["results"]} == {"pass", "not_applicable"}
+    assert host.file(f"{RESULTS}/smoke-{number}.exit").content_string == "0\n"
+
+
+def test_what_cannot_be_tested_is_no_pass(host: Host) -> None:
+    status, _number, output = run(host, "nccl")
+    assert status == 2
+    assert "all_reduce_perf is not on" in output
+
+
+def test_no_value_reaches_a_shell(host: Host) -> None:
+    status, _number, output = run(host, "train")
+    assert status == 0, output
+    assert "it's $(id)" in output.splitlines()
