@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from tests.integration.slurm.ran import Ran
+from tests.integration.slurm.ran import Ran, install
 from tests.rig.slurm import jobs, scripts
 from tests.rig.slurm.cluster import Cluster
 from tests.rig.slurm.fixture import slurm, slurm_accounting
@@ -75,7 +75,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with stand-ins for nccl-tests that are real MPI programs."""
     folder = tmp_path_factory.mktemp("nccl")
     for name in ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce"):
-        (folder / f"{name}_perf").symlink_to(Path(__file__).parent / "programs" / "collective_perf.py")
+        install("collective_perf", folder / f"{name}_perf")
     return folder
 
 

@@ -2,11 +2,23 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A job of the role slurm_jobs that ended, for tests."""
+"""A job of the role slurm_jobs that ended, and programs for jobs to run."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+def install(program: str, target: Path) -> None:
+    """Make a program of the folder programs executable as target, with Debian's Python, which has its MPI."""
+    path = str(PROGRAMS / f"{program}.py")
+    # Not by runpy: the programs go by the name under which they were started.
+    run = 'exec(compile(open(path).read(), path, "exec"), {"__name__": "__main__", "__file__": path})'
+    target.write_text(f"#!/usr/bin/python3\npath = {path!r}\n{run}\n")
+    target.chmod(0o755)
 
 
 class Ran:

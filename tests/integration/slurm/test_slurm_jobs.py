@@ -99,7 +99,7 @@ def test_a_job_that_is_cancelled_says_so_in_its_exit_file(slurm, facts, runtime,
     role = scripts.Role(facts, jobs=[job], dir=str(tmp_path), gpus_per_node=1, nccl_tests_dir=str(tmp_path), mpi="none")
     role.install(runtime)
     number = int(slurm.run("sbatch", "--parsable", str(tmp_path / "nccl.sbatch")).stdout)
-    wait_for("the test to start", lambda: (tmp_path / "results" / f"nccl-{number}/all.all_reduce.out").exists(), 30)
+    wait_for("the test to start", (tmp_path / "results" / f"nccl-{number}" / "all.all_reduce.out").exists, 30)
     slurm.run("scancel", str(number))
     ended = Ran(jobs.wait(slurm, number), tmp_path, "nccl")
     assert (ended.job.state, ended.exit_file) == ("CANCELLED", "143\n")

@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
+from tests.integration.slurm.ran import install
 from tests.rig.slurm.fixture import needs_slurm
 
 pytestmark = needs_slurm
-PROGRAM = Path(__file__).parent / "programs" / "io_stand_in.py"
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def tools(tmp_path):
     folder = tmp_path / "tools"
     folder.mkdir()
     for name in ("fio", "ior", "mdtest"):
-        (folder / name).symlink_to(PROGRAM)
+        install("io_stand_in", folder / name)
     return {name: str(folder / name) for name in ("fio", "ior", "mdtest")}
 
 

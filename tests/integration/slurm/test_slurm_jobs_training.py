@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.modules import slurm_info
 
+from tests.integration.slurm.ran import PROGRAMS, install
 from tests.rig.slurm import jobs, scripts
 from tests.rig.slurm.cluster import Cluster
 from tests.rig.slurm.fixture import needs_slurm
@@ -20,7 +20,6 @@ from tests.rig.slurm.processes import wait_for
 from tests.rig.slurm.spec import FAST_FAILURE, Spec
 
 pytestmark = needs_slurm
-PROGRAMS = Path(__file__).parent / "programs"
 
 
 class Training:
@@ -28,12 +27,12 @@ class Training:
 
     def __init__(self, slurm, folder, runtime, facts, *words, gpus_per_node=2, **options):
         self.slurm, self.folder = slurm, folder
-        (folder / "aws").symlink_to(PROGRAMS / "aws.py")
+        install("aws", folder / "aws")
         job = {
             "name": "train",
             "kind": "training",
             "minutes": 9,
-            "command": [str(PROGRAMS / "training.py"), *words],
+            "command": ["/usr/bin/python3", str(PROGRAMS / "training.py"), *words],
             "launcher": "srun",
             "checkpoints": str(folder / "checkpoints"),
             "backup": "s3://bucket/runs",
@@ -105,7 +104,8 @@ def test_a_signal_saves_requeues_resumes_and_backs_up(train, slurm):
     jobs.wait(slurm, training.number, "PENDING")
     jobs.release(slurm, training.number)
     done = jobs.wait(slurm, training.number, timeout=90)
-    assert (done.state, training.exit_status()) == ("COMPLETED", "0\n")
+    assert done.state == "COMPLETED", done
+    assert training.exit_status() == "0\n"
     latest = max(stopped_at, key=lambda name: int(name.partition("-")[2]))
     assert f"restart 1: starts on n1 n2, resumes from {training.folder}/checkpoints/{latest}" in training.events
     step = latest.partition("-")[2]

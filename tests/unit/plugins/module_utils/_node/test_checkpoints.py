@@ -69,12 +69,14 @@ def test_a_newer_one_that_is_being_written_is_left_alone(tmp_path, verb):
     assert verb("--prune", "1") == (0, [])
 
 
+def refuse(*given):
+    raise OSError(5, f"I/O error at {given}")
+
+
 def test_one_that_cannot_go_is_a_failure(tmp_path, verb, monkeypatch):
     make(tmp_path / "c", 1)
     make(tmp_path / "c", 2)
-    monkeypatch.setattr(
-        checkpoints, "remove", lambda entry: (_ for _ in ()).throw(OSError(30, "Read-only file system"))
-    )
+    monkeypatch.setattr(checkpoints, "remove", refuse)
     assert verb("--prune", "1") == (1, [])
 
 
@@ -107,7 +109,7 @@ def test_the_newest_good_one_never_goes(entries, keep, backed_up_only):
 
 def test_a_removal_that_is_cut_short_leaves_nothing_that_looks_whole(tmp_path, monkeypatch):
     path = make(tmp_path, 1)
-    monkeypatch.setattr(checkpoints.shutil, "rmtree", lambda _path: (_ for _ in ()).throw(OSError(5, "I/O error")))
+    monkeypatch.setattr(checkpoints.shutil, "rmtree", refuse)
     (entry,) = checkpoints.find(Host(), str(tmp_path), "complete")
     with pytest.raises(OSError, match="I/O error"):
         checkpoints.remove(entry)
