@@ -172,6 +172,10 @@ mounts:
       description: Whether the path could be looked up in time.
       type: bool
       sample: true
+    exists:
+      description: Whether the path exists, null where it did not answer.
+      type: bool
+      sample: true
     layout:
       description: One of disk, md, lvm, dm, network, memory, stacked, other, unknown.
       type: str
@@ -278,10 +282,11 @@ iommu:
   type: bool
   sample: false
 library:
-  description: libcufile, with C(path) and C(version), null where it is not found or not known.
+  description: libcufile, with C(path) and C(version), null where it is not found or not known, and C(asked), what O(library)
+    names.
   returned: always
   type: dict
-  sample: {"path": "/usr/local/cuda/lib64/libcufile.so.0", "version": "1.15.1.6"}
+  sample: {"path": "/usr/local/cuda/lib64/libcufile.so.0", "version": "1.15.1.6", "asked": null}
 cufile_json:
   description:
     - The configuration of libcufile, with C(path), C(target) (behind every link), C(exists), C(valid) (null where it

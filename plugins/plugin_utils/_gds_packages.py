@@ -127,7 +127,7 @@ def _driver_problems(look: Mapping[str, Any], mode: str, cuda: str) -> list[str]
     if not cuda:
         return problems
     oldest = DRIVERS.get(numbers(cuda)[0])
-    if oldest and driver["version"] and numbers(driver["version"])[0] < oldest:
+    if oldest and numbers(driver["version"] or "")[:1] and numbers(driver["version"])[0] < oldest:
         problems.append(
             f"the NVIDIA driver {driver['version']} is too old for CUDA {cuda}, which needs {oldest} or newer: bring a "
             "newer driver, or give nvidia_gds_cuda_version a release that it takes"

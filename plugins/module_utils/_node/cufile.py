@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import ipaddress
+import math
 import re
 import typing as t
 
@@ -24,6 +25,7 @@ from .host import Host, NodeError
 DEFAULT_PATH = "/etc/cufile.json"
 
 _BY_NAME = {entry["name"]: entry for entry in KEYS}
+_SECTIONS = {name[:dot] for name in _BY_NAME for dot in range(len(name)) if name[dot] == "."}
 _HEX32 = re.compile(r"0[xX][0-9a-fA-F]{1,8}")
 _RELEASE = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(\.[0-9.]{1,20})?")
 # libcufile 1.15 refuses the whole file where one of these does not exist.
@@ -52,7 +54,9 @@ def check_settings(
     gds_version is the release on the node, such as 1.15.1.6; None judges by every release that is known.
     """
     release = _release(gds_version) if gds_version else None
-    found = list(leaves(settings))
+    if not isinstance(settings, dict):
+        raise NodeError(f"the settings are {settings!r}: give a mapping, in the nesting of cufile.json")
+    found = [(tuple(map(str, path)), value) for path, value in leaves(settings)]
     if len(found) > _MAX_SETTINGS:
         raise NodeError(
             f"settings has {len(found)} values, and a cufile.json has about 60: give only what has to differ"
@@ -95,6 +99,8 @@ def take_out(text: str, keys: t.Sequence[str], origin: str) -> tuple[str, list[C
         if path is not None:
             changes.append(Change(key, _lookup(root.value, path), None))
             text = remove_value(text, path, origin)
+    if changes:
+        _check_together(parse(text, origin).value, origin)
     return text, changes
 
 
@@ -122,6 +128,10 @@ def _release(version: str) -> tuple[int, int]:
 
 def _problem(path: Path, value: t.Any, allow_unknown: bool, release: tuple[int, int] | None) -> str:
     key = ".".join(path)
+    if not _is_json((path, value)):
+        return f"{key!r} has {value!r}: JSON has no such number or text"
+    if key in _SECTIONS:
+        return f"{key} is {value!r}, and it is a section: give settings below it, or leave it out"
     entry, below = _entry(path)
     if entry is not None and any("." in name for name in path[: len(path) - len(below)]):
         return f"{key} is written with dots in one name, which libcufile would ignore: nest it as the file does"
@@ -137,6 +147,17 @@ def _problem(path: Path, value: t.Any, allow_unknown: bool, release: tuple[int, 
             instead = f"use {INSTEAD[key]}" if key in INSTEAD else "leave it out"
             return f"{key} is known up to GDS {entry['until']} {here}: {instead}"
     return _value_problem(key, entry, value, release)
+
+
+def _is_json(value: t.Any) -> bool:
+    """Whether it can be written as JSON in UTF-8 at all: not with nan, infinity or half of a surrogate pair."""
+    if isinstance(value, dict):
+        return all(_is_json(item) for item in value.items())
+    if isinstance(value, (list, tuple)):
+        return all(_is_json(item) for item in value)
+    if isinstance(value, str):
+        return not any("\ud800" <= letter <= "\udfff" for letter in value)
+    return math.isfinite(value) if isinstance(value, float) else isinstance(value, (int, type(None)))
 
 
 def _entry(path: Path) -> tuple[dict[str, t.Any] | None, Path]:

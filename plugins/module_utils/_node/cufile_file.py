@@ -49,11 +49,17 @@ class FileHost(Host):
             name = f"{base}.{number}.bak" if number else f"{base}.bak"
             with contextlib.suppress(FileExistsError):
                 handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-                with os.fdopen(handle, "wb") as stream:
-                    stream.write(data)
-                    stream.flush()
-                    _take_over(stream.fileno(), path, info)
-                    os.fsync(stream.fileno())
+                try:
+                    with os.fdopen(handle, "wb") as stream:
+                        stream.write(data)
+                        stream.flush()
+                        _take_over(stream.fileno(), path, info)
+                        os.fsync(stream.fileno())
+                except BaseException:
+                    # Half a copy, as of a full filesystem, would pass for a whole one later.
+                    with contextlib.suppress(OSError):
+                        os.unlink(name)
+                    raise
                 return name
         raise NodeError(f"{base}.bak and 99 more names of this second are taken: remove old copies and run again")
 
@@ -189,6 +195,6 @@ def _write(host: FileHost, wish: Wish, outcome: Outcome, data: bytes | None) -> 
     except OSError as exc:
         raise NodeError(
             f"{target} could not be replaced ({exc.strerror}) and is as it was: run as root (become: true) and see "
-            "that its filesystem is writable and not full"
+            "that its filesystem is writable and not full, and that the file itself is no mount"
         ) from exc
     return dataclasses.replace(outcome, backup_file=copy)

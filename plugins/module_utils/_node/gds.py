@@ -15,7 +15,7 @@ import typing as t
 from .gds_look import ANSWER_SECONDS, gather
 from .gds_parse import setting
 from .gds_prereq import DOUBTFUL, MISSING, NVFS, P2PDMA, from_log, missing, prerequisites
-from .gds_probe import ask, gdscheck, library_version
+from .gds_probe import ask, gdscheck, library_version, p2pdma_sections
 from .host import Host
 
 COMPAT = "compat"
@@ -25,6 +25,8 @@ MODES = (NVFS, P2PDMA, COMPAT, NONE, UNDETERMINABLE)
 DIRECT = (NVFS, P2PDMA)
 # The setting itself is no obstacle to what another setting would make possible.
 SETTINGS = ("cufile_p2pdma",)
+# Programs go through the CPU with these, whatever the mount could do.
+FORCING = ("force_compat_mode", "posix_io_mode", "vanilla_posix_io_mode")
 # What lies below the mount decides, whatever libcufile's driver can do.
 NOT_FOR_P2PDMA = frozenset({"filesystem", "lvm", "raid_p2pdma"})
 
@@ -89,7 +91,7 @@ def _once_for_the_driver(asker: Ask) -> Ask:
 
 def _judge_mount(facts: dict[str, t.Any], mount: dict[str, t.Any], asker: Ask | None, seconds: float) -> None:
     mount["probe"] = {}
-    if asker and mount["mount_point"] and mount["answers"]:
+    if asker and mount["mount_point"] and mount["answers"] and mount["exists"]:
         mount["probe"] = probe_mount(facts, mount, asker, seconds)
     items = prerequisites(facts, mount)
     if facts["gdscheck"]:
@@ -126,7 +128,7 @@ def probe_mount(facts: dict[str, t.Any], mount: dict[str, t.Any], asker: Ask, se
     forbidden = {"allow_compat_mode": False, "force_compat_mode": False}
     wanted = p2pdma_wanted(facts)
     answers: dict[str, t.Any] = {}
-    if setting(node, "properties.force_compat_mode", False):
+    if _forcing(node):
         return {"own": register({})}
     answers["strict"] = register(forbidden)
     if answers["strict"]["state"] == "ok" and wanted:
@@ -140,8 +142,14 @@ def probe_mount(facts: dict[str, t.Any], mount: dict[str, t.Any], asker: Ask, se
 
 
 def p2pdma_wanted(facts: dict[str, t.Any]) -> bool:
-    """Whether the node's cufile.json turns P2PDMA on."""
-    return bool(setting(facts["cufile_json"]["settings"], "properties.use_pci_p2pdma", False))
+    """Whether the node's cufile.json turns P2PDMA on, for all or for some."""
+    node = facts["cufile_json"]["settings"]
+    switches = [section["use_pci_p2pdma"] for section in p2pdma_sections(node)]
+    return any([setting(node, "properties.use_pci_p2pdma", False), *switches])
+
+
+def _forcing(node: dict[str, t.Any]) -> list[str]:
+    return [name for name in FORCING if setting(node, f"properties.{name}", False)]
 
 
 def judge(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[str, str]:
@@ -150,22 +158,31 @@ def judge(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[str, str]:
         return UNDETERMINABLE, f"{mount['path']} is on no mount of the kernel's table"
     if not mount["answers"]:
         return UNDETERMINABLE, f"{mount['path']} did not answer within {ANSWER_SECONDS} seconds"
+    if not mount["exists"]:
+        return UNDETERMINABLE, f"{mount['path']} does not exist"
     if not facts["driver"]["loaded"]:
         return NONE, "the NVIDIA driver is not loaded"
     if not facts["library"]["path"]:
-        return NONE, "libcufile is not installed"
+        return NONE, no_library(facts)
     if facts["cufile_json"]["valid"] is False:
         return UNDETERMINABLE, f"{facts['cufile_json']['path']} cannot be read, so libcufile's settings are unknown"
     return _judge_active(facts, mount) if mount["probe"] else _judge_passive(facts, mount)
 
 
+def no_library(facts: dict[str, t.Any]) -> str:
+    """Why there is no libcufile."""
+    asked = facts["library"]["asked"]
+    return f"{asked}, the libcufile asked for, does not exist" if asked else "libcufile is not installed"
+
+
 def _judge_active(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[str, str]:
     probe = mount["probe"]
     if "strict" not in probe:
-        return _judge_own(probe["own"], f"{facts['cufile_json']['path']} forces compat mode")
+        names = ", ".join(_forcing(facts["cufile_json"]["settings"]))
+        return _judge_own(probe["own"], f"{facts['cufile_json']['path']} forces compat mode ({names})")
     strict = probe["strict"]
     if strict["state"] == "ok":
-        return _which_direct(facts, mount)
+        return _unless_denied(facts, mount, *_which_direct(facts, mount))
     if strict["state"] == "corrupt":
         return NONE, strict["reason"]
     if strict["state"] != "refused":
@@ -209,6 +226,18 @@ def _which_direct(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[str
     else:
         return UNDETERMINABLE, f"{proof}, but both paths would do and libcufile's log does not say which it took"
     return (P2PDMA, f"{proof}, and P2PDMA comes first") if supported else (NVFS, f"{proof}; P2PDMA is not supported")
+
+
+def _unless_denied(facts: dict[str, t.Any], mount: dict[str, t.Any], mode: str, reason: str) -> tuple[str, str]:
+    """The verdict, unless what libcufile says of NVMe disks itself does not fit it."""
+    row = mount["probe"]["strict"]["table"]["drivers"].get("NVMe")
+    if mode == NVFS and mount["layout"] in ("disk", "md") and row is not None and NVFS not in row:
+        return UNDETERMINABLE, f"{reason}, and yet libcufile's table does not name nvfs for NVMe"
+    # NVIDIA's gds-diag: on Grace the settings of P2PDMA turn C2C on.
+    is_x86 = facts["kernel"]["machine"] in ("x86_64", None)
+    if mode == P2PDMA and not is_x86 and (not row or P2PDMA not in row or "c2c" in row):
+        return UNDETERMINABLE, f"{reason}; whether by P2PDMA or by C2C, which have the same settings, is open"
+    return mode, reason
 
 
 def _why_not_direct(mount: dict[str, t.Any], strict: dict[str, t.Any]) -> str:

@@ -65,23 +65,27 @@ def watch(request: dict[str, t.Any]) -> None:
     deadline = time.monotonic() + request["seconds"]
     while time.monotonic() < deadline and os.getppid() == request["parent"]:
         time.sleep(0.2)
+    shutil.rmtree(request["private"], ignore_errors=True)
     try:
+        # Last, for a filesystem that does not answer holds this thread too.
         if request.get("file"):
             os.unlink(request["file"])
-        shutil.rmtree(request["private"], ignore_errors=True)
     finally:
         os._exit(124)
 
 
 def sweep(directory: str) -> None:
-    """Remove what a probe of this user left behind when the machine went down in the middle."""
-    with os.scandir(directory) as entries:
+    """Remove what a probe of this user left behind when the machine went down in the middle.
+
+    What cannot be listed or removed is left: the files of other nodes' probes on a shared filesystem come and go.
+    """
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
-            if not entry.name.startswith(PREFIX):
-                continue
-            info = entry.stat(follow_symlinks=False)
-            if info.st_uid == os.geteuid() and time.time() - info.st_mtime > STALE_SECONDS:
-                os.unlink(entry.path)
+            if entry.name.startswith(PREFIX):
+                with contextlib.suppress(OSError):
+                    info = entry.stat(follow_symlinks=False)
+                    if info.st_uid == os.geteuid() and time.time() - info.st_mtime > STALE_SECONDS:
+                        os.unlink(entry.path)
 
 
 def create(path: str) -> int:
@@ -180,8 +184,11 @@ def write_and_read(request: dict[str, t.Any], library: t.Any, handle: t.Any) -> 
         say(out, step=step, err=0 if moved == BLOCK else max(-moved, 1), cu_err=code, moved=moved, errno=error)
         if moved != BLOCK:
             raise StopError
-    if cuda.cuMemcpyDtoH_v2(back, address, size) == 0:
-        say(out, step="compare", err=0, same=back.raw == sent)
+    code = cuda.cuMemcpyDtoH_v2(back, address, size)
+    if code != 0:
+        say(out, step="buffer", problem="cuMemcpyDtoH gave the CUDA error %d" % code)
+        raise StopError
+    say(out, step="compare", err=0, same=back.raw == sent)
 
 
 def make_file(request: dict[str, t.Any]) -> int | None:

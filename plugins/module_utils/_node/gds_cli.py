@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import sys
 import typing as t
 
 from . import result
+from .efa_tools import whole_number
 from .gds import advice, survey
 from .gds_io import bandwidth
 from .gds_verify import verify
@@ -19,6 +21,9 @@ from .host import Host, NodeError
 from .storage_verify import report
 
 LOGGER = logging.getLogger("mlcluster")
+# As the role has them: 1 TiB, and ten minutes.
+MOST_MIB = 1 << 20
+MOST_SECONDS = 600
 
 
 def add_verbs(subparsers: t.Any) -> None:
@@ -32,12 +37,24 @@ def add_verbs(subparsers: t.Any) -> None:
         "--require", action="append", default=[], choices=("nvfs", "p2pdma", "compat"), help="a mode that will do"
     )
     gds.add_argument("--bandwidth", action="store_true", help="measure with gdsio, by cuFile and through the CPU")
-    gds.add_argument("--bandwidth-mib", type=int, default=1024, help="size of the file to read (%(default)s)")
-    gds.add_argument("--baseline", type=float, help="least GiB/s that this site accepts by cuFile")
+    gds.add_argument(
+        "--bandwidth-mib", type=whole_number(1, MOST_MIB), default=1024, help="size of the file to read (%(default)s)"
+    )
+    gds.add_argument("--baseline", type=_positive, help="least GiB/s that this site accepts by cuFile")
     gds.add_argument("--library", help="path of libcufile.so.0")
-    gds.add_argument("--timeout", type=float, default=30, help="seconds for each process (%(default)s)")
+    gds.add_argument(
+        "--timeout", type=whole_number(1, MOST_SECONDS), default=30, help="seconds for each process (%(default)s)"
+    )
     gds.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     gds.set_defaults(handler=gds_verb)
+
+
+def _positive(text: str) -> float:
+    """The type of --baseline: with nan every figure would pass."""
+    value = float(text)
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return value
 
 
 def gds_verb(args: argparse.Namespace, host: Host | None = None) -> int:

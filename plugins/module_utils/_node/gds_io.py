@@ -29,8 +29,8 @@ SECONDS = 300
 _RESULT = re.compile(
     r"IoType: (?P<io_type>\S+) XferType: (?P<transfer>\S+) Threads: (?P<threads>\d+) "
     r"DataSetSize: (?P<done>\d+)/(?P<size>\d+)\(KiB\) IOSize: (?P<io_size>[\d-]+)\(KiB\) "
-    r"Throughput: (?P<throughput>[\d.]+) GiB/sec,? Avg_Latency: (?P<latency>[\d.]+) usecs "
-    r"ops: (?P<ops>\d+) total_time (?P<seconds>[\d.]+) secs"
+    r"Throughput: (?P<throughput>\d+(?:\.\d+)?) GiB/sec,? Avg_Latency: (?P<latency>\d+(?:\.\d+)?) usecs "
+    r"ops: (?P<ops>\d+) total_time (?P<seconds>\d+(?:\.\d+)?) secs"
 )
 
 Run = t.Callable[..., Ended]
@@ -104,6 +104,8 @@ def bandwidth(
     if not gdsio:
         reason = "gdsio is not installed, so nothing was measured (it is in gds-tools)"
         return result.undeterminable("gds.bandwidth", reason, scope=result.Scope(device=mount["path"]))
+    if not mount["answers"] or not mount["exists"]:
+        return result.undeterminable("gds.bandwidth", mount["reason"], scope=result.Scope(device=mount["path"]))
     path = os.path.join(mount["path"], PREFIX + secrets.token_hex(8))
     runs: dict[str, list[dict[str, t.Any]]] = {}
     try:
@@ -111,9 +113,13 @@ def bandwidth(
             ended = runner(argv, SECONDS, environment({}))
             if name == "write" and ended.rc != 0:
                 last = (ended.output.strip().splitlines() or ["no message"])[-1]
-                reason = f"gdsio could not write the file that it was to read (status {ended.rc}): {last}"
+                how = f"no answer within {SECONDS} seconds" if ended.rc is None else f"status {ended.rc}"
+                reason = f"gdsio could not write the file that it was to read ({how}): {last}"
                 return result.undeterminable("gds.bandwidth", reason, scope=result.Scope(device=mount["path"]))
             runs[name] = parse_gdsio(ended.output) if ended.rc == 0 else []
+    except OSError as exc:
+        reason = f"{gdsio} could not be started: {exc.strerror}"
+        return result.undeterminable("gds.bandwidth", reason, scope=result.Scope(device=mount["path"]))
     finally:
         remover(path)
     runs.pop("write", None)

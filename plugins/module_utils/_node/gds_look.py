@@ -18,7 +18,7 @@ from .gds_parse import (
     parse_registry_dwords,
     version_tuple,
 )
-from .host import CommandError, Host
+from .host import CommandError, Host, NodeError
 
 CUFILE_JSON = "/etc/cufile.json"
 # Where gdscheck and gdsio are: NVIDIA GPUDirect Storage installation guide; /usr/local/gds has never existed.
@@ -28,17 +28,19 @@ LIBRARY = "libcufile.so.0"
 LIBRARY_DIRECTORIES = ("/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib", "/usr/lib/x86_64-linux-gnu")
 # How long a path may take to be looked up.
 ANSWER_SECONDS = 10
+_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._:-]*")
 TOOLS = ("modinfo", "dkms", "dpkg-query", "rpm", "ldconfig")
 
 
 def gather(host: Host, paths: list[str], library: str | None = None) -> dict[str, t.Any]:
     """Everything that a verdict on GPUDirect Storage needs, in plain JSON types.
 
-    Keys: mounts (one L{gds_mount.resolve} a path, which may be a link, with answers: bool), kernel {release, machine,
-    p2pdma, config, nvme_hooks}, driver {loaded, version, open_module, evidence}, registry_dwords (mapping or None),
+    Keys: mounts (one L{gds_mount.resolve} a path, which may be a link, with answers: bool, exists), kernel {release,
+    machine, p2pdma, config, nvme_hooks}, driver {loaded, version, open_module, evidence}, registry_dwords (mapping or None),
     gpus (model names), nvidia_fs {loaded, version, registered}, nvme_multipath (bool or None), iommu (bool or None),
-    library {path, version}, cufile_json {path, target, exists, valid, settings}, tools {name: path or None}.
+    library {path, version, asked}, cufile_json {path, target, exists, valid, settings}, tools {name: path or None}.
     """
+    _refuse_paths(paths)
     tools: dict[str, str | None] = {name: host.which(name) for name in TOOLS}
     for name in ("gdscheck.py", "gdscheck", "gdsio"):
         path = f"{TOOLS_DIRECTORY}/{name}"
@@ -65,11 +67,17 @@ def _mount(
 ) -> dict[str, t.Any]:
     """What a path lies on; a network filesystem whose server is gone would hold this process for ever."""
     try:
-        real = host.run(["readlink", "-f", "--", path], timeout=ANSWER_SECONDS, check=False).stdout.rstrip("\n")
-        answers = True
+        done = host.run(["readlink", "-e", "--", path], timeout=ANSWER_SECONDS, check=False)
+        real, exists, answers = done.stdout[:-1] if done.rc == 0 else path, done.rc == 0, True
     except CommandError:
-        real, answers = path, False
-    return {**resolve(real or path, mounts, devices), "path": path, "answers": answers}
+        real, exists, answers = path, None, False
+    return {**resolve(real, mounts, devices), "path": path, "exists": exists, "answers": answers}
+
+
+def _refuse_paths(paths: list[str]) -> None:
+    wrong = [path for path in paths if "\0" in path or any("\ud800" <= letter <= "\udfff" for letter in path)]
+    if wrong:
+        raise NodeError(f"{wrong[0]!r} holds a NUL or is no UTF-8, so its mount cannot be looked up: give another path")
 
 
 def _switch(text: str | None) -> bool | None:
@@ -144,7 +152,7 @@ def _library(host: Host, tools: dict[str, str | None], wanted: str | None) -> di
         )
     real = host.realpath(path) if path else ""
     found = re.search(r"\.so\.(\d+(?:\.\d+)+)$", real)
-    return {"path": path, "version": found.group(1) if found else None}
+    return {"path": path, "version": found.group(1) if found else None, "asked": wanted or None}
 
 
 def _linked_library(host: Host, tools: dict[str, str | None]) -> str | None:
@@ -158,11 +166,12 @@ def _linked_library(host: Host, tools: dict[str, str | None]) -> str | None:
 def _cufile_json(host: Host) -> dict[str, t.Any]:
     text = host.read_text(CUFILE_JSON)
     settings = parse_cufile_json(text, CUFILE_JSON)
+    exists = host.exists(CUFILE_JSON)
     return {
         "path": CUFILE_JSON,
         "target": host.realpath(CUFILE_JSON),
-        "exists": text is not None,
-        "valid": None if text is None else settings is not None,
+        "exists": exists,
+        "valid": settings is not None if exists else None,
         "settings": settings or {},
     }
 
@@ -170,6 +179,8 @@ def _cufile_json(host: Host) -> dict[str, t.Any]:
 def packages(host: Host, names: list[str]) -> dict[str, str | None]:
     """The installed version of each package by dpkg or rpm, None where it is not installed (or only half)."""
     answer: dict[str, str | None] = dict.fromkeys(names)
+    # No other name can be installed, and one that begins with a hyphen would be an option.
+    names = [name for name in names if _PACKAGE.fullmatch(name)]
     if not names:
         return answer
     if host.which("dpkg-query"):

@@ -84,7 +84,6 @@ P2PDMA_OFF = ("Config doesn't support PCIP2PDMA", "PCIP2PDMA is not enabled in t
 _LOG_LINE = re.compile(
     r"^\s*\d\d-\d\d-\d{4} [\d:]+ \[pid=\d+ tid=\d+\] (?P<level>[A-Z]+)\s+(?P<place>\S+?):(?P<line>\d+) (?P<text>.*)$"
 )
-_PAIR = re.compile(r"^\s*(?P<name>-{0,2}\s*[^:]+?)\s*:\s*(?P<value>.*?)\s*$")
 _RULER = re.compile(r"^\s*=+\s*$")
 _TITLE = re.compile(r"^\s*([A-Z][A-Z ]+):\s*$")
 _GPU = re.compile(
@@ -170,9 +169,9 @@ def _read_line(table: dict[str, t.Any], section: str, line: str) -> None:
     if versions:
         table["versions"].update(versions)
         return
-    pair = _PAIR.match(line)
-    if pair:
-        _keep_pair(table, section, pair.group("name"), pair.group("value"))
+    name, colon, value = line.partition(":")
+    if colon and name.strip():
+        _keep_pair(table, section, name.strip(), value.strip())
 
 
 def _keep_pair(table: dict[str, t.Any], section: str, name: str, value: str) -> None:

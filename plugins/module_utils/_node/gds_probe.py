@@ -44,6 +44,10 @@ VARIABLES = {
     "force_compat_mode": "CUFILE_FORCE_COMPAT_MODE",
     "use_pci_p2pdma": "CUFILE_USE_PCIP2PDMA",
 }
+# With these libcufile goes through the CPU also while compat mode is forbidden: the first two by NVIDIA's gds-diag
+# (MagnumIO), posix_gds_min_kb for transfers up to that size by the cuFile API reference ("compatibility mode").
+POSIX_ANYWAY = ("gds_fallback_io", "posix_io_mode", "vanilla_posix_io_mode")
+POSIX_UP_TO = "posix_gds_min_kb"
 
 
 class Ended(t.NamedTuple):
@@ -103,7 +107,8 @@ def environment(extra: dict[str, str]) -> dict[str, str]:
 def probe_config(settings: dict[str, t.Any], changes: dict[str, bool], directory: str) -> dict[str, t.Any]:
     """The node's own settings with some of properties changed and the log, at level INFO, in a directory of ours.
 
-    use_pci_p2pdma is also set for block.nvme, where GDS 1.16 and newer have it.
+    use_pci_p2pdma is also set where GDS 1.16 and newer have it besides. Where compat mode is
+    forbidden, so is every other setting that leads through the CPU.
     """
     config = json.loads(json.dumps(settings))
     for section in ("properties", "logging"):
@@ -111,11 +116,24 @@ def probe_config(settings: dict[str, t.Any], changes: dict[str, bool], directory
             config[section] = {}
     config["properties"].update(changes)
     config["logging"].update(dir=directory, level="INFO")
-    if "use_pci_p2pdma" in changes and isinstance(config.get("block"), dict):
-        for section in config["block"].values():
-            if isinstance(section, dict) and "use_pci_p2pdma" in section:
-                section["use_pci_p2pdma"] = changes["use_pci_p2pdma"]
+    for switched in p2pdma_sections(config) if "use_pci_p2pdma" in changes else ():
+        switched["use_pci_p2pdma"] = changes["use_pci_p2pdma"]
+    if changes.get("allow_compat_mode") is False:
+        config["properties"].update({name: False for name in POSIX_ANYWAY if name in config["properties"]})
+        for filesystem in _sections(config, "fs"):
+            if POSIX_UP_TO in filesystem:
+                filesystem[POSIX_UP_TO] = 0
     return t.cast(dict[str, t.Any], config)
+
+
+def p2pdma_sections(config: dict[str, t.Any]) -> list[dict[str, t.Any]]:
+    """The sections besides properties that have a switch of their own for P2PDMA."""
+    return [section for above in ("block", "fs") for section in _sections(config, above) if "use_pci_p2pdma" in section]
+
+
+def _sections(config: dict[str, t.Any], above: str) -> list[dict[str, t.Any]]:
+    below = config.get(above)
+    return [part for part in below.values() if isinstance(part, dict)] if isinstance(below, dict) else []
 
 
 def ask(
@@ -131,8 +149,9 @@ def ask(
     settings are the node's cufile.json, changes the properties to change (allow_compat_mode, ...). The file is gone
     afterwards, also when the process hung, crashed, or this one was ended.
     """
-    private = tempfile.mkdtemp(prefix="mlcluster-gds-")
+    private = ""
     try:
+        private = tempfile.mkdtemp(prefix="mlcluster-gds-")
         file = os.path.join(directory, PREFIX + secrets.token_hex(8)) if directory else None
         return _ask(library, settings, changes, file, seconds, cuda, private)
     except OSError as exc:
@@ -238,7 +257,9 @@ def read_outcome(ended: Ended, steps: str, log: str) -> dict[str, t.Any]:
     if ended.rc is None:
         return _outcome("hang", step, reason=f"no answer from {step} within {ended.seconds:.0f} seconds", **common)
     if ended.rc < 0:
-        name = signal.Signals(-ended.rc).name
+        # Real-time signals have no name.
+        known = {number.value: number.name for number in signal.Signals}
+        name = known.get(-ended.rc, f"signal {-ended.rc}")
         return _outcome("crash", step, reason=f"{step} ended the process with {name}", **common)
     if ended.rc != 0 or not ("done" in done or "stopped" in done):
         last = (ended.output.strip().splitlines() or ["no message"])[-1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from . import result
-from .gds import COMPAT, DIRECT, NONE, NVFS, P2PDMA, UNDETERMINABLE, hints, layout_advice, p2pdma_wanted
+from .gds import COMPAT, DIRECT, NONE, NVFS, P2PDMA, UNDETERMINABLE, hints, layout_advice, no_library, p2pdma_wanted
 
 SOURCE = "NVIDIA GPUDirect Storage Installation and Troubleshooting Guide"
 
@@ -51,7 +51,7 @@ def _driver(facts: dict[str, t.Any], required: t.Sequence[str]) -> result.Result
 def _library(facts: dict[str, t.Any]) -> result.Result:
     library, probe = facts["library"], facts["driver_probe"]
     if not library["path"]:
-        return result.not_applicable("gds.library", "libcufile is not installed", hint="install nvidia-gds")
+        return result.not_applicable("gds.library", no_library(facts), hint="install nvidia-gds")
     found = f"libcufile {library['version'] or 'of unknown version'} ({library['path']})"
     if probe is None and not facts["driver"]["loaded"]:
         return _told("gds.library", f"{found} was not opened: the NVIDIA driver is not loaded", found, result.Scope())

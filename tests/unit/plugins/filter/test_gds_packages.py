@@ -28,6 +28,8 @@ SETTINGS = {
     "probe_timeout": 30,
     "bandwidth_mib": 1024,
     "dkms_log_lines": 40,
+    "headers_package": "",
+    "library": "",
 }
 
 
@@ -158,7 +160,22 @@ def test_sound_settings_have_no_problem():
     ("setting", "words"),
     [
         ({"compat_allowed": False}, "nvidia_gds_mode is compat and nvidia_gds_compat_allowed forbids just that"),
-        ({"cuda_version": 13}, "nvidia_gds_cuda_version is '13': give a release of CUDA in quotes, such as '13.0'"),
+        ({"cuda_version": "13"}, "nvidia_gds_cuda_version is '13': give a release of CUDA in quotes, such as '13.0'"),
+        ({"cuda_version": 13.1}, "nvidia_gds_cuda_version is 13.1: give a release of CUDA in quotes, such as '13.0'"),
+        ({"packages": "abc"}, "nvidia_gds_packages is 'abc': give a list"),
+        ({"mounts": "/"}, "nvidia_gds_mounts is '/': give a list"),
+        ({"mounts": ["/a\x1b[2J"]}, "nvidia_gds_mounts has '/a\\x1b[2J': give absolute paths without '..'"),
+        ({"cufile_settings": "a=b"}, "nvidia_gds_cufile_settings is 'a=b': give a mapping"),
+        (
+            {"cufile_settings": {"properties": {1: 2}}},
+            "nvidia_gds_cufile_settings: properties.1 is a setting that libcufile does not know",
+        ),
+        (
+            {"headers_package": "--allow-unauthenticated"},
+            "nvidia_gds_headers_package is '--allow-unauthenticated': give the name of a package, or none",
+        ),
+        ({"headers_package": ["a"]}, "nvidia_gds_headers_package is ['a']: give the name of a package, or none"),
+        ({"library": "lib.so"}, "nvidia_gds_library is 'lib.so': give the full path of libcufile.so.0"),
         ({"packages": ["-x"]}, "nvidia_gds_packages has '-x'"),
         ({"packages": ["a;b"]}, "nvidia_gds_packages has 'a;b'"),
         ({"mounts": ["data"]}, "nvidia_gds_mounts has 'data': give absolute paths"),

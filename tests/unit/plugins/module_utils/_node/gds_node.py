@@ -26,7 +26,7 @@ def fixture(name: str) -> str:
 class GdsHost(Host):
     """files: {path: text}; directories follow from them. links: {path: target}. commands: {line: output or status}.
 
-    dead: paths that never answer.
+    dead: paths that never answer. absent: paths that do not exist.
     """
 
     def __init__(self) -> None:
@@ -35,13 +35,16 @@ class GdsHost(Host):
         self.commands: dict[str, t.Union[str, int]] = {}
         self.programs: dict[str, str] = {}
         self.dead: set[str] = set()
+        self.absent: set[str] = set()
 
     def run(
         self, argv: t.Sequence[str], timeout: float = 120, check: bool = True, stdin: str | None = None
     ) -> CommandResult:
-        if list(argv[:3]) == ["readlink", "-f", "--"]:
+        if list(argv[:3]) == ["readlink", "-e", "--"]:
             if argv[3] in self.dead:
                 raise CommandError(argv, None, "", "", f"no answer within {timeout:g} seconds")
+            if argv[3] in self.absent:
+                return CommandResult(1, "", "")
             return CommandResult(0, self.realpath(argv[3]) + "\n", "")
         answer = self.commands.get(" ".join(argv), 1)
         if isinstance(answer, int):

@@ -114,12 +114,45 @@ def test_what_libcufile_refuses_is_refused(key, bad, words):
         ("use_poll_mode", "do you mean properties.use_poll_mode"),
         ("fs.nvme.use_pci_p2pdma", "do you mean properties.use_pci_p2pdma or fs."),
         ("qqqqqqqqqq.zzzzzzzzzz", "look it up in NVIDIA's configuration guide"),
-        ("properties", "properties is a setting that libcufile does not know"),
     ],
 )
 def test_a_setting_that_would_be_ignored_is_refused_with_what_may_be_meant(key, words):
     assert words in said(nested(key, 1))
     check_settings(nested(key, 1), allow_unknown=True)
+
+
+@pytest.mark.parametrize("value", [None, {}, [], True, "x"])
+@pytest.mark.parametrize("key", ["properties", "fs.lustre", "properties.gpu_bounce_buffer_slab_config"])
+def test_a_whole_section_is_never_put_out_of_its_place(key, value):
+    assert said(nested(key, value), allow_unknown=True) == (
+        f"{key} is {value!r}, and it is a section: give settings below it, or leave it out"
+    )
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf"), [float("inf")], "\udcff", ["a", "\ud800"]])
+def test_what_no_json_can_hold_is_refused_before_the_file_is_read(value):
+    assert "JSON has no such number or text" in said({"x": {"y": value}}, allow_unknown=True)
+
+
+@pytest.mark.parametrize("settings", ["a=b", [1], None, 3])
+def test_settings_that_are_no_mapping(settings):
+    assert said(settings).endswith("give a mapping, in the nesting of cufile.json")
+
+
+def test_a_name_that_is_no_text_is_judged_as_the_text_it_becomes():
+    assert said({"properties": {1: 2}}).startswith("properties.1 is a setting that libcufile does not know")
+
+
+@pytest.mark.parametrize(
+    ("properties", "gone"),
+    [
+        ('"posix_pool_slab_size_kb": [4], "posix_pool_slab_count": [128]', "posix_pool_slab_count"),
+        ('"max_direct_io_size_kb": 4096, "per_buffer_cache_size_kb": 2048', "max_direct_io_size_kb"),
+    ],
+)
+def test_taking_one_of_two_that_belong_together_is_refused(properties, gone):
+    with pytest.raises(NodeError, match="libcufile refuses the whole file"):
+        take_out(f'{{"properties": {{{properties}}}}}', [f"properties.{gone}"], "f")
 
 
 def test_dots_in_a_name_are_no_nesting():

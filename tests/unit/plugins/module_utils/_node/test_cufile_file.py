@@ -289,3 +289,15 @@ def test_runs_at_the_same_time_lose_nothing(file):
     assert config["properties"] == {"allow_compat_mode": True}
     assert config["fs"]["lustre"]["posix_gds_min_kb"] in (4, 8, 12)
     assert not [name for name in names(file) if name.startswith(".")]
+
+
+def test_half_a_copy_on_a_full_filesystem_does_not_stay(file, monkeypatch):
+    target = file.resolve()
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cufile_file.os, "fsync", full)
+    with pytest.raises(NodeError, match=r"No space left on device.*is as it was"):
+        change(FileHost(), Wish(path=str(file), settings=ALLOW), lock=str(file.parent / "lock"))
+    assert ([path.name for path in target.parent.iterdir()], target.read_bytes()) == (["cufile.json"], OLD)

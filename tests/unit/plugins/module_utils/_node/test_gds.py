@@ -122,7 +122,48 @@ def test_raid_over_p2pdma_on_arm():
     host = node(machine="aarch64")
     raid0(host)
     enable_p2pdma(host)
-    assert mode(host, Asker(OPENED, strict=TAKEN, no_p2pdma=NO_MODULE), "/raid")[0] == "p2pdma"
+    taken = outcome(log="DRIVER CONFIGURATION:\nNVMe : p2pdma, compat\n")
+    assert mode(host, Asker(OPENED, strict=taken, no_p2pdma=NO_MODULE), "/raid")[0] == "p2pdma"
+
+
+@pytest.mark.parametrize("row", ["NVMe : c2c, p2pdma, compat", "NVMe : c2c", "NVMe : nvfs", "no table"])
+def test_c2c_of_grace_is_not_taken_for_p2pdma(row):
+    host = node(machine="aarch64")
+    enable_p2pdma(host)
+    taken = outcome(log=f"DRIVER CONFIGURATION:\n{row}\n")
+    found, reason = mode(host, Asker(OPENED, strict=taken, no_p2pdma=NO_MODULE))
+    assert (found, "by P2PDMA or by C2C" in reason) == ("undeterminable", True)
+
+
+def test_nvfs_is_not_said_against_the_table_of_libcufile():
+    host = node()
+    load_nvidia_fs(host)
+    taken = outcome(log="DRIVER CONFIGURATION:\nNVMe : compat\n")
+    found, reason = mode(host, Asker(OPENED, strict=taken))
+    assert (found, reason.endswith("libcufile's table does not name nvfs for NVMe")) == ("undeterminable", True)
+
+
+@pytest.mark.parametrize("section", ["block", "fs"])
+def test_p2pdma_that_is_on_for_some_alone_is_not_taken_for_nvfs(section):
+    host = node()
+    load_nvidia_fs(host)
+    host.files["/etc/cufile.json"] = f'{{"{section}": {{"nvme": {{"use_pci_p2pdma": true}}}}}}'
+    asker = Asker(OPENED, strict=TAKEN, no_p2pdma=REFUSED)
+    assert mode(host, asker)[0] == "p2pdma"
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_a_path_that_does_not_exist_has_no_mode(active):
+    host = node()
+    host.absent.add("/data")
+    asker = Asker(OPENED)
+    assert mode(host, asker, active=active) == ("undeterminable", "/data does not exist")
+    assert asker.questions == [("driver", None)]
+
+
+def test_a_library_that_was_asked_for_and_is_not_there_is_named():
+    facts = gds.survey(node(), ["/data"], library="/opt/libcufile.so.0")
+    assert facts["mounts"][0]["reason"] == "/opt/libcufile.so.0, the libcufile asked for, does not exist"
 
 
 @pytest.mark.parametrize("active", [True, False])
@@ -172,12 +213,13 @@ def test_a_node_that_forbids_compat_mode_has_none():
     assert (found, reason.endswith("/etc/cufile.json forbids compat mode")) == ("none", True)
 
 
-def test_a_node_that_forces_compat_mode_is_not_asked_for_a_direct_path():
+@pytest.mark.parametrize("name", ["force_compat_mode", "posix_io_mode", "vanilla_posix_io_mode"])
+def test_a_node_that_forces_compat_mode_is_not_asked_for_a_direct_path(name):
     host = node()
     load_nvidia_fs(host)
-    host.files["/etc/cufile.json"] = '{"properties": {"force_compat_mode": true}}'
+    host.files["/etc/cufile.json"] = f'{{"properties": {{"{name}": true}}}}'
     asker = Asker(OPENED, own=TAKEN)
-    assert mode(host, asker) == ("compat", "/etc/cufile.json forces compat mode")
+    assert mode(host, asker) == ("compat", f"/etc/cufile.json forces compat mode ({name})")
     assert asker.questions[1:] == [("own", "/data")]
     assert mode(host, Asker(OPENED, own=REFUSED))[0] == "none"
 

@@ -86,3 +86,13 @@ def test_a_node_that_cannot_be_looked_at_is_2(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(gds_cli, "survey", broken)
     assert cli.main(["gds"], log_dir=str(tmp_path)) == 2
     assert "gds: looked for something and did not find it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--baseline", "nan"], ["--baseline", "0"], ["--timeout", "0"], ["--timeout", "nan"], ["--bandwidth-mib", "-5"]],
+)
+def test_numbers_that_would_pass_or_hang_everything_are_refused(run, words):
+    with pytest.raises(SystemExit) as ended:
+        run(node(), Asker(OPENED), *words)
+    assert ended.value.code == 3

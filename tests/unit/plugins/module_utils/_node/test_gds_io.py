@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.plugins.module_utils._node.gds_node import fixture
 
-MOUNT = {"path": "/data", "mode": "p2pdma", "proof": "active", "reason": ""}
+MOUNT = {"path": "/data", "mode": "p2pdma", "proof": "active", "reason": "", "answers": True, "exists": True}
 LINE = (
     "IoType: READ XferType: {0} Threads: 8 DataSetSize: {1}/1048576(KiB) IOSize: 1024(KiB) Throughput: {2} GiB/sec, "
     "Avg_Latency: 1200.5 usecs ops: 1024 total_time 0.2 secs\n"
@@ -145,3 +145,17 @@ def test_without_the_tool_nothing_is_known():
     verdict = gds_io.bandwidth({"tools": {"gdsio": None}}, MOUNT)
     assert (verdict.status, verdict.scope.device) == ("undeterminable", "/data")
     assert verdict.reason.startswith("gdsio is not installed")
+
+
+@pytest.mark.parametrize("changes", [{"answers": False}, {"exists": False}])
+def test_nothing_is_started_on_a_mount_that_is_not_there(changes):
+    facts = {"tools": {"gdsio": "/gdsio"}}
+    mount = {**MOUNT, **changes, "reason": "/data is not there"}
+    verdict = gds_io.bandwidth(facts, mount, runner=lambda *more: pytest.fail("started"))
+    assert (verdict.status, verdict.reason) == ("undeterminable", "/data is not there")
+
+
+def test_a_gdsio_that_cannot_be_started(tmp_path):
+    facts = {"tools": {"gdsio": str(tmp_path)}}
+    verdict = gds_io.bandwidth(facts, {**MOUNT, "path": str(tmp_path)})
+    assert (verdict.status, verdict.reason) == ("undeterminable", f"{tmp_path} could not be started: Permission denied")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import gds_look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
 
 from tests.unit.plugins.module_utils._node.gds_node import LIBRARY, GdsHost, fixture, load_nvidia_fs, node
 
@@ -27,7 +28,7 @@ def test_a_node_with_a_gpu():
     }
     assert (facts["gpus"], facts["registry_dwords"]) == (["NVIDIA H100 80GB HBM3"], {})
     assert (facts["nvme_multipath"], facts["iommu"]) == (True, None)
-    assert facts["library"] == {"path": LIBRARY, "version": "1.15.1"}
+    assert facts["library"] == {"path": LIBRARY, "version": "1.15.1", "asked": None}
     assert facts["nvidia_fs"] == {"loaded": False, "version": None, "registered": {}}
     assert facts["mounts"][0]["kname"] == "nvme1n1"
 
@@ -37,7 +38,7 @@ def test_a_node_without_anything():
     assert facts["driver"] == {"loaded": False, "version": None, "open_module": None, "evidence": None}
     assert (facts["gpus"], facts["registry_dwords"], facts["iommu"]) == ([], None, None)
     assert facts["kernel"]["p2pdma"] is None
-    assert facts["library"] == {"path": None, "version": None}
+    assert facts["library"] == {"path": None, "version": None, "asked": None}
     assert facts["cufile_json"]["valid"] is None
     assert facts["mounts"][0]["mount_point"] is None
 
@@ -175,3 +176,36 @@ def test_modules_that_cannot_be_asked_for():
 
 def test_the_recorded_parameters_have_no_registry_settings():
     assert 'RegistryDwords: ""' in fixture("nvidia-params-h100.txt")
+
+
+@pytest.mark.parametrize("path", ["/a\0b", "/\udcff"])
+def test_a_path_that_no_program_can_be_given(path):
+    with pytest.raises(NodeError, match="holds a NUL or is no UTF-8"):
+        gds_look.gather(node(), [path])
+
+
+def test_a_mount_with_spaces_and_line_ends(tmp_path):
+    place = tmp_path / "a b\nc\n"
+    place.mkdir()
+    (tmp_path / "link").symlink_to(place)
+    line = str(place).replace(" ", "\\040").replace("\n", "\\012")
+    host = Host()
+    text = f"1 1 0:1 / / rw - ext4 /dev/x rw\n2 1 0:2 / {line} rw - xfs /dev/y rw\n"
+    host.read_text = lambda path: text if path == "/proc/self/mountinfo" else None
+    found = [gds_look.gather(host, [str(tmp_path / name)])["mounts"][0] for name in ("link", "missing")]
+    assert [(mount["fstype"], mount["exists"]) for mount in found] == [("xfs", True), ("ext4", False)]
+
+
+def test_a_cufile_json_that_cannot_be_read_is_not_taken_for_none():
+    host = node()
+    host.files["/etc/cufile.json"] = "{}"
+    host.read_text = lambda path: None if path == "/etc/cufile.json" else host.files.get(path)
+    config = gds_look.gather(host, [])["cufile_json"]
+    assert (config["exists"], config["valid"]) == (True, False)
+
+
+def test_no_option_of_the_package_manager_is_taken_for_a_package():
+    host = node()
+    host.programs["dpkg-query"] = "/usr/bin/dpkg-query"
+    host.run = lambda argv, **more: pytest.fail("asked")
+    assert gds_look.packages(host, ["--admindir=/tmp", ""]) == {"--admindir=/tmp": None, "": None}

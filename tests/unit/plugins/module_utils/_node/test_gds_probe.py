@@ -226,7 +226,8 @@ def test_p2pdma_is_switched_in_the_file(probe):
 def test_a_place_where_no_file_can_be_made(tmp_path):
     answer = ask("/none", {}, FORBIDDEN, str(tmp_path / "missing"))
     assert (answer["state"], answer["step"]) == ("unusable", "create")
-    assert answer["reason"].endswith("/missing: No such file or directory")
+    assert answer["reason"].startswith(f"no temporary file could be made: {tmp_path}/missing/")
+    assert answer["reason"].endswith(": No such file or directory")
 
 
 def test_a_process_that_cannot_be_started(tmp_path, monkeypatch):
@@ -289,6 +290,48 @@ def test_what_a_machine_that_went_down_left_is_swept(tmp_path):
         os.utime(path, (1, 1))
     gds_child.sweep(str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == [new.name, other.name]
+
+
+def test_a_sweep_survives_the_probes_of_other_nodes(tmp_path, monkeypatch):
+    for number in range(3):
+        path = tmp_path / f"{gds_child.PREFIX}{number}"
+        path.write_text("x")
+        os.utime(path, (1, 1))
+    real = os.unlink
+
+    def late(path):
+        real(path)
+        raise FileNotFoundError(2, "No such file or directory", path)
+
+    monkeypatch.setattr(gds_child.os, "unlink", late)
+    gds_child.sweep(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    gds_child.sweep(str(tmp_path / "missing"))
+
+
+def test_no_room_for_the_settings_is_an_answer(monkeypatch):
+    def full(**more):
+        raise OSError(28, "No space left on device", "/tmp/x")
+
+    monkeypatch.setattr(gds_probe.tempfile, "mkdtemp", full)
+    answer = ask("/none", {}, FORBIDDEN)
+    assert (answer["state"], "/tmp/x: No space left on device" in answer["reason"]) == ("unusable", True)
+
+
+def test_a_signal_without_a_name_is_told():
+    answer = gds_probe.read_outcome(gds_probe.Ended(-50, "", 1.0), "", "")
+    assert answer["reason"] == "start ended the process with signal 50"
+
+
+def test_what_leads_through_the_cpu_all_the_same_is_forbidden_too():
+    settings = {
+        "properties": {"gds_fallback_io": True, "vanilla_posix_io_mode": True},
+        "fs": {"lustre": {"posix_gds_min_kb": 1024, "use_pci_p2pdma": True}, "weka": {}, "odd": 3},
+    }
+    config = gds_probe.probe_config(settings, FORBIDDEN, "/private")
+    assert config["properties"] == {**FORBIDDEN, "gds_fallback_io": False, "vanilla_posix_io_mode": False}
+    assert config["fs"] == {"lustre": {"posix_gds_min_kb": 0, "use_pci_p2pdma": True}, "weka": {}, "odd": 3}
+    assert gds_probe.probe_config(settings, {}, "/private")["fs"] == settings["fs"]
 
 
 def test_the_file_is_private_and_new(tmp_path):
