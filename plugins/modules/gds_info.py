@@ -282,8 +282,8 @@ iommu:
   type: bool
   sample: false
 library:
-  description: libcufile, with C(path) and C(version), null where it is not found or not known, and C(asked), what O(library)
-    names.
+  description: libcufile, with C(path) and C(version), null where it is not found or not known, and C(asked), what
+    O(library) names.
   returned: always
   type: dict
   sample: {"path": "/usr/local/cuda/lib64/libcufile.so.0", "version": "1.15.1.6", "asked": null}

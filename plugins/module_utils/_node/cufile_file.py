@@ -187,11 +187,17 @@ def _look_at_nothing(host: Host, wish: Wish, target: str) -> Outcome:
 def _write(host: FileHost, wish: Wish, outcome: Outcome, data: bytes | None) -> Outcome:
     target, copy = outcome.target, None
     try:
-        if data is not None and wish.backup:
-            copy = host.copy_beside(target, data)
-        if host.read_bytes(target, MAX_BYTES) != data:
-            raise NodeError(f"{wish.path} was changed by somebody else at the same time and was left alone: run again")
-        host.replace_bytes(target, outcome.after.encode("utf-8"))
+        with contextlib.ExitStack() as undo:
+            if data is not None and wish.backup:
+                copy = host.copy_beside(target, data)
+                # A copy of what was not changed would come with each try.
+                undo.callback(host.remove, copy)
+            if host.read_bytes(target, MAX_BYTES) != data:
+                raise NodeError(
+                    f"{wish.path} was changed by somebody else at the same time and was left alone: run again"
+                )
+            host.replace_bytes(target, outcome.after.encode("utf-8"))
+            undo.pop_all()
     except OSError as exc:
         raise NodeError(
             f"{target} could not be replaced ({exc.strerror}) and is as it was: run as root (become: true) and see "

@@ -36,9 +36,10 @@ def gather(host: Host, paths: list[str], library: str | None = None) -> dict[str
     """Everything that a verdict on GPUDirect Storage needs, in plain JSON types.
 
     Keys: mounts (one L{gds_mount.resolve} a path, which may be a link, with answers: bool, exists), kernel {release,
-    machine, p2pdma, config, nvme_hooks}, driver {loaded, version, open_module, evidence}, registry_dwords (mapping or None),
-    gpus (model names), nvidia_fs {loaded, version, registered}, nvme_multipath (bool or None), iommu (bool or None),
-    library {path, version, asked}, cufile_json {path, target, exists, valid, settings}, tools {name: path or None}.
+    machine, p2pdma, config, nvme_hooks}, driver {loaded, version, open_module, evidence}, registry_dwords (mapping or
+    None), gpus (model names), nvidia_fs {loaded, version, registered}, nvme_multipath (bool or None), iommu (bool or
+    None), library {path, version, asked}, cufile_json {path, target, exists, valid, settings}, tools {name: path or
+    None}.
     """
     _refuse_paths(paths)
     tools: dict[str, str | None] = {name: host.which(name) for name in TOOLS}

@@ -100,6 +100,17 @@ def test_nothing_that_names_a_machine_is_kept(machine):
     assert "eth0:192.0.2.2<0>" in files["nccl.txt"]
 
 
+def test_what_lies_in_the_directory_besides_is_left_alone(machine, tmp_path):
+    text = "GPU-aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee\n"
+    (tmp_path / "out").mkdir()
+    for place in (tmp_path / "out" / "mine", tmp_path / "target"):
+        place.write_text(text)
+    (tmp_path / "out" / "link").symlink_to(tmp_path / "target")
+    status, files, _table, errors = machine()
+    assert (status, files["mine"], errors) == (0, text, "")
+    assert ((tmp_path / "out" / "link").is_symlink(), (tmp_path / "target").read_text()) == (True, text)
+
+
 @pytest.mark.parametrize("verdict", [1, 2])
 def test_a_verdict_is_an_answer(machine, verdict):
     status, _files, table, _errors = machine(STATUS_GDS=verdict)

@@ -301,3 +301,15 @@ def test_half_a_copy_on_a_full_filesystem_does_not_stay(file, monkeypatch):
     with pytest.raises(NodeError, match=r"No space left on device.*is as it was"):
         change(FileHost(), Wish(path=str(file), settings=ALLOW), lock=str(file.parent / "lock"))
     assert ([path.name for path in target.parent.iterdir()], target.read_bytes()) == (["cufile.json"], OLD)
+
+
+def test_no_copy_stays_of_a_file_that_could_not_be_replaced(file, monkeypatch):
+    target = file.resolve()
+
+    def busy(one, other):
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    monkeypatch.setattr(cufile_file.os, "replace", busy)
+    with pytest.raises(NodeError, match=r"Device or resource busy.*the file itself is no mount"):
+        change(FileHost(), Wish(path=str(file), settings=ALLOW), lock=str(file.parent / "lock"))
+    assert ([path.name for path in target.parent.iterdir()], target.read_bytes()) == (["cufile.json"], OLD)
