@@ -7,82 +7,146 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import nccl_env
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_VERSION = re.compile(r"\d+\.\d+\.\d+")
-_OPTION = re.compile(r"--?[a-z][a-z0-9=,-]*")
-_NAME = re.compile(r"[a-z0-9][A-Za-z0-9+._-]*")
-_UNIT = re.compile(r"[A-Za-z0-9@._-]+\.service")
+_SHA256_WANTED = "give 64 hexadecimal digits in lower case"
+_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
+# getopt(1) of the installer takes clusters of short options and any beginning of a long one.
+_OPTION = re.compile(r"-[a-tv-z]|--(?!u[a-z]*(?:=|$))[a-z][a-z0-9-]*(?:=[a-z0-9.,_-]+)?")
+_MAKE_ARGUMENT = re.compile(r"(?!(?:MPI|MPI_HOME|CUDA_HOME|SHELL|MAKEFLAGS)=)[A-Z][A-Z0-9_]*=[^\n]*")
+_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*")
+_PACKAGE_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+:~^_-]*")
+_PACKAGE_URL = re.compile(r"https?://[^\s/@]+/\S+")
+_HELD = re.compile(r"[A-Za-z0-9*][A-Za-z0-9+._*-]*")
+_UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9@._-]*(?<!@)\.service")
+_DAEMON = re.compile(r"[A-Za-z0-9@._-]+")
+
+
+def _strange(words: Iterable[Any], pattern: re.Pattern[str]) -> str:
+    """Those that are not of the pattern, in one line."""
+    return ", ".join(repr(word) for word in words if not pattern.fullmatch(str(word)))
+
+
+def _unset(values: Mapping[str, Any]) -> list[str]:
+    return [f"{name} has no value: give it one, or leave it out" for name, value in values.items() if value is None]
 
 
 def _installer(settings: Mapping[str, Any]) -> Iterator[str]:
-    version, sha256 = settings["installer_version"], settings["installer_sha256"]
-    if not _VERSION.fullmatch(str(version)):
-        yield f"efa_nccl_installer_version is {version!r}: give a version such as 1.51.0"
-    for name, value in (("installer_sha256", sha256), ("tests_sha256", settings["tests_sha256"])):
-        if value and not _SHA256.fullmatch(str(value)):
-            yield f"efa_nccl_{name} is {value!r}: give 64 hexadecimal digits"
-    if not re.fullmatch(r"[0-9A-F]{40}", settings["fingerprint"]):
+    for name, example in (("installer_version", "1.51.0"), ("tests_version", "2.19.6")):
+        if not _VERSION.fullmatch(str(settings[name])):
+            yield f"efa_nccl_{name} is {settings[name]!r}: give a version such as {example}"
+    for name in ("installer_sha256", "tests_sha256"):
+        if settings[name] and not _SHA256.fullmatch(str(settings[name])):
+            yield f"efa_nccl_{name} is {settings[name]!r}: {_SHA256_WANTED}"
+    if not re.fullmatch(r"[0-9A-F]{40}", str(settings["fingerprint"])):
         yield f"efa_nccl_fingerprint is {settings['fingerprint']!r}: give 40 hexadecimal digits in capitals, no spaces"
-    arguments = settings["installer_arguments"]
-    strange = [word for word in arguments if not _OPTION.fullmatch(word) or word in ("-u", "--uninstall")]
+    strange = _strange(settings["installer_arguments"], _OPTION)
     if strange:
         yield (
-            f"efa_nccl_installer_arguments has {', '.join(strange)}: give options of efa_installer.sh, one an entry, "
-            "without --uninstall"
+            f"efa_nccl_installer_arguments has {strange}: give options of efa_installer.sh, one an entry, without "
+            "--uninstall"
+        )
+    strange = _strange(settings["tests_arguments"], _MAKE_ARGUMENT)
+    if strange:
+        yield (
+            f"efa_nccl_tests_arguments has {strange}: give variables for make, such as NVCC_GENCODE=...; MPI is always "
+            "on, and its and CUDA's places are efa_nccl_mpi_home and efa_nccl_cuda_home"
         )
     if settings["installer_timeout"] < 60:
         yield f"efa_nccl_installer_timeout is {settings['installer_timeout']}: give 60 seconds or more"
 
 
 def _source(settings: Mapping[str, Any]) -> Iterator[str]:
-    source, mirror, file = settings["installer_source"], settings["mirror"], settings["installer_file"]
-    if source == "mirror" and not re.fullmatch(r"(https?|s3)://[^\s/][^\s]*", mirror):
+    source, mirror = settings["installer_source"], str(settings["mirror"])
+    if source == "mirror" and not re.fullmatch(r"(?:https?|s3)://[^\s/@?#]+(?:/[^\s?#]*)?", mirror):
+        # Without the value where it may hold a password.
+        shown = "has a name or password in it" if "@" in mirror else f"is {mirror!r}"
         yield (
-            f"efa_nccl_mirror is {mirror!r}: give the base of the mirror, such as https://mirror.example.com/efa or "
-            "s3://bucket/efa"
+            f"efa_nccl_mirror {shown}: give the base of the mirror and nothing else, such as "
+            "https://mirror.example.com/efa or s3://bucket/efa"
         )
-    if source == "local" and not (file and os.path.isfile(file)):
-        yield (
-            f"efa_nccl_installer_file is {file!r} and there is no such file on the controller: give the path of "
-            "aws-efa-installer-VERSION.tar.gz"
-        )
-    key = settings["signing_key"]
-    if key and not os.path.isfile(key):
-        yield f"efa_nccl_signing_key is {key!r} and there is no such file on the controller"
+    file, key = str(settings["installer_file"]), str(settings["signing_key"])
+    needed = {}
+    if source == "local":
+        needed["efa_nccl_installer_file"] = file
+        if settings["check_signature"] and file:
+            needed["the signature beside efa_nccl_installer_file"] = f"{file}.sig"
+            if not key:
+                needed["the signing key beside efa_nccl_installer_file"] = os.path.join(
+                    os.path.dirname(file), "aws-efa-installer.key"
+                )
+    if key:
+        needed["efa_nccl_signing_key"] = key
+    for what, path in needed.items():
+        if not os.path.isabs(path):
+            yield f"{what} is {path!r}: give an absolute path on the controller"
+        elif not os.path.isfile(path):
+            yield f"{what} is {path!r} and there is no such file on the controller"
+
+
+def _package(package: Mapping[str, Any]) -> Iterator[str]:
+    name, version, url = str(package["name"]), str(package["version"]), package.get("url")
+    if not _PACKAGE.fullmatch(name):
+        yield f"{name!r}: that is no name of a package"
+    if not _PACKAGE_VERSION.fullmatch(version):
+        yield f"{name} {version!r}: give one whole version"
+    if "url" in package and not _PACKAGE_URL.fullmatch(str(url)):
+        yield f"{name} with a url that is none: give http:// or https://, a host and a path, without a password"
+    if "url" in package and not _SHA256.fullmatch(str(package.get("sha256"))):
+        yield f"{name} with a url and no sha256: {_SHA256_WANTED}"
 
 
 def _packages(lists: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
-    for name, packages in lists.items():
+    seen: dict[str, Mapping[str, Any]] = {}
+    for variable, packages in lists.items():
         for package in packages:
-            if not _NAME.fullmatch(package["name"]):
-                yield f"{name} has {package['name']!r}: that is no name of a package"
-            if re.search(r"[\s*?]|^$", package["version"]):
-                yield f"{name} has {package['name']} {package['version']!r}: give one whole version"
-            if package.get("url") and not _SHA256.fullmatch(package.get("sha256") or ""):
-                yield f"{name} has {package['name']} with a url and no sha256: give its 64 hexadecimal digits"
+            for problem in _package(package):
+                yield f"{variable} has {problem}"
+            before = seen.setdefault(str(package["name"]), package)
+            if before != package:
+                yield f"{variable} has {package['name']}, which is pinned elsewhere in another way: pin it once"
 
 
 def _paths(settings: Mapping[str, Any]) -> Iterator[str]:
-    for name in ("tests_dir", "cuda_home", "mpi_home"):
-        path = settings[name]
-        if not os.path.isabs(path) or os.path.normpath(path) != path or path == "/":
-            yield f"efa_nccl_{name} is {path!r}: give an absolute path of a directory of its own, without '..'"
+    for name in ("tests_dir", "cuda_home", "mpi_home", "modulefile_dir"):
+        path = str(settings[name])
+        if name == "modulefile_dir" and not path:
+            continue
+        if not re.fullmatch(r"(?:/[A-Za-z0-9._+@-]+)+", path) or os.path.normpath(path) != path:
+            yield (
+                f"efa_nccl_{name} is {path!r}: give an absolute path of a directory of its own, without '..', of "
+                "letters, digits and . _ + @ -"
+            )
 
 
 def _node(settings: Mapping[str, Any]) -> Iterator[str]:
-    units = [unit for unit in settings["limit_units"] if not _UNIT.fullmatch(unit)]
-    if units:
-        yield f"efa_nccl_limit_units has {', '.join(units)}: give names of services, such as slurmd.service"
-    kept = [name for name in settings["needrestart_keep"] if not re.fullmatch(r"[A-Za-z0-9@._-]+", name)]
-    if kept:
-        yield f"efa_nccl_needrestart_keep has {', '.join(kept)}: give names of services, such as slurmd"
+    for name, pattern, wanted in (
+        ("limit_units", _UNIT, "names of services, such as slurmd.service"),
+        ("needrestart_keep", _DAEMON, "names of services, such as slurmd"),
+        ("hold_packages", _HELD, "names of packages, * for anything"),
+    ):
+        strange = _strange(settings[name], pattern)
+        if strange:
+            yield f"efa_nccl_{name} has {strange}: give {wanted}"
     if settings["ptrace_scope"] not in (-1, 0, 1, 2, 3):
         yield f"efa_nccl_ptrace_scope is {settings['ptrace_scope']}: give 0 to 3, or -1 to leave it alone"
-    if not 0 <= settings["wait_seconds"] <= 600:
-        yield f"efa_nccl_wait_seconds is {settings['wait_seconds']}: give 0 to 600"
+    for name, least, most in (("wait_seconds", 0, 600), ("expected_devices", 0, 1000), ("huge_pages", 0, 1 << 24)):
+        if name in settings and not least <= settings[name] <= most:
+            yield f"efa_nccl_{name} is {settings[name]}: give {least} to {most}"
+    if not settings["tests_builder_known"]:
+        yield "efa_nccl_tests_builder names no host of the inventory: give the name of one, or leave it out"
+
+
+def _names_and_values(environment: Mapping[str, Any]) -> Iterator[str]:
+    try:
+        nccl_env.refuse_bad({str(name): str(value) for name, value in environment.items()})
+    except NodeError as exc:
+        yield f"efa_nccl_environment: {exc}"
 
 
 def _environment(judged: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -110,12 +174,17 @@ def efa_nccl_problems(
     ``settings`` are the role's variables without their prefix, ``packages`` its lists of packages by variable,
     ``judged`` what the filter nccl_env_lint says of the user's environment.
     """
+    unset = _unset({**{f"efa_nccl_{name}": value for name, value in settings.items()}, **(packages or {})})
+    # The rest cannot be judged.
+    if unset:
+        return unset
     return [
         *_installer(settings),
         *_source(settings),
         *_packages(packages or {}),
         *_paths(settings),
         *_node(settings),
+        *_names_and_values(settings["environment"]),
         *_environment(judged),
     ]
 

@@ -94,6 +94,7 @@ backups:
   sample: {"/etc/nccl.conf": "/etc/nccl.conf.4711.2026-11-28@02:20:00~"}
 """
 
+import hashlib
 import os
 import re
 import typing as t
@@ -108,19 +109,33 @@ def problems(host: Host, files: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
     seen = set()
     for entry in files:
         path = entry["path"]
-        if not os.path.isabs(path) or os.path.normpath(path) != path:
-            found.append(f"path is {path!r}: give an absolute path without '..'")
-        if not re.fullmatch(r"0?[0-7]{3}", entry["mode"]):
-            found.append(f"the mode of {path} is {entry['mode']!r}: give an octal mode in quotes, such as '0644'")
-        elif int(entry["mode"], 8) & 0o002:
-            found.append(f"the mode of {path} is {entry['mode']}: everybody could change the file")
+        # Two slashes in front stay two (POSIX, pathname resolution), and would hide that a file is there twice.
+        plain = path.startswith("/") and not path.startswith("//") and path.isprintable()
+        if not plain or os.path.normpath(path) != path:
+            found.append(
+                f"path is {path!r}: give an absolute path without '..', doubled slashes and control characters"
+            )
+            continue
+        found.extend(mode_problems(path, entry["mode"]))
         if path in seen:
             found.append(f"{path} is there twice: give each file once")
         seen.add(path)
         state = host.stat(path)
         if state and state["is_dir"]:
             found.append(f"{path} is a directory: only files are written and removed")
+        elif state and not state["is_link"] and host.read_text(path) is None:
+            found.append(f"{path} is there and is no plain file that can be read: see with 'ls -l' what it is")
     return found
+
+
+def mode_problems(path: str, mode: str) -> list[str]:
+    """Why a file cannot have that mode. 0644 without quotes is 420 in YAML, which the owner could not write."""
+    bits = int(mode, 8) if re.fullmatch(r"0?[0-7]{3}", mode) else None
+    if bits is None or (bits >> 3 | bits) & 0o7 & ~(bits >> 6):
+        return [f"the mode of {path} is {mode!r}: give an octal mode in quotes, such as '0644'"]
+    if bits & 0o002:
+        return [f"the mode of {path} is {mode}: everybody could change the file"]
+    return []
 
 
 def differs(host: Host, entry: t.Mapping[str, t.Any]) -> bool:
@@ -133,7 +148,8 @@ def differs(host: Host, entry: t.Mapping[str, t.Any]) -> bool:
         state["is_link"]
         or state["mode"] != wanted
         or state["uid"] != os.geteuid()
-        or host.read_text(entry["path"]) != entry["text"]
+        # By their bytes: a text that is read loses how its lines end.
+        or host.sha256(entry["path"]) != hashlib.sha256(entry["text"].encode()).hexdigest()
     )
 
 
@@ -157,6 +173,8 @@ def main() -> None:
         argument_spec={"files": {"type": "list", "elements": "dict", "required": True, "options": spec}},
         supports_check_mode=True,
     )
+    # Directories made on the way have to be open to all, also where root's umask is not.
+    os.umask(0o022)
     host = Host()
     files = module.params["files"]
     refused = problems(host, files)

@@ -14,10 +14,10 @@ from pathlib import Path
 class Key:
     """A key pair that lives below ``home``, a folder with a short path: gpg-agent listens on a socket in it."""
 
-    def __init__(self, home: Path, owner: str) -> None:
+    def __init__(self, home: Path, owner: str, expires: str = "never") -> None:
         self.home = home
         home.mkdir(mode=0o700, parents=True)
-        self._gpg("--passphrase", "", "--quick-gen-key", owner, "ed25519", "sign", "never")
+        self._gpg("--passphrase", "", "--quick-gen-key", owner, "ed25519", "sign", expires)
         listed = self._gpg("--with-colons", "--list-keys").decode()
         self.fingerprint = re.findall(r"^fpr:+([0-9A-F]{40}):", listed, re.MULTILINE)[0]
 
@@ -28,6 +28,11 @@ class Key:
             raise RuntimeError(f"{' '.join(command)} failed: {done.stderr.decode(errors='replace').strip()}")
         return done.stdout
 
+    def validity(self) -> str:
+        """How gpg judges the key now: e has run out, r is revoked, u is the owner's own (GnuPG, doc/DETAILS)."""
+        listed = self._gpg("--with-colons", "--list-keys").decode()
+        return re.findall(r"^pub:(.)", listed, re.MULTILINE)[0]
+
     def public(self) -> bytes:
         """The public key in ASCII armour."""
         return self._gpg("--armor", "--export", self.fingerprint)
@@ -35,6 +40,13 @@ class Key:
     def sign(self, path: Path) -> bytes:
         """A detached signature of the file."""
         return self._gpg("--passphrase", "", "--output", "-", "--detach-sign", str(path))
+
+    def revoke(self) -> None:
+        """Revoke the key with the certificate that gpg made with it; what it exports from now on says so."""
+        certificate = self.home / "openpgp-revocs.d" / f"{self.fingerprint}.rev"
+        # A colon keeps it from being used by accident (GnuPG manual, --generate-revocation).
+        certificate.write_text(certificate.read_text(encoding="utf-8").replace(":-----", "-----"), encoding="utf-8")
+        self._gpg("--import", str(certificate))
 
     def close(self) -> None:
         """End the agent that gpg has started."""

@@ -123,8 +123,25 @@ def test_what_training_stands_on_is_held(role):
 def test_the_installers_packages_are_let_go_for_an_upgrade(role):
     new, host = role(installer_version="1.44.0"), scene.good_node()
     settled(new, host)
+    # Of installers that bring more than others: what is held as EFA's own is also let go.
+    host.commands["dpkg-query -W"] += "efa-nv-peermem\t1.2.1\thi \nlinux-image-aws\t6.8\thi \n"
     new.look(host)
-    assert new.value("held_own") == ["efa", "efa-config", "libfabric1-aws", "libnccl-ofi"]
+    assert new.value("held_own") == ["efa", "efa-config", "efa-nv-peermem", "libfabric1-aws", "libnccl-ofi"]
+
+
+def test_a_lock_of_dnf_is_let_go_for_another_pinned_version(role):
+    new, host = role(AMAZON, nccl_packages=[{"name": "libnccl", "version": "2.29.3-1"}]), scene.good_node()
+    new.look(host)
+    new.variables["__efa_nccl_look"]["held_packages"] = ["kernel", "libnccl"]
+    assert new.value("locked_missing") == ["libnccl"]
+
+
+def test_a_package_file_is_named_after_its_package(role):
+    url = "https://example.com/download?file=a/b"
+    new = role(AMAZON, nccl_packages=[{"name": "libnccl", "version": "2", "url": url, "sha256": "1" * 64}])
+    new.look(scene.good_node())
+    (task,) = [task for task in load("tasks/packages.yml") if task["name"].endswith("Add package files (dnf)")]
+    assert new.render(task["ansible.builtin.dnf"]["name"]) == ["/var/cache/mlcluster/efa/libnccl.rpm"]
 
 
 def test_unattended_upgrades_get_regular_expressions(role):
@@ -182,6 +199,39 @@ def test_a_service_with_an_older_limit_is_said_and_only_restarted_when_asked(rol
     asked = role(restart_units=True)
     asked.look(host)
     assert asked.value("restarts") == ["slurmd.service"]
+
+
+def test_a_daemon_without_its_unit_is_not_restarted(role):
+    host = scene.good_node()
+    host.files["/proc/4711/limits"] = scene.limits("65536")
+    asked = role(restart_units=True)
+    asked.look(host)
+    asked.variables["__efa_nccl_look"]["units"]["slurmd.service"]["exists"] = False
+    assert (asked.value("stale_units"), asked.value("restarts")) == (["slurmd.service"], [])
+
+
+def test_a_unit_is_named_twice_and_written_once(role):
+    new = role(limit_units=["slurmd.service", "slurmd.service"])
+    new.look(bare())
+    paths = [entry["path"] for entry in new.variables["__efa_nccl_file_drift"]]
+    assert len(paths) == len(set(paths))
+
+
+def test_files_that_a_run_that_died_wrote_are_still_made_known(role):
+    new, host = role(huge_pages=8), scene.good_node()
+    host.commands["ldconfig -p"] = scene.ldconfig("/lib/x86_64-linux-gnu/libnccl.so.2")
+    sums = settled(new, host)
+    new.look(host, sums)
+    for unit in new.variables["__efa_nccl_look"]["units"].values():
+        unit["configured_memlock"] = 65536
+    new.variables["__efa_nccl_look"]["huge_pages"]["total"] = 0
+    assert new.value("file_names") == []
+    assert new.value("differences") == ["linker path", "unit limits", "kernel settings"]
+    for unit in new.variables["__efa_nccl_look"]["units"].values():
+        unit["configured_memlock"] = "unlimited"
+    new.variables["__efa_nccl_look"]["huge_pages"]["total"] = 8
+    new.variables["__efa_nccl_look"]["plugin"]["on_linker_path"] = True
+    assert new.value("differences") == []
 
 
 def test_kernel_settings(role):

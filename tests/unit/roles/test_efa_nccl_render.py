@@ -177,6 +177,54 @@ def test_the_installer_gets_the_arguments_of_its_variant(settings, arguments, ro
     assert role(**settings).value("command") == ["timeout", "--kill-after=30", "1800", "./efa_installer.sh", *arguments]
 
 
+@pytest.mark.parametrize(("rc", "end", "gave_up"), [(124, 30, True), (-9, 30, True), (-9, 5, False), (1, 31, False)])
+def test_an_installer_that_hangs_is_told_from_one_that_is_killed(rc, end, gave_up, role):
+    new = role()
+    new.variables["__efa_nccl_run"] = {
+        "rc": rc,
+        "start": "2026-11-28 01:00:00.000001",
+        "end": f"2026-11-28 01:{end:02}:00.000002",
+    }
+    assert new.value("gave_up") is gave_up
+
+
+def test_a_reason_has_a_bound_and_comes_from_both_streams(role):
+    new = role()
+    new.variables["__efa_nccl_run"] = {"stderr_lines": ["warning"] * 100, "stdout_lines": ["x" * 10_000, "Error: no"]}
+    words = new.value("run_words")
+    assert words.startswith("warning / warning")
+    assert words.endswith("... / Error: no")
+    assert len(words) < 600
+    new.variables["__efa_nccl_run"] = {"stderr_lines": [], "stdout_lines": []}
+    assert new.value("run_words") == "it said nothing"
+
+
+@pytest.mark.parametrize(
+    ("failed", "words"),
+    [
+        ({"msg": "Request failed", "failed": True}, "Request failed: see that the file is there"),
+        (
+            {"msg": "non-zero return code", "stderr": "fatal error: Unable to locate credentials\n", "failed": True},
+            "fatal error: Unable to locate credentials: ",
+        ),
+        (
+            {"msg": "One or more items failed", "results": [{"failed": False}, {"failed": True, "msg": "404"}]},
+            "404: see that the file is there",
+        ),
+    ],
+)
+def test_why_something_could_not_be_had(failed, words, role):
+    new = role(installer_source="mirror", mirror="https://mirror.example.com/efa")
+    new.variables["ansible_failed_result"] = failed
+    assert new.value("fetch_failure").startswith(words)
+
+
+def test_of_s3_the_means_to_read_it_are_named(role):
+    new = role(installer_source="mirror", mirror="s3://bucket/efa")
+    new.variables["ansible_failed_result"] = {"msg": "No such file or directory: b'aws'", "failed": True}
+    assert "the node needs the AWS CLI to read s3://" in new.value("fetch_failure")
+
+
 def test_where_the_installer_comes_from(role):
     upstream = role(installer_version="1.47.0").value("source")
     assert upstream["archive"] == "https://efa-installer.amazonaws.com/aws-efa-installer-1.47.0.tar.gz"

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
 from ansible_collections.mlcluster.aws.plugins.modules import text_files
@@ -85,6 +87,14 @@ def test_files_are_removed(apply, tmp_path):
     [
         ({"path": "relative"}, "give an absolute path"),
         ({"path": "/etc/../a"}, "give an absolute path without '..'"),
+        ({"path": "//a"}, "path is '//a': give an absolute path without '..', doubled slashes"),
+        ({"path": "/a\nb"}, "and control characters"),
+        ({"path": "/a\0b"}, "and control characters"),
+        ({"path": "/a", "mode": 0o644}, "the mode of /a is '420': give an octal mode in quotes"),
+        ({"path": "/a", "mode": "0777"}, "everybody could change the file"),
+        ({"path": "/a", "mode": "4755"}, "give an octal mode in quotes"),
+        ({"path": "/"}, "/ is a directory"),
+        ({"path": "/dev/null", "backup": True}, "/dev/null is there and is no plain file that can be read"),
         ({"path": "/a", "mode": "u=rw"}, "give an octal mode in quotes"),
         ({"path": "/a", "mode": "0666"}, "everybody could change the file"),
         ({"path": "/etc"}, "/etc is a directory: only files are written and removed"),
@@ -101,6 +111,44 @@ def test_a_file_that_is_there_twice_is_refused(apply, tmp_path):
     entry = {"path": str(tmp_path / "a"), "text": "x"}
     assert "is there twice" in apply([entry, entry])["msg"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_in_its_place_is_neither_read_nor_replaced(apply, tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    for entry in ({"text": "x"}, {"text": "x", "backup": True}, {"state": "absent"}):
+        assert "is no plain file" in apply([{"path": str(path), **entry}])["msg"]
+    assert path.is_fifo()
+
+
+@pytest.mark.parametrize(("there", "wanted"), [(b"a\r\n", "a\n"), (b"a\n", "a\r\n"), (b"\xff", "\ufffd")])
+def test_a_file_is_compared_by_its_bytes(apply, tmp_path, there, wanted):
+    path = tmp_path / "a"
+    path.write_bytes(there)
+    path.chmod(0o644)
+    files = [{"path": str(path), "text": wanted}]
+    assert apply(files)["changed"]
+    assert path.read_bytes() == wanted.encode()
+    assert not apply(files)["changed"]
+
+
+def test_below_a_linked_directory_the_file_goes_where_the_link_leads(apply, tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    files = [{"path": str(tmp_path / "link" / "a"), "text": "x"}]
+    assert apply(files)["changed"]
+    assert (tmp_path / "real" / "a").read_text() == "x"
+    assert (tmp_path / "link").is_symlink()
+    assert not apply(files)["changed"]
+
+
+def test_new_directories_are_open_to_all_whatever_the_umask(apply, tmp_path):
+    before = os.umask(0o077)
+    try:
+        apply([{"path": str(tmp_path / "new" / "a"), "text": "x"}])
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new").stat().st_mode & 0o7777 == 0o755
 
 
 def test_what_the_system_refuses_is_one_sentence(apply, tmp_path):
