@@ -154,12 +154,12 @@ def _forcing(node: dict[str, t.Any]) -> list[str]:
 
 def judge(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[str, str]:
     """(mode, reason) of one mount, from its probe where there was one. Pure."""
+    if mount["exists"] is False:
+        return UNDETERMINABLE, f"{mount['path']} does not exist"
     if mount["mount_point"] is None:
         return UNDETERMINABLE, f"{mount['path']} is on no mount of the kernel's table"
     if not mount["answers"]:
         return UNDETERMINABLE, f"{mount['path']} did not answer within {ANSWER_SECONDS} seconds"
-    if not mount["exists"]:
-        return UNDETERMINABLE, f"{mount['path']} does not exist"
     if not facts["driver"]["loaded"]:
         return NONE, "the NVIDIA driver is not loaded"
     if not facts["library"]["path"]:

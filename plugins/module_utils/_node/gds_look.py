@@ -69,10 +69,12 @@ def _mount(
     """What a path lies on; a network filesystem whose server is gone would hold this process for ever."""
     try:
         done = host.run(["readlink", "-e", "--", path], timeout=ANSWER_SECONDS, check=False)
-        real, exists, answers = done.stdout[:-1] if done.rc == 0 else path, done.rc == 0, True
     except CommandError:
-        real, exists, answers = path, None, False
-    return {**resolve(real, mounts, devices), "path": path, "exists": exists, "answers": answers}
+        return {**resolve(path, mounts, devices), "exists": None, "answers": False}
+    if done.rc != 0:
+        # What lies above a path that is not there says nothing of it.
+        return {**resolve(path, [], devices), "exists": False, "answers": True}
+    return {**resolve(done.stdout[:-1], mounts, devices), "path": path, "exists": True, "answers": True}
 
 
 def _refuse_paths(paths: list[str]) -> None:
