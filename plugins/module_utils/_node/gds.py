@@ -261,6 +261,11 @@ def _judge_passive(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> tuple[st
     why = "; ".join(f"{path} lacks {', '.join(mount['missing'][path])}" for path in DIRECT)
     if not setting(facts["cufile_json"]["settings"], "properties.allow_compat_mode", True):
         return NONE, f"{why}; {facts['cufile_json']['path']} forbids compat mode"
+    if not facts["udev"]:
+        return (
+            UNDETERMINABLE,
+            f"{why}; without /run/udev/data libcufile may take no file at all: only an active probe tells",
+        )
     return COMPAT, why
 
 

@@ -38,8 +38,8 @@ def gather(host: Host, paths: list[str], library: str | None = None) -> dict[str
     Keys: mounts (one L{gds_mount.resolve} a path, which may be a link, with answers: bool, exists), kernel {release,
     machine, p2pdma, config, nvme_hooks}, driver {loaded, version, open_module, evidence}, registry_dwords (mapping or
     None), gpus (model names), nvidia_fs {loaded, version, registered}, nvme_multipath (bool or None), iommu (bool or
-    None), library {path, version, asked}, cufile_json {path, target, exists, valid, settings}, tools {name: path or
-    None}.
+    None), udev (whether it keeps properties of devices), library {path, version, asked}, cufile_json {path, target,
+    exists, valid, settings}, tools {name: path or None}.
     """
     _refuse_paths(paths)
     tools: dict[str, str | None] = {name: host.which(name) for name in TOOLS}
@@ -57,6 +57,8 @@ def gather(host: Host, paths: list[str], library: str | None = None) -> dict[str
         "nvidia_fs": _nvidia_fs(host),
         "nvme_multipath": _switch(host.read_text("/sys/module/nvme_core/parameters/multipath")),
         "iommu": bool(host.listdir("/sys/kernel/iommu_groups")) if host.exists("/sys/kernel/iommu_groups") else None,
+        # libcufile 1.15 takes no file at all where udev tells it nothing, as in a container without it (recorded).
+        "udev": host.exists("/run/udev/data"),
         "library": _library(host, tools, library),
         "cufile_json": _cufile_json(host),
         "tools": tools,

@@ -83,7 +83,7 @@ def main(directory: str, mib: int) -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (2, 3) or not all(word.isdigit() and int(word) for word in sys.argv[2:]):
+    if len(sys.argv) not in (2, 3) or not all(word.isdecimal() and int(word) for word in sys.argv[2:]):
         sys.stderr.write("usage: torch_gds_example.py DIRECTORY [MIB]\n")
         sys.exit(3)
     sys.exit(main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) == 3 else 256))

@@ -120,6 +120,6 @@ def test_what_is_missing_is_one_sentence(run):
     assert (status, errors.count("\n"), "No such file or directory" in errors) == (2, 1, True)
 
 
-@pytest.mark.parametrize("arguments", [("/tmp", "many"), ("/tmp", "0"), ("/tmp", "1", "2")])
+@pytest.mark.parametrize("arguments", [("/tmp", "many"), ("/tmp", "0"), ("/tmp", "\u00b2"), ("/tmp", "1", "2")])
 def test_usage(run, arguments):
     assert run(*arguments)[0] == 3

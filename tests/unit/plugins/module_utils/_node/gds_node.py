@@ -111,6 +111,7 @@ def node(kernel: str = "6.8.0-1021-aws", machine: str = "x86_64", p2pdma: bool =
             "/proc/kallsyms": "\n".join(symbols) + "\n",
             "/sys/module/nvme_core/parameters/multipath": "Y\n",
             LIBRARY: "",
+            "/run/udev/data/b259:1": "",
         }
     )
     host.links[LIBRARY] = "/usr/local/cuda-13.0/targets/x86_64-linux/lib/libcufile.so.1.15.1"

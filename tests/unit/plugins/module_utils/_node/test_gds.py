@@ -62,6 +62,13 @@ def test_the_recorded_machine_without_udev_takes_no_file_at_all():
     assert (found, reason.endswith("with compat mode allowed: 5027: no udev")) == ("none", True)
 
 
+def test_compat_is_not_inferred_where_udev_tells_libcufile_nothing():
+    host = node()
+    del host.files["/run/udev/data/b259:1"]
+    found, reason = mode(host, Asker(OPENED), active=False)
+    assert (found, reason.endswith("only an active probe tells")) == ("undeterminable", True)
+
+
 def test_nvfs_is_said_where_a_file_was_taken_and_p2pdma_is_off():
     host = node()
     load_nvidia_fs(host)
