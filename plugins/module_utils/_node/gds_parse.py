@@ -87,7 +87,7 @@ _LOG_LINE = re.compile(
 _RULER = re.compile(r"^\s*=+\s*$")
 _TITLE = re.compile(r"^\s*([A-Z][A-Z ]+):\s*$")
 _GPU = re.compile(
-    r"GPU index (?P<index>\d+) (?P<name>.+?) bar:\d+ bar size \(MiB\):(?P<bar>\d+)"
+    r"GPU index (?P<index>\d+) (?P<name>.{1,200}?) bar:\d+ bar size \(MiB\):(?P<bar>\d+)"
     r"(?P<words>[^,]*)(?:, IOMMU State: (?P<iommu>.+?))?\s*$"
 )
 _P2PDMA = re.compile(

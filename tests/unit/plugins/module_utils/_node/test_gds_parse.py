@@ -164,6 +164,9 @@ def test_codes_have_words():
     assert gds_parse.error_text(4711) == "4711 (unknown to this version)"
 
 
-@pytest.mark.parametrize("line", [" " * 200000 + "x", "=" * 200000 + "x", "A" + " " * 200000 + "x", " " * 200000 + ":"])
+@pytest.mark.parametrize(
+    "line",
+    [" " * 200000 + "x", "=" * 200000 + "x", "A" + " " * 200000 + "x", " " * 200000 + ":", "GPU index 1 " * 20000],
+)
 def test_a_long_line_costs_no_more_than_its_length(line):
     assert gds_parse.parse_table(f"DRIVER CONFIGURATION:\n{line}\n")["drivers"] == {}
