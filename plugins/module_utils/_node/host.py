@@ -359,7 +359,7 @@ class Host:
                 except BlockingIOError:
                     if self.monotonic() >= deadline:
                         raise NodeError(
-                            f"waited {timeout:g} seconds for {path}: another mlcluster run works on the local disks; "
+                            f"waited {timeout:g} seconds for {path}: another mlcluster run holds it; "
                             "let it end (ps shows it) and run again"
                         ) from None
                     self.sleep(0.2)
