@@ -187,7 +187,7 @@ class Host:
         """The sha256 of a file in hex, or None where it cannot be read."""
         digest = hashlib.sha256()
         try:
-            with open(path, "rb") as stream:
+            with open(path, "rb", opener=_open_plain) as stream:
                 for block in iter(lambda: stream.read(1 << 20), b""):
                     digest.update(block)
         except OSError:
