@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the API to the disks: site.yml over the EC2 inventory, where the guest stands behind one of the instances."""
+"""From the API to the disks: site.yml over the EC2 inventory, where the guest stands behind one of the instances.
+
+Only the storage play runs: the guest is no Trainium machine, and the other roles would rightly refuse it as one.
+"""
 
 from __future__ import annotations
 
@@ -64,6 +67,7 @@ def site(source: Path, endpoint: Endpoint) -> dict[str, int]:
         "PATH": f"{helpers.BIN}{os.pathsep}{os.environ['PATH']}",
     }
     argv = [str(helpers.BIN / "ansible-playbook"), "-i", str(source), str(helpers.ROOT / "site.yml")]
+    argv += ["--tags", "nvme_raid0"]
     done = subprocess.run(
         argv, cwd=helpers.ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
