@@ -23,7 +23,11 @@ def test_the_installer_was_told_to_check_its_packages(host: Host) -> None:
 
 
 def test_nothing_of_the_installation_is_left(host: Host) -> None:
-    for path in ("/var/lib/mlcluster/efa_installer.json", "/var/cache/mlcluster/efa", "/var/cache/mlcluster/nccl-tests"):
+    for path in (
+        "/var/lib/mlcluster/efa_installer.json",
+        "/var/cache/mlcluster/efa",
+        "/var/cache/mlcluster/nccl-tests",
+    ):
         assert not host.file(path).exists
     assert host.check_output("dpkg --audit") == ""
 
@@ -38,6 +42,10 @@ def test_the_linker_finds_the_plugin_in_its_new_place(host: Host) -> None:
 def test_nccl_came_as_a_pinned_file_and_is_held(host: Host) -> None:
     assert host.package("libnccl2").version == "2.28.9-1+cuda13.0"
     assert {"libnccl2", "libnccl-ofi", "efa-config"} <= set(host.check_output("apt-mark showhold").split())
+
+
+def test_gdrcopy_came_from_the_repository_and_is_held(host: Host) -> None:
+    assert host.check_output("dpkg-query -W -f '${Version} ${Status}' libgdrapi") == "2.5.1-1 hold ok installed"
 
 
 def test_nccl_tests_were_built_for_several_nodes(host: Host) -> None:
@@ -67,12 +75,12 @@ def test_services_may_lock_memory(host: Host, unit: str) -> None:
 
 
 def test_a_service_that_comes_later_gets_the_limit(host: Host) -> None:
-    host.check_output("printf '[Service]\\nExecStart=/bin/sleep 1d\\n' > /run/systemd/system/slurmd.service")
+    host.check_output("printf '[Service]\\nExecStart=/bin/sleep 1d\\n' > /run/systemd/system/containerd.service")
     host.check_output("systemctl daemon-reload")
     try:
-        assert host.check_output("systemctl show -p LimitMEMLOCK --value slurmd.service") == "infinity"
+        assert host.check_output("systemctl show -p LimitMEMLOCK --value containerd.service") == "infinity"
     finally:
-        host.check_output("rm /run/systemd/system/slurmd.service && systemctl daemon-reload")
+        host.check_output("rm /run/systemd/system/containerd.service && systemctl daemon-reload")
 
 
 def test_apt_reads_the_list_of_unattended_upgrades(host: Host) -> None:

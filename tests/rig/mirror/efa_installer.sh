@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Stands in for the EFA installer: its options, its order of work and its marker file, with the packages beside it.
 # Apart from INTERRUPT_FILE it does what the real one does on Debian: dpkg installs what lies beside it.

@@ -93,6 +93,16 @@ def packages() -> list[Deb]:
     ]
 
 
+def package_list(debs: list[Deb]) -> bytes:
+    """What makes the folder a repository of apt: the list of its packages (deb822, a flat repository)."""
+    entries = []
+    for package in debs:
+        data = package.build()
+        fields = f"Filename: ./{package.file_name}\nSize: {len(data)}\nSHA256: {hashlib.sha256(data).hexdigest()}\n"
+        entries.append(package.control().decode() + fields)
+    return "\n".join(entries).encode()
+
+
 def nccl_tests() -> bytes:
     """The source archive of nccl-tests, as GitHub packs it: below a folder of name and version."""
     return packed({f"nccl-tests-{NCCL_TESTS}/Makefile": (MAKEFILE.encode(), 0o644)})
@@ -101,11 +111,15 @@ def nccl_tests() -> bytes:
 def make(folder: Path) -> dict[str, Any]:
     """Fill ``folder``; returns ``{fingerprint, sha256: {relative path: hex}}``, which also lies there as facts.json."""
     files: dict[str, bytes] = {f"aws-efa-installer-{version}.tar.gz": installer(version) for version in OFI_VERSIONS}
-    files |= {package.file_name: package.build() for package in packages()}
+    debs = packages()
+    files |= {package.file_name: package.build() for package in debs}
+    files["Packages"] = package_list(debs)
     files[f"v{NCCL_TESTS}.tar.gz"] = nccl_tests()
     # The same file again, with a signature by somebody else.
     pinned = f"aws-efa-installer-{PINNED}.tar.gz"
     files[f"forged/{pinned}"] = files[pinned]
+    # Well signed, and something else is in it.
+    files[f"other/{pinned}"] = packed({"another-installer/efa_installer.sh": (b"#!/bin/sh\n", 0o755)})
     for name, data in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -116,7 +130,7 @@ def make(folder: Path) -> dict[str, Any]:
             for name in [name for name in files if "aws-efa-installer" in name]:
                 key = keys[1 if name.startswith("forged/") else 0]
                 (folder / f"{name}.sig").write_bytes(key.sign(folder / name))
-            for place in (folder, folder / "forged"):
+            for place in (folder, folder / "forged", folder / "other"):
                 (place / "aws-efa-installer.key").write_bytes(keys[0].public())
             facts = {
                 "fingerprint": keys[0].fingerprint,

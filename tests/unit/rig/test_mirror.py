@@ -130,6 +130,14 @@ def test_the_installer_lies_where_the_real_one_does(mirror):
     assert "./aws-efa-installer/DEBS/libnccl-ofi_1.22.0_all.deb" in names
 
 
+def test_apt_reads_the_list_of_packages(mirror):
+    (entry,) = [text for text in (mirror / "Packages").read_text().split("\n\n") if "Package: libgdrapi\n" in text]
+    fields = dict(line.split(": ", 1) for line in entry.splitlines())
+    file = mirror / fields["Filename"]
+    assert int(fields["Size"]) == file.stat().st_size
+    assert fields["SHA256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+
+
 def test_nccl_tests_need_mpi(mirror, tmp_path):
     with tarfile.open(mirror / f"v{tree.NCCL_TESTS}.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
