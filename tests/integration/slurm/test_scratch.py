@@ -57,7 +57,7 @@ def test_a_job_finds_tmpdir_and_its_epilog_takes_it_away(cluster):
 
 def test_jobs_of_one_user_have_their_own_directories_and_other_users_none_of_it(cluster):
     hold = f"touch $TMPDIR/here; until [ -e {cluster.root}/open/go ]; do sleep 0.1; done; ls $TMPDIR"
-    first, second = (jobs.submit(cluster, hold, *as_user(cluster, NOBODY, "--nodelist=n1")) for _ in range(2))
+    first, second = (jobs.submit(cluster, hold, *as_user(cluster, NOBODY, "--nodelist=n1")) for _time in range(2))
     base = cluster.local_of("n1") / "jobs"
     for number in (first, second):
         wait_for("the job's file", (base / f"job-{number}/tmp/here").exists, 60)

@@ -77,7 +77,7 @@ class Role:
         self.variables["omit"] = "left out"
         given = self.render(load("tasks/look.yml")[0]["mlcluster.aws.efa_info"])
         options = {key: value for key, value in given.items() if value != "left out"}
-        host.sha256 = lambda path: (sums or {}).get(path)  # type: ignore[method-assign]
+        host.sha256 = (sums or {}).get  # type: ignore[method-assign]
         self.variables["__efa_nccl_look"] = self.run_module(host, options)
         self.variables["__efa_nccl_file_drift"] = self.render(
             load("tasks/look.yml")[3]["ansible.builtin.set_fact"]["__efa_nccl_file_drift"]

@@ -65,7 +65,7 @@ class Role:
 
     def look(self, host: GdsHost, sums: dict[str, str] | None = None) -> dict[str, t.Any]:
         """Do what tasks/look.yml does; sums are the checksums of the files that the node has."""
-        host.sha256 = lambda path: (sums or {}).get(path)  # type: ignore[method-assign]
+        host.sha256 = (sums or {}).get  # type: ignore[method-assign]
         self.variables["__nvidia_gds_look"] = self.run_module(host, self.options())
         tasks = load("tasks/look.yml")
         self.variables["__nvidia_gds_file_drift"] = self.render(

@@ -279,10 +279,8 @@ def test_a_disk_that_does_not_give_back_what_it_took(space):
 def test_no_volume_and_one_that_cannot_be_used(monkeypatch):
     assert health_checks.check_scratch(TrainingHost(), None)[0].status == "not_applicable"
 
-    @contextlib.contextmanager
     def refuse(base, or_above):
         raise NodeError("a link is in the way")
-        yield
 
     monkeypatch.setattr(scratch, "opened_base", refuse)
     assert verdict(health_checks.check_scratch(Disk(), "/local/jobs")) == [("scratch.space", "fail", "reset")]

@@ -74,7 +74,11 @@ def test_a_command_that_does_not_end_is_ended():
 def test_a_command_that_cannot_be_killed_is_left_behind(monkeypatch):
     # As one that sleeps in the kernel without interruption: the signal is sent and nothing comes of it.
     began = []
-    monkeypatch.setattr(subprocess.Popen, "kill", lambda process: began.append(process))
+
+    def kill(process):
+        began.append(process)
+
+    monkeypatch.setattr(subprocess.Popen, "kill", kill)
     monkeypatch.setattr(host_module, "KILL_SECONDS", 0.2)
     with pytest.raises(CommandError, match=r"no answer within 0\.2 seconds"):
         HOST.run(["sleep", "60"], timeout=0.2)
