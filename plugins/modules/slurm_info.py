@@ -12,7 +12,7 @@ version_added: 0.1.0
 description:
   - Looks once at the controller, the partitions, the nodes with their GPUs, the jobs on them, the accounting, and the
     ways to launch that C(srun) offers.
-  - A controller that does not answer is an answer, not a failure.
+  - A controller that does not answer, and a machine without Slurm, are answers and no failures.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 extends_documentation_fragment:
@@ -60,6 +60,11 @@ controllers:
   type: list
   elements: dict
   sample: [{"role": "primary", "host": "head", "up": true}]
+installed:
+  description: Whether the machine has Slurm's commands. Where it does not, everything else is empty.
+  returned: always
+  type: bool
+  sample: true
 healthy:
   description: Whether a controller answers. Where it does not, everything below is empty and proves nothing.
   returned: always

@@ -59,10 +59,15 @@ def by_node(jobs: t.Iterable[t.Mapping[str, t.Any]]) -> dict[str, list[int]]:
 def survey(slurm: Slurm) -> dict[str, t.Any]:
     """Everything about the cluster, in the shape of EMPTY with version, controllers, healthy and problems.
 
-    problems has one sentence for each part that could not be had; a controller that does not answer is such a part and
-    no error, since that is what was asked. Raises NodeError where Slurm's commands are not installed.
+    problems has one sentence for each part that could not be had; a controller that does not answer, or a machine
+    without Slurm, is such a part and no error, since that is what was asked. Raises NodeError where a prefix was named
+    that has no Slurm.
     """
     facts: dict[str, t.Any] = {**EMPTY, "version": None, "prefix": slurm.prefix, "problems": []}
+    facts["installed"] = bool(slurm.prefix or slurm.host.which("scontrol"))
+    if not facts["installed"]:
+        problem = "looked for Slurm on the system path and in /opt/slurm/bin and found none on this machine"
+        return {**facts, "controllers": [], "healthy": False, "problems": [problem]}
     ping = slurm.run("scontrol", "ping")
     facts["controllers"] = slurm_parse.controllers(ping.stdout)
     facts["healthy"] = any(entry["up"] for entry in facts["controllers"])
