@@ -37,7 +37,7 @@ PARTS = {
         240, (*PYTEST, "--timeout=180", "tests/integration", "--ignore=tests/integration/slurm"), PYTEST_CLOSING
     ),
     "slurm": Part(300, (*PYTEST, "--timeout=180", "tests/integration/slurm"), PYTEST_CLOSING),
-    "molecule": Part(720, ("{python}", "-m", "tests.tools.molecule"), MOLECULE_CLOSING),
+    "molecule": Part(1200, ("{python}", "-m", "tests.tools.molecule"), MOLECULE_CLOSING),
     "vm": Part(900, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm and ci"), PYTEST_CLOSING),
     "vm-all": Part(7200, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm"), PYTEST_CLOSING),
 }
