@@ -23,19 +23,9 @@ from ansible_collections.mlcluster.aws.plugins.modules import efa_info
 
 from tests.unit.plugins.module_utils._node import training_host as scene
 from tests.unit.plugins.module_utils._node.training_host import TrainingHost
+from tests.unit.roles.distributions import DISTRIBUTIONS
 
 ROLE = Path(__file__).parents[3] / "roles" / "efa_nccl"
-# What setup says of these: distribution, major version, family, package manager.
-DISTRIBUTIONS = {
-    "debian-12": ("Debian", "12", "Debian", "apt"),
-    "debian-13": ("Debian", "13", "Debian", "apt"),
-    "ubuntu-22.04": ("Ubuntu", "22", "Debian", "apt"),
-    "ubuntu-24.04": ("Ubuntu", "24", "Debian", "apt"),
-    "amazon-2023": ("Amazon", "2023", "RedHat", "dnf"),
-    "rhel-9": ("RedHat", "9", "RedHat", "dnf"),
-    "rocky-9": ("Rocky", "9", "RedHat", "dnf"),
-}
-every_distribution = pytest.mark.parametrize("facts", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS)
 UBUNTU, AMAZON = DISTRIBUTIONS["ubuntu-24.04"], DISTRIBUTIONS["amazon-2023"]
 NCCL = {"name": "libnccl2", "version": "2.28.9-1+cuda13.0"}
 

@@ -12,7 +12,8 @@ import typing as t
 import pytest
 
 from tests.unit.plugins.module_utils._node import training_host as scene
-from tests.unit.roles.efa_nccl_role import UBUNTU, Role, bare, every_distribution, look_with, settled
+from tests.unit.roles.distributions import every_distribution
+from tests.unit.roles.efa_nccl_role import UBUNTU, Role, bare, look_with, settled
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from tests.unit.plugins.module_utils._node.gds_node import (
     outcome,
     raid0,
 )
+from tests.unit.roles.distributions import every_distribution
 from tests.unit.roles.nvidia_gds_role import KERNEL, Role, load
 
 NEXT = "6.8.0-1022-aws"
@@ -36,17 +37,6 @@ MODPROBE = "/etc/modprobe.d/mlcluster-nvidia-gds.conf"
 REVIEW = "/etc/mlcluster/nvidia-gds-boot.conf"
 EXAMPLE = "/usr/local/share/mlcluster/torch_gds_example.py"
 
-# What setup says of these: distribution, major version, family, package manager.
-DISTRIBUTIONS = {
-    "debian-12": ("Debian", "12", "Debian", "apt"),
-    "debian-13": ("Debian", "13", "Debian", "apt"),
-    "ubuntu-22.04": ("Ubuntu", "22", "Debian", "apt"),
-    "ubuntu-24.04": ("Ubuntu", "24", "Debian", "apt"),
-    "amazon-2023": ("Amazon", "2023", "RedHat", "dnf"),
-    "rhel-9": ("RedHat", "9", "RedHat", "dnf"),
-    "rocky-9": ("Rocky", "9", "RedHat", "dnf"),
-}
-every_distribution = pytest.mark.parametrize("facts", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS)
 TAKEN = outcome()
 REFUSED = outcome("refused", "register", err=5008, reason="cuFileHandleRegister gave 5008")
 

@@ -24,6 +24,7 @@ from ansible_collections.mlcluster.aws.plugins.modules import instance_store_inf
 
 from tests.unit.plugins.module_utils._node import scene
 from tests.unit.plugins.module_utils._node.simulated import SimulatedHost
+from tests.unit.roles.distributions import DISTRIBUTIONS, every_distribution
 
 ROLE = Path(__file__).parents[3] / "roles" / "nvme_raid0"
 RUNTIME = {"path": "/cache/mlcluster.pyz", "sha256": "5" * 64, "version": "0.1.0"}
@@ -35,19 +36,7 @@ FSTRIM_LINK = "/etc/systemd/system/timers.target.wants/fstrim.timer"
 ENABLED = "/etc/systemd/system/multi-user.target.wants/mlcluster-storage.service"
 EVERYTHING = ["packages", "runtime", "command", "config", "unit", "fstrim", "volume", "fstab"]
 
-# What setup says of these: distribution, major version, family, package manager.
-DISTRIBUTIONS = {
-    "debian-12": ("Debian", "12", "Debian", "apt"),
-    "debian-13": ("Debian", "13", "Debian", "apt"),
-    "ubuntu-22.04": ("Ubuntu", "22", "Debian", "apt"),
-    "ubuntu-24.04": ("Ubuntu", "24", "Debian", "apt"),
-    "amazon-2023": ("Amazon", "2023", "RedHat", "dnf"),
-    "rhel-9": ("RedHat", "9", "RedHat", "dnf"),
-    "rocky-9": ("Rocky", "9", "RedHat", "dnf"),
-    "rhel-10": ("RedHat", "10", "RedHat", "dnf"),
-}
 AMAZON_2 = ("Amazon", "2", "RedHat", "yum")
-every_distribution = pytest.mark.parametrize("facts", DISTRIBUTIONS.values(), ids=DISTRIBUTIONS)
 
 
 def load(path: str) -> t.Any:
