@@ -38,6 +38,8 @@ else:
 QUIET_SECONDS = 10
 # The variable by which the processes of one run are known.
 MARKER = "MLCLUSTER_RUN"
+# How long killed processes may take to go; one that waits for a disk is left behind.
+KILL_SECONDS = 10
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-\d+")
 
 
@@ -199,17 +201,29 @@ def _signals_kept() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def _end_workers(marker: str) -> None:
-    """Kill what a stopped run left behind, known by the marker in its environment.
-
-    ansible-runner kills ansible-playbook's process group, but its workers have left that group and would wait for
-    their dead parent for ever.
-    """
+def _workers(marker: str) -> list[int]:
+    """Processes with the marker in their environment; one that has ended and is not yet reaped has none."""
     wanted = f"{MARKER}={marker}".encode()
+    found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                os.kill(int(folder.name), signal.SIGKILL)
+                found.append(int(folder.name))
+    return found
+
+
+def _end_workers(marker: str) -> None:
+    """Kill what a stopped run left behind, known by the marker in its environment, and see it gone.
+
+    ansible-runner kills ansible-playbook's process group, but its workers have left that group and would wait for
+    their dead parent for ever. Another look finds what one of them started meanwhile.
+    """
+    deadline = time.monotonic() + KILL_SECONDS
+    while (found := _workers(marker)) and time.monotonic() < deadline:
+        for number in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        time.sleep(0.05)
 
 
 def _call_runner(
