@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from ansible_collections.mlcluster.aws.plugins.modules import pyxis_plugstack
+
+from tests.unit.plugins.module_utils._node import rooted
+
+PLUGIN = "/usr/local/lib/slurm/spank_pyxis.so"
+STACK = "/opt/slurm/etc/plugstack.conf"
+LINE = f"{STACK}.d/pyxis.conf"
+LISTED = {"path": STACK, "plugin": PLUGIN, "slurm_version": "22.05.8"}
+
+
+@pytest.fixture
+def host(tmp_path):
+    made = rooted.RootedHost(tmp_path)
+    made.folder("/opt/slurm/etc")
+    made.put(PLUGIN, rooted.spank_plugin())
+    return made
+
+
+def test_every_key_is_documented_and_every_documented_key_is_there(run_module, host):
+    result = run_module(pyxis_plugstack, host, **LISTED)
+    assert set(result) - {"changed", "diff", "invocation"} == set(yaml.safe_load(pyxis_plugstack.RETURN))
+
+
+def test_pyxis_is_listed_once_and_taken_out_again(run_module, host):
+    first = run_module(pyxis_plugstack, host, **LISTED)
+    assert (first["changed"], sorted(first["changes"])) == (True, [STACK, LINE])
+    assert f"optional {PLUGIN}" in host.text(LINE)
+    again = run_module(pyxis_plugstack, host, **LISTED)
+    assert (again["changed"], again["changes"], again["diff"]) == (False, [], [])
+    gone = run_module(pyxis_plugstack, host, path=STACK, state="absent")
+    assert gone["changed"]
+    assert not run_module(pyxis_plugstack, host, path=STACK, state="absent")["changed"]
+
+
+def test_check_mode_shows_and_writes_nothing(run_module, host):
+    result = run_module(pyxis_plugstack, host, check=True, **LISTED)
+    assert result["changed"]
+    assert {entry["after_header"] for entry in result["diff"]} == {STACK, LINE}
+    assert not host.exists(STACK)
+
+
+def test_a_plugin_for_another_slurm_is_never_required(run_module, host):
+    result = run_module(pyxis_plugstack, host, **{**LISTED, "slurm_version": "24.11.5"}, word="required")
+    assert result["failed"]
+    assert "listed as required it would stop every job, so nothing was written" in result["msg"]
+    assert not host.exists(STACK)
+
+
+def test_an_option_that_the_plugin_does_not_know_is_refused(run_module, host):
+    result = run_module(pyxis_plugstack, host, **LISTED, options={"no_such": "1"})
+    assert result["failed"]
+    assert "no_such" in result["msg"]
+    assert not host.exists(STACK)
