@@ -1,0 +1,37 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import yaml
+from ansible_collections.mlcluster.aws.plugins.modules import enroot_pyxis_info
+
+from tests.unit.plugins.module_utils._node import rooted
+
+RETURN = yaml.safe_load(enroot_pyxis_info.RETURN)
+
+
+def test_every_key_is_documented_and_every_documented_key_is_there(run_module, tmp_path):
+    result = run_module(enroot_pyxis_info, rooted.node(tmp_path))
+    assert set(result) - {"changed", "invocation"} == set(RETURN)
+    assert not result["changed"]
+
+
+def test_a_node_without_slurm_is_no_failure(run_module, tmp_path):
+    result = run_module(enroot_pyxis_info, rooted.RootedHost(tmp_path))
+    assert set(result) - {"changed", "invocation"} == {k for k, v in RETURN.items() if v["returned"] == "always"}
+    assert (result["slurm"], result["problems"]) == (None, [])
+
+
+def test_all_problems_of_the_settings_are_one_failure(run_module, tmp_path):
+    result = run_module(enroot_pyxis_info, rooted.node(tmp_path), hooks=["../evil.sh"], smoke_users=["-x"])
+    assert result["failed"]
+    assert "../evil.sh" in result["msg"] and "-x" in result["msg"]
+
+
+def test_files_are_summed(run_module, tmp_path):
+    host = rooted.node(tmp_path)
+    host.put("/etc/there", "text")
+    result = run_module(enroot_pyxis_info, host, files=["/etc/there", "/etc/not"])
+    assert [bool(value) for value in result["files"].values()] == [True, False]
