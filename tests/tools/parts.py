@@ -32,11 +32,11 @@ PARTS = {
     "setup": Part(600, ("{python}", "-m", "tests.tools.setup")),
     "lint": Part(120, ("{python}", "-m", "tests.tools.lint")),
     "sanity": Part(360, ("{python}", "-m", "tests.tools.sanity")),
-    "unit": Part(180, (*PYTEST, "--timeout=120", "tests/unit"), PYTEST_CLOSING),
+    "unit": Part(240, (*PYTEST, "--timeout=120", "tests/unit"), PYTEST_CLOSING),
     "integration": Part(
         240, (*PYTEST, "--timeout=180", "tests/integration", "--ignore=tests/integration/slurm"), PYTEST_CLOSING
     ),
-    "slurm": Part(300, (*PYTEST, "--timeout=180", "tests/integration/slurm"), PYTEST_CLOSING),
+    "slurm": Part(480, (*PYTEST, "--timeout=180", "tests/integration/slurm"), PYTEST_CLOSING),
     "molecule": Part(1200, ("{python}", "-m", "tests.tools.molecule"), MOLECULE_CLOSING),
     "vm": Part(900, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm and ci"), PYTEST_CLOSING),
     "vm-all": Part(7200, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm"), PYTEST_CLOSING),
