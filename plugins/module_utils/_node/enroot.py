@@ -79,16 +79,21 @@ def survey(host: EnrootHost, config: EnrootConfig) -> dict[str, t.Any]:
     }
 
 
+def _told_version(host: EnrootHost, program: str | None, argument: str) -> str | None:
+    """The version that a program tells of itself, None where it is missing or tells none."""
+    if not program:
+        return None
+    try:
+        found = re.search(r"\d+\.\d+\.\d+", host.run([program, argument], timeout=30).stdout)
+    except CommandError:
+        return None
+    return found.group(0) if found else None
+
+
 def enroot_look(host: EnrootHost) -> dict[str, t.Any]:
     """{"path", "version", "good", "caps"}: good says whether Pyxis can use it, caps whether it can import images."""
     path = host.which("enroot")
-    version = None
-    if path:
-        try:
-            found = re.search(r"\d+\.\d+\.\d+", host.run([path, "version"], timeout=30).stdout)
-        except CommandError:
-            found = None
-        version = found.group(0) if found else None
+    version = _told_version(host, path, "version")
     good = version is not None and tuple(map(int, version.split("."))) >= OLDEST_ENROOT
     caps = host.capabilities(CAPS_PROGRAM) is not None
     return {"path": path, "version": version, "good": good, "caps": caps}
@@ -97,13 +102,7 @@ def enroot_look(host: EnrootHost) -> dict[str, t.Any]:
 def nvidia_look(host: EnrootHost) -> dict[str, t.Any]:
     """{"driver", "tool", "version"}: whether the driver is loaded, and the program that Enroot's hook calls."""
     tool = host.which("nvidia-container-cli")
-    found = None
-    if tool:
-        try:
-            found = re.search(r"\d+\.\d+\.\d+", host.run([tool, "--version"], timeout=30).stdout)
-        except CommandError:
-            found = None
-    version = found.group(0) if found else None
+    version = _told_version(host, tool, "--version")
     return {"driver": host.exists("/proc/driver/nvidia/version"), "tool": tool, "version": version}
 
 
