@@ -32,6 +32,11 @@ FOREIGN = {
     "a path of one machine": re.compile(r"(?<![\w.$}{-])/work/(?!dir)|/root/\.pyenv\b|\.\./shared\b"),
 }
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME)\b|^(?:<<<<<<<|>>>>>>>) ", re.MULTILINE)
+# Parentheses inside the filter's argument may nest once; what follows decides whether the order can be seen.
+SET_FILTER = re.compile(
+    r"\|\s*(difference|intersect|union|symmetric_difference)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+    r"(?!\s*\|\s*(?:sort|length|count)\b)"
+)
 LICENCE_LINE = "# SPDX-License-Identifier: GPL-3.0-or-later"
 
 Rule = Callable[[str, str], Iterator[str]]
@@ -89,7 +94,18 @@ def target_syntax(path: str, text: str) -> Iterator[str]:
             yield f"{path}:{error.lineno}: not Python {TARGET_PYTHON[0]}.{TARGET_PYTHON[1]}: {error.msg}"
 
 
-RULES: tuple[Rule, ...] = (foreign_names, unfinished, licence, sizes, target_syntax)
+def unordered(path: str, text: str) -> Iterator[str]:
+    """Ansible's set filters give their result in an order that changes from run to run."""
+    if path.endswith((".yml", ".j2")):
+        for found in SET_FILTER.finditer(text):
+            line = text.count("\n", 0, found.start()) + 1
+            yield (
+                f"{path}:{line}: {found.group(1)} loses the order: "
+                "use select('in', ...) or reject('in', ...), or end with | sort or | length"
+            )
+
+
+RULES: tuple[Rule, ...] = (foreign_names, unfinished, licence, sizes, target_syntax, unordered)
 # This file has to name what it looks for, its tests too.
 EXEMPT = {"tests/tools/house_rules.py", "tests/unit/tools/test_house_rules.py", "LICENSE"}
 

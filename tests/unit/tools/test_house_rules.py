@@ -69,6 +69,24 @@ def test_target_code_is_held_to_the_oldest_python():
     assert found(rules.target_syntax, new, "plugins/inventory/x.py") == []
 
 
+@pytest.mark.parametrize(
+    "expression",
+    ["a | difference(b)", "a|union(b | map('f', (c)) | list) | list", "a | intersect([x] if y(z) else []) | first"],
+)
+def test_a_set_filter_whose_order_shows_is_found(expression):
+    (complaint,) = rules.unordered("roles/a/vars/main.yml", f"x: 1\ny: {{{{ {expression} }}}}\n")
+    assert complaint.startswith("roles/a/vars/main.yml:2: ")
+    assert "loses the order: use select('in', ...) or reject('in', ...)" in complaint
+
+
+@pytest.mark.parametrize(
+    "expression", ["a | difference(b) | sort", "a | intersect(b | list)\n | length > 0", "a | reject('in', b)"]
+)
+def test_a_set_filter_whose_order_cannot_be_seen_is_let_be(expression):
+    assert not list(rules.unordered("roles/a/vars/main.yml", expression))
+    assert not list(rules.unordered("plugins/a.py", "a | difference(b)"))
+
+
 def test_files_are_those_that_git_would_take(tmp_path):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / ".gitignore").write_text("ignored\n", encoding="utf-8")
