@@ -42,8 +42,12 @@ PARTS = {
     "vm-all": Part(7200, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm"), PYTEST_CLOSING),
 }
 
+# A suite is a list of stages, one after the other; the lanes of a stage run side by side, one for each core, and
+# the parts of a lane in turn. Set-up comes alone and first: without it nothing else can run.
+SETUP = (("setup",),)
+QUICK = ("lint", "sanity", "unit", "integration", "slurm")
 SUITES = {
-    "test": ("setup", "lint", "sanity", "unit", "integration", "slurm", "molecule", "vm"),
-    "test-all": ("setup", "lint", "sanity", "unit", "integration", "slurm", "molecule", "vm-all"),
-    "test-vm-all": ("setup", "vm-all"),
+    "test": (SETUP, (("vm", "molecule"), QUICK)),
+    "test-all": (SETUP, (("molecule", "vm-all"), QUICK)),
+    "test-vm-all": (SETUP, (("vm-all",),)),
 }

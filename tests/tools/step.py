@@ -5,7 +5,8 @@
 """Run one part of the suite, or a whole suite, with progress, a log file and a time account.
 
     step.py run NAME [ARGUMENT...]   one part; the arguments are added to its command
-    step.py suite NAME               the parts of a suite, then the account and the runners' verdicts
+    step.py suite NAME               the parts of a suite, in lanes side by side, then the account and the runners'
+                                     verdicts
 
 A part's output goes to ``.build/logs/NAME.log``; with V=1 in the environment to the terminal too.
 The exit status is 0 when everything passed. Taking longer than allotted is a warning only.
@@ -19,7 +20,9 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,14 +104,40 @@ def follow(process: subprocess.Popen[bytes], name: str, allotted: int, log: Path
                 printed = now
 
 
-def stop_with(process: subprocess.Popen[bytes]) -> None:
-    """Pass a termination on: a stopped suite must not leave its part running. Ctrl-C reaches it by itself."""
+class Running:
+    """The processes of the parts that run now: a stopped suite must leave none, and start no other."""
 
-    def stop(number: int, frame: object) -> None:
-        process.terminate()
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._processes: set[subprocess.Popen[bytes]] = set()
+        self.stopped = False
+
+    def start(self, command: list[str]) -> subprocess.Popen[bytes] | None:
+        """Start a part's command in the checkout; None when everything was told to stop."""
+        with self._lock:
+            if self.stopped:
+                return None
+            process = subprocess.Popen(
+                command, cwd=CHECKOUT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
+            self._processes.add(process)
+            return process
+
+    def stop(self) -> None:
+        """Tell every part to end."""
+        with self._lock:
+            self.stopped = True
+            for process in self._processes:
+                process.terminate()
+
+    def on_termination(self, number: int, frame: object) -> None:
+        """The handler of SIGTERM. Ctrl-C reaches the parts by itself."""
+        # Not here: the lock may be held by the very code that the signal interrupted.
+        threading.Thread(target=self.stop).start()
         raise SystemExit(128 + number)
 
-    signal.signal(signal.SIGTERM, stop)
+
+RUNNING = Running()
 
 
 def run_part(name: str, part: Part, arguments: list[str]) -> Outcome:
@@ -119,13 +148,12 @@ def run_part(name: str, part: Part, arguments: list[str]) -> Outcome:
     print(f"{name}: started, {part.allotted} s allotted, log {log.relative_to(CHECKOUT)}", flush=True)
     begin = time.monotonic()
     try:
-        process = subprocess.Popen(
-            command, cwd=CHECKOUT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
+        process = RUNNING.start(command)
     except FileNotFoundError:
         print(f"{name}: {command[0]} is not there: run make setup first.", file=sys.stderr)
         return Outcome(name, 127, 0.0, part.allotted, log)
-    stop_with(process)
+    if process is None:
+        return Outcome(name, 128 + signal.SIGTERM, 0.0, part.allotted, log)
     follow(process, name, part.allotted, log, verbose=os.environ.get("V") == "1")
     return Outcome(name, process.wait(), time.monotonic() - begin, part.allotted, log)
 
@@ -164,16 +192,36 @@ def account(outcomes: list[Outcome]) -> str:
     return "\n".join(rows)
 
 
-def run_suite(names: tuple[str, ...]) -> int:
-    """Run the parts in turn; without set-up nothing else can run, otherwise all are run."""
+def run_lane(names: tuple[str, ...]) -> list[Outcome]:
+    """Run the parts of a lane in turn, the failed ones too: each has something to tell."""
     outcomes = []
     for name in names:
         outcome = run_part(name, PARTS[name], [])
         report(outcome)
         outcomes.append(outcome)
-        if name == "setup" and outcome.status:
+    return outcomes
+
+
+def run_stage(lanes: tuple[tuple[str, ...], ...]) -> list[Outcome]:
+    """Run the lanes of a stage side by side."""
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        running = [pool.submit(run_lane, lane) for lane in lanes]
+        try:
+            return [outcome for lane in running for outcome in lane.result()]
+        except BaseException:
+            RUNNING.stop()
+            raise
+
+
+def run_suite(stages: tuple[tuple[tuple[str, ...], ...], ...]) -> int:
+    """Run the stages in turn; a stage that failed, set-up that is, lets no other begin."""
+    begin = time.monotonic()
+    outcomes: list[Outcome] = []
+    for lanes in stages:
+        if any(outcome.status for outcome in outcomes):
             break
-    print(f"\n{account(outcomes)}\n")
+        outcomes += run_stage(lanes)
+    print(f"\n{account(outcomes)}\n{time.monotonic() - begin:.0f} s in all\n")
     for outcome in outcomes:
         for line in closing_lines(outcome, PARTS[outcome.name].closing):
             print(f"{outcome.name}:\n{line}")
@@ -182,6 +230,7 @@ def run_suite(names: tuple[str, ...]) -> int:
 
 def main(arguments: list[str]) -> int:
     """Entry point; returns the exit status."""
+    signal.signal(signal.SIGTERM, RUNNING.on_termination)
     if len(arguments) >= 2 and arguments[0] == "run" and arguments[1] in PARTS:
         outcome = run_part(arguments[1], PARTS[arguments[1]], arguments[2:])
         report(outcome)

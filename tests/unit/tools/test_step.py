@@ -4,6 +4,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
+
 import pytest
 
 from tests.tools import parts, step
@@ -15,8 +21,9 @@ def logs(monkeypatch, tmp_path):
     monkeypatch.setattr(step, "CHECKOUT", tmp_path)
     monkeypatch.setattr(step, "LOGS", tmp_path / "logs")
     monkeypatch.delenv("V", raising=False)
-    # The handler that a part installs must not outlive the test.
+    # Neither the handler that main installs nor the order to stop may outlive the test.
     monkeypatch.setattr(step.signal, "signal", lambda *arguments: None)
+    monkeypatch.setattr(step, "RUNNING", step.Running())
     return tmp_path / "logs"
 
 
@@ -110,7 +117,7 @@ def test_molecule_s_recap_is_shown_with_its_tests(logs):
 
 def test_a_suite_goes_on_after_a_failure_and_fails_in_the_end(logs, capsys, monkeypatch):
     monkeypatch.setattr(step, "PARTS", {"bad": python("raise SystemExit(1)"), "good": python("print('fine')")})
-    assert step.run_suite(("bad", "good")) == 1
+    assert step.run_suite(((("bad", "good"),),)) == 1
     table = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["good", "0", "s", "60", "s", "passed"] in table
     assert ["bad", "0", "s", "60", "s", "FAILED", "(1)"] in table
@@ -118,8 +125,53 @@ def test_a_suite_goes_on_after_a_failure_and_fails_in_the_end(logs, capsys, monk
 
 def test_a_suite_stops_when_set_up_fails(logs, monkeypatch):
     monkeypatch.setattr(step, "PARTS", {"setup": python("raise SystemExit(1)"), "next": python("print('ran')")})
-    assert step.run_suite(("setup", "next")) == 1
+    assert step.run_suite(((("setup",),), (("next",),))) == 1
     assert not (logs / "next.log").exists()
+
+
+# Each says that it is there and waits until the other is.
+MEETING = """
+import pathlib, sys, time
+pathlib.Path("{me}").touch()
+limit = time.monotonic() + 60
+while not pathlib.Path("{other}").exists():
+    if time.monotonic() > limit:
+        sys.exit("{other} never came")
+    time.sleep(0.01)
+"""
+
+
+def test_lanes_run_side_by_side(logs, monkeypatch):
+    monkeypatch.setattr(step, "PARTS", {me: python(MEETING.format(me=me, other=other)) for me, other in ("ab", "ba")})
+    assert step.run_suite(((("a",), ("b",)),)) == 0
+
+
+STOPPED = """
+import sys
+from pathlib import Path
+from tests.tools import step
+from tests.tools.parts import Part
+step.LOGS = step.CHECKOUT = Path(sys.argv[1])
+step.PARTS = {name: Part(9, ("sh", "-c", f"echo $$ >>{name}; exec sleep 600")) for name in ("a", "b", "next")}
+step.SUITES = {"demo": ((("a", "next"), ("b",)),)}
+sys.exit(step.main(["suite", "demo"]))
+"""
+
+
+def test_a_suite_that_is_told_to_end_leaves_no_part_and_starts_no_other(tmp_path):
+    started = [tmp_path / name for name in ("a", "b")]
+    with subprocess.Popen(
+        [sys.executable, "-c", STOPPED, str(tmp_path)], cwd=step.CHECKOUT, stdout=subprocess.DEVNULL
+    ) as suite:
+        while not all(path.exists() and path.read_text() for path in started):
+            assert suite.poll() is None
+            time.sleep(0.01)
+        suite.send_signal(signal.SIGTERM)
+        assert suite.wait(timeout=60) == 128 + signal.SIGTERM
+    for path in started:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(path.read_text()), 0)
+    assert not (tmp_path / "next").exists()
 
 
 def test_the_environment_is_that_of_the_checkout(monkeypatch):
@@ -130,7 +182,11 @@ def test_the_environment_is_that_of_the_checkout(monkeypatch):
 
 
 def test_suites_name_parts_that_exist():
-    assert {name for names in parts.SUITES.values() for name in names} <= parts.PARTS.keys()
+    for stages in parts.SUITES.values():
+        names = [name for lanes in stages for lane in lanes for name in lane]
+        assert set(names) <= parts.PARTS.keys()
+        assert len(names) == len(set(names))
+        assert stages[0] == (("setup",),)
 
 
 def test_wrong_usage_is_told(capsys):
