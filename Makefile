@@ -64,6 +64,10 @@ integration: setup ## Run the tests that start Ansible against local stand-ins f
 slurm: setup ## Run the tests on a real Slurm
 	@$(STEP) run slurm
 
+.PHONY: data
+data: setup ## Run the tests of the data programs
+	@$(STEP) run data
+
 .PHONY: molecule
 molecule: setup ## Run the container tests; SCENARIO=name for one scenario
 	@$(STEP) run molecule $(SCENARIO)
@@ -99,4 +103,4 @@ build: setup ## Build the collection archive into dist/
 
 .PHONY: clean
 clean: ## Remove what the build made, environments included
-	rm -rf .venv .venv-lint .collections .build dist tests/output
+	rm -rf .venv .venv-lint .venv-data .collections .build dist tests/output

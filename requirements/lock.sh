@@ -25,5 +25,6 @@ compile() {
 for minor in 11 12; do
     compile "3.$minor" "py3$minor"
     compile "3.$minor" "lint-py3$minor"
+    compile "3.$minor" "data-py3$minor"
     compile "3.$minor" "bundle-py3$minor" --no-deps
 done

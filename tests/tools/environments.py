@@ -14,11 +14,14 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from .packages import SetupError
 
 STAMP = ".complete"
+# PyTorch's own index of builds without CUDA.
+TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 COLLECTIONS = (
     "amazon.aws",
     "ansible.posix",
@@ -38,9 +41,9 @@ def lock_suffix(version: tuple[int, int]) -> str:
     return "py311" if version < (3, 12) else "py312"
 
 
-def environment_key(lock: Path, where: Path) -> str:
-    """Everything that makes an environment stale: its lock, the interpreter, its own place."""
-    facts = [lock.read_text(encoding="utf-8"), sys.version, sys.base_prefix, str(where)]
+def environment_key(locks: Sequence[Path], where: Path) -> str:
+    """Everything that makes an environment stale: its locks, the interpreter, its own place."""
+    facts = [*(lock.read_text(encoding="utf-8") for lock in locks), sys.version, sys.base_prefix, str(where)]
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()
 
 
@@ -55,9 +58,19 @@ def _run(command: list[str], what: str) -> None:
         raise SetupError(f"{what} failed (the words of {Path(command[0]).name} are above): mend that and try again.")
 
 
-def ensure_environment(where: Path, lock: Path, say) -> None:
-    """Make the venv ``where`` from ``lock``, anew when it is stale or was left half made."""
-    key = environment_key(lock, where)
+def _install_build(pip: list[str], build: Path, index: str) -> None:
+    """Install the one package that ``build`` pins: from where pip looks by itself, else from ``index``."""
+    command = [*pip, "install", "--no-deps", "--require-hashes", "--requirement", str(build)]
+    if subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode:
+        _run([*command, "--index-url", index], f"Installing {build.name}")
+
+
+def ensure_environment(where: Path, lock: Path, say, build: Path | None = None, index: str = "") -> None:
+    """Make the venv ``where`` from ``lock``, anew when it is stale or was left half made.
+
+    ``build`` pins one more package, whose build is offered by the package index ``index`` only.
+    """
+    key = environment_key([lock, *([build] if build else [])], where)
     if is_complete(where, key):
         say(f"{where.name}: up to date")
         return
@@ -66,6 +79,8 @@ def ensure_environment(where: Path, lock: Path, say) -> None:
     _run([sys.executable, "-m", "venv", str(where)], f"Making the Python environment {where.name}")
     pip = [str(where / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-qq"]
     _run([*pip, "install", "--require-hashes", "--requirement", str(lock)], f"Installing {lock.name}")
+    if build:
+        _install_build(pip, build, index)
     (where / STAMP).write_text(key, encoding="utf-8")
 
 

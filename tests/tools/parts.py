@@ -37,6 +37,7 @@ PARTS = {
         240, (*PYTEST, "--timeout=180", "tests/integration", "--ignore=tests/integration/slurm"), PYTEST_CLOSING
     ),
     "slurm": Part(480, (*PYTEST, "--timeout=180", "tests/integration/slurm"), PYTEST_CLOSING),
+    "data": Part(120, (".venv-data/bin/python", *PYTEST[1:], "--timeout=120", "tests/data"), PYTEST_CLOSING),
     "molecule": Part(1200, ("{python}", "-m", "tests.tools.molecule"), MOLECULE_CLOSING),
     "vm": Part(900, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm and ci"), PYTEST_CLOSING),
     "vm-all": Part(7200, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm"), PYTEST_CLOSING),
@@ -45,7 +46,7 @@ PARTS = {
 # A suite is a list of stages, one after the other; the lanes of a stage run side by side, one for each core, and
 # the parts of a lane in turn. Set-up comes alone and first: without it nothing else can run.
 SETUP = (("setup",),)
-QUICK = ("lint", "sanity", "unit", "integration", "slurm")
+QUICK = ("lint", "sanity", "unit", "integration", "data", "slurm")
 SUITES = {
     "test": (SETUP, (("vm", "molecule"), QUICK)),
     "test-all": (SETUP, (("molecule", "vm-all"), QUICK)),

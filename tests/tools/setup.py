@@ -43,6 +43,13 @@ def main() -> int:
             packages.ensure(requirements / "apt-debian.txt", say)
             environments.ensure_environment(CHECKOUT / ".venv", requirements / f"{suffix}.txt", say)
             environments.ensure_environment(CHECKOUT / ".venv-lint", requirements / f"lint-{suffix}.txt", say)
+            environments.ensure_environment(
+                CHECKOUT / ".venv-data",
+                requirements / f"data-{suffix}.txt",
+                say,
+                build=requirements / "torch-cpu.txt",
+                index=environments.TORCH_INDEX,
+            )
             interpreter = CHECKOUT / ".venv" / "bin" / "python"
             environments.ensure_collections(collections, requirements / f"bundle-{suffix}.txt", interpreter, say)
             environments.ensure_link(collections, CHECKOUT)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import zipfile
 
@@ -27,11 +28,11 @@ def test_lock_suffix_refuses_an_old_python():
 def test_key_follows_the_lock_and_the_place(tmp_path):
     lock = tmp_path / "lock.txt"
     lock.write_text("a==1\n", encoding="utf-8")
-    first = environments.environment_key(lock, tmp_path / "venv")
-    assert environments.environment_key(lock, tmp_path / "venv") == first
-    assert environments.environment_key(lock, tmp_path / "elsewhere") != first
+    first = environments.environment_key([lock], tmp_path / "venv")
+    assert environments.environment_key([lock], tmp_path / "venv") == first
+    assert environments.environment_key([lock], tmp_path / "elsewhere") != first
     lock.write_text("a==2\n", encoding="utf-8")
-    assert environments.environment_key(lock, tmp_path / "venv") != first
+    assert environments.environment_key([lock], tmp_path / "venv") != first
 
 
 @pytest.fixture
@@ -66,6 +67,26 @@ def test_what_an_interruption_left_is_made_again(tmp_path, steps):
     environments.ensure_environment(tmp_path / "venv", lock, lambda text: None)
     assert not half.exists()
     assert len(steps) == 2
+
+
+@pytest.mark.parametrize(("status", "tries"), [(0, 1), (1, 2)])
+def test_a_build_comes_from_its_own_index_where_pip_finds_none(tmp_path, monkeypatch, steps, status, tries):
+    for name in ("lock.txt", "build.txt"):
+        (tmp_path / name).write_text("a==1\n", encoding="utf-8")
+    first = []
+
+    def run(command, **_options):
+        first.append(command)
+        return subprocess.CompletedProcess(command, status)
+
+    monkeypatch.setattr(environments.subprocess, "run", run)
+    environments.ensure_environment(
+        tmp_path / "venv", tmp_path / "lock.txt", lambda text: None, build=tmp_path / "build.txt", index="https://here"
+    )
+    installs = [*first, *steps[2:]]
+    assert len(installs) == tries
+    assert all({"--no-deps", "--require-hashes", str(tmp_path / "build.txt")} <= set(command) for command in installs)
+    assert [command[-1] == "https://here" for command in installs] == [False, True][:tries]
 
 
 def bundle(path, names):

@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``python -m mlcluster_data COMMAND``: one command a module, imported only when it is called.
+
+A command's module has ``add_arguments(parser)`` and ``run(args) -> int``. Exit status: 0 done or pass, 1 failed,
+2 undeterminable, 3 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from .errors import FAIL, PASS, USAGE, DataError
+
+COMMANDS: dict[str, tuple[str, str]] = {}
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with this project's exit status for wrong usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and the complaint, and end with 3."""
+        self.print_usage(sys.stderr)
+        self.exit(USAGE, f"{self.prog}: {message}\n")
+
+
+def overview() -> str:
+    """The commands with what each does, one a line."""
+    width = max(map(len, COMMANDS), default=0)
+    return "\n".join(f"  {name:<{width}}  {summary}" for name, (_module, summary) in sorted(COMMANDS.items()))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if not words or words[0] in ("-h", "--help"):
+        print(f"usage: python -m mlcluster_data COMMAND [--help] ...\n\n{overview()}")
+        return PASS if words else USAGE
+    if words[0] not in COMMANDS:
+        print(f"mlcluster_data: there is no command {words[0]}; there are:\n{overview()}", file=sys.stderr)
+        return USAGE
+    module_name, summary = COMMANDS[words[0]]
+    try:
+        module = importlib.import_module(f".{module_name}", __package__)
+        parser = Parser(
+            prog=f"mlcluster_data {words[0]}",
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        module.add_arguments(parser)
+        return int(module.run(parser.parse_args(words[1:])))
+    except DataError as error:
+        print(f"ERROR: {error}", file=sys.stderr)
+        return FAIL
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith(__package__ or ""):
+            raise
+        print(
+            f"ERROR: {words[0]} needs the Python package {error.name}, which is not installed for {sys.executable}: "
+            "install it there or run the command in the container that has it.",
+            file=sys.stderr,
+        )
+        return FAIL
+
+
+if __name__ == "__main__":
+    sys.exit(main())
