@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,11 @@ from ._slurm_jobs_shape import KINDS, Kind, shape_problems
 Job = dict[str, Any]
 # What Slurm calls the launches of Open MPI's programs, best first (Slurm's MPI guide).
 MPI_TYPES = ("pmix", "pmi2")
+NEURON_TYPE = "trn1.32xlarge"
+CAPACITY_BLOCK = "capacity-block"
+# EC2 begins to end the instances of a block this long before the block ends (Amazon EC2 User Guide, "Monitor Capacity
+# Blocks using EventBridge": a warning 40 minutes before the end, 10 minutes before the instances go).
+BLOCK_TAKEN_BACK = datetime.timedelta(minutes=30)
 _BARE = re.compile(r"[A-Za-z0-9_@%+=:./-]+")
 
 
@@ -111,8 +117,10 @@ def _environment(settings: Mapping[str, Any], kind: Kind, container: bool) -> li
         return []
     known = _known(settings)
     versions = {key: str(value) for key, value in settings["versions"].items() if value}
+    # What the table has for Neuron is the same for every type with EFA.
+    family = NEURON_TYPE if kind.accelerator == "neuron" else None
     setting = nccl_env.Setting(
-        instance_type=settings.get("instance_type") or None, use="container" if container else kind.use, **versions
+        instance_type=settings.get("instance_type") or family, use="container" if container else kind.use, **versions
     )
     wishes = nccl_env.Wishes(
         debug=kind.debug,
@@ -134,6 +142,10 @@ def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts
         values["directories"] = [settings["local_dir"]]
     if wish["kind"] == "fsx_io" and not values["directory"]:
         values["directory"] = f"{base}/results"
+    if wish["kind"] == "training":
+        values["ends_at"] = {"": nodes_go(settings), "never": ""}.get(values["ends_at"], values["ends_at"])
+    if wish["kind"] == "nccom":
+        values.update({key: size_bytes(values[key]) for key in ("smallest", "largest")})
     image = wish.get("container_image", settings["container_image"]) if kind.container != "never" else ""
     if kind.container == "always" and not image:
         raise NodeError("it runs in a container and none is named: set container_image")
@@ -160,10 +172,46 @@ def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts
         "mounts": _mounts(settings, wish) if image else [],
         "values": values,
         "tools": {tool: settings[tool] for tool in kind.tools},
+        "needs": list(_needs(settings, wish, values, image)),
         "asked": json.dumps(_asked(settings, wish, kind, gpus, tasks, values), sort_keys=True),
     }
     job["directives"] = _directives(settings, wish, kind, job)
     return job
+
+
+def nodes_go(settings: Mapping[str, Any]) -> str:
+    """When the nodes go, in UTC: as set, or as their first capacity block tells; empty where nobody knows."""
+    if settings["ends_at"]:
+        return str(settings["ends_at"])
+    ends = [one["end"] for one in settings["capacity"] if one.get("type") == CAPACITY_BLOCK and one.get("end")]
+    if not ends:
+        return ""
+    first = min(datetime.datetime.fromisoformat(str(end).replace("Z", "+00:00")) for end in ends)
+    return (first - BLOCK_TAKEN_BACK).astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def size_bytes(text: Any) -> int:
+    """Bytes of a size such as 8, 64K or 1G."""
+    number, unit = re.fullmatch(r"(\d+)([KMGT]?)", str(text)).groups()  # type: ignore[union-attr]
+    return int(number) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[unit]
+
+
+def _needs(
+    settings: Mapping[str, Any], wish: Mapping[str, Any], values: Mapping[str, Any], image: str
+) -> Iterator[tuple[str, str]]:
+    """What has to be there for the job, as (program, directory, file or image, absolute path)."""
+    programs: list[Any] = []
+    if wish["kind"] == "nccl" and not image:
+        programs = [f"{settings['nccl_tests_dir']}/{name}_perf" for name in values["collectives"]]
+    elif wish["kind"] == "training":
+        programs = [settings["aws"]] if values["backup"] else []
+    else:
+        programs = [settings[tool] for tool in KINDS[wish["kind"]].tools if tool != "nccl_tests_dir"]
+    wanted = [("program", program) for program in programs]
+    wanted += [("directory", values["directory"])] if values.get("directory") else []
+    wanted += [("file", settings["baseline"])] if settings["baseline"] and wish["kind"] in ("nccl", "nccom") else []
+    wanted += [("image", image)] if image else []
+    yield from ((what, path) for what, path in wanted if path.startswith("/") and "\n" not in path)
 
 
 def _mounts(settings: Mapping[str, Any], wish: Mapping[str, Any]) -> list[str]:

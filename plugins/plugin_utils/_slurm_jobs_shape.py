@@ -25,6 +25,9 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:?\d\d)")
 COMPONENT = re.compile(r"[a-z_]+(=[\w.+-]+)?")
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce")
 LAYOUTS = ("all", "single", "pairs", "bisect")
+# Those of the six that nccom-test has, by its own long names (its user guide, "Required Arguments").
+NCCOM_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
+GDS_MODES = ("nvfs", "p2pdma", "compat")
 COMMON = frozenset(
     "name kind nodes minutes partition account qos constraint options container_image container_mounts".split()
 )
@@ -35,7 +38,8 @@ class Kind:
     """What all jobs of a kind share; the template of that name has their commands.
 
     tasks: "one" or "gpu" a node. use: what the environment is for (None: none is set). container: never, may or always.
-    accelerator: the only sort of node it fits. asked: the options that the verdict needs. tools: settings with paths.
+    accelerator: the only sort of node it fits. required: options without a default. asked: the options that the verdict
+    needs. tools: settings with paths.
     """
 
     title: str
@@ -50,6 +54,7 @@ class Kind:
     requeue: bool = False
     signal: bool = False
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    required: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
 
@@ -78,6 +83,41 @@ KINDS: dict[str, Kind] = {
         },
         asked=("collectives", "layout"),
         tools=("nccl_tests_dir",),
+    ),
+    "nccom": Kind(
+        "Neuron's collectives: right, over EFA, fast enough?",
+        tasks="one",
+        minutes=60,
+        use="host",
+        accelerator="neuron",
+        options={
+            "collectives": ["all_reduce", "all_gather", "reduce_scatter"],
+            "layout": "all",
+            "workers_per_node": 0,
+            "launch": "slurm",
+            "datatype": "fp32",
+            "smallest": "8",
+            "largest": "1G",
+            "factor": 2,
+            "iterations": 20,
+            "warmup": 5,
+            "step_minutes": 15,
+            "arguments": [],
+        },
+        required=("workers_per_node",),
+        asked=("collectives", "layout", "workers_per_node"),
+        tools=("nccom_test",),
+    ),
+    "gds_io": Kind(
+        "Which way do files reach the GPUs of each node, and how fast?",
+        nodes="all",
+        tasks="one",
+        minutes=30,
+        accelerator="gpu",
+        options={"mounts": [], "modes": [], "size_mib": 1024, "least_gib": 0},
+        required=("mounts",),
+        asked=("mounts",),
+        tools=("gdsio",),
     ),
     "gpu_efa": Kind("What does each node say of its GPUs, EFA, storage and versions?", tasks="one", minutes=15),
     "container": Kind(
@@ -131,6 +171,7 @@ KINDS: dict[str, Kind] = {
             "monitor_seconds": 30,
             "ends_at": "",
         },
+        required=("command", "checkpoints"),
         tools=("aws",),
     ),
 }
@@ -167,6 +208,26 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
         ),
         "a list of NAME or NAME=VERSION, as mlcluster health --require takes them",
     ),
+    "workers_per_node": (_whole, "how many ranks (logical NeuronCores) a node has, such as 32 on trn1.32xlarge"),
+    "launch": (lambda value: value in ("slurm", "mpi"), "slurm or mpi, as the nccom-test there is takes it"),
+    "datatype": (lambda value: bool(re.fullmatch(r"[a-z]+[0-9]+", str(value))), "a type of nccom-test, such as fp32"),
+    "arguments": (
+        lambda value: isinstance(value, list) and all(isinstance(each, (str, int)) for each in value),
+        "a list of words",
+    ),
+    "mounts": (
+        lambda value: bool(value) and isinstance(value, list) and all(_path(each) for each in value),
+        "a list of absolute paths",
+    ),
+    "modes": (
+        lambda value: isinstance(value, list) and all(each in GDS_MODES for each in value),
+        f"a list of {', '.join(GDS_MODES)}, any of which will do",
+    ),
+    "size_mib": (_whole, "a whole number of MiB"),
+    "least_gib": (
+        lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf"),
+        "GiB/s, 0 where it is not known",
+    ),
     "directories": (
         lambda value: isinstance(value, list) and all(_path(each) for each in value),
         "a list of absolute paths",
@@ -193,7 +254,10 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "keep": (_whole, "a whole number from 1"),
     "backup": (lambda value: bool(BUCKET.fullmatch(str(value))), "s3://BUCKET/PREFIX without a slash at its end"),
     "monitor_seconds": (lambda value: _whole(value, 0), "a whole number of seconds, 0 for no monitor"),
-    "ends_at": (lambda value: bool(TIME.fullmatch(str(value))), "a time such as 2026-12-01T11:30:00Z"),
+    "ends_at": (
+        lambda value: value in ("", "never") or bool(TIME.fullmatch(str(value))),
+        "a time such as 2026-12-01T11:30:00Z, or never",
+    ),
     "step_minutes": (_whole, "a whole number of minutes"),
     "minutes": (_whole, "a whole number of minutes"),
     "nodes": (lambda value: value == "all" or _whole(value), "a whole number, or all"),
@@ -221,6 +285,9 @@ def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     kind = settings.get("instance_type")
     if kind and instance_types.lookup(kind) is None:
         yield f"instance_type is {kind!r} and the table of the collection does not have it: leave it out, or correct it"
+    ends_at = settings["ends_at"]
+    if not CHECKS["ends_at"][0](ends_at) or ends_at == "never":
+        yield f"ends_at is {ends_at!r}: give a time such as 2026-12-01T11:30:00Z"
     gpus = settings.get("gpus_per_node")
     if gpus is not None:
         known = ((instance_types.lookup(kind) or {}).get("accelerators") or {}).get("count")
@@ -267,16 +334,22 @@ def _job_problems(index: int, job: Any, names: Sequence[Any]) -> Iterator[str]:
         elif key in ("partition", "account", "qos", "constraint") and not PLAIN.fullmatch(str(value)):
             yield f"{who}{key} is {value!r}: it has characters that a #SBATCH line cannot carry"
     yield from _text_problems(who, job)
+    yield from (f"{who}{key} is missing: give {CHECKS[key][1]}" for key in kind.required if key not in job)
     if job["kind"] == "training":
         yield from (f"{who}{problem}" for problem in _training_problems(job, kind))
+    if job["kind"] == "nccom":
+        if job.get("layout") in ("pairs", "bisect") and job.get("launch") != "mpi":
+            yield f"{who}layout is {job['layout']} and nccom-test takes all nodes of a job by slurm: set launch to mpi"
+        yield from (
+            f"{who}nccom-test has no {name}: choose from {', '.join(NCCOM_COLLECTIVES)}"
+            for name in job.get("collectives", ())
+            if name in COLLECTIVES and name not in NCCOM_COLLECTIVES
+        )
     yield from (f"{who}{problem}" for problem in _option_problems(job.get("options", {})))
 
 
 def _training_problems(job: Mapping[str, Any], kind: Kind) -> Iterator[str]:
-    """What is missing, and times that do not leave a training the time to save."""
-    for key in ("command", "checkpoints"):
-        if key not in job:
-            yield f"{key} is missing: give {CHECKS[key][1]}"
+    """Times that do not leave a training the time to save."""
     signal, grace = (job.get(key, kind.options[key]) for key in ("signal_seconds", "grace_seconds"))
     minutes = job.get("minutes", kind.minutes)
     if not all(_whole(value) for value in (signal, grace, minutes)):

@@ -1,0 +1,143 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils.common.text.converters import to_text
+from ansible.plugins.action import ActionBase
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import report_formats, result
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _report_html, _report_markdown, _report_model
+
+COLLECTION = Path(__file__).parents[2]
+
+
+def _reports(document: Mapping[str, Any]) -> list[result.Report]:
+    return [
+        result.Report(
+            host=node["name"],
+            time=document["time"],
+            versions=node["versions"],
+            results=tuple(map(result.Result.from_dict, node["results"])),
+        )
+        for node in document["nodes"]
+    ]
+
+
+def _of_reports(name: str) -> Callable[[Mapping[str, Any]], str]:
+    return lambda document: report_formats.FORMATS[name](_reports(document))
+
+
+# What each format is called and how it is made of the document.
+FILES: dict[str, tuple[str, Callable[[Mapping[str, Any]], str]]] = {
+    "html": ("report.html", _report_html.page),
+    "markdown": ("report.md", _report_markdown.markdown),
+    "json": ("report.json", lambda document: json.dumps(document, indent=1, allow_nan=False) + "\n"),
+    "junit": ("junit.xml", _of_reports("junit")),
+    "prometheus": ("mlcluster.prom", _of_reports("prometheus")),
+    "diag": ("diag.json", _of_reports("diag")),
+    "nhc": ("nhc.conf", _of_reports("nhc")),
+}
+
+
+class ActionModule(ActionBase):
+    """Runs on the controller only: a report of hundreds of nodes is not sent anywhere."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        answer: dict[str, Any] = super().run(tmp, task_vars)
+        _validation, given = self.validate_argument_spec(
+            argument_spec={
+                "nodes": {"type": "list", "elements": "dict", "required": True},
+                "directory": {"type": "path", "required": True},
+                "cluster": {"type": "str", "default": ""},
+                "formats": {"type": "list", "elements": "str", "choices": [*FILES], "default": ["html", "markdown", "json"]},
+                "validation": {"type": "path"},
+                "timings": {"type": "path"},
+                "time": {"type": "str"},
+            }
+        )
+        directory = Path(given["directory"])
+        now = given["time"] or f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
+        try:
+            document = _report_model.build(
+                given["nodes"],
+                now,
+                cluster=given["cluster"],
+                version=_version(),
+                validation=_read(given["validation"], "validation"),
+                run=_read(given["timings"], "timings"),
+                previous=_previous(directory / FILES["json"][0]),
+            )
+        except _report_model.ReportError as exc:
+            raise AnsibleActionFail(f"no report was made: {exc}") from exc
+        files = {name: directory / FILES[name][0] for name in given["formats"]}
+        if not self._task.check_mode:
+            for name, path in files.items():
+                _write(path, FILES[name][1](document))
+        answer.update(
+            changed=False,
+            files={name: str(path) for name, path in files.items()},
+            lines=_report_markdown.lines(document),
+            **{key: document[key] for key in ("status", "exit_code", "counts", "problems", "outliers", "changes")},
+        )
+        return answer
+
+
+def _version() -> str:
+    """The version of the collection: of its archive's manifest, or of galaxy.yml in a checkout."""
+    try:
+        manifest = json.loads((COLLECTION / "MANIFEST.json").read_text(encoding="utf-8"))
+        return str(manifest["collection_info"]["version"])
+    except FileNotFoundError:
+        return str(yaml.safe_load((COLLECTION / "galaxy.yml").read_text(encoding="utf-8"))["version"])
+
+
+def _read(path: str | None, what: str) -> Any:
+    if path is None:
+        return None
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as exc:
+        raise AnsibleActionFail(
+            f"no report was made: {what} {path} cannot be read ({exc}); give the JSON that was kept, or leave it out"
+        ) from exc
+
+
+def _previous(path: Path) -> Any:
+    """The report that stands there; one that cannot be compared with is no reason to make none."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and found.get("schema") == _report_model.SCHEMA else None
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace a file at once; who may read it is for its owner to say."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as exc:
+        raise AnsibleActionFail(
+            f"the report cannot be written to {path} ({to_text(exc.strerror)}); give another directory"
+        ) from exc

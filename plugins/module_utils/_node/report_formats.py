@@ -1,0 +1,172 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Verdicts in the shapes that other tools read: pcluster-diag's report, Prometheus, JUnit, nhc.conf. Pure.
+
+Each takes reports (mlcluster.report/1), one for each host, and returns text. In none of them does a verdict that was
+not proved look like a pass.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import typing as t
+from xml.etree import ElementTree
+
+from .result import FAIL, NOT_APPLICABLE, PASS, SEVERITIES, STATUSES, UNDETERMINABLE, Report, Result
+
+# Status words of pcluster-diag 1.0, which comes with ParallelCluster 3.16. Source: aws/aws-parallelcluster-cookbook,
+# cookbooks/aws-parallelcluster-platform/files/pcluster-diag/pcluster_diag/models/result.py.
+DIAG_STATUS = {
+    PASS: "PASSED",
+    FAIL: "FAILURE",
+    UNDETERMINABLE: "CHECK_ERROR",
+    NOT_APPLICABLE: "SKIPPED_NOT_APPLICABLE",
+}
+# There E0 is what kept a check from its end, and E1 the first of a check's own errors.
+DIAG_CODE = {FAIL: ("errors", "E1"), UNDETERMINABLE: ("errors", "E0"), NOT_APPLICABLE: ("infos", "I1")}
+# Seconds for NHC; the profile itself ends after 4, a Slurm command may come on top.
+NHC_SECONDS = 15
+# What XML 1.0 can hold.
+NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def words(result: Result) -> str:
+    """What a verdict says, without its status and id."""
+    return result.line().split(": ", 1)[-1]
+
+
+def diag(reports: t.Sequence[Report]) -> str:
+    """JSON with the fields of pcluster-diag's report: context and results; of several hosts a list of such."""
+    found = [_diag(report) for report in reports]
+    return json.dumps(found[0] if len(found) == 1 else found, indent=2, allow_nan=False) + "\n"
+
+
+def _diag(report: Report) -> dict[str, t.Any]:
+    ids = {result.scope.instance_id for result in report.results if result.scope.instance_id}
+    return {
+        "context": {
+            "timestamp": report.time,
+            "tool": "mlcluster",
+            "host": report.host,
+            "instance_id": ids.pop() if len(ids) == 1 else None,
+            "versions": dict(report.versions),
+        },
+        "results": [_diag_result(result) for result in report.results],
+    }
+
+
+def _diag_result(result: Result) -> dict[str, t.Any]:
+    entry: dict[str, t.Any] = {
+        "check_id": result.id,
+        "check_description": f"{result.id} ({result.scope.device})" if result.scope.device else result.id,
+        "status": DIAG_STATUS[result.status],
+        "errors": None,
+        "warnings": None,
+        "infos": None,
+    }
+    if result.status in DIAG_CODE:
+        kind, code = DIAG_CODE[result.status]
+        entry[kind] = [{"code": code, "message": words(result)}]
+    return entry
+
+
+def prometheus(reports: t.Sequence[Report]) -> str:
+    """The text format of Prometheus, for node_exporter's textfile collector.
+
+    mlcluster_check_status (1 for the status that a check has, 0 for the others), mlcluster_check_value (figures, in
+    the unit of the label), mlcluster_check_severity (0 none to 4 isolate), mlcluster_check_seconds. The label number
+    tells several verdicts under one check and device apart.
+    """
+    lines: dict[str, list[str]] = {name: [] for name in _METRICS}
+    for report in reports:
+        seen: dict[tuple[str, str], int] = {}
+        for result in report.results:
+            key = (result.id, result.scope.device or "")
+            seen[key] = seen.get(key, 0) + 1
+            labels = {"node": report.host, "check": result.id, "device": key[1], "number": str(seen[key])}
+            for status in STATUSES:
+                lines["mlcluster_check_status"].append(
+                    _sample("mlcluster_check_status", {**labels, "status": status}, int(result.status == status))
+                )
+            lines["mlcluster_check_severity"].append(
+                _sample("mlcluster_check_severity", labels, SEVERITIES.index(result.severity))
+            )
+            if result.seconds is not None:
+                lines["mlcluster_check_seconds"].append(_sample("mlcluster_check_seconds", labels, result.seconds))
+            if isinstance(result.found, (int, float)) and math.isfinite(result.found):
+                unit = {**labels, "unit": result.unit or ""}
+                lines["mlcluster_check_value"].append(_sample("mlcluster_check_value", unit, result.found))
+    return "".join(
+        f"# HELP {name} {_METRICS[name]}\n# TYPE {name} gauge\n{''.join(samples)}"
+        for name, samples in lines.items()
+        if samples
+    )
+
+
+_METRICS = {
+    "mlcluster_check_status": "1 for the status that the check has.",
+    "mlcluster_check_severity": "What to do about the node: 0 none, 1 monitor, 2 reset, 3 reboot, 4 isolate.",
+    "mlcluster_check_seconds": "How long the check took.",
+    "mlcluster_check_value": "The figure that the check found.",
+}
+
+
+def _sample(name: str, labels: t.Mapping[str, str], value: float) -> str:
+    inside = ",".join(f'{key}="{_label(text)}"' for key, text in labels.items() if text)
+    return f"{name}{{{inside}}} {float(value):g}\n"
+
+
+def _label(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def junit(reports: t.Sequence[Report]) -> str:
+    """JUnit's XML: a suite for each host; a fail is a failure, what was not proved an error, the rest as they are."""
+    root = ElementTree.Element("testsuites", name="mlcluster")
+    for report in reports:
+        counts = {status: sum(result.status == status for result in report.results) for status in STATUSES}
+        suite = ElementTree.SubElement(
+            root,
+            "testsuite",
+            name=_xml(report.host),
+            timestamp=report.time,
+            tests=str(len(report.results)),
+            failures=str(counts[FAIL]),
+            errors=str(counts[UNDETERMINABLE]),
+            skipped=str(counts[NOT_APPLICABLE]),
+        )
+        for result in report.results:
+            name = f"{result.id} ({result.scope.device})" if result.scope.device else result.id
+            case = ElementTree.SubElement(
+                suite, "testcase", classname=_xml(report.host), name=_xml(name), time=f"{result.seconds or 0:.3f}"
+            )
+            kind = {FAIL: "failure", UNDETERMINABLE: "error", NOT_APPLICABLE: "skipped"}.get(result.status)
+            if kind:
+                ElementTree.SubElement(case, kind, message=_xml(words(result)), type=result.severity)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _xml(text: str) -> str:
+    return NO_XML.sub(" ", text)
+
+
+def nhc(reports: t.Sequence[Report], command: str = "/usr/local/bin/mlcluster") -> str:
+    """Lines for nhc.conf of LBNL's Node Health Check, one for each host.
+
+    NHC runs the light check by itself: what was found now is no check. Only the host names come from the reports.
+    Source of check_cmd_status and its options: the README of mej/nhc.
+    """
+    call = f"check_cmd_status -t {NHC_SECONDS} -r 0 {command} health --profile prolog --fail-open"
+    return "".join(f"{report.host} || {call}\n" for report in reports if re.fullmatch(r"[\w.-]+", report.host))
+
+
+FORMATS: dict[str, t.Callable[[t.Sequence[Report]], str]] = {
+    "diag": diag,
+    "prometheus": prometheus,
+    "junit": junit,
+    "nhc": nhc,
+}

@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report for a terminal, a chat or an issue: Markdown. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ._report_html import GLYPHS, WORDS, names_text, summary
+from ._report_svg import number_text, size_text
+
+
+def markdown(document: Mapping[str, Any]) -> str:
+    """The text of a document of _report_model."""
+    return "\n".join(_lines(document)) + "\n"
+
+
+def lines(document: Mapping[str, Any]) -> list[str]:
+    """What a terminal shows at the end: the verdict, and what to do first."""
+    found = [summary(document)]
+    for problem in document["problems"]:
+        nodes = f" [{names_text(problem['nodes'])}]" if problem["nodes"] else ""
+        found.append(f"{GLYPHS[problem['status']]} {problem['id']}: {problem['text']}{nodes}")
+    return found + [f"≠ {odd['message']}" for odd in document["outliers"]]
+
+
+def _lines(document: Mapping[str, Any]) -> Iterator[str]:
+    yield f"# {_plain(document['cluster'] or 'Cluster')}: {WORDS[document['status']]}"
+    yield ""
+    yield f"{summary(document)}. {document['time']}, mlcluster.aws {document['version']}."
+    if document["problems"]:
+        yield from ("", "## Problems", "")
+        yield from _table(
+            ("", "Check", "Severity", "What was found, and what to do", "Nodes"),
+            [
+                (
+                    f"{GLYPHS[problem['status']]} {WORDS[problem['status']]}",
+                    problem["id"],
+                    problem["severity"],
+                    problem["text"],
+                    names_text(problem["nodes"]) or problem["job"] or "",
+                )
+                for problem in document["problems"]
+            ],
+        )
+    if document["outliers"]:
+        yield from ("", "## Unlike their neighbours", "")
+        yield from (f"- {_plain(odd['message'])}" for odd in document["outliers"])
+    if document["bandwidth"]:
+        yield from ("", "## NCCL bandwidth", "")
+        yield from _table(
+            ("Run", "Largest size", "GB/s", ""),
+            [
+                (
+                    curve["label"],
+                    size_text(curve["points"][-1]["size"]),
+                    number_text(curve["points"][-1]["busbw"]),
+                    WORDS[curve["status"]],
+                )
+                for curve in document["bandwidth"]
+            ],
+        )
+    if document["timings"]:
+        yield from ("", "## Time by role", "")
+        yield from _table(
+            ("Role", "Seconds"), [(part["role"], number_text(part["seconds"])) for part in document["timings"]]
+        )
+    yield from ("", "## Nodes", "")
+    yield from _table(
+        ("", "Node", "Type", "Queue", "Broken", "Not proved", "Good"),
+        [
+            (
+                f"{GLYPHS[node['status']]} {WORDS[node['status']]}",
+                node["name"],
+                node["instance_type"] or "",
+                node["queue"] or "",
+                *(str(node["counts"][state]) for state in ("fail", "undeterminable", "pass")),
+            )
+            for node in document["nodes"]
+        ],
+    )
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(headings)} |"
+    yield f"|{'---|' * len(headings)}"
+    for row in rows:
+        yield f"| {' | '.join(map(_plain, row))} |"
+
+
+def _plain(text: object) -> str:
+    """Text that Markdown takes as it is: what a node printed may hold anything."""
+    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(str(text).split()))

@@ -1,0 +1,332 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The document that all reports are drawn from: C(mlcluster.cluster/1). Pure.
+
+What cannot be read becomes a verdict that says so: a node must never vanish from the page, nor turn good by silence.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import result
+
+from . import _report_outliers
+
+SCHEMA = "mlcluster.cluster/1"
+RUN_SCHEMA = "mlcluster.run/1"
+VALIDATION_SCHEMA = "mlcluster.validation/1"
+KINDS = ("head", "login", "compute", "node")
+# In the order of what a person looks at first.
+ORDER = (result.FAIL, result.UNDETERMINABLE, result.PASS, result.NOT_APPLICABLE)
+BANDWIDTH = re.compile(r"(nccl|nccom)\.bandwidth\.(\w+)")
+IO = re.compile(r"io\.(fio|ior|gdsio)\.(\w+)")
+
+
+class ReportError(ValueError):
+    """Input that no report can be made of; the text says what it was and what to give."""
+
+
+def build(
+    nodes: Sequence[Mapping[str, Any]],
+    time: str,
+    cluster: str = "",
+    version: str = "",
+    validation: Mapping[str, Any] | None = None,
+    run: Mapping[str, Any] | None = None,
+    previous: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Everything together.
+
+    Each of ``nodes`` has ``name``, perhaps ``kind``, ``instance_id``, ``instance_type``, ``queue``, ``place`` (network
+    nodes or zone, the widest first), and ``health``: what M(node_health_info) returned, or Ansible's word that the node
+    did not answer. ``time`` is ISO 8601. ``validation`` is what C(run_validation) kept, ``run`` the status file of a
+    configuration run, ``previous`` an earlier document. Raises ReportError.
+    """
+    _demand(validation, VALIDATION_SCHEMA, "validation")
+    _demand(run, RUN_SCHEMA, "timings")
+    _demand(previous, SCHEMA, "previous")
+    judged = sorted((_node(given) for given in nodes), key=lambda node: natural(node["name"]))
+    names = collections.Counter(node["name"] for node in judged)
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise ReportError(f"nodes has {twice[0]} twice: give each node once")
+    jobs = list((validation or {}).get("jobs") or [])
+    found = [result.Result.from_dict(entry) for job in jobs for entry in job.get("results") or []]
+    status = _worst([*(node["status"] for node in judged), *(entry.status for entry in found)])
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "time": time,
+        "cluster": cluster,
+        "version": version,
+        "status": status,
+        "exit_code": {result.FAIL: result.EXIT_FAIL, result.UNDETERMINABLE: result.EXIT_UNDETERMINABLE}.get(
+            status, result.EXIT_OK
+        ),
+        "counts": {state: sum(node["status"] == state for node in judged) for state in ORDER},
+        "nodes": judged,
+        "problems": problems(judged, jobs),
+        "outliers": _report_outliers.find(judged),
+        "jobs": [_job(job) for job in jobs],
+        "bandwidth": bandwidth(jobs),
+        "pairs": pairs(jobs),
+        "io": io_figures(jobs),
+        "timings": timings(run),
+    }
+    document["changes"] = changes(previous, document) if previous else None
+    return document
+
+
+def _demand(document: Mapping[str, Any] | None, schema: str, what: str) -> None:
+    if document is not None and (not isinstance(document, Mapping) or document.get("schema") != schema):
+        found = document.get("schema") if isinstance(document, Mapping) else type(document).__name__
+        raise ReportError(f"{what} is no {schema} but {found!r}: give the file that this version wrote")
+
+
+def _node(given: Mapping[str, Any]) -> dict[str, Any]:
+    name, kind = given.get("name"), given.get("kind") or "node"
+    if not isinstance(name, str) or not name:
+        raise ReportError(f"an entry of nodes has the name {name!r}: give a text")
+    if kind not in KINDS:
+        raise ReportError(f"node {name} is of kind {kind!r}: give one of {', '.join(KINDS)}")
+    health = given.get("health")
+    judged, answered = _results(name, health if isinstance(health, Mapping) else {})
+    return {
+        "name": name,
+        "kind": kind,
+        **{key: given.get(key) or None for key in ("instance_id", "instance_type", "queue")},
+        "place": [str(part) for part in given.get("place") or []],
+        "answered": answered,
+        "status": _worst([entry.status for entry in judged]),
+        "severity": result.worst_severity(judged),
+        "counts": {state: sum(entry.status == state for entry in judged) for state in ORDER},
+        "seconds": health.get("seconds") if isinstance(health, Mapping) else None,
+        "versions": {str(key): str(text) for key, text in ((health or {}).get("versions") or {}).items() if text},
+        "results": [entry.to_dict() for entry in judged],
+    }
+
+
+def _worst(statuses: Sequence[str]) -> str:
+    """The status of many; nothing at all proves nothing."""
+    return min(statuses, key=ORDER.index, default=result.UNDETERMINABLE)
+
+
+def _results(name: str, health: Mapping[str, Any]) -> tuple[list[result.Result], bool]:
+    """The verdicts on a node, and whether it answered at all."""
+    if health.get("unreachable"):
+        why = _short(health.get("msg") or "no reason was given")
+        return [_unproved("node.answer", "unreachable", f"the node did not answer: {why}", name)], False
+    if not isinstance(health.get("results"), (list, tuple)):
+        why = _short(health.get("msg") or "it gave no verdicts")
+        return [_unproved("node.answer", "no_verdicts", f"the node was not judged: {why}", name)], False
+    found = []
+    for entry in health["results"]:
+        try:
+            found.append(result.Result.from_dict(dict(entry)))
+        except (result.ResultError, TypeError, ValueError) as exc:
+            found.append(_unproved("node.answer", "damaged", f"a verdict cannot be read: {_short(exc)}", name))
+    return found or [_unproved("node.answer", "no_verdicts", "the node gave no verdict at all", name)], True
+
+
+def _unproved(check: str, reason: str, message: str, node: str) -> result.Result:
+    return result.undeterminable(
+        check,
+        reason,
+        message=message,
+        hint="See whether it runs, and whether it lets you in with ssh",
+        scope=result.Scope(node=node),
+    )
+
+
+def natural(name: str) -> list[Any]:
+    """A key that puts p5-2 before p5-10."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
+
+
+def sentence(entry: result.Result) -> str:
+    """What a verdict says without its status and id; figures that are long are in the charts and the JSON."""
+    if isinstance(entry.found, (dict, list)) and (entry.message or entry.reason):
+        entry = dataclasses.replace(entry, found="" if entry.status == result.PASS else None, expected=None)
+    return entry.line().split(": ", 1)[-1]
+
+
+def _short(what: object) -> str:
+    return " ".join(str(what).split())[:300]
+
+
+def problems(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What to do something about: the same on many nodes once, the gravest and most frequent first.
+
+    Each: id, status, severity, text, hint, nodes (names), jobs (names).
+    """
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    sources = [(entry, node["name"], None) for node in nodes for entry in node["results"]]
+    sources += [
+        (entry, (entry.get("scope") or {}).get("node"), job["name"])
+        for job in jobs
+        for entry in job.get("results") or []
+    ]
+    for entry, node, job in sources:
+        if entry["status"] in (result.FAIL, result.UNDETERMINABLE):
+            text = sentence(result.Result.from_dict(entry))
+            key = (entry["id"], entry["status"], entry.get("severity"), text, job)
+            problem = found.setdefault(
+                key,
+                {
+                    "id": entry["id"],
+                    "status": entry["status"],
+                    "severity": entry.get("severity") or "none",
+                    "text": text,
+                    "hint": entry.get("hint"),
+                    "nodes": [],
+                    "job": job,
+                },
+            )
+            if node and node not in problem["nodes"]:
+                problem["nodes"].append(node)
+    for problem in found.values():
+        problem["nodes"].sort(key=natural)
+    return sorted(
+        found.values(),
+        key=lambda one: (
+            ORDER.index(one["status"]),
+            -result.SEVERITIES.index(one["severity"]),
+            -len(one["nodes"]),
+            one["id"],
+            one["text"],
+        ),
+    )
+
+
+def _job(job: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: job.get(key) for key in ("name", "job_id", "state", "nodes", "seconds", "status")}
+
+
+def _of(jobs: Sequence[Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(str(job["name"]), entry) for job in jobs for entry in job.get("results") or []]
+
+
+def bandwidth(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A curve for each run: label, unit (GB/s), points [{size (bytes), busbw, least (None: no figure known)}]."""
+    curves = []
+    for job, entry in _of(jobs):
+        match = BANDWIDTH.fullmatch(entry["id"])
+        figures = entry.get("found")
+        if not match or not isinstance(figures, Mapping):
+            continue
+        if "largest_size" in figures:
+            figures = {str(figures["largest_size"]): figures.get("busbw")}
+        expected = entry.get("expected")
+        least = expected if isinstance(expected, Mapping) else {}
+        points: list[dict[str, Any]] = [
+            {"size": int(size), "busbw": figure, "least": least.get(size)}
+            for size, figure in figures.items()
+            if str(size).isdecimal() and isinstance(figure, (int, float))
+        ]
+        if points:
+            scope = entry.get("scope") or {}
+            where = scope.get("device") or scope.get("node")
+            curves.append(
+                {
+                    "label": " ".join(part for part in (job, match.group(2), where) if part),
+                    "collective": match.group(2),
+                    "unit": "GB/s",
+                    "status": entry["status"],
+                    "points": sorted(points, key=lambda point: point["size"]),
+                }
+            )
+    return curves
+
+
+def pairs(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Runs of two nodes: a, b (names in order), collective, busbw at the largest size (GB/s), status."""
+    found = []
+    for _job_name, entry in _of(jobs):
+        match = BANDWIDTH.fullmatch(entry["id"])
+        two = str((entry.get("scope") or {}).get("device") or "").split("+")
+        figures = entry.get("found")
+        if not match or len(two) != 2 or not isinstance(figures, Mapping):
+            continue
+        sizes = [int(size) for size in figures if str(size).isdecimal()]
+        busbw = figures.get("busbw") if "largest_size" in figures else figures[str(max(sizes))] if sizes else None
+        if isinstance(busbw, (int, float)):
+            first, second = sorted(two, key=natural)
+            found.append(
+                {"a": first, "b": second, "collective": match.group(2), "busbw": busbw, "status": entry["status"]}
+            )
+    return sorted(found, key=lambda pair: (pair["collective"], pair["a"], pair["b"]))
+
+
+def io_figures(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Figures of fio, IOR and gdsio: tool, measure, what (a place or a job), node (None: all together), value, unit,
+    status."""
+    found = []
+    for job, entry in _of(jobs):
+        match = IO.fullmatch(entry["id"])
+        if not match:
+            continue
+        what = str(entry.get("message") or job).split(": ", 1)[0] if match.group(1) == "fio" else job
+        figures = entry.get("found")
+        by_node = figures if isinstance(figures, Mapping) else {(entry.get("scope") or {}).get("node"): figures}
+        found += [
+            {
+                "tool": match.group(1),
+                "measure": match.group(2),
+                "what": what,
+                "node": node,
+                "value": figure,
+                "unit": entry.get("unit"),
+                "status": entry["status"],
+            }
+            for node, figure in by_node.items()
+            if isinstance(figure, (int, float)) and not isinstance(figure, bool)
+        ]
+    return found
+
+
+def timings(run: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Seconds of wall-clock time that each role took, in the order they ran; tasks outside roles are C(other)."""
+    roles = (run or {}).get("roles") or {}
+    return [{"role": role or "other", "seconds": seconds} for role, seconds in roles.items()]
+
+
+def changes(previous: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    """What is not as it was: since (time), joined, left (names of nodes), verdicts [{node, id, before, after}] and
+    versions [{node, name, before, after}]; before or after is None where there was no such verdict."""
+    before = {node["name"]: node for node in previous["nodes"]}
+    after = {node["name"]: node for node in document["nodes"]}
+    verdicts, versions = [], []
+    for name in after:
+        if name in before:
+            verdicts += [
+                {"node": name, "id": key, "before": old, "after": new}
+                for key, old, new in _differences(_states(before[name]), _states(after[name]))
+            ]
+            versions += [
+                {"node": name, "name": key, "before": old, "after": new}
+                for key, old, new in _differences(before[name]["versions"], after[name]["versions"])
+            ]
+    return {
+        "since": previous["time"],
+        "joined": sorted(after.keys() - before.keys()),
+        "left": sorted(before.keys() - after.keys()),
+        "verdicts": verdicts,
+        "versions": versions,
+    }
+
+
+def _states(node: Mapping[str, Any]) -> dict[str, str]:
+    """The status under each id, the worst where a check gave several."""
+    found: dict[str, str] = {}
+    for entry in node["results"]:
+        found[entry["id"]] = min(found.get(entry["id"], entry["status"]), entry["status"], key=ORDER.index)
+    return found
+
+
+def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    keys = [*before, *(key for key in after if key not in before)]
+    return [(key, before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)]
