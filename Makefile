@@ -81,6 +81,10 @@ rig-clean: ## Remove test containers, test machines and their caches
 	@$(PYTHON) -m tests.tools.containers clean
 	@if [ -x $(VENV)/python ]; then $(VENV)/python -m tests.rig.vm clean; fi
 
+.PHONY: pcluster
+pcluster: setup ## Install AWS ParallelCluster whole, with Node.js: what create_cluster.yml calls
+	@$(PYTHON) -m tests.tools.pcluster
+
 .PHONY: bench
 bench: setup ## Measure round trips and seconds of the roles
 	@$(VENV)/python -m tests.bench
@@ -103,4 +107,4 @@ build: setup ## Build the collection archive into dist/
 
 .PHONY: clean
 clean: ## Remove what the build made, environments included
-	rm -rf .venv .venv-lint .venv-data .collections .build dist tests/output
+	rm -rf .venv .venv-lint .venv-data .venv-pcluster .collections .build dist tests/output

@@ -26,5 +26,17 @@ for minor in 11 12; do
     compile "3.$minor" "py3$minor"
     compile "3.$minor" "lint-py3$minor"
     compile "3.$minor" "data-py3$minor"
+    compile "3.$minor" "pcluster-py3$minor"
+    # The same versions as in the whole lock, of which it is a part.
+    compile "3.$minor" "pcluster-check-py3$minor" --no-deps --constraint "pcluster-py3$minor.txt"
     compile "3.$minor" "bundle-py3$minor" --no-deps
+done
+
+# A node decrypts no vault and installs no collection: without these no compiled code is needed.
+absent=()
+for package in cffi cryptography pycparser resolvelib typing-extensions; do
+    absent+=(--no-emit-package "$package")
+done
+for minor in 10 11 12; do
+    compile "3.$minor" "node-py3$minor" "${absent[@]}" --no-annotate
 done

@@ -58,6 +58,19 @@ def _run(command: list[str], what: str) -> None:
         raise SetupError(f"{what} failed (the words of {Path(command[0]).name} are above): mend that and try again.")
 
 
+def pip_of(where: Path) -> list[str]:
+    """The command that installs into the venv ``where``."""
+    return [str(where / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-qq"]
+
+
+def install(where: Path, lock: Path, partial: bool = False) -> None:
+    """Install what ``lock`` pins; ``partial``: it leaves out some of what its packages say that they need."""
+    options = ["--no-deps"] if partial else []
+    _run(
+        [*pip_of(where), "install", *options, "--require-hashes", "--requirement", str(lock)], f"Installing {lock.name}"
+    )
+
+
 def _install_build(pip: list[str], build: Path, index: str) -> None:
     """Install the one package that ``build`` pins: from where pip looks by itself, else from ``index``."""
     command = [*pip, "install", "--no-deps", "--require-hashes", "--requirement", str(build)]
@@ -65,10 +78,13 @@ def _install_build(pip: list[str], build: Path, index: str) -> None:
         _run([*command, "--index-url", index], f"Installing {build.name}")
 
 
-def ensure_environment(where: Path, lock: Path, say, build: Path | None = None, index: str = "") -> None:
+def ensure_environment(
+    where: Path, lock: Path, say, build: Path | None = None, index: str = "", partial: bool = False
+) -> None:
     """Make the venv ``where`` from ``lock``, anew when it is stale or was left half made.
 
-    ``build`` pins one more package, whose build is offered by the package index ``index`` only.
+    ``build`` pins one more package, whose build is offered by the package index ``index`` only. ``partial``
+    is that of ``install``.
     """
     key = environment_key([lock, *([build] if build else [])], where)
     if is_complete(where, key):
@@ -77,10 +93,9 @@ def ensure_environment(where: Path, lock: Path, say, build: Path | None = None, 
     say(f"{where.name}: installing {lock.name}")
     shutil.rmtree(where, ignore_errors=True)
     _run([sys.executable, "-m", "venv", str(where)], f"Making the Python environment {where.name}")
-    pip = [str(where / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-qq"]
-    _run([*pip, "install", "--require-hashes", "--requirement", str(lock)], f"Installing {lock.name}")
+    install(where, lock, partial)
     if build:
-        _install_build(pip, build, index)
+        _install_build(pip_of(where), build, index)
     (where / STAMP).write_text(key, encoding="utf-8")
 
 

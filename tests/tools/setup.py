@@ -50,6 +50,9 @@ def main() -> int:
                 build=requirements / "torch-cpu.txt",
                 index=environments.TORCH_INDEX,
             )
+            environments.ensure_environment(
+                CHECKOUT / ".venv-pcluster", requirements / f"pcluster-check-{suffix}.txt", say, partial=True
+            )
             interpreter = CHECKOUT / ".venv" / "bin" / "python"
             environments.ensure_collections(collections, requirements / f"bundle-{suffix}.txt", interpreter, say)
             environments.ensure_link(collections, CHECKOUT)

@@ -131,3 +131,12 @@ def test_link_is_relative_and_mended(tmp_path):
     environments.ensure_link(root, checkout)
     assert link.resolve() == checkout.resolve()
     assert not link.readlink().is_absolute()
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_only_a_partial_lock_leaves_dependencies_out(tmp_path, steps, partial):
+    lock = tmp_path / "lock.txt"
+    lock.write_text("a==1\n", encoding="utf-8")
+    environments.ensure_environment(tmp_path / "venv", lock, lambda text: None, partial=partial)
+    assert ("--no-deps" in steps[1]) is partial
+    assert "--require-hashes" in steps[1]
