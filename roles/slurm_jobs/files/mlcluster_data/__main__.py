@@ -17,7 +17,9 @@ from typing import NoReturn
 
 from .errors import FAIL, PASS, USAGE, DataError
 
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "backup": ("backup", "back a directory up to S3, and get it back"),
+}
 
 
 class Parser(argparse.ArgumentParser):

@@ -1,0 +1,319 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checkpoints of a training that goes on meanwhile: to the local NVMe first, from there to where they are kept.
+
+    checkpointer = Checkpointer(DirectoryStore(Path("/fsx/checkpoints/model1")), Path("/data/scratch/model1"))
+    loaded = checkpointer.load(state)
+    checkpointer.save(step, state, rank_state)
+    checkpointer.close()
+
+Needs torch and an initialised torch.distributed with every rank calling the same methods in the same order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import logging
+import os
+import secrets
+import shutil
+import socket
+import threading
+import time
+import typing as t
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+
+from . import checkpoint_store, durable
+from .checkpoint_store import INDEX, Manifest, Store, TornError, step_name
+from .durable import FileSum
+from .errors import DataError
+from .lock import STALE_SECONDS, Lock, LockedError
+
+LOGGER = logging.getLogger("mlcluster.data")
+SAVING = ".saving-"
+LOADING = ".loading-"
+RANK = "rank"
+Tensors = Mapping[str, torch.Tensor]
+T = t.TypeVar("T")
+
+
+class CheckpointError(DataError):
+    """A checkpoint could not be made or loaded; the same on every rank, in one sentence."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What became of one save: whether it is published, else why not.
+
+    Seconds: `blocked` for which the training stood still in save(), `written` until all was on the local disks,
+    `drained` until it was published, both from the call of save().
+    """
+
+    step: int
+    error: str
+    blocked: float
+    written: float
+    drained: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Loaded:
+    """A checkpoint that was loaded: its manifest, and this rank's own tensors ({} if other ranks wrote it)."""
+
+    manifest: Manifest
+    rank_state: dict[str, torch.Tensor]
+
+
+def pack(value: t.Any) -> torch.Tensor:
+    """Plain JSON as a tensor of bytes (uint8, one dimension), so that no checkpoint holds pickled objects."""
+    return torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).clone()
+
+
+def unpack(tensor: torch.Tensor) -> t.Any:
+    """What pack() was given."""
+    return json.loads(bytes(tensor.cpu().tolist()))
+
+
+class Checkpointer:
+    """Saves and loads the state of one training; at most one save is under way."""
+
+    def __init__(
+        self, store: Store, local: Path, *, keep: int = 3, lock_directory: Path | None = None,
+        stale_seconds: float = STALE_SECONDS,
+    ) -> None:  # fmt: skip
+        """Open a store for writing.
+
+        local: a directory on this node's own disk. keep: how many good checkpoints stay. lock_directory: where the lock
+        lies, by default the store's directory; a store without one (S3) needs none if the bucket is one run's own.
+        Raises CheckpointError on every rank when another run writes there or the place cannot be made.
+        """
+        self.store, self.local, self.keep = store, local, keep
+        self.rank, self.world_size = dist.get_rank(), dist.get_world_size()
+        # Threads of their own, so groups of their own: collectives of two threads must not meet in one group.
+        self._saving = dist.new_group(backend="gloo")
+        self._draining = dist.new_group(backend="gloo")
+        self.token = self._from_first(lambda: secrets.token_hex(4), self._saving)
+        place = lock_directory or (Path(store.url) if store.in_place else None)
+        self._lock = Lock(place, stale_seconds) if place and self.rank == 0 else None
+        self._together(self._open, self._saving)
+        self._thread: threading.Thread | None = None
+        self._outcome: Outcome | None = None
+
+    def _open(self) -> None:
+        if self.rank == 0:
+            if self._lock:
+                self._lock.path.parent.mkdir(parents=True, exist_ok=True)
+                before = self._lock.acquire()
+                if before:
+                    LOGGER.warning("%s: took the lock of %s, which is gone", self.store.url, before)
+            self.store.prepare()
+        self.local.mkdir(parents=True, exist_ok=True)
+
+    # Saving
+
+    def save(
+        self, step: int, state: Mapping[str, t.Any], rank_state: Tensors, notes: Mapping[str, t.Any] | None = None
+    ) -> Outcome | None:
+        """Begin to save; returns as soon as the state may change again, with the outcome of the save before.
+
+        step: what has been done, 0 or more. state: nested dicts of tensors under names that all ranks agree on (a name
+        that several ranks hold is kept once). rank_state: tensors of this rank alone. notes: plain JSON of rank 0.
+        Failures of the save are told by the next save(), wait() or close().
+        """
+        begin = time.monotonic()
+        before = self.wait()
+        target = self.local / f"{SAVING}{step_name(step)}-{self.token}"
+        whole = {**state, RANK: {str(self.rank): dict(rank_state)}}
+        future = dcp.async_save(
+            whole,
+            storage_writer=dcp.FileSystemWriter(target, single_file_per_rank=True, sync_files=True),
+            process_group=self._saving,
+        )
+        blocked = time.monotonic() - begin
+        self._thread = threading.Thread(
+            target=self._finish,
+            args=(t.cast("t.Any", future), step, target, dict(notes or {}), begin, blocked),
+            name="checkpoint-drain",
+        )
+        self._thread.start()
+        return before
+
+    def wait(self) -> Outcome | None:
+        """Wait for the save under way; gives its outcome, once. None where there is none."""
+        if self._thread:
+            self._thread.join()
+            self._thread = None
+        outcome, self._outcome = self._outcome, None
+        return outcome
+
+    def close(self) -> Outcome | None:
+        """Wait for the save under way, and give the lock back."""
+        outcome = self.wait()
+        if self._lock:
+            self._lock.release()
+        return outcome
+
+    def _finish(
+        self, future: t.Any, step: int, target: Path, notes: dict[str, t.Any], begin: float, blocked: float
+    ) -> None:
+        """What runs in the background: the rest of the save, then the drain, then the end of the local copy."""
+        written = 0.0
+
+        def drain() -> dict[str, FileSum]:
+            nonlocal written
+            future.result()
+            written = time.monotonic() - begin
+            mine = sorted(target.glob(f"__{self.rank}_*.distcp"))
+            return {path.name: self.store.put(step, self.token, path) for path in mine}
+
+        def publish(files: Mapping[str, FileSum]) -> None:
+            if self._lock and not self._lock.ours():
+                raise CheckpointError("another run has taken the lock: this one was silent for too long and must end")
+            self.store.publish(step, self.token, Manifest(step, self.world_size, files, notes), target / INDEX)
+
+        error = ""
+        try:
+            parts = self._together(drain, self._draining)
+            merged = {name: found for part in parts for name, found in part.items()}
+            self._together(lambda: publish(merged) if self.rank == 0 else None, self._draining)
+        except Exception as exc:  # whatever it was, the training has to hear of it and can go on
+            error = f"checkpoint of step {step} was not published in {self.store.url}: {durable.reason(exc)}"
+        shutil.rmtree(target, ignore_errors=True)
+        if self.rank == 0:
+            self._tidy(step, bool(error))
+        self._outcome = Outcome(step, error, blocked, written, time.monotonic() - begin)
+
+    def _tidy(self, step: int, failed: bool) -> None:
+        try:
+            if failed:
+                self.store.discard(step, self.token)
+            else:
+                checkpoint_store.retain(self.store, self.keep)
+        except Exception as exc:
+            LOGGER.warning("%s: old checkpoints could not be removed: %s", self.store.url, durable.reason(exc))
+
+    # Loading
+
+    def load(self, state: dict[str, t.Any]) -> Loaded | None:
+        """Load the newest checkpoint that is good to its last byte into `state`, in place; None where there is none.
+
+        One that is not good is set aside and the next older one is taken. Raises CheckpointError when a good one does
+        not fit the state (other model or optimizer).
+        """
+        for step in self._from_first(self.store.steps, self._saving):
+            place = self.store_place(step)
+            problems = self._problems(step, place)
+            if not problems:
+                try:
+                    return self._read(step, place, state)
+                finally:
+                    self._after_reading(place)
+            self._after_reading(place)
+            if self.rank == 0:
+                LOGGER.warning("step %d is torn, an older one is taken: %s", step, checkpoint_store.joined(problems))
+                self._set_aside(step)
+        return None
+
+    def store_place(self, step: int) -> Path:
+        """Where the files of a checkpoint are read on this node."""
+        if self.store.in_place:
+            return Path(self.store.url) / step_name(step)
+        return self.local / f"{LOADING}{step_name(step)}-{self.token}"
+
+    def _set_aside(self, step: int) -> None:
+        try:
+            self.store.set_aside(step)
+        except Exception as exc:
+            LOGGER.warning("step %d could not be set aside: %s", step, durable.reason(exc))
+
+    def _problems(self, step: int, place: Path) -> list[str]:
+        """What is wrong with a checkpoint; every file is read by one of the ranks that see it (all, or a node's)."""
+        hosts = self._gather(socket.gethostname(), self._saving)
+        peers = [rank for rank, host in enumerate(hosts) if self.store.in_place or host == hosts[self.rank]]
+        mine: list[str] = []
+        try:
+            manifest = self.store.manifest(step)
+            if INDEX not in manifest.files:
+                mine.append(f"{step_name(step)} has no {INDEX} in its manifest")
+            files = checkpoint_store.share(manifest.files, peers.index(self.rank), len(peers))
+            if not self.store.in_place:
+                place.mkdir(parents=True, exist_ok=True)
+            mine += self.store.check(step, files, None if self.store.in_place else place)
+        except (TornError, OSError) as exc:
+            mine.append(durable.reason(exc))
+        return sorted({problem for part in self._gather(mine, self._saving) for problem in part})
+
+    def _read(self, step: int, place: Path, state: dict[str, t.Any]) -> Loaded:
+        manifest = self.store.manifest(step)
+        reader = dcp.FileSystemReader(place)
+        prefix = f"{RANK}.{self.rank}."
+        own = {
+            name.removeprefix(prefix): torch.empty(of.size, dtype=of.properties.dtype)
+            for name, of in reader.read_metadata().state_dict_metadata.items()
+            if name.startswith(prefix) and manifest.world_size == self.world_size
+        }
+        whole = {**state, **({RANK: {str(self.rank): own}} if own else {})}
+        try:
+            dcp.load(whole, storage_reader=reader, process_group=self._saving)
+        except Exception as exc:
+            raise CheckpointError(
+                f"{place} is whole and does not fit this model or optimizer ({_first_line(exc)}): "
+                "give the options that it was made with, or another directory"
+            ) from exc
+        for name in state:
+            state[name] = whole[name]
+        return Loaded(manifest, own)
+
+    def _after_reading(self, place: Path) -> None:
+        if not self.store.in_place:
+            dist.barrier(group=self._saving)
+            shutil.rmtree(place, ignore_errors=True)
+
+    # All ranks together
+
+    def _gather(self, mine: T, group: dist.ProcessGroup | None) -> list[T]:
+        found: list[t.Any] = [None] * self.world_size
+        dist.all_gather_object(found, mine, group=group)
+        return found
+
+    def _from_first(self, work: Callable[[], T], group: dist.ProcessGroup | None) -> T:
+        return t.cast("T", self._together(lambda: work() if self.rank == 0 else None, group)[0])
+
+    def _together(self, work: Callable[[], T], group: dist.ProcessGroup | None) -> list[T]:
+        """Do something on every rank and give all results; where one fails, all raise CheckpointError."""
+        value: t.Any = None
+        error = ""
+        try:
+            value = work()
+        except LockedError as exc:
+            error = str(exc)
+        except Exception as exc:
+            error = f"rank {self.rank} on {socket.gethostname()}: {_first_line(exc)}"
+        parts = self._gather((value, error), group)
+        errors = list(dict.fromkeys(of for _value, of in parts if of))
+        if errors:
+            raise CheckpointError(checkpoint_store.joined(errors))
+        return [of for of, _error in parts]
+
+
+def _first_line(error: BaseException) -> str:
+    """The cause of an error in a line: what torch.distributed.checkpoint raises holds those of all ranks."""
+    failures = getattr(error, "failures", None)
+    if failures:
+        error = next(iter(failures.values()))[0]
+    with contextlib.suppress(IndexError):
+        return durable.reason(error).strip().splitlines()[0]
+    return type(error).__name__
+
+
+def default_local() -> Path:
+    """This node's own disk: the job's scratch directory where there is one, else the directory for temporary files."""
+    return Path(os.environ.get("MLCLUSTER_SCRATCH") or os.environ.get("TMPDIR") or "/tmp") / "checkpoints"  # noqa: S108

@@ -1,0 +1,271 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where checkpoints are kept: their form, a directory that holds them, which is good, which may go. No torch in here.
+
+A checkpoint is `step-NNNNNNNN` with the files of torch.distributed.checkpoint and the manifest `complete`, which lists
+every file with size and SHA-256. It is made under a hidden name and renamed when it is whole, so a name that can be
+seen is a checkpoint that was whole; `latest` then names it. `mlcluster checkpoints` and the training job read the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import shutil
+import time
+import typing as t
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from . import durable
+from .durable import FileSum
+from .errors import CorruptError, DataError
+
+SCHEMA = "mlcluster.checkpoint/1"
+COMPLETE = "complete"
+# torch.distributed.checkpoint's own index, without which its files say nothing.
+INDEX = ".metadata"
+LATEST = "latest"
+INCOMING = ".incoming-"
+TORN = ".torn-"
+# The name that `mlcluster checkpoints --prune` gives to what it takes away.
+REMOVING = ".removing-"
+_STEP = re.compile(r"step-(\d{8,})")
+
+
+class TornError(CorruptError):
+    """A checkpoint is not what its manifest says; the text names the file and what is wrong with it."""
+
+
+class StoreError(DataError):
+    """A checkpoint cannot be kept here; the text says what was tried, what was found and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """What `complete` says: the step, how many ranks wrote it, every file, and notes of the trainer (plain JSON)."""
+
+    step: int
+    world_size: int
+    files: Mapping[str, FileSum]
+    notes: Mapping[str, t.Any]
+    created: str = ""
+
+    def text(self) -> bytes:
+        """The manifest as it is written."""
+        files = {name: dataclasses.asdict(found) for name, found in sorted(self.files.items())}
+        created = self.created or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        shown = {"schema": SCHEMA, **dataclasses.asdict(self), "created": created, "files": files}
+        return json.dumps(shown, indent=1).encode() + b"\n"
+
+    @classmethod
+    def parse(cls, text: bytes, where: str) -> Manifest:
+        """Read one. Raises TornError for anything else."""
+        try:
+            found = json.loads(text)
+            if found["schema"] != SCHEMA:
+                raise TornError(f"{where}/{COMPLETE} has schema {found['schema']} and not {SCHEMA}")
+            files = {str(name): FileSum(int(of["size"]), str(of["sha256"])) for name, of in found["files"].items()}
+            if any("/" in name or name in ("", ".", "..") for name in files):
+                raise TornError(f"{where}/{COMPLETE} names a file outside the checkpoint")
+            return cls(int(found["step"]), int(found["world_size"]), files, dict(found["notes"]), str(found["created"]))
+        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+            raise TornError(f"{where}/{COMPLETE} is no manifest of a checkpoint ({durable.reason(exc)})") from exc
+
+
+def step_name(step: int) -> str:
+    """The name of a checkpoint, such as step-00000120."""
+    return f"step-{step:08d}"
+
+
+def step_of(name: str) -> int | None:
+    """The step of a name; None for what is no checkpoint."""
+    match = _STEP.fullmatch(name)
+    return int(match.group(1)) if match else None
+
+
+class Store(t.Protocol):
+    """What keeps checkpoints. `token` tells the run that writes from every other; all methods raise OSError too."""
+
+    url: str
+    # Whether every node reads the files in place, so that checking can be shared among all ranks.
+    in_place: bool
+
+    def prepare(self) -> None:
+        """Make the place, and remove what earlier runs left half written. Needs the lock."""
+
+    def put(self, step: int, token: str, source: Path) -> FileSum:
+        """Take one file of a checkpoint that is being made; called on every node."""
+
+    def publish(self, step: int, token: str, manifest: Manifest, index: Path) -> None:
+        """Make the checkpoint visible: index, manifest, rename, then `latest`. Raises StoreError for a taken name."""
+
+    def discard(self, step: int, token: str) -> None:
+        """Remove a checkpoint that is being made and will not be published."""
+
+    def steps(self) -> list[int]:
+        """Steps of the published checkpoints, newest first."""
+
+    def manifest(self, step: int) -> Manifest:
+        """Raises TornError where there is none that can be read."""
+
+    def check(self, step: int, files: Mapping[str, FileSum], copy_to: Path | None) -> list[str]:
+        """What is wrong with these files, read to their last byte; with a directory they are copied there too."""
+
+    def looks_whole(self, step: int) -> bool:
+        """Whether manifest and sizes agree, without reading the files."""
+
+    def set_aside(self, step: int) -> None:
+        """Hide a torn checkpoint, so that nobody resumes from it."""
+
+    def remove(self, step: int) -> None:
+        """Take a checkpoint away."""
+
+
+def check_files(directory: Path, files: Mapping[str, FileSum]) -> list[str]:
+    """What is wrong with the files of a directory: absent, of another size, of other content."""
+    problems = []
+    for name, wanted in files.items():
+        path = directory / name
+        try:
+            found = durable.digest(path) if path.stat().st_size == wanted.size else FileSum(path.stat().st_size, "")
+        except OSError as exc:
+            problems.append(f"{path} cannot be read ({exc.strerror})")
+            continue
+        if found.size != wanted.size:
+            problems.append(f"{path} has {found.size} bytes and should have {wanted.size}")
+        elif found != wanted:
+            problems.append(f"{path} has other content than was written")
+    return problems
+
+
+class DirectoryStore:
+    """A directory that all nodes share, such as one on FSx for Lustre."""
+
+    in_place = True
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.url = str(path)
+
+    def prepare(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        for name in os.listdir(self.path):
+            if name.startswith((INCOMING, REMOVING)):
+                shutil.rmtree(self.path / name)
+
+    def put(self, step: int, token: str, source: Path) -> FileSum:
+        place = self._incoming(step, token)
+        place.mkdir(parents=True, exist_ok=True)
+        return durable.copy(source, place / source.name)
+
+    def publish(self, step: int, token: str, manifest: Manifest, index: Path) -> None:
+        place, final = self._incoming(step, token), self.path / step_name(step)
+        files = {**manifest.files, INDEX: self.put(step, token, index)}
+        durable.write(place / COMPLETE, dataclasses.replace(manifest, files=files).text())
+        if final.exists():
+            raise StoreError(f"{final} is there already: resume from it, or give this run a directory of its own")
+        os.rename(place, final)
+        durable.sync_directory(self.path)
+        durable.write(self.path / LATEST, f"{final.name}\n".encode())
+
+    def discard(self, step: int, token: str) -> None:
+        shutil.rmtree(self._incoming(step, token), ignore_errors=True)
+
+    def steps(self) -> list[int]:
+        found = []
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir(self.path):
+                step = step_of(name)
+                if step is not None and (self.path / name / COMPLETE).is_file():
+                    found.append(step)
+        return sorted(found, reverse=True)
+
+    def manifest(self, step: int) -> Manifest:
+        place = self.path / step_name(step)
+        try:
+            text = (place / COMPLETE).read_bytes()
+        except OSError as exc:
+            raise TornError(f"{place / COMPLETE} cannot be read ({exc.strerror})") from exc
+        return Manifest.parse(text, str(place))
+
+    def check(self, step: int, files: Mapping[str, FileSum], copy_to: Path | None) -> list[str]:
+        return check_files(self.path / step_name(step), files)
+
+    def looks_whole(self, step: int) -> bool:
+        try:
+            files = self.manifest(step).files
+            place = self.path / step_name(step)
+            return all((place / name).stat().st_size == of.size for name, of in files.items())
+        except (OSError, TornError):
+            return False
+
+    def set_aside(self, step: int) -> None:
+        name = step_name(step)
+        os.rename(self.path / name, self.path / f"{TORN}{name}-{time.time_ns():x}")
+
+    def remove(self, step: int) -> None:
+        name = step_name(step)
+        leaving = self.path / f"{REMOVING}{name}"
+        os.rename(self.path / name, leaving)
+        shutil.rmtree(leaving)
+
+    def _incoming(self, step: int, token: str) -> Path:
+        return self.path / f"{INCOMING}{step_name(step)}-{token}"
+
+
+def removable(steps: Sequence[int], whole: t.Callable[[int], bool], keep: int) -> list[int]:
+    """Which of the steps (newest first) may go: those older than the newest `keep` whole ones, never the only one.
+
+    What does not look whole does not count, so that a damaged one never drives a good one out. Raises ValueError for
+    keep below 1.
+    """
+    if keep < 1:
+        raise ValueError(f"{keep} checkpoints were to be kept: keep at least 1")
+    good = 0
+    leaving = []
+    for step in steps:
+        if good >= keep:
+            leaving.append(step)
+        elif whole(step):
+            good += 1
+    return leaving
+
+
+def retain(store: Store, keep: int) -> list[int]:
+    """Remove what may go; gives the steps that went, oldest first. Raises OSError."""
+    leaving = sorted(removable(store.steps(), store.looks_whole, keep))
+    for step in leaving:
+        store.remove(step)
+    return leaving
+
+
+def verify(store: Store, step: int, copy_to: Path | None = None) -> list[str]:
+    """What is wrong with one checkpoint, every byte read; nothing for a good one."""
+    try:
+        manifest = store.manifest(step)
+    except TornError as exc:
+        return [str(exc)]
+    missing = [] if INDEX in manifest.files else [f"{store.url}/{step_name(step)} has no {INDEX} in its manifest"]
+    return missing + store.check(step, manifest.files, copy_to)
+
+
+def share(files: Mapping[str, FileSum], index: int, of: int) -> dict[str, FileSum]:
+    """The files that the `index`-th of `of` readers checks, so that bytes are spread evenly."""
+    loads = [0] * of
+    mine = {}
+    for name in sorted(files, key=lambda entry: (-files[entry].size, entry)):
+        at = loads.index(min(loads))
+        loads[at] += files[name].size + 1
+        if at == index:
+            mine[name] = files[name]
+    return mine
+
+
+def joined(problems: Iterable[str]) -> str:
+    """Several complaints as one text."""
+    return "; ".join(problems)

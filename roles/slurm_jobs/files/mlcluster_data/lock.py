@@ -1,0 +1,181 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One writer at a time on a directory that many nodes share, also after a writer that was killed.
+
+The lock is a file that names its owner. Its owner touches it; whoever wants it looks whether that goes on, so that no
+two clocks are compared and the file system needs no flock of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import secrets
+import socket
+import threading
+import time
+from pathlib import Path
+
+from . import durable
+from .errors import DataError
+
+NAME = ".lock"
+# After so many seconds without a sign of life a lock is taken from its owner; it gives one six times as often.
+STALE_SECONDS = 30.0
+
+
+class LockedError(DataError):
+    """Somebody else works here; the text names him and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Owner:
+    """A process: host, boot, PID namespace, pid, start time in clock ticks; and its Slurm job and restart count."""
+
+    token: str
+    host: str
+    boot: str
+    namespace: str
+    pid: int
+    started: int
+    job: str
+    restart: str
+
+    def ended(self, other: Owner) -> bool:
+        """Whether `other` is known to be over, seen from this process: dead here, or an earlier run of the same job."""
+        if (self.host, self.boot, self.namespace) == (other.host, other.boot, other.namespace):
+            return _started(other.pid) != other.started
+        return bool(self.job) and self.job == other.job and self.restart != other.restart
+
+    def __str__(self) -> str:
+        of = f" of job {self.job}" if self.job else ""
+        return f"process {self.pid}{of} on {self.host}"
+
+
+def _started(pid: int) -> int | None:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def myself() -> Owner:
+    """This process."""
+    return Owner(
+        secrets.token_hex(8),
+        socket.gethostname(),
+        Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip(),
+        os.readlink("/proc/self/ns/pid"),
+        os.getpid(),
+        _started(os.getpid()) or 0,
+        os.environ.get("SLURM_JOB_ID", ""),
+        os.environ.get("SLURM_RESTART_COUNT", "0"),
+    )
+
+
+class Lock:
+    """The lock of a directory."""
+
+    def __init__(self, directory: Path, stale_seconds: float = STALE_SECONDS, name: str = NAME) -> None:
+        self.path = directory / name
+        self.stale_seconds = stale_seconds
+        self.owner = myself()
+        self._released = threading.Event()
+        self._beating: threading.Thread | None = None
+
+    def acquire(self) -> Owner | None:
+        """Take the lock; gives the owner that it was taken from, where that one is gone.
+
+        Raises LockedError when another process holds it and lives, at once where that can be seen and after at most
+        `stale_seconds` otherwise; OSError when the directory cannot be written.
+        """
+        before = None
+        while not self._make():
+            found = self._read(self.path)
+            if found is None:
+                continue
+            if not self.owner.ended(found) and self._lives(found):
+                raise LockedError(
+                    f"{self.path.parent} is in use by {found}: wait for its end, or use a directory of this run alone"
+                )
+            if self._take_away(found):
+                before = found
+        self._beating = threading.Thread(target=self._beat, name="checkpoint-lock", daemon=True)
+        self._beating.start()
+        return before
+
+    def ours(self) -> bool:
+        """Whether nobody has taken it away meanwhile."""
+        found = self._read(self.path)
+        return found is not None and found.token == self.owner.token
+
+    def release(self) -> None:
+        """Give the lock back, if it still is ours."""
+        self._released.set()
+        if self._beating:
+            self._beating.join()
+        if self.ours():
+            with contextlib.suppress(FileNotFoundError):
+                self.path.unlink()
+
+    def _make(self) -> bool:
+        # Made elsewhere and linked, so that it is never seen empty.
+        own = self.path.with_name(f"{self.path.name}.{self.owner.token}")
+        durable.write(own, json.dumps(dataclasses.asdict(self.owner)).encode())
+        try:
+            os.link(own, self.path)
+        except FileExistsError:
+            return False
+        finally:
+            own.unlink()
+        return True
+
+    def _lives(self, found: Owner) -> bool:
+        """Whether the file is touched, changed or gone within the time after which it counts as left behind."""
+        first = self._mark()
+        deadline = time.monotonic() + self.stale_seconds
+        while time.monotonic() < deadline:
+            if self._mark() != first:
+                return self._read(self.path) == found
+            time.sleep(min(0.2, self.stale_seconds / 20))
+        return False
+
+    def _take_away(self, judged: Owner) -> bool:
+        aside = self.path.with_name(f"{self.path.name}.stale-{self.owner.token}")
+        try:
+            os.rename(self.path, aside)
+        except FileNotFoundError:
+            return False
+        if self._read(aside) != judged:
+            # Another one was faster and this is its own new lock: back with it.
+            with contextlib.suppress(FileExistsError):
+                os.link(aside, self.path)
+            aside.unlink()
+            return False
+        aside.unlink()
+        return True
+
+    def _mark(self) -> tuple[int, int] | None:
+        try:
+            state = os.stat(self.path)
+        except FileNotFoundError:
+            return None
+        return state.st_ino, state.st_mtime_ns
+
+    def _beat(self) -> None:
+        while not self._released.wait(self.stale_seconds / 6) and self.ours():
+            with contextlib.suppress(FileNotFoundError):
+                os.utime(self.path)
+
+    @staticmethod
+    def _read(path: Path) -> Owner | None:
+        try:
+            return Owner(**json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError) as exc:
+            raise LockedError(f"{path} is no lock of this program: see what it is, and move it away") from exc
