@@ -25,7 +25,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -41,6 +41,10 @@ MARKER = "MLCLUSTER_RUN"
 # How long killed processes may take to go; one that waits for a disk is left behind.
 KILL_SECONDS = 10
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-\d+")
+
+
+# What is told of the run after each event that changes it: the object of the status file.
+Watch = Callable[[dict[str, Any]], None]
 
 
 class RunError(Exception):
@@ -114,8 +118,9 @@ def write_json(path: Path, data: object) -> None:
 class Run:
     """One run's directory, log and status file, and the event handler given to ansible-runner."""
 
-    def __init__(self, playbook: str, report_dir: Path, stream: IO[str], keep: int) -> None:
+    def __init__(self, playbook: str, report_dir: Path, stream: IO[str], keep: int, watch: Watch | None = None) -> None:
         now = time.time()
+        self.watch = watch
         self.tracker = Tracker(playbook, now)
         self.display = Display(stream)
         self.directory = (
@@ -154,8 +159,11 @@ class Run:
 
     def save(self) -> None:
         """Write the status file; a disk that is full is said once and does not end the run."""
+        snapshot = self.tracker.snapshot(time.time())
+        if self.watch:
+            self.watch(snapshot)
         try:
-            write_json(self.status_file, self.tracker.snapshot(time.time()))
+            write_json(self.status_file, snapshot)
         except OSError as exc:
             if not self.complained:
                 self.complained = True
@@ -227,13 +235,19 @@ def _end_workers(marker: str) -> None:
 
 
 def _call_runner(
-    run: Run, playbook: Path, arguments: list[str], project: Path, timeout: int | None, private: str
+    run: Run,
+    playbook: Path,
+    arguments: list[str],
+    project: Path,
+    timeout: int | None,
+    private: str,
+    programs: Path | None,
 ) -> None:
     try:
         import ansible_runner
     except ImportError as exc:
         raise RunError(f"ansible-runner is not installed for {sys.executable}; run make setup") from exc
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    path = os.pathsep.join([str(programs or Path(sys.executable).parent), os.environ.get("PATH", "")])
     if shutil.which("ansible-playbook", path=path) is None:
         raise RunError(f"ansible-playbook is neither beside {sys.executable} nor on the PATH; run make setup")
     (Path(private) / "env").mkdir()
@@ -314,13 +328,17 @@ def run_playbook(
     timeout: int | None = None,
     keep: int = 5,
     stream: IO[str] | None = None,
+    programs: Path | None = None,
+    watch: Watch | None = None,
 ) -> Outcome:
     """Run ``playbook`` (with ``project_dir`` as the working directory) and return how it ended.
 
     ``arguments`` go to ansible-playbook as they are; ``timeout`` is in seconds; ``keep`` is how many runs
-    stay in ``report_dir``. Raises RunError when nothing could be started.
+    stay in ``report_dir``; ``programs`` is the folder of ansible-playbook, by default that of this Python;
+    ``watch`` is called with the object of the status file whenever it changes. Raises RunError when nothing could be
+    started.
     """
-    run = Run(str(playbook), Path(report_dir), stream or sys.stdout, keep)
+    run = Run(str(playbook), Path(report_dir), stream or sys.stdout, keep, watch)
     stop = threading.Event()
 
     def beat() -> None:
@@ -332,7 +350,7 @@ def run_playbook(
     private = tempfile.mkdtemp(prefix="runner-", dir=run.directory)
     try:
         words = _arguments(private, inventories, extra_vars, arguments)
-        _call_runner(run, playbook, words, project_dir, timeout, private)
+        _call_runner(run, playbook, words, project_dir, timeout, private, programs)
     except BaseException:
         run.tracker.close("error", None)
         raise

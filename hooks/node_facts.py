@@ -1,0 +1,180 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What kind of node this is, and which roles are its business."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shlex
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+if __package__:
+    from .node_options import OptionsError, Wish
+else:
+    from node_options import OptionsError, Wish  # type: ignore[no-redef]
+
+# cfn_node_type of /etc/parallelcluster/cfnconfig, which AWS documents as unsupported for scripts: it may be gone.
+KINDS = {"HeadNode": "head", "LoginNode": "login", "ComputeFleet": "compute"}
+METADATA = "http://169.254.169.254"
+METADATA_SECONDS = 2
+# Controller model of EC2's NVMe instance store; PCI vendors and devices of EFA and of NVIDIA's GPUs (VGA, 3D).
+INSTANCE_STORE = "Amazon EC2 NVMe Instance Storage"
+EFA_VENDOR, EFA_DEVICE = "0x1d0f", "0xefa"
+GPU_VENDOR, GPU_CLASSES = "0x10de", ("0x0300", "0x0302")
+# The roles in the order in which they run, each with the groups of which it takes any.
+ROLES: Mapping[str, frozenset[str]] = {
+    "nvme_raid0": frozenset({"instance_store"}),
+    "efa_nccl": frozenset({"efa"}),
+    "fsx_lustre": frozenset({"fsx"}),
+    "nvidia_gds": frozenset({"gpu"}),
+    "enroot_pyxis": frozenset({"compute", "login", "head"}),
+    "slurm_jobs": frozenset({"head"}),
+}
+# What runs on the nodes of these kinds only, for it writes what all nodes share.
+SHARED = {"slurm_jobs": "head"}
+# Roles that report and go on by themselves, as their own defaults say.
+BEST_EFFORT = frozenset({"nvidia_gds"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """What was found. ``groups`` are those of the inventory; an unknown id or type is empty."""
+
+    kind: str
+    source: str
+    instance_id: str
+    instance_type: str
+    queue: str
+    groups: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Role:
+    """A role that this run applies. ``required``: a failure fails the node."""
+
+    name: str
+    required: bool
+
+    @property
+    def full_name(self) -> str:
+        return self.name if "." in self.name else f"mlcluster.aws.{self.name}"
+
+
+def read_cfnconfig(path: Path) -> dict[str, str]:
+    """``name=value`` lines of ParallelCluster's file, quotes undone; nothing where it is missing or not readable."""
+    values = {}
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    for line in lines:
+        found = re.fullmatch(r"\s*(?:export\s+)?(\w+)=(.*)", line)
+        if found:
+            try:
+                values[found[1]] = " ".join(shlex.split(found[2]))
+            except ValueError:
+                values[found[1]] = found[2].strip()
+    return values
+
+
+def metadata(names: Sequence[str]) -> dict[str, str]:
+    """Values of the instance metadata service, version 2; empty where it does not answer."""
+    if os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
+        return dict.fromkeys(names, "")
+    base = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", METADATA).rstrip("/")
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def ask(path: str, method: str, header: str, value: str) -> str:
+        request = urllib.request.Request(f"{base}/latest/{path}", method=method, headers={header: value})  # noqa: S310
+        with opener.open(request, timeout=METADATA_SECONDS) as answer:
+            return str(answer.read(4096).decode("utf-8", "replace").strip())
+
+    try:
+        token = ask("api/token", "PUT", "X-aws-ec2-metadata-token-ttl-seconds", "60")
+        return {name: ask(f"meta-data/{name}", "GET", "X-aws-ec2-metadata-token", token) for name in names}
+    except (OSError, ValueError):
+        return dict.fromkeys(names, "")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def hardware_groups(sysfs: Path) -> list[str]:
+    """``instance_store``, ``efa`` and ``gpu`` as the kernel's own tables have them: no driver is needed."""
+    groups = []
+    if any(_text(path) == INSTANCE_STORE for path in sysfs.glob("class/nvme/*/model")):
+        groups.append("instance_store")
+    devices = [
+        (_text(path / "vendor"), _text(path / "device"), _text(path / "class"))
+        for path in sorted(sysfs.glob("bus/pci/devices/*"))
+    ]
+    if any(vendor == EFA_VENDOR and device.startswith(EFA_DEVICE) for vendor, device, _class in devices):
+        groups.append("efa")
+    if any(vendor == GPU_VENDOR and name.startswith(GPU_CLASSES) for vendor, _device, name in devices):
+        groups.append("gpu")
+    return groups
+
+
+def look(root: Path, node_type: str | None) -> Node:
+    """Look at ParallelCluster's file, at /opt/slurm, at the hardware, and at the instance metadata."""
+    cfn = read_cfnconfig(root / "etc/parallelcluster/cfnconfig")
+    told = KINDS.get(cfn.get("cfn_node_type", ""))
+    if node_type:
+        kind, source = node_type, "--node-type"
+    elif told:
+        kind, source = told, "cfnconfig"
+    elif (root / "opt/slurm").is_dir() or (root / "opt/aws/pcs").is_dir():
+        # A head node of ParallelCluster has cfnconfig, and AWS PCS has none that one could log in to.
+        kind, source = "compute", "/opt/slurm"
+    else:
+        kind, source = "standalone", "neither cfnconfig nor /opt/slurm"
+    cloud = metadata(("instance-id", "instance-type"))
+    groups = hardware_groups(root / "sys") + ([kind] if kind != "standalone" else [])
+    return Node(
+        kind,
+        source,
+        cloud["instance-id"],
+        cloud["instance-type"],
+        cfn.get("cfn_scheduler_queue_name", ""),
+        tuple(groups),
+    )
+
+
+def choose_roles(
+    node: Node, wishes: Sequence[Wish], required: bool | None, available: Sequence[str], variables: Mapping[str, object]
+) -> list[Role]:
+    """The roles of this run in their order. Raises OptionsError for one that the bundle has not or the node must not run.
+
+    What was said for one role goes before ``--required`` or ``--best-effort``, and that before the role's own default.
+    """
+    if wishes:
+        unknown = [wish.name for wish in wishes if "." not in wish.name and wish.name not in available]
+        if unknown:
+            raise OptionsError(f"the bundle has no role {', '.join(unknown)}; it has {', '.join(sorted(available))}")
+        astray = [wish.name for wish in wishes if SHARED.get(wish.name, node.kind) != node.kind]
+        if astray:
+            raise OptionsError(
+                f"{', '.join(astray)} writes what all nodes share, which only the head node may do, and this is a "
+                f"{node.kind} node: leave it out of --roles"
+            )
+        named = list(wishes)
+    else:
+        groups = set(node.groups) | ({"fsx"} if any(name.startswith("fsx_lustre_") for name in variables) else set())
+        named = [Wish(name, None) for name, takes in ROLES.items() if takes & groups and name in available]
+    return [
+        Role(
+            wish.name,
+            next(level for level in (wish.required, required, wish.name not in BEST_EFFORT) if level is not None),
+        )
+        for wish in named
+    ]

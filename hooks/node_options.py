@@ -1,0 +1,182 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options of a boot run, and the variables that the roles get."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+POLICIES = ("continue", "drain", "terminate")
+PHASES = ("build", "boot")
+KINDS = ("head", "login", "compute", "standalone")
+ROLE_NAME = re.compile(r"(?:[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*\.)?[a-z_][a-z0-9_]*")
+LEVELS = {"required": True, "best-effort": False}
+
+
+class OptionsError(Exception):
+    """What was asked for cannot be done; the text is one sentence."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """A role that was asked for by name; ``required`` is None where nothing was said about it."""
+
+    name: str
+    required: bool | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """All options, as docs/boot_hook.md has them. ``started_at`` and ``deadline_at`` are seconds of /proc/uptime."""
+
+    root: Path
+    source: str
+    sha256: str
+    roles: tuple[Wish, ...]
+    required: bool | None
+    phase: str
+    node_type: str | None
+    on_failure: str
+    wait_for: tuple[Path, ...]
+    wait_seconds: int
+    log_prefix: str
+    vars_file: Path | None
+    vars_source: str
+    started_at: float
+    deadline_at: float
+
+    def path(self, absolute: str) -> Path:
+        """A path of the node below the root of this run."""
+        return self.root / absolute.lstrip("/")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise OptionsError(f"{message}; docs/boot_hook.md has the options")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="run-node", add_help=False, allow_abbrev=False)
+    for name in ("--bundle", "--sha256", "--pointer", "--public-key", "--version-floor", "--vars", "--deadline"):
+        parser.add_argument(name, default="")
+    parser.add_argument("--roles", default="")
+    level = parser.add_mutually_exclusive_group()
+    level.add_argument("--required", action="store_const", const=True, dest="required")
+    level.add_argument("--best-effort", action="store_const", const=False, dest="required")
+    parser.add_argument("--phase", choices=PHASES, default="boot")
+    parser.add_argument("--node-type", choices=KINDS)
+    parser.add_argument("--on-failure", choices=POLICIES, default="drain")
+    parser.add_argument("--wait-for", action="append", default=[], type=Path)
+    parser.add_argument("--wait-seconds", type=int, default=300)
+    parser.add_argument("--log-prefix", default="")
+    parser.add_argument("--root", type=Path, default=Path("/"))
+    parser.add_argument("--vars-file", type=Path)
+    parser.add_argument("--bundle-sha256", default="")
+    parser.add_argument("--started-at", type=float, required=True)
+    parser.add_argument("--deadline-at", type=float, required=True)
+    return parser
+
+
+def parse_roles(text: str) -> tuple[Wish, ...]:
+    """``nvme_raid0,nvidia_gds:best-effort,site.cluster.motd:required``. Raises OptionsError, naming all that is wrong."""
+    wishes, problems = [], []
+    for word in filter(None, (word.strip() for word in text.split(","))):
+        name, _colon, level = word.partition(":")
+        if not ROLE_NAME.fullmatch(name) or (level and level not in LEVELS):
+            problems.append(repr(word))
+        wishes.append(Wish(name, LEVELS.get(level)))
+    if problems:
+        raise OptionsError(
+            f"--roles takes names with :required or :best-effort behind them, comma separated, not {', '.join(problems)}"
+        )
+    return tuple(wishes)
+
+
+def parse_options(words: Sequence[str]) -> Options:
+    """The words that the hook was called with, and those that it added. Raises OptionsError."""
+    args = _parser().parse_args(list(words))
+    return Options(
+        root=args.root,
+        source=args.pointer or args.bundle,
+        sha256=args.bundle_sha256,
+        roles=parse_roles(args.roles),
+        required=args.required,
+        phase=args.phase,
+        node_type=args.node_type,
+        on_failure=args.on_failure,
+        wait_for=tuple(args.wait_for),
+        wait_seconds=args.wait_seconds,
+        log_prefix=args.log_prefix,
+        vars_file=args.vars_file,
+        vars_source=args.vars if not args.vars.startswith("{") else "the text of --vars",
+        started_at=args.started_at,
+        deadline_at=args.deadline_at,
+    )
+
+
+def fallback_options(words: Sequence[str]) -> Options:
+    """Enough to report that the words themselves were wrong: the root, the times, and the policy if it has a name."""
+
+    def value(name: str, otherwise: str) -> str:
+        positions = [index for index, word in enumerate(words[:-1]) if word == name]
+        return words[positions[-1] + 1] if positions else otherwise
+
+    kept = [
+        word
+        for name in (
+            "--root",
+            "--started-at",
+            "--deadline-at",
+            "--bundle-sha256",
+            "--log-prefix",
+            "--pointer",
+            "--bundle",
+        )
+        if value(name, "")
+        for word in (name, value(name, ""))
+    ]
+    policy = value("--on-failure", "drain")
+    return parse_options([*kept, "--on-failure", policy if policy in POLICIES else "drain"])
+
+
+def read_words(path: Path) -> list[str]:
+    """The words of an options file, which ends each of them with a NUL."""
+    return path.read_bytes().decode("utf-8", "replace").split("\0")[:-1]
+
+
+def read_vars(path: Path | None, source: str) -> dict[str, Any]:
+    """The variables, JSON or YAML; none for an empty file. Raises OptionsError with the place of the first mistake."""
+    text = path.read_text(encoding="utf-8", errors="replace") if path else ""
+    if not text.strip():
+        return {}
+    try:
+        found = json.loads(text)
+    except ValueError as exc:
+        if text.lstrip().startswith("{"):
+            raise OptionsError(f"the variables of {source} are no JSON: {exc}") from None
+        found = _read_yaml(text, source)
+    if not isinstance(found, dict):
+        raise OptionsError(f"the variables of {source} are a {type(found).__name__} and no mapping of names to values")
+    wrong = sorted(repr(name) for name in found if not (isinstance(name, str) and name.isidentifier()))
+    if wrong:
+        raise OptionsError(f"the variables of {source} have names that Ansible does not take: {', '.join(wrong)}")
+    return found
+
+
+def _read_yaml(text: str, source: str) -> Any:
+    import yaml
+
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as exc:
+        mark = getattr(exc, "problem_mark", None)
+        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        reason = getattr(exc, "problem", None) or str(exc).splitlines()[0]
+        raise OptionsError(f"the variables of {source} are neither JSON nor YAML{place}: {reason}") from None

@@ -1,0 +1,229 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a boot run reports: the status file, the log, the log's way to S3, and the drain marker."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+if __package__:
+    from .node_facts import Role
+    from .node_options import Options
+    from .run_events import write_json
+    from .run_tracker import utc
+else:
+    from node_facts import Role  # type: ignore[no-redef]
+    from node_options import Options  # type: ignore[no-redef]
+    from run_events import write_json  # type: ignore[no-redef]
+    from run_tracker import utc  # type: ignore[no-redef]
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_marker, log
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
+
+SCHEMA = "mlcluster.node/1"
+VERB = "on_node_configured"
+LOG_DIRECTORY = "/var/log/mlcluster"
+CLUSTER_LOG = "/var/log/parallelcluster"
+# Who left a drain marker: what a boot left is taken away by the next one that succeeds, a person's stays.
+BY = "mlcluster boot hook"
+SHIP_SECONDS = 60
+
+
+def uptime() -> float:
+    """Seconds since the machine started, which no correction of the clock changes."""
+    return float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
+
+
+class Report:
+    """The state of one run, kept in ``status.json`` and told in the log."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.directory = options.path(LOG_DIRECTORY)
+        self.logger, self.log_file = log.setup(VERB, str(self.directory))
+        cluster = options.path(CLUSTER_LOG)
+        if cluster.is_dir():
+            with contextlib.suppress(OSError):
+                handler = logging.FileHandler(cluster / "mlcluster.log", encoding="utf-8")
+                handler.setFormatter(logging.Formatter("%(asctime)s on_node_configured: %(message)s"))
+                self.logger.addHandler(handler)
+        self.complained = False
+        self.document: dict[str, Any] = {
+            "schema": SCHEMA,
+            "state": "waiting",
+            "stage": "look",
+            "message": "",
+            "exit_code": None,
+            "on_failure": options.on_failure,
+            "phase": options.phase,
+            "started": utc(time.time() - (uptime() - options.started_at)),
+            "deadline_seconds": round(options.deadline_at - options.started_at),
+            "bundle": {"source": options.source.partition("?")[0], "sha256": options.sha256},
+            "node": {},
+            "roles": [],
+            "waits": [],
+            "warnings": [],
+            "log": self.log_file,
+            "run": "",
+        }
+
+    @property
+    def status_file(self) -> Path:
+        return self.directory / "status.json"
+
+    def left(self) -> float:
+        """Seconds until the deadline, 0 when it is past."""
+        return max(0.0, self.options.deadline_at - uptime())
+
+    def update(self, **values: Any) -> None:
+        """Change entries and write the file; a disk that is full is said once and ends nothing."""
+        self.document.update(values)
+        self.document["updated"] = utc(time.time())
+        self.document["elapsed"] = round(uptime() - self.options.started_at, 1)
+        try:
+            write_json(self.status_file, self.document)
+        except OSError as exc:
+            if not self.complained:
+                self.complained = True
+                self.logger.warning("cannot write %s (%s): the run goes on without it", self.status_file, exc.strerror)
+
+    def say(self, text: str) -> None:
+        """A line for people."""
+        self.logger.info("%s", text)
+
+    def warn(self, text: str) -> None:
+        """A sentence that stays in the status file too."""
+        self.logger.warning("%s", text)
+        self.update(warnings=[*self.document["warnings"], text])
+
+    def roles(self, roles: Sequence[Role], snapshot: Mapping[str, Any], failed: Sequence[str]) -> None:
+        """Take the progress of the play in: ``failed`` are names of roles that have failed for good."""
+        self.update(roles=role_states(roles, snapshot, failed))
+
+    def finish(self, state: str, message: str, exit_code: int) -> int:
+        """The last word: state ``configured``, or what the policy makes of a failure; the exit code of the hook."""
+        policy = self.options.on_failure
+        code = exit_code if state == "configured" or policy == "terminate" else 0
+        if state == "configured":
+            self._clear_marker()
+            self.say(message)
+        else:
+            self.logger.error("ERROR: %s", message)
+            state = "drained" if policy == "drain" and self._leave_marker(message) else "failed"
+        self.update(state=state, message=message, exit_code=exit_code)
+        if state != "configured":
+            self._ship()
+        return code
+
+    def _marker(self) -> str:
+        return str(self.options.path(health_marker.MARKER_PATH))
+
+    def _leave_marker(self, message: str) -> bool:
+        host = Host()
+        try:
+            if health_marker.read_marker(host, self._marker()) is None:
+                health_marker.write_marker(host, message, BY, self._marker())
+        except NodeError as exc:
+            self.warn(f"jobs could not be kept away: {exc}")
+            return False
+        return True
+
+    def _clear_marker(self) -> None:
+        host = Host()
+        try:
+            marker = health_marker.read_marker(host, self._marker())
+            if marker is not None and marker.by == BY:
+                health_marker.clear_marker(host, self._marker())
+            elif marker is not None:
+                self.warn(f"jobs are still kept away, for another reason: {marker.reason}")
+        except NodeError as exc:
+            self.warn(f"the drain marker could not be looked at: {exc}")
+
+    def _ship(self) -> None:
+        """Copy log, status and the play's own log below ``--log-prefix``; a failure is said and ends nothing."""
+        if not self.options.log_prefix:
+            return
+        name = self.document["node"].get("instance_id") or platform.node()
+        prefix = f"{self.options.log_prefix.rstrip('/')}/{name}"
+        files = [Path(self.log_file or ""), self.status_file, Path(self.document["run"] or "/nonexistent")]
+        try:
+            for path in files:
+                if path.is_file():
+                    upload(path, f"{prefix}/{path.name}")
+        except Exception as exc:
+            self.logger.warning("the log could not be copied to %s: %s", prefix, " ".join(str(exc).split())[:300])
+        else:
+            self.say(f"log and status were copied to {prefix}")
+
+
+def upload(path: Path, target: str) -> None:
+    """Put one file under an s3:// address, with boto3 where this Python has it, else with the AWS CLI."""
+    bucket, _slash, key = target[len("s3://") :].partition("/")
+    try:
+        import boto3
+        import botocore.config
+    except ImportError:
+        subprocess.run(
+            ["aws", "s3api", "put-object", "--bucket", bucket, "--key", key, "--body", str(path)],
+            check=True,
+            capture_output=True,
+            timeout=SHIP_SECONDS,
+            text=True,
+        )
+        return
+    config = botocore.config.Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 3})
+    boto3.client("s3", config=config).put_object(Bucket=bucket, Key=key, Body=path.read_bytes())
+
+
+def role_states(roles: Sequence[Role], snapshot: Mapping[str, Any], failed: Sequence[str]) -> list[dict[str, Any]]:
+    """One entry a role: ``pending``, ``running``, ``configured`` or ``failed``, with seconds and number of changes."""
+    over = snapshot["state"] not in ("starting", "running")
+    short = {role.name: role.name.rpartition(".")[2] for role in roles}
+    current = snapshot["role"]
+    entries: list[dict[str, Any]] = []
+    for role in roles:
+        name = short[role.name]
+        mine = [task for task in snapshot["tasks"] if task["role"] == name]
+        messages = [item["message"] for item in snapshot["failures"] if item["role"] == name]
+        if role.name in failed:
+            state = "failed"
+        elif name == current:
+            state = "running"
+        elif mine and not (over and snapshot["state"] != "successful" and snapshot["tasks"][-1] is mine[-1]):
+            state = "configured"
+        else:
+            state = "interrupted" if mine else "pending"
+        entry = {
+            "role": role.name,
+            "required": role.required,
+            "state": state,
+            "seconds": round(sum(task["seconds"] for task in mine), 3),
+            "changed": sum(task["changed"] for task in mine),
+        }
+        if state == "failed":
+            entry["message"] = messages[-1] if messages else "it failed and gave no message"
+        entries.append(entry)
+    return entries
+
+
+def prune(bundles: Path, current: str, keep: int = 2) -> None:
+    """Remove unpacked bundles but the newest ones used: the one of this run, and one to go back to."""
+    old = sorted(
+        (path for path in bundles.iterdir() if path.is_dir() and len(path.name) == 64 and path.name != current),
+        key=lambda path: path.stat().st_mtime,
+        reverse=True,
+    )
+    for path in old[keep - 1 :]:
+        # Renamed first: half a bundle must not look like a whole one.
+        doomed = path.with_name(f".work.{path.name}")
+        os.replace(path, doomed)
+        subprocess.run(["rm", "-rf", "--", str(doomed)], check=False)

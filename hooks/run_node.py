@@ -1,0 +1,329 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Configures the node that it runs on, from an unpacked bundle; on_node_configured.sh is what starts it.
+
+Exit codes: 0 configured, or not and the policy (``--on-failure continue|drain``) keeps the node; with ``terminate``
+1 a required role failed, 2 the run gave no verdict (deadline, no Python, stopped), 3 the options or variables are wrong.
+It never reboots the node.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+BUNDLE = Path(__file__).resolve().parents[1]
+COLLECTIONS = BUNDLE / "collections"
+if not __package__:
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+    if COLLECTIONS.is_dir():
+        sys.path.insert(0, str(COLLECTIONS))
+
+if __package__:
+    from . import node_facts, node_options, node_status, node_waits, run_events
+else:
+    import node_facts  # type: ignore[no-redef]
+    import node_options  # type: ignore[no-redef]
+    import node_status  # type: ignore[no-redef]
+    import node_waits  # type: ignore[no-redef]
+    import run_events  # type: ignore[no-redef]
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
+
+PLAYBOOK = "ansible_collections/mlcluster/aws/playbooks/configure_node.yml"
+ROLES = "ansible_collections/mlcluster/aws/roles"
+REPORTS = "/var/log/mlcluster/runs"
+STATE = "/var/lib/mlcluster"
+# Bounds, in seconds: cloud-init and the packages' locks get --wait-seconds, DLAMI's unit what awslabs' scripts give it.
+DLAMI_SECONDS = 120
+# What is kept of the deadline for the report and the way of the log to S3.
+RESERVE_SECONDS = 5
+
+
+class NoVerdict(Exception):
+    """The run cannot come to an end of its own; the text is one sentence, ``code`` the exit code."""
+
+    def __init__(self, text: str, code: int = 2) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def playbook_command(folder: Path) -> Path:
+    """Make ``folder/ansible-playbook``, which runs the bundle's own code with this very Python; its folder.
+
+    ansible-runner finds the program by its name, and one that the system has is of another version.
+    """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+    text = (
+        f"#!{sys.executable} -I\nimport sys\n\nsys.path[:] = {sys.path!r}\n"
+        "from ansible.cli.playbook import main\n\nsys.exit(main(['ansible-playbook', *sys.argv[1:]]))\n"
+    )
+    program = folder / "ansible-playbook"
+    if not program.is_file() or program.read_text(encoding="utf-8") != text:
+        Host().write_text(str(program), text, 0o755)
+    # The node's own ansible.cfg is for people.
+    (folder / "ansible.cfg").touch()
+    return folder
+
+
+def environment(folder: Path, state: Path) -> dict[str, str]:
+    """What ansible-core is told by its environment."""
+    return {
+        "HOME": os.environ.get("HOME", "/root"),
+        # ansible-core demands UTF-8, and a boot has no locale.
+        "LC_ALL": "C.UTF-8",
+        "PATH": os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)]),
+        "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
+        "ANSIBLE_HOME": str(state / "ansible"),
+        "ANSIBLE_REMOTE_TMP": str(state / "ansible" / "tmp"),
+        "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
+        "ANSIBLE_COLLECTIONS_SCAN_SYS_PATH": "false",
+        "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+        "ANSIBLE_PIPELINING": "true",
+        "ANSIBLE_GATHERING": "explicit",
+        "ANSIBLE_INJECT_FACT_VARS": "false",
+        "ANSIBLE_LOCALHOST_WARNING": "false",
+        "ANSIBLE_RETRY_FILES_ENABLED": "false",
+    }
+
+
+def extra_variables(
+    roles: Sequence[node_facts.Role], given: Mapping[str, Any], results: Path, node: node_facts.Node
+) -> dict[str, Any]:
+    """The variables of the play: what was given, and what the hook does not let anybody change."""
+    return {
+        **given,
+        # A reboot in the middle of the bootstrap is a failed bootstrap.
+        **{f"{role.name.rpartition('.')[2]}_reboot_allowed": False for role in roles},
+        "configure_node_roles": [
+            {"name": role.full_name, "key": role.name, "required": role.required} for role in roles
+        ],
+        "configure_node_results": str(results),
+        "configure_node_kind": node.kind,
+    }
+
+
+def waits(report: node_status.Report, host: Host) -> None:
+    """Everything that has to be over first. Raises NoVerdict for what cannot be done without."""
+    options = report.options
+
+    def bound(seconds: float) -> float:
+        return max(1.0, min(seconds, report.left() - RESERVE_SECONDS))
+
+    marker = f"{run_events.MARKER}={options.path(REPORTS)}/"
+    steps = (
+        lambda: node_waits.end_leftovers(marker, bound(options.wait_seconds)),
+        lambda: node_waits.wait_for_cloud_init(host, bound(options.wait_seconds)),
+        lambda: node_waits.wait_for_dlami(host, bound(DLAMI_SECONDS)),
+        lambda: node_waits.poll(
+            "package locks", lambda: node_waits.held_lock(options.root), bound(options.wait_seconds)
+        ),
+    )
+    for step in steps:
+        _note(report, step())
+    told = node_waits.mend_dpkg(options.root, host, bound(options.wait_seconds))
+    if told:
+        report.warn(told)
+    shared = node_waits.wait_for_paths(options.root, options.wait_for, bound(options.wait_seconds))
+    _note(report, shared)
+    if shared is not None and shared.obstacle:
+        raise NoVerdict(f"{shared.obstacle} after {shared.seconds:.0f} s: see whether the head node has written it")
+
+
+def _note(report: node_status.Report, wait: node_waits.Wait | None) -> None:
+    if wait is None or not (wait.obstacle or wait.seconds >= 0.1):
+        return
+    entry = {"what": wait.what, "seconds": wait.seconds, "obstacle": wait.obstacle}
+    report.update(waits=[*report.document["waits"], entry])
+    if wait.obstacle:
+        report.warn(f"waited {wait.seconds:.0f} s for {wait.what} and go on without: {wait.obstacle}")
+    else:
+        report.say(f"waited {wait.seconds:.1f} s for {wait.what}")
+
+
+def available_roles() -> list[str]:
+    """The roles that the bundle's own collection has."""
+    folder = COLLECTIONS / ROLES
+    return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+class Progress:
+    """Follows the play: keeps the roles of the status file true, and tells in the log when one is over."""
+
+    def __init__(self, report: node_status.Report, roles: Sequence[node_facts.Role], results: Path) -> None:
+        self.report = report
+        self.wanted = roles
+        self.results = results
+        self.told: set[str] = set()
+
+    def failed(self) -> list[str]:
+        """Names of the roles that the play has given up."""
+        return [role.name for role in self.wanted if (self.results / role.name).exists()]
+
+    def __call__(self, snapshot: dict[str, Any]) -> None:
+        self.report.roles(self.wanted, snapshot, self.failed())
+        for entry in self.report.document["roles"]:
+            if entry["state"] in ("configured", "failed") and entry["role"] not in self.told:
+                self.told.add(entry["role"])
+                self.report.say(
+                    f"role {entry['role']} {entry['state']} after {entry['seconds']:.1f} s, {entry['changed']} changed"
+                )
+
+
+def configure(report: node_status.Report) -> tuple[str, int]:
+    """Look, wait, run the play. The sentence of a run that configured the node, and 0; else raises NoVerdict."""
+    options = report.options
+    node = node_facts.look(options.root, options.node_type)
+    given = node_options.read_vars(options.vars_file, options.vars_source)
+    roles = node_facts.choose_roles(node, options.roles, options.required, available_roles(), given)
+    report.update(
+        node={
+            "kind": node.kind,
+            "kind_source": node.source,
+            "instance_id": node.instance_id,
+            "instance_type": node.instance_type,
+            "queue": node.queue,
+            "groups": list(node.groups),
+        }
+    )
+    report.say(f"a {node.kind} node ({node.source}); roles: {', '.join(role.name for role in roles) or 'none'}")
+    if not roles:
+        return "configured: no role has anything to do on this node", 0
+    state = options.path(STATE)
+    state.mkdir(parents=True, exist_ok=True)
+    host = Host()
+    with node_waits.quiet_updates(host, state / "quiet.json"):
+        waits(report, host)
+        return _play(report, node, roles, given)
+
+
+def _play(
+    report: node_status.Report, node: node_facts.Node, roles: Sequence[node_facts.Role], given: Mapping[str, Any]
+) -> tuple[str, int]:
+    options = report.options
+    results = options.path("/run/mlcluster/failed_roles")
+    results.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for left in results.iterdir():
+        left.unlink()
+    os.environ.update(environment(playbook_command(BUNDLE / "programs"), options.path(STATE)))
+    timeout = int(report.left() - RESERVE_SECONDS)
+    if timeout < 1:
+        raise NoVerdict("the deadline was over before the first role began: see waits in the status file")
+    progress = Progress(report, roles, results)
+    report.update(state="running", stage="roles")
+    try:
+        outcome = run_events.run_playbook(
+            COLLECTIONS / PLAYBOOK,
+            inventories=["localhost,"],
+            report_dir=options.path(REPORTS),
+            project_dir=COLLECTIONS / PLAYBOOK.rpartition("/")[0],
+            extra_vars=extra_variables(roles, given, results, node),
+            arguments=["--tags", options.phase] if options.phase == "build" else [],
+            timeout=timeout,
+            programs=BUNDLE / "programs",
+            watch=progress,
+        )
+    except run_events.RunError as exc:
+        raise NoVerdict(str(exc)) from exc
+    progress(outcome.status)
+    report.update(run=str(outcome.log_file))
+    return verdict(report, outcome)
+
+
+def verdict(report: node_status.Report, outcome: run_events.Outcome) -> tuple[str, int]:
+    """What a finished play means for the node."""
+    entries = report.document["roles"]
+    failed = [entry for entry in entries if entry["state"] == "failed"]
+    told = "; ".join(f"{entry['role']}: {' '.join(entry['message'].split())[:300]}" for entry in failed)
+    if outcome.state == "successful":
+        if failed:
+            report.warn(f"best effort was not enough for {told}")
+        changed = sum(entry["changed"] for entry in entries)
+        return (
+            f"configured: {len(entries) - len(failed)} roles, {changed} changes, {outcome.status['elapsed']:.0f} s",
+            0,
+        )
+    if outcome.state == "timeout":
+        running = ", ".join(entry["role"] for entry in entries if entry["state"] in ("running", "interrupted"))
+        limit = report.document["deadline_seconds"]
+        raise NoVerdict(
+            f"the deadline of {limit} s came while {running or 'the play'} was at work: see {outcome.log_file}"
+        )
+    if outcome.state == "canceled":
+        raise NoVerdict(
+            f"the run was told to stop; it goes on where it was when it is started again: {outcome.log_file}"
+        )
+    if not failed:
+        message = outcome.status["failures"][-1]["message"] if outcome.status["failures"] else "nothing was said"
+        told = f"the play ended as {outcome.state}: {' '.join(message.split())[:300]}"
+    raise NoVerdict(told, 1 if outcome.exit_code == 1 else 2)
+
+
+@contextlib.contextmanager
+def _told_to_stop() -> Iterator[None]:
+    """SIGTERM before and after the play, which handles it itself, is an orderly end."""
+
+    def stop(number: int, _frame: object) -> NoReturn:
+        raise NoVerdict(f"the run was told to stop ({signal.Signals(number).name})")
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run(words: Sequence[str]) -> int:
+    """One run, reported in every case; the exit code of the hook."""
+    try:
+        options = node_options.parse_options(words)
+    except node_options.OptionsError as exc:
+        return node_status.Report(node_options.fallback_options(words)).finish("failed", str(exc), 3)
+    report = node_status.Report(options)
+    report.document["bundle"]["version"] = _version()
+    report.update()
+    try:
+        with _told_to_stop():
+            message, code = configure(report)
+            with contextlib.suppress(OSError):
+                node_status.prune(options.path("/opt/mlcluster/bundles"), options.sha256)
+    except node_options.OptionsError as exc:
+        return report.finish("failed", str(exc), 3)
+    except NoVerdict as exc:
+        return report.finish("failed", str(exc), exc.code)
+    except Exception as exc:
+        report.logger.exception("the run could not go on")
+        return report.finish("failed", f"the run could not go on ({type(exc).__name__}: {exc})", 2)
+    return report.finish("configured", message, code)
+
+
+def _version() -> str:
+    try:
+        components = json.loads((BUNDLE / "MANIFEST.json").read_text(encoding="utf-8"))["components"]
+    except (OSError, ValueError, KeyError):
+        return ""
+    found = [item for item in components if isinstance(item, dict) and item.get("name") == "mlcluster.aws"]
+    return str(found[0].get("version", "")) if found else ""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line: --options-file FILE, which is removed once the run has been reported."""
+    parser = argparse.ArgumentParser(prog="run-node", description=__doc__)
+    parser.add_argument("--options-file", type=Path, required=True)
+    args = parser.parse_args(argv)
+    code = run(node_options.read_words(args.options_file))
+    # Its absence tells the hook that the run has been reported.
+    args.options_file.unlink()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,234 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node that is a directory, a small bundle, a local S3 with faults, and the hook run in plain processes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from tests.integration.hook.faults import Proxy
+
+ROOT = Path(__file__).resolve().parents[3]
+HOOK = ROOT / "hooks" / "on_node_configured.sh"
+COLLECTION = ROOT / ".collections" / "ansible_collections" / "mlcluster" / "aws"
+MARKER_ROLES = Path(__file__).resolve().parent / "roles"
+BUCKET = "mlcluster-test"
+# What the hook needs of a node; what a test takes away is not on it.
+PROGRAMS = (
+    "bash cat chmod cp curl date env flock head id mkdir mktemp mv openssl rm sed sh sha256sum sleep sort tail tar timeout "
+    "touch tr uname gzip base64 rmdir"
+).split()
+# The bundle's entry. A bundle for nodes has its packages in site/; here they are those of this Python.
+ENTRY = """import os, runpy, sys
+bundle = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.join(bundle, "hooks"), os.path.join(bundle, "collections"), os.path.join(bundle, "site")]
+runpy.run_path(os.path.join(bundle, "hooks", "run_node.py"), run_name="__main__")
+"""
+
+
+def build_bundle(target: Path, minor: int = sys.version_info[1], entry: str = ENTRY, **more: str) -> str:
+    """A bundle with the hook's own programs, the real playbook, and roles that leave marks; its sha256.
+
+    ``more`` are files to add, by their path below the top folder with ``__`` for a slash.
+    """
+    manifest = {
+        "schema": "mlcluster.bundle/1",
+        "os_family": "debian",
+        "python": f"3.{minor}",
+        "components": [{"name": "mlcluster.aws", "version": "1.2.3"}],
+    }
+    texts = {"MANIFEST.json": json.dumps(manifest, indent=2), "bin/run-node": entry}
+    texts.update({name.replace("__", "/"): text for name, text in more.items()})
+    own = "collections/ansible_collections/mlcluster/aws"
+    with tarfile.open(target, "w:gz", compresslevel=1) as archive:
+        for name, text in texts.items():
+            member = tarfile.TarInfo(f"mlcluster-bundle/{name}")
+            member.size, member.mode = len(text.encode()), 0o755 if name.startswith("bin/") else 0o644
+            archive.addfile(member, io.BytesIO(text.encode()))
+        for path in sorted((ROOT / "hooks").glob("*.py")):
+            archive.add(path, f"mlcluster-bundle/hooks/{path.name}")
+        for name in ("configure_node.yml", "tasks/node_role.yml"):
+            archive.add(ROOT / "playbooks" / name, f"mlcluster-bundle/{own}/playbooks/{name}")
+        for folder in ("_node", "_data"):
+            for path in sorted((ROOT / "plugins" / "module_utils" / folder).glob("*.py")):
+                archive.add(path, f"mlcluster-bundle/{own}/plugins/module_utils/{folder}/{path.name}")
+        archive.add(MARKER_ROLES, f"mlcluster-bundle/{own}/roles")
+    return hashlib.sha256(target.read_bytes()).hexdigest()
+
+
+@dataclass
+class Ran:
+    """A hook that has ended."""
+
+    rc: int
+    out: str
+    status: dict[str, Any]
+    log: str
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """State of each role."""
+        return {entry["role"]: entry["state"] for entry in self.status["roles"]}
+
+
+class Node:
+    """A directory that the hook takes for the root of a node, and the programs that the node has."""
+
+    def __init__(self, root: Path, programs: Path, environment: dict[str, str]) -> None:
+        self.root = root
+        self.programs = programs
+        self.environment = {
+            "PATH": str(programs),
+            "LC_ALL": "C.UTF-8",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "MARKS": str(root / "marks"),
+            **environment,
+        }
+        root.mkdir(exist_ok=True)
+
+    @property
+    def marker(self) -> Path:
+        return self.root / "var/lib/mlcluster/drain.json"
+
+    def reason(self) -> str:
+        """Why jobs are kept away."""
+        return str(json.loads(self.marker.read_text())["reason"])
+
+    def marks(self) -> list[str]:
+        """The lines that the marker roles wrote."""
+        path = self.root / "marks"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
+        """Start the hook in a session of its own."""
+        return subprocess.Popen(
+            ["bash", str(HOOK), "--root", str(self.root), *words],
+            env={**self.environment, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def ended(self, process: subprocess.Popen[str]) -> Ran:
+        """Wait for the hook's end and read what it left."""
+        out, _none = process.communicate(timeout=120)
+        status = self.root / "var/log/mlcluster/status.json"
+        log = self.root / "var/log/mlcluster/on_node_configured.log"
+        return Ran(
+            process.returncode,
+            out,
+            json.loads(status.read_text()) if status.exists() else {},
+            log.read_text() if log.exists() else "",
+        )
+
+    def run(self, *words: str, **environment: str) -> Ran:
+        """Run the hook to its end."""
+        return self.ended(self.start(*words, **environment))
+
+    def clean(self) -> bool:
+        """Whether no run has left anything half made."""
+        bundles = self.root / "opt/mlcluster/bundles"
+        return not list(bundles.glob(".work*"))
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """Kill the hook and everything in its session, as a crash would."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            session = int((folder / "stat").read_text().rpartition(")")[2].split()[3])
+        except (OSError, ValueError, IndexError):
+            continue
+        if session == process.pid:
+            try:
+                os.kill(int(folder.name), signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+    process.wait(30)
+    if process.stdout:
+        process.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what a node has: this Python (which has boto3), and no AWS CLI."""
+    folder = tmp_path_factory.mktemp("programs")
+    for name in PROGRAMS:
+        found = shutil.which(name)
+        assert found, f"{name} is not on this machine"
+        (folder / name).symlink_to(found)
+    # Not a link: a virtual environment is known by the path that its Python is called by.
+    wrapper = folder / f"python3.{sys.version_info[1]}"
+    wrapper.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    wrapper.chmod(0o755)
+    (folder / "python3").symlink_to(wrapper.name)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The small bundle and its sha256."""
+    path = tmp_path_factory.mktemp("bundle") / "bundle.tar.gz"
+    return path, build_bundle(path)
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[str]:
+    """The address of a local S3."""
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def stored(moto: str, bundle: tuple[Path, str]) -> Any:
+    """A client of the local S3, whose bucket has the bundle."""
+    client = boto3.client(
+        "s3", endpoint_url=moto, region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test"
+    )
+    client.create_bucket(Bucket=BUCKET)
+    client.upload_file(str(bundle[0]), BUCKET, "bundle.tar.gz")
+    client.put_object(Bucket=BUCKET, Key="vars.json", Body=json.dumps({"marker_word": "from-s3"}).encode())
+    return client
+
+
+@pytest.fixture
+def proxy(moto: str, stored: Any) -> Iterator[Proxy]:
+    """The local S3 with faults in front of it."""
+    server = Proxy(moto)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def node(tmp_path: Path, programs: Path, proxy: Proxy) -> Node:
+    """A fresh node whose S3 is the proxy."""
+    return Node(tmp_path / "node", programs, {"AWS_ENDPOINT_URL_S3": proxy.url})
+
+
+@pytest.fixture
+def wanted(bundle: tuple[Path, str]) -> list[str]:
+    """The options of an ordinary run from S3."""
+    return ["--bundle", f"s3://{BUCKET}/bundle.tar.gz", "--sha256", bundle[1], "--roles", "mark", "--deadline", "100"]

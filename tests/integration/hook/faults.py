@@ -1,0 +1,155 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An HTTP proxy that spoils answers on request, in front of a local S3 and in the place of instance metadata."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+ERROR = '<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>{message}</Message></Error>'
+
+
+@dataclass(frozen=True)
+class Request:
+    """What came in: ``path`` without its query, ``region`` of the signature (empty without one)."""
+
+    method: str
+    path: str
+    node: str
+    region: str
+
+
+@dataclass
+class Answer:
+    """What goes out; ``cut`` sends only half of the body, ``hang`` nothing at all until the proxy is closed."""
+
+    status: int
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+    cut: bool = False
+    hang: bool = False
+
+
+# A fault looks at a request and gives the answer to it, or None to let it pass.
+Fault = Callable[[Request], "Answer | None"]
+
+
+def error(status: int, code: str, message: str = "", **headers: str) -> Answer:
+    """An answer as S3 shapes its errors."""
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    body = ERROR.format(code=code, message=message or code).encode()
+    return Answer(status, body, {"Content-Type": "application/xml", **names})
+
+
+def times(count: int, answer: Answer, path: str = "") -> Fault:
+    """The answer to the first ``count`` requests whose path has ``path`` in it."""
+    lock, left = threading.Lock(), [count]
+
+    def fault(request: Request) -> Answer | None:
+        with lock:
+            if path in request.path and left[0] > 0:
+                left[0] -= 1
+                return answer
+        return None
+
+    return fault
+
+
+class Proxy:
+    """``url`` stands for the endpoint behind it; ``requests`` is what came; ``faults`` are asked in turn."""
+
+    def __init__(self, upstream: str) -> None:
+        self.upstream = urlsplit(upstream).netloc
+        self.requests: list[Request] = []
+        self.faults: list[Fault] = []
+        self.closing = threading.Event()
+        self._lock = threading.Lock()
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def handle_any(self) -> None:
+                proxy.answer(self)
+
+            do_GET = do_HEAD = do_PUT = do_POST = handle_any  # noqa: N815
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            # Fifty nodes knock at once.
+            request_queue_size = 128
+
+            def handle_error(self, *args: object) -> None:
+                """A client that was killed is what some tests are about."""
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self._thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End it, and every answer that hangs."""
+        self.closing.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+    def paths(self) -> list[str]:
+        """The paths that were asked for, in their order."""
+        return [request.path for request in self.requests]
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        """Answer one request: by a fault, else by the endpoint behind."""
+        length = int(handler.headers.get("Content-Length") or 0)
+        payload = handler.rfile.read(length) if length else b""
+        parts = urlsplit(handler.path)
+        scope = re.search(r"Credential=[^/]+/\d+/([^/]+)/", handler.headers.get("Authorization", ""))
+        request = Request(
+            handler.command, parts.path, parse_qs(parts.query).get("node", [""])[0], scope[1] if scope else ""
+        )
+        with self._lock:
+            self.requests.append(request)
+            found = next((answer for fault in self.faults if (answer := fault(request)) is not None), None)
+        if found is not None and found.cut:
+            whole = self._forward(handler, payload)
+            found = Answer(whole.status, whole.body, whole.headers, cut=True)
+        self._send(handler, found or self._forward(handler, payload))
+
+    def _forward(self, handler: BaseHTTPRequestHandler, payload: bytes) -> Answer:
+        parts = urlsplit(handler.path)
+        connection = http.client.HTTPConnection(self.upstream, timeout=60)
+        try:
+            target = parts.path + (f"?{parts.query}" if parts.query else "")
+            headers = {name: value for name, value in handler.headers.items() if name.lower() != "proxy-connection"}
+            connection.request(handler.command, target, body=payload, headers=headers)
+            reply = connection.getresponse()
+            kept = {n: v for n, v in reply.getheaders() if n.lower() not in ("transfer-encoding", "connection", "date")}
+            return Answer(reply.status, reply.read(), kept)
+        finally:
+            connection.close()
+
+    def _send(self, handler: BaseHTTPRequestHandler, answer: Answer) -> None:
+        if answer.hang:
+            self.closing.wait()
+            handler.close_connection = True
+            return
+        handler.send_response(answer.status)
+        length = answer.headers.get("Content-Length", str(len(answer.body)))
+        for name, value in answer.headers.items():
+            if name.lower() != "content-length":
+                handler.send_header(name, value)
+        handler.send_header("Content-Length", length)
+        handler.end_headers()
+        if handler.command != "HEAD":
+            handler.wfile.write(answer.body[: len(answer.body) // 2] if answer.cut else answer.body)
+        if answer.cut:
+            handler.close_connection = True
