@@ -136,6 +136,11 @@ qos:
   type: list
   elements: str
   sample: [normal]
+licenses:
+  description: How many of each license the cluster has.
+  returned: always
+  type: dict
+  sample: {"matlab": 2}
 settings:
   description: The lines of C(scontrol show config); null for what is not set.
   returned: always

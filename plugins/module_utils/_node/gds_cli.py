@@ -41,6 +41,7 @@ def add_verbs(subparsers: t.Any) -> None:
         "--bandwidth-mib", type=whole_number(1, MOST_MIB), default=1024, help="size of the file to read (%(default)s)"
     )
     gds.add_argument("--baseline", type=_positive, help="least GiB/s that this site accepts by cuFile")
+    gds.add_argument("--gdsio", metavar="PATH", help="where gdsio is (default: with CUDA, or on the search path)")
     gds.add_argument("--library", help="path of libcufile.so.0")
     gds.add_argument(
         "--timeout", type=whole_number(1, MOST_SECONDS), default=30, help="seconds for each process (%(default)s)"
@@ -66,6 +67,7 @@ def gds_verb(args: argparse.Namespace, host: Host | None = None) -> int:
         LOGGER.error("gds: %s", exc)
         return result.EXIT_UNDETERMINABLE
     results = verify(facts, args.require)
+    facts["tools"]["gdsio"] = args.gdsio or facts["tools"]["gdsio"]
     if args.bandwidth:
         results += [bandwidth(facts, mount, args.bandwidth_mib, args.baseline) for mount in facts["mounts"]]
     versions = {"mlcluster.aws": args.runtime_version, "libcufile": facts["library"]["version"] or "none"}

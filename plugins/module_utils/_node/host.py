@@ -31,6 +31,8 @@ import typing as t
 KILL_SECONDS = 5
 # Far above any configuration or table of the kernel that is read here.
 READ_LIMIT = 64 << 20
+# Seconds between two tries for a lock.
+HOLD_POLL = 0.05
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -351,21 +353,32 @@ class Host:
                 "a plain file have that name"
             ) from exc
         try:
-            deadline = self.monotonic() + timeout
-            while True:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if self.monotonic() >= deadline:
-                        raise NodeError(
-                            f"waited {timeout:g} seconds for {path}: another mlcluster run holds it; "
-                            "let it end (ps shows it) and run again"
-                        ) from None
-                    self.sleep(0.2)
-            yield
+            with self.hold(handle, timeout, f"{path}: another mlcluster run holds it"):
+                yield
         finally:
             os.close(handle)
+
+    @contextlib.contextmanager
+    def hold(self, handle: int, timeout: float, what: str) -> t.Iterator[None]:
+        """Hold an open file or directory for this process alone, for the length of a with statement.
+
+        Raises L{NodeError} that names what was waited for, after timeout seconds.
+        """
+        deadline = self.monotonic() + timeout
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if self.monotonic() >= deadline:
+                    raise NodeError(
+                        f"waited {timeout:g} seconds for {what}; let it end (ps shows it) and run again"
+                    ) from None
+                self.sleep(HOLD_POLL)
+        try:
+            yield
+        finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def _is_number(name: str) -> bool:

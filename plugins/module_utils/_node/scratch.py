@@ -18,7 +18,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
-import fcntl
 import json
 import os
 import re
@@ -232,24 +231,9 @@ def _boot_id(host: Host) -> str:
     return (host.read_text("/proc/sys/kernel/random/boot_id") or "").strip()
 
 
-@contextlib.contextmanager
-def _locked(host: Host, handle: int) -> t.Iterator[None]:
+def _locked(host: Host, handle: int) -> contextlib.AbstractContextManager[None]:
     """Hold the base itself; nobody but root can open it, so nobody but root can hold it."""
-    ends = host.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except BlockingIOError:
-            if host.monotonic() >= ends:
-                raise NodeError(
-                    f"waited {LOCK_SECONDS} seconds for another that works on the jobs' directories"
-                ) from None
-            host.sleep(0.02)
-    try:
-        yield
-    finally:
-        fcntl.flock(handle, fcntl.LOCK_UN)
+    return host.hold(handle, LOCK_SECONDS, "the jobs' directories: another works on them")
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import posixpath
 import re
 import typing as t
 
-from . import slurm_parse, slurm_request, slurm_result
+from . import slurm_needs, slurm_parse, slurm_request, slurm_result
 from .host import SYSTEM_PATH, CommandError, NodeError
 from .slurm_client import Slurm, SlurmError, unknown_job
 from .slurm_request import RequestError
@@ -75,7 +75,17 @@ def problems(slurm: Slurm, request: Request, text: t.Optional[str], look: t.Opti
     if not facts["healthy"]:
         raise NodeError(facts["problems"][0])
     folder = posixpath.dirname(request.script)
-    return slurm_request.problems(request.script, text, request.options, folder, facts, slurm.host.exists)
+    found = slurm_request.problems(
+        request.script, text, request.options, folder, facts, slurm.host.exists, lambda job: known(slurm, job)
+    )
+    return found + slurm_needs.problems(slurm.host, request.script, text or "")
+
+
+def known(slurm: Slurm, job_id: int) -> bool:
+    """Whether the controller or the accounting knows the job; also where neither answers, for that proves nothing."""
+    if not unknown_job(slurm.run("scontrol", "--oneliner", "show", "job", str(job_id))):
+        return True
+    return bool(Follower(slurm, job_id).accounted())
 
 
 def find(slurm: Slurm, request: Request) -> t.Optional[int]:
@@ -192,7 +202,7 @@ class Follower:
             self._gone_at = now
         self._forget(lambda bundle: True)
         known_parts = {task for task in self.seen if not _is_bundle(task)} | self._missing()
-        accounted = {job["array_task_id"]: job for job in self._accounted()}
+        accounted = {job["array_task_id"]: job for job in self.accounted()}
         waiting = False
         for task in known_parts or (set() if self.seen else set(accounted) or {None}):
             known = self.seen.get(task)
@@ -209,7 +219,8 @@ class Follower:
             self.seen[task] = slurm_result.merged(job, known)
         return not waiting
 
-    def _accounted(self) -> list[Job]:
+    def accounted(self) -> list[Job]:
+        """The job as the accounting has it; nothing where there is none."""
         options = ("--allocations", "--noheader", "--parsable2", f"--jobs={self.job_id}")
         try:
             done = self.slurm.run("sacct", *options, f"--format={slurm_parse.SACCT_FORMAT}")

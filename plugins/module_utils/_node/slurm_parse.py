@@ -156,6 +156,12 @@ def controllers(text: str) -> list[dict[str, t.Any]]:
     return [{"role": role, "host": host, "up": state == "UP"} for role, host, state in found]
 
 
+def licenses(text: str) -> dict[str, int]:
+    """How many of each license there are, from `scontrol --oneliner show licenses`."""
+    found = [fields(line) for line in text.splitlines()]
+    return {one["LicenseName"]: number(one.get("Total")) or 0 for one in found if "LicenseName" in one}
+
+
 def mpi_types(text: str) -> list[str]:
     """The names that srun --mpi takes, from the output of `srun --mpi=list` (22.05 writes some of it to stderr)."""
     names = []

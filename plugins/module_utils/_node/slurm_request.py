@@ -25,6 +25,8 @@ _OPTION = re.compile(r"[a-z][a-z0-9-]*")
 _DEPENDENCY = re.compile(
     r"singleton|(?:after|afterany|afterburstbuffer|aftercorr|afternotok|afterok)(?::\d+(?:_(?:\d+|\*))?(?:\+\d+)?)+"
 )
+# NAME, NAME@DATABASE, and either with a number behind a colon.
+_LICENSE = re.compile(r"(?P<name>[^:,;|@]+)(?:@[^:,;|]+)?(?::(?P<count>\d+))?")
 _FEATURE = re.compile(r"[A-Za-z][\w.-]*")
 # sbatch would not submit, or would do something else than submit.
 FORBIDDEN = frozenset({"wrap", "wait", "test-only", "parsable", "help", "usage", "version", "quiet", "verbose"})
@@ -243,7 +245,37 @@ def other_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str]:
     dependency = options.get("dependency")
     if dependency and not all(_DEPENDENCY.fullmatch(part) for part in re.split(r"[,?]", dependency)):
         problems.append(f"dependency is {dependency}: write it as afterok:JOB, several joined by commas")
+    return problems + license_problems(options, facts)
+
+
+def license_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str]:
+    """Licenses that the cluster does not have, or not as many of; a job that asks for them would wait for ever."""
+    problems = []
+    has = facts["licenses"]
+    for part in re.split(r"[,;|]", options.get("licenses") or ""):
+        found = _LICENSE.fullmatch(part.strip())
+        name, count = (found.group("name"), int(found.group("count") or 1)) if found else (part, 1)
+        if part and name not in has:
+            problems.append(f"license {name} does not exist here: choose from {', '.join(sorted(has)) or 'none'}")
+        elif part and count > has[name]:
+            problems.append(f"{count} of license {name} were asked for and there are {has[name]}: ask for fewer")
     return problems
+
+
+def dependencies(options: Options) -> list[int]:
+    """The numbers of the jobs that the submission depends on."""
+    parts = [part for part in re.split(r"[,?]", options.get("dependency") or "") if _DEPENDENCY.fullmatch(part)]
+    found = [word for part in parts for word in part.split(":")[1:]]
+    return sorted({int(word.partition("_")[0].partition("+")[0]) for word in found})
+
+
+def dependency_problems(options: Options, known: t.Callable[[int], bool]) -> list[str]:
+    """Jobs that nobody knows: Slurm takes such a dependency for one that is fulfilled, and starts the job at once."""
+    return [
+        f"dependency names job {job} and Slurm does not know it, so nothing would be waited for: name one that is there"
+        for job in dependencies(options)
+        if not known(job)
+    ]
 
 
 def file_problems(
@@ -287,10 +319,11 @@ def problems(
     cwd: str,
     facts: t.Mapping[str, t.Any],
     exists: t.Callable[[str], bool],
+    known: t.Callable[[int], bool],
 ) -> list[str]:
     """Everything that is wrong with a submission, a sentence each; what is given outweighs the script's #SBATCH lines.
 
-    facts is what slurm_survey.survey found.
+    facts is what slurm_survey.survey found; exists tells of a path, and known of a job's number, whether it is there.
     """
     options = {**directives(text or ""), **given}
     return [
@@ -298,5 +331,6 @@ def problems(
         *partition_problems(options, facts),
         *account_problems(options, facts),
         *other_problems(options, facts),
+        *dependency_problems(options, known),
         *file_problems(script, options, cwd, facts, exists),
     ]

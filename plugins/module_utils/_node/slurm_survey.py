@@ -27,6 +27,7 @@ EMPTY: dict[str, t.Any] = {
     "accounts": [],
     "associations": [],
     "qos": [],
+    "licenses": {},
 }
 
 
@@ -105,6 +106,7 @@ def survey(slurm: Slurm) -> dict[str, t.Any]:
     part(lambda: show("node", slurm_parse.nodes))
     part(lambda: show("partition", slurm_parse.partitions))
     part(queue)
+    part(lambda: {"licenses": slurm_parse.licenses(slurm.ask("scontrol", "--oneliner", "show", "licenses"))})
     part(launch)
     part(lambda: _accounting(slurm, facts["settings"]))
     return facts

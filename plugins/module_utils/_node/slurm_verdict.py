@@ -20,6 +20,7 @@ from .nccl_baseline import Entry, load
 from .nccl_counters import Snapshot, parse_snapshots
 from .nccl_log import short_host
 from .nccl_parse import parse_file
+from .nccl_table import NCCL_TESTS, NCCOM_TEST
 from .nccl_verdict import Asked, judge
 
 TASK_PREFIX = "task-"
@@ -38,6 +39,16 @@ class Job:
     def tasks(self) -> int:
         """How many tasks each node was to have."""
         return int(self.asked["tasks_per_node"])
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks of a collective each node was to have; one task of nccom-test stands for all of its node."""
+        return int(self.asked.get("workers_per_node") or self.tasks)
+
+    @property
+    def tool(self) -> str:
+        """What ran the collectives."""
+        return NCCOM_TEST if self.asked["kind"] == "nccom" else NCCL_TESTS
 
 
 def parse_asked(text: str) -> dict[str, t.Any]:
@@ -184,7 +195,7 @@ def read_runs(text: str | None) -> list[Ran]:
 
 
 def judge_nccl(job: Job, host: Host) -> list[result.Result]:
-    """Every run by nccl_verdict, whether all that were wanted are there, and which nodes stand out."""
+    """Every run of nccl-tests or nccom-test by nccl_verdict, whether all are there, and which nodes stand out."""
     runs = read_runs(host.read_text(posixpath.join(job.results, RUNS)))
     baseline = load(host, job.asked["baseline"]) if job.asked.get("baseline") else ()
     judged = [(run, _judge_run(job, run, host, baseline)) for run in runs]
@@ -201,18 +212,21 @@ def judge_nccl(job: Job, host: Host) -> list[result.Result]:
                 )
             )
     if job.asked["layout"] != "all":
-        results += nodes_that_stand_out([(run.nodes, result.overall(verdicts[:2])) for run, verdicts in judged])
+        stand_out = nodes_that_stand_out([(run.nodes, result.overall(verdicts[:2])) for run, verdicts in judged])
+        results += [dataclasses.replace(one, id=f"{job.asked['kind']}.nodes") for one in stand_out]
     return results
 
 
 def _judge_run(job: Job, run: Ran, host: Host, baseline: t.Sequence[Entry]) -> tuple[result.Result, ...]:
     before, after = (_counters(job, run, host, side) for side in ("before", "after"))
     asked = Asked(
-        ranks=len(run.nodes) * job.tasks,
+        ranks=len(run.nodes) * job.ranks,
         nodes=len(run.nodes),
         instance_type=job.asked.get("instance_type"),
         collective=run.collective,
         rc=run.rc,
+        # Its script gives --check always.
+        checked=job.tool == NCCOM_TEST,
         before=before,
         after=after,
         baseline=baseline,
@@ -220,9 +234,9 @@ def _judge_run(job: Job, run: Ran, host: Host, baseline: t.Sequence[Entry]) -> t
     )
     path = posixpath.join(job.results, f"{run.unit}.{run.collective}.out")
     try:
-        return judge(parse_file(path), asked).results
+        return judge(parse_file(path), asked, job.tool).results
     except NodeError as exc:
-        return (result.undeterminable("nccl.correct", "no_output", message=str(exc)),)
+        return (result.undeterminable(f"{job.asked['kind']}.correct", "no_output", message=str(exc)),)
 
 
 def _counters(job: Job, run: Ran, host: Host, side: str) -> dict[str, Snapshot] | None:
@@ -237,6 +251,7 @@ def _counters(job: Job, run: Ran, host: Host, side: str) -> dict[str, Snapshot] 
 
 
 def _complete(job: Job, runs: t.Sequence[Ran]) -> result.Result:
+    check = f"{job.asked['kind']}.complete"
     collectives, layout = job.asked["collectives"], job.asked["layout"]
     wanted = {(collective, node) for collective in collectives for node in job.nodes}
     if layout == "bisect":
@@ -245,13 +260,13 @@ def _complete(job: Job, runs: t.Sequence[Ran]) -> result.Result:
     missing = sorted({f"{collective} on {node}" for collective, node in wanted - had})
     if missing:
         return result.failed(
-            "nccl.complete",
+            check,
             f"{len(missing)} of {len(wanted)} were never run: {', '.join(missing[:4])}",
             expected=len(wanted),
             found=len(wanted) - len(missing),
             hint="The job ended too early: give it more minutes, or see its output",
         )
-    return result.passed("nccl.complete", len(runs), message=f"{len(runs)} runs on {len(job.nodes)} nodes")
+    return result.passed(check, len(runs), message=f"{len(runs)} runs on {len(job.nodes)} nodes")
 
 
 def nodes_that_stand_out(runs: t.Sequence[tuple[tuple[str, ...], str]]) -> list[result.Result]:
@@ -308,6 +323,11 @@ def judge_gpu_efa(job: Job, host: Host) -> list[result.Result]:
     return io.node_reports(host, job.results, job.nodes, "node")
 
 
+def judge_gds_io(job: Job, host: Host) -> list[result.Result]:
+    """Which path to the GPUs is active on each mount of each node, and what gdsio measured beside it."""
+    return io.node_reports(host, job.results, job.nodes, "gds")
+
+
 def judge_container(job: Job, host: Host) -> list[result.Result]:
     """Tasks in containers where they belong, and what each container has, compared with its host."""
     tasks = judge_tasks("container", job, read_tasks(host, job.results))
@@ -353,6 +373,8 @@ _RAN = ("size", "memory", "ior", "mdtest")
 JUDGES: dict[str, t.Callable[[Job, Host], list[result.Result]]] = {
     "node_smoke": judge_smoke,
     "nccl": judge_nccl,
+    "nccom": judge_nccl,
+    "gds_io": judge_gds_io,
     "gpu_efa": judge_gpu_efa,
     "container": judge_container,
     "local_io": judge_local_io,

@@ -26,6 +26,7 @@ FACTS: dict[str, Any] = {
     "accounting": False,
     "accounts": [],
     "qos": [],
+    "licenses": {},
     "settings": {},
     "nodes": [{"name": name, "gpus": 8, "partitions": ["main"], "features": []} for name in ("n1", "n2")],
     "partitions": [
@@ -41,13 +42,19 @@ def _load(path: str) -> Any:
 
 
 class Role:
-    """The role's variables with settings (without their prefix), on a cluster in the shape of slurm_info."""
+    """The role's variables with settings (without their prefix), on a cluster in the shape of slurm_info.
 
-    def __init__(self, facts: dict[str, Any] | None = None, **settings: Any) -> None:
+    inventory has groups and hostvars, as Ansible gives them to a play.
+    """
+
+    def __init__(
+        self, facts: dict[str, Any] | None = None, inventory: dict[str, Any] | None = None, **settings: Any
+    ) -> None:
         self.variables: dict[str, Any] = {
             **_load("defaults/main.yml"),
             **_load("vars/main.yml"),
             "ansible_search_path": [str(ROLE)],
+            **(inventory or {}),
             **{f"slurm_jobs_{name}": value for name, value in settings.items()},
         }
         self.variables["__slurm_jobs_look"] = facts or FACTS

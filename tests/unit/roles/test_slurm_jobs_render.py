@@ -28,11 +28,17 @@ JOBS = [
         "container_mounts": ["/data:/data"],
     },
     {"name": "local_io", "kind": "local_io"},
+    {"name": "gds_io", "kind": "gds_io", "mounts": ["/fsx", "/local"], "modes": ["nvfs", "p2pdma"], "least_gib": 1.5},
     {"name": "fsx_io", "kind": "fsx_io", "minutes": 60, "options": {"comment": "x"}},
     {"name": "torch", "command": ["train.py", "--a", "$(id)"], **TRAINING},
     {"name": "ranks", "command": ["./t"], "launcher": "srun", "backup": "s3://bucket/x", "container_image": "/x.sqsh",
      "ends_at": "2026-12-01T11:30:00Z", "directory": "/fsx/src", **TRAINING},
     {"name": "nccl_image", "kind": "nccl", "container_image": "docker://nvcr.io#nvidia/pytorch:25.10-py3"},
+]  # fmt: skip
+NEURON = [
+    {"name": f"nccom_{layout}_{launch}", "kind": "nccom", "layout": layout, "launch": launch, "workers_per_node": 32,
+     "arguments": ["--debug", "a b"]}
+    for layout, launch in (("all", "slurm"), ("all", "mpi"), ("single", "slurm"), ("pairs", "mpi"), ("bisect", "mpi"))
 ]  # fmt: skip
 WITH_PYXIS = {**FACTS, "container_options": 1}
 
@@ -44,7 +50,9 @@ def texts(**settings):
 def every_script():
     found = texts(facts=WITH_PYXIS, jobs=JOBS, instance_type="p5.48xlarge")
     assert list(found) == [job["name"] for job in JOBS], Role(facts=WITH_PYXIS, jobs=JOBS).problems
-    return found
+    neuron = texts(jobs=NEURON, instance_type="trn1.32xlarge")
+    assert list(neuron) == [job["name"] for job in NEURON], Role(jobs=NEURON, instance_type="trn1.32xlarge").problems
+    return {**found, **neuron}
 
 
 def test_every_script_is_sound_shell(tmp_path):
@@ -172,3 +180,70 @@ def test_a_training_is_signalled_requeued_and_appended_to():
 def test_all_nodes_of_the_partition():
     text = texts(jobs=[{"name": "a", "kind": "node_smoke", "nodes": "all"}])["a"]
     assert "#SBATCH --nodes=2\n" in text and "#SBATCH --gpus-per-node=8\n" in text
+
+
+def test_what_nccom_test_cannot_do_is_refused():
+    jobs = [
+        {"name": "a", "kind": "nccom", "collectives": ["all_reduce", "broadcast"]},
+        {"name": "b", "kind": "nccom", "workers_per_node": 32, "layout": "pairs"},
+        {"name": "c", "kind": "gds_io"},
+    ]
+    assert [problem.partition(":")[2].split(":")[0] for problem in Role(jobs=jobs).problems] == [
+        " workers_per_node is missing",
+        " nccom-test has no broadcast",
+        " layout is pairs and nccom-test takes all nodes of a job by slurm",
+        " mounts is missing",
+    ]
+
+
+def test_neurons_collectives_get_bytes_and_neurons_variables_also_where_no_type_is_set():
+    text = texts(jobs=NEURON[:1])["nccom_all_slurm"]
+    assert "--minbytes 8 --maxbytes 1073741824 --stepfactor 2" in text
+    assert "FI_PROVIDER=efa" in text and "NCCL_" not in text
+    assert '--slurm-mode \\\n    --slurm-job-id "$SLURM_JOB_ID" "$collective"' in text
+
+
+CAPACITY = [
+    {"type": "capacity-block", "end": "2026-12-01T11:30:00+00:00"},
+    {"type": "capacity-block", "end": "2026-12-01T12:30:00+02:00"},
+    {"type": "capacity-block", "end": None},
+    {"type": "default", "end": "2026-11-01T00:00:00+00:00"},
+]
+
+
+@pytest.mark.parametrize(
+    ("hosts", "settings", "job", "ends"),
+    [
+        (CAPACITY, {}, {}, "2026-12-01T10:00:00Z"),
+        (CAPACITY, {"ends_at": "2026-12-24T18:00:00Z"}, {}, "2026-12-24T18:00:00Z"),
+        (CAPACITY, {}, {"ends_at": "2026-12-02T00:00:00Z"}, "2026-12-02T00:00:00Z"),
+        (CAPACITY, {}, {"ends_at": "never"}, None),
+        (CAPACITY, {"nodes_group": "others"}, {}, None),
+        (CAPACITY[3:], {}, {}, None),
+    ],
+)
+def test_a_training_is_told_before_the_capacity_block_takes_its_nodes_back(hosts, settings, job, ends):
+    wanted = {"name": "t", "command": ["x"], **TRAINING, **job}
+    known = {f"i-{number}": {"ec2_capacity": capacity} for number, capacity in enumerate(hosts)}
+    inventory = {"groups": {"compute": [*known, "i-x"]}, "hostvars": {**known, "i-x": {"ec2_capacity": None}}}
+    role = Role(jobs=[wanted], inventory=inventory, **settings)
+    (text,) = role.scripts().values()
+    assert re.findall("^ends_at=(.*)$", text, re.MULTILINE) == ([ends] if ends else [])
+
+
+def test_what_a_job_needs_stands_in_its_head():
+    jobs = [
+        {"name": "n", "kind": "nccl", "collectives": ["reduce"]},
+        {"name": "i", "kind": "nccl", "container_image": "/fsx/a.sqsh"},
+        {"name": "r", "kind": "nccl", "container_image": "nvcr.io#x"},
+        {"name": "f", "kind": "fsx_io", "minutes": 9, "directory": "/fsx/io"},
+        {"name": "t", "command": ["x"], "directory": "/fsx/src", "backup": "s3://bucket/x", **TRAINING},
+    ]
+    found = texts(facts=WITH_PYXIS, jobs=jobs, ior="/fsx/ior", aws="/usr/bin/aws", baseline="/fsx/b.json")
+    assert {name: re.findall("^# Needs (.*)$", text, re.MULTILINE) for name, text in found.items()} == {
+        "n": ["program /opt/nccl-tests/build/reduce_perf", "file /fsx/b.json"],
+        "i": ["file /fsx/b.json", "image /fsx/a.sqsh"],
+        "r": ["file /fsx/b.json"],
+        "f": ["program /fsx/ior", "directory /fsx/io"],
+        "t": ["program /usr/bin/aws", "directory /fsx/src"],
+    }

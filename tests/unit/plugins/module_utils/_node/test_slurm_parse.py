@@ -236,3 +236,9 @@ def test_associations():
         {"account": "root", "user": "root", "partition": None, "qos": ["normal"]},
         {"account": "research", "user": "ana", "partition": "gpu", "qos": ["normal", "fast"]},
     ]
+
+
+def test_licenses():
+    text = "LicenseName=matlab Total=2 Used=1 Free=1 Reserved=0 Remote=no\nLicenseName=idl@db Total=4 Used=0 Free=4\n"
+    assert slurm_parse.licenses(text) == {"matlab": 2, "idl@db": 4}
+    assert slurm_parse.licenses("No licenses configured in Slurm.\n") == {}

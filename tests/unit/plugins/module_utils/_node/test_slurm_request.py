@@ -28,6 +28,7 @@ def facts() -> dict:
         "accounting": True,
         "accounts": ["research", "root"],
         "qos": ["normal"],
+        "licenses": {"matlab": 2},
         "settings": {"MaxArraySize": "1001"},
         "container_options": 1,
     }
@@ -37,14 +38,21 @@ def facts() -> dict:
 def judge(facts):
     def run(text=SCRIPT, exists=lambda path: True, **options):
         given = slurm_request.parse_options(options)
-        return slurm_request.problems("/jobs/a.sbatch", text, given, "/jobs", facts, exists)
+        known = {1, 2}.__contains__
+        return slurm_request.problems("/jobs/a.sbatch", text, given, "/jobs", facts, exists, known)
 
     return run
 
 
 def test_a_sound_submission_has_no_problem(judge):
     options = {"nodes": 80, "gres": "gpu:8", "partition": "main", "account": "research", "qos": "normal"}
-    more = {"time": "1-0", "array": "0-1000%4", "constraint": "p5&efa", "dependency": "afterok:1:2_3,singleton"}
+    more = {
+        "time": "1-0",
+        "array": "0-1000%4",
+        "constraint": "p5&efa",
+        "dependency": "afterok:1:2_3,singleton",
+        "licenses": "matlab:2",
+    }
     assert judge(**options, **more, output="/logs/%j.out", container_image="nvcr.io#nvidia/pytorch") == []
 
 
@@ -64,6 +72,9 @@ def test_a_sound_submission_has_no_problem(judge):
         ({"constraint": "p5&p6"}, "no node has the feature p6: the nodes have efa, p5"),
         ({"array": "1-1001"}, "the array goes to index 1001 and this cluster allows 1000: split it"),
         ({"dependency": "afterok"}, "dependency is afterok: write it as afterok:JOB, several joined by commas"),
+        ({"dependency": "afterok:1:9_2,singleton"}, "dependency names job 9 and Slurm does not know it, so the job"),
+        ({"licenses": "matlab:1,idl@db:2"}, "license idl does not exist here: choose from matlab"),
+        ({"licenses": "matlab:3"}, "3 of license matlab were asked for and there are 2: ask for fewer"),
     ],
 )
 def test_each_problem_is_one_sentence(judge, options, sentence):

@@ -165,6 +165,33 @@ def test_an_output_that_is_gone_is_no_pass(tmp_path):
     assert nccl.judged()["nccl.correct.all_reduce"].status == "undeterminable"
 
 
+NCCOM = """\
+       size(B)    count(elems)    type    time:avg(us)    algbw(GB/s)    busbw(GB/s)
+          1024             256    fp32          151.20           0.01           0.01
+         65536           16384    fp32          150.00           0.41           0.39
+Avg bus bandwidth:      0.2000GB/s
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "rc", "status"),
+    [(NCCOM, 0, "pass"), (NCCOM, 1, "fail"), (NCCOM.partition("Avg")[0], 0, "fail"), ("no driver\n", 1, "fail")],
+)
+def test_a_run_of_nccom_test_is_judged_as_one_whose_results_were_compared(tmp_path, text, rc, status):
+    (tmp_path / "n1.all_reduce.out").write_text(text)
+    (tmp_path / "runs.tsv").write_text(f"n1\tall_reduce\tn1\t{rc}\t0\n")
+    wanted = {"kind": "nccom", "collectives": ["all_reduce"], "layout": "single", "tolerance_percent": 10}
+    more = {"instance_type": "trn1.32xlarge", "baseline": None, "workers_per_node": 32, "tasks_per_node": 1}
+    job = slurm_verdict.Job(asked(**wanted, **more), ("n1",), str(tmp_path))
+    found = {entry.id: entry for entry in slurm_verdict.judge_job(job, Host())}
+    assert found["nccom.correct.all_reduce"].status == status
+    assert found["nccom.fabric.all_reduce"].status != "pass"
+    assert set(found) == {"nccom.complete", "nccom.nodes", *(f"nccom.{part}.all_reduce" for part in PARTS)}
+
+
+PARTS = ("correct", "fabric", "bandwidth")
+
+
 def call(capsys, tmp_path, *words):
     try:
         code = cli.main([str(word) for word in words], "0.1.0", str(tmp_path / "log"))
