@@ -153,7 +153,7 @@ def look(root: Path, node_type: str | None) -> Node:
 def choose_roles(
     node: Node, wishes: Sequence[Wish], required: bool | None, available: Sequence[str], variables: Mapping[str, object]
 ) -> list[Role]:
-    """The roles of this run in their order. Raises OptionsError for one that the bundle has not or the node must not run.
+    """The roles of this run in order. Raises OptionsError for one that the bundle has not or the node must not run.
 
     What was said for one role goes before ``--required`` or ``--best-effort``, and that before the role's own default.
     """

@@ -17,6 +17,8 @@ POLICIES = ("continue", "drain", "terminate")
 PHASES = ("build", "boot")
 KINDS = ("head", "login", "compute", "standalone")
 ROLE_NAME = re.compile(r"(?:[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*\.)?[a-z_][a-z0-9_]*")
+# What a report needs, whatever else is wrong with the options.
+KEPT = ("--root", "--started-at", "--deadline-at", "--bundle-sha256", "--log-prefix", "--pointer", "--bundle")
 LEVELS = {"required": True, "best-effort": False}
 
 
@@ -85,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def parse_roles(text: str) -> tuple[Wish, ...]:
-    """``nvme_raid0,nvidia_gds:best-effort,site.cluster.motd:required``. Raises OptionsError, naming all that is wrong."""
+    """``nvme_raid0,nvidia_gds:best-effort,site.own.motd:required``. Raises OptionsError, naming all that is wrong."""
     wishes, problems = [], []
     for word in filter(None, (word.strip() for word in text.split(","))):
         name, _colon, level = word.partition(":")
@@ -94,7 +96,8 @@ def parse_roles(text: str) -> tuple[Wish, ...]:
         wishes.append(Wish(name, LEVELS.get(level)))
     if problems:
         raise OptionsError(
-            f"--roles takes names with :required or :best-effort behind them, comma separated, not {', '.join(problems)}"
+            f"--roles takes names, comma separated, each with :required or :best-effort behind it if need be, "
+            f"not {', '.join(problems)}"
         )
     return tuple(wishes)
 
@@ -128,20 +131,7 @@ def fallback_options(words: Sequence[str]) -> Options:
         positions = [index for index, word in enumerate(words[:-1]) if word == name]
         return words[positions[-1] + 1] if positions else otherwise
 
-    kept = [
-        word
-        for name in (
-            "--root",
-            "--started-at",
-            "--deadline-at",
-            "--bundle-sha256",
-            "--log-prefix",
-            "--pointer",
-            "--bundle",
-        )
-        if value(name, "")
-        for word in (name, value(name, ""))
-    ]
+    kept = [word for name in KEPT if value(name, "") for word in (name, value(name, ""))]
     policy = value("--on-failure", "drain")
     return parse_options([*kept, "--on-failure", policy if policy in POLICIES else "drain"])
 

@@ -136,15 +136,13 @@ def wait_for_dlami(host: Commands, seconds: float) -> Wait | None:
     if host.which("systemctl") is None:
         return None
 
-    def state() -> str:
-        shown = host.run(
-            ["systemctl", "show", "-p", "LoadState,ActiveState", DLAMI_UNIT], timeout=20, check=False
-        ).stdout
-        return "" if "LoadState=loaded" in shown and "ActiveState=activating" in shown else "settled"
+    def obstacle() -> str:
+        command = ["systemctl", "show", "-p", "LoadState,ActiveState", DLAMI_UNIT]
+        shown = host.run(command, timeout=20, check=False).stdout.split()
+        working = "LoadState=loaded" in shown and "ActiveState=activating" in shown
+        return f"{DLAMI_UNIT} is still making its volume" if working else ""
 
-    if state() == "settled":
-        return None
-    return poll("dlami-nvme", lambda: "" if state() else f"{DLAMI_UNIT} is still making its volume", seconds)
+    return poll("dlami-nvme", obstacle, seconds) if obstacle() else None
 
 
 def wait_for_paths(root: Path, paths: Sequence[Path], seconds: float) -> Wait | None:

@@ -4,7 +4,7 @@
 """Configures the node that it runs on, from an unpacked bundle; on_node_configured.sh is what starts it.
 
 Exit codes: 0 configured, or not and the policy (``--on-failure continue|drain``) keeps the node; with ``terminate``
-1 a required role failed, 2 the run gave no verdict (deadline, no Python, stopped), 3 the options or variables are wrong.
+1 a required role failed, 2 the run gave no verdict (deadline, no Python, stopped), 3 options or variables are wrong.
 It never reboots the node.
 """
 
@@ -48,7 +48,7 @@ DLAMI_SECONDS = 120
 RESERVE_SECONDS = 5
 
 
-class NoVerdict(Exception):
+class NoVerdictError(Exception):
     """The run cannot come to an end of its own; the text is one sentence, ``code`` the exit code."""
 
     def __init__(self, text: str, code: int = 2) -> None:
@@ -112,7 +112,7 @@ def extra_variables(
 
 
 def waits(report: node_status.Report, host: Host) -> None:
-    """Everything that has to be over first. Raises NoVerdict for what cannot be done without."""
+    """Everything that has to be over first. Raises NoVerdictError for what cannot be done without."""
     options = report.options
 
     def bound(seconds: float) -> float:
@@ -135,7 +135,9 @@ def waits(report: node_status.Report, host: Host) -> None:
     shared = node_waits.wait_for_paths(options.root, options.wait_for, bound(options.wait_seconds))
     _note(report, shared)
     if shared is not None and shared.obstacle:
-        raise NoVerdict(f"{shared.obstacle} after {shared.seconds:.0f} s: see whether the head node has written it")
+        raise NoVerdictError(
+            f"{shared.obstacle} after {shared.seconds:.0f} s: see whether the head node has written it"
+        )
 
 
 def _note(report: node_status.Report, wait: node_waits.Wait | None) -> None:
@@ -179,7 +181,7 @@ class Progress:
 
 
 def configure(report: node_status.Report) -> tuple[str, int]:
-    """Look, wait, run the play. The sentence of a run that configured the node, and 0; else raises NoVerdict."""
+    """Look, wait, run the play. The sentence of a run that configured the node, and 0; else raises NoVerdictError."""
     options = report.options
     node = node_facts.look(options.root, options.node_type)
     given = node_options.read_vars(options.vars_file, options.vars_source)
@@ -216,7 +218,7 @@ def _play(
     os.environ.update(environment(playbook_command(BUNDLE / "programs"), options.path(STATE)))
     timeout = int(report.left() - RESERVE_SECONDS)
     if timeout < 1:
-        raise NoVerdict("the deadline was over before the first role began: see waits in the status file")
+        raise NoVerdictError("the deadline was over before the first role began: see waits in the status file")
     progress = Progress(report, roles, results)
     report.update(state="running", stage="roles")
     try:
@@ -232,7 +234,7 @@ def _play(
             watch=progress,
         )
     except run_events.RunError as exc:
-        raise NoVerdict(str(exc)) from exc
+        raise NoVerdictError(str(exc)) from exc
     progress(outcome.status)
     report.update(run=str(outcome.log_file))
     return verdict(report, outcome)
@@ -254,17 +256,17 @@ def verdict(report: node_status.Report, outcome: run_events.Outcome) -> tuple[st
     if outcome.state == "timeout":
         running = ", ".join(entry["role"] for entry in entries if entry["state"] in ("running", "interrupted"))
         limit = report.document["deadline_seconds"]
-        raise NoVerdict(
+        raise NoVerdictError(
             f"the deadline of {limit} s came while {running or 'the play'} was at work: see {outcome.log_file}"
         )
     if outcome.state == "canceled":
-        raise NoVerdict(
+        raise NoVerdictError(
             f"the run was told to stop; it goes on where it was when it is started again: {outcome.log_file}"
         )
     if not failed:
         message = outcome.status["failures"][-1]["message"] if outcome.status["failures"] else "nothing was said"
         told = f"the play ended as {outcome.state}: {' '.join(message.split())[:300]}"
-    raise NoVerdict(told, 1 if outcome.exit_code == 1 else 2)
+    raise NoVerdictError(told, 1 if outcome.exit_code == 1 else 2)
 
 
 @contextlib.contextmanager
@@ -272,7 +274,7 @@ def _told_to_stop() -> Iterator[None]:
     """SIGTERM before and after the play, which handles it itself, is an orderly end."""
 
     def stop(number: int, _frame: object) -> NoReturn:
-        raise NoVerdict(f"the run was told to stop ({signal.Signals(number).name})")
+        raise NoVerdictError(f"the run was told to stop ({signal.Signals(number).name})")
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
@@ -297,7 +299,7 @@ def run(words: Sequence[str]) -> int:
                 node_status.prune(options.path("/opt/mlcluster/bundles"), options.sha256)
     except node_options.OptionsError as exc:
         return report.finish("failed", str(exc), 3)
-    except NoVerdict as exc:
+    except NoVerdictError as exc:
         return report.finish("failed", str(exc), exc.code)
     except Exception as exc:
         report.logger.exception("the run could not go on")

@@ -32,8 +32,8 @@ MARKER_ROLES = Path(__file__).resolve().parent / "roles"
 BUCKET = "mlcluster-test"
 # What the hook needs of a node; what a test takes away is not on it.
 PROGRAMS = (
-    "bash cat chmod cp curl date env flock head id mkdir mktemp mv openssl rm sed sh sha256sum sleep sort tail tar timeout "
-    "touch tr uname gzip base64 rmdir"
+    "bash base64 cat chmod cp curl date env flock gzip head id mkdir mktemp mv openssl rm rmdir sed sh sha256sum sleep "
+    "sort tail tar timeout touch tr uname"
 ).split()
 # The bundle's entry. A bundle for nodes has its packages in site/; here they are those of this Python.
 ENTRY = """import os, runpy, sys
