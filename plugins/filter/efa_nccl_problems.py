@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import nccl_env
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator_versions import minima_problems
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -138,6 +139,8 @@ def _node(settings: Mapping[str, Any]) -> Iterator[str]:
     for name, least, most in (("wait_seconds", 0, 600), ("expected_devices", 0, 1000), ("huge_pages", 0, 1 << 24)):
         if name in settings and not least <= settings[name] <= most:
             yield f"efa_nccl_{name} is {settings[name]}: give {least} to {most}"
+    for problem in minima_problems(settings["minima"]):
+        yield f"efa_nccl_minima: {problem}"
     if not settings["tests_builder_known"]:
         yield "efa_nccl_tests_builder names no host of the inventory: give the name of one, or leave it out"
 

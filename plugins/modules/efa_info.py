@@ -69,6 +69,16 @@ options:
     description: Also return the hardware counters of each device, for a comparison before and after a transfer.
     type: bool
     default: false
+  cuda_home:
+    description: Where the CUDA toolkit lies whose version is compared.
+    type: path
+    default: /usr/local/cuda
+  minima:
+    description:
+      - The oldest version that you want of C(driver), C(cuda), C(installer), C(libfabric), C(plugin) or C(nccl),
+        besides what documents ask for.
+    type: dict
+    default: {}
 notes:
   - Gives the most as root. Without root the limits of running services stay unknown.
 seealso:
@@ -269,6 +279,16 @@ neuron:
   returned: always
   type: dict
   sample: {"loaded": true, "driver": "2.24.7.0", "device_nodes": 16, "devices": [], "problem": null}
+cuda:
+  description: The CUDA toolkit in O(cuda_home), with its C(path), null where it is not there, and C(version).
+  returned: always
+  type: dict
+  sample: {"path": "/usr/local/cuda", "version": "13.0.2"}
+minima:
+  description: O(minima), as they were given.
+  returned: always
+  type: dict
+  sample: {}
 nvidia_driver:
   description: Version of the loaded NVIDIA driver, or null.
   returned: always
@@ -345,8 +365,9 @@ paths:
 results:
   description: >-
     Verdicts in the shape C(mlcluster.result/1), with the ids efa.installer, efa.devices, efa.driver, efa.provider,
-    efa.plugin, efa.limits, efa.ptrace, efa.fabric_manager, efa.nccl, efa.gdrcopy, efa.nvshmem, efa.peers, and on Neuron
-    machines neuron.driver, neuron.count and neuron.memory.
+    efa.plugin, efa.limits, efa.ptrace, efa.fabric_manager, efa.nccl, efa.gdrcopy, efa.nvshmem, efa.peers,
+    versions.driver, versions.cuda, versions.installer, versions.libfabric, versions.plugin, versions.nccl, and on
+    Neuron machines neuron.driver, neuron.count and neuron.memory.
   returned: always
   type: list
   elements: dict
@@ -366,6 +387,7 @@ problems:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator_versions import minima_problems
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import (
     DEFAULT_UNITS,
     LONGEST_WAIT,
@@ -373,6 +395,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import (
     Wishes,
     look,
 )
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa_tools import CUDA_HOME
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa_verify import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
 
@@ -390,6 +413,8 @@ def main() -> None:
             "plugin_dirs": {"type": "list", "elements": "path", "default": []},
             "peers": {"type": "list", "elements": "str", "default": []},
             "counters": {"type": "bool", "default": False},
+            "cuda_home": {"type": "path", "default": CUDA_HOME},
+            "minima": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )
@@ -403,6 +428,7 @@ def main() -> None:
         for word in module.params[name]
         if "\0" in word
     ]
+    problems += minima_problems(module.params["minima"])
     if problems:
         module.fail_json(msg="; ".join(problems))
     options = {name: tuple(value) if isinstance(value, list) else value for name, value in module.params.items()}

@@ -68,6 +68,11 @@ options:
     type: list
     elements: path
     default: []
+  paths:
+    description: Files or directories whose mode and owner to report in RV(paths).
+    type: list
+    elements: path
+    default: []
   packages:
     description: Packages to report on in RV(packages).
     type: list
@@ -317,6 +322,11 @@ files:
   returned: always
   type: dict
   sample: {"/etc/modprobe.d/mlcluster-gds.conf": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}
+paths:
+  description: For each of O(paths) C(mode), C(uid), C(gid), C(is_dir), C(is_link), null where it does not exist.
+  returned: always
+  type: dict
+  sample: {"/etc/cufile.json": {"mode": "0777", "uid": 0, "gid": 0, "is_dir": false, "is_link": true}}
 packages:
   description: For each of O(packages) its installed version, null where it is not installed.
   returned: always
@@ -360,6 +370,7 @@ def main() -> None:
             "bandwidth": {"type": "bool", "default": False},
             "bandwidth_mib": {"type": "int", "default": 1024},
             "files": {"type": "list", "elements": "path", "default": []},
+            "paths": {"type": "list", "elements": "path", "default": []},
             "packages": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
@@ -387,6 +398,7 @@ def main() -> None:
         advice=advice(facts),
         registry_dwords_wanted=registry_wanted(facts["gpus"]),
         files={path: host.sha256(path) for path in wanted["files"]},
+        paths={path: host.stat(path) for path in wanted["paths"]},
         **answer,
     )
 

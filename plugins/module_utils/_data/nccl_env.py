@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The environment of NCCL, the OFI plugin and libfabric: what to set, what to leave alone, and who says so.
 
-``FAMILIES`` (instance type families and what the plugin sets there by itself), ``RENDER`` (what to set),
-``MINIMA`` (versions a family needs) and ``RULES`` (what to say of a variable somebody wants to set) are
-read by ``_node/nccl_env.py``. In each of them the first entry that fits wins.
+``FAMILIES`` (instance type families and what the plugin sets there by itself), ``RENDER`` (what to set)
+and ``RULES`` (what to say of a variable somebody wants to set) are read by ``_node/nccl_env.py``. In each of
+them the first entry that fits wins. Which versions may run together is in ``accelerator_versions.py``.
 
 A ``when`` holds conditions that all have to be met: ``kind`` (nvidia, neuron), ``efa``, ``rdma``, ``nvlink``
 (True or False; a type where it is not known meets neither), ``plugin``, ``nccl``, ``libfabric`` (such as
@@ -140,16 +140,6 @@ RENDER_MPI = {
     "OMPI_MCA_btl_tcp_if_exclude": "lo,docker0,veth_def_agent",
     "PMIX_MCA_gds": "hash",
 }
-
-MINIMA: tuple[dict[str, Any], ...] = (
-    {
-        "types": r"p5\.48xlarge",
-        "nccl": "2.18.5",
-        "plugin": "1.7.3",
-        "why": "older ones have faults on P5",
-        "source": "ofi",
-    },
-)
 
 _OFF = r"0|n|no|f|false|off"
 _ON = r"1|y|yes|t|true|on"

@@ -7,33 +7,20 @@
 from __future__ import annotations
 
 import math
-import re
 import typing as t
 
 from .._data import checklists
 from . import efa_parse
+from .accelerator_versions import at_least, version_key
 from .efa import MARKER_PATH
 from .efa_plugin import choose_plugin, find_plugins, nccl_version, try_load
-from .efa_tools import fi_info_program, libfabric_version
+from .efa_tools import CUDA_HOME, cuda_version, fi_info_program, libfabric_version
 from .host import Host, NodeError
 from .result import SEVERITIES, Result, failed, passed, undeterminable
 
 # What a site may set of a check; which fact it looks at and how it compares stay as they are.
 PARAMETERS = ("expected", "path", "severity", "skip", "tolerance_percent")
 KINDS = ("equal", "version_at_least", "size", "present")
-
-
-def version_key(text: object) -> tuple[int, ...] | None:
-    """The numbers at the beginning of a version, 580.159.04 as (580, 159, 4); None where it begins with none."""
-    matched = re.match(r"\d{1,9}(?:\.\d{1,9})*", text) if isinstance(text, str) else None
-    return tuple(int(part) for part in matched.group().split(".")) if matched else None
-
-
-def at_least(found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    """Whether one version is not older; 1.26 is as good as 1.26.0."""
-    length = max(len(found), len(wanted))
-    padded = [part + (0,) * (length - len(part)) for part in (found, wanted)]
-    return padded[0] >= padded[1]
 
 
 def choose(name: str, parameters: t.Mapping[str, t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
@@ -166,10 +153,7 @@ def _efa_installer(host: Host, seen: t.Mapping[str, t.Any]) -> object:
 
 
 def _cuda_toolkit(host: Host, seen: t.Mapping[str, t.Any]) -> object:
-    found = host.read_json("/usr/local/cuda/version.json")
-    for key in ("cuda", "version"):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, str) else None
+    return cuda_version(host, CUDA_HOME)
 
 
 def _nccl(host: Host, seen: t.Mapping[str, t.Any]) -> object:

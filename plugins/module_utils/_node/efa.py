@@ -16,7 +16,7 @@ from .accelerator_neuron import look_at_neuron, neuron_wanted
 from .block import instance_type
 from .efa_peers import ask_peers
 from .efa_plugin import choose_plugin, find_plugins, nccl_version, try_load
-from .efa_tools import EFA_PREFIX, ask, fi_info_program, libfabric_version, line, number
+from .efa_tools import CUDA_HOME, EFA_PREFIX, ask, cuda_version, fi_info_program, libfabric_version, line, number
 from .host import CommandError, Host
 
 MARKER_PATH = "/opt/amazon/efa_installed_packages"
@@ -62,6 +62,8 @@ class Wishes:
     plugin_dirs: tuple[str, ...] = ()
     peers: tuple[str, ...] = ()
     counters: bool = False
+    cuda_home: str = CUDA_HOME
+    minima: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
@@ -105,6 +107,11 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
         "nvshmem": _library(host, "libnvshmem_host.so.3", libraries, nvshmem_places(host)),
         "mpi": _mpi(host),
         "neuron": look_at_neuron(host) if neuron_wanted(host, table) else None,
+        "cuda": {
+            "path": wishes.cuda_home if host.exists(wishes.cuda_home) else None,
+            "version": cuda_version(host, wishes.cuda_home),
+        },
+        "minima": dict(wishes.minima),
         "nvidia_driver": parse.parse_driver_version(host.read_text("/proc/driver/nvidia/version") or ""),
         "fabric_manager": _fabric_manager(host, units),
         "limits": _limits(host),

@@ -10,7 +10,9 @@ import argparse
 import sys
 import typing as t
 
+from .._data.accelerator_versions import COMPONENTS
 from . import efa, result
+from .accelerator_versions import minima_problems
 from .efa_tools import whole_number
 from .efa_verify import verify
 from .host import Host
@@ -32,15 +34,34 @@ def add_verbs(subparsers: t.Any) -> None:
         default=0,
         help="seconds to wait for late devices (%(default)s)",
     )
+    parser.add_argument(
+        "--minimum",
+        action="append",
+        type=_minimum,
+        default=[],
+        metavar="WHAT=VERSION",
+        help=f"the oldest that you want of {', '.join(COMPONENTS)}; may be given several times",
+    )
     parser.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     parser.set_defaults(handler=show)
+
+
+def _minimum(text: str) -> tuple[str, str]:
+    name, _equals, version = text.partition("=")
+    problems = minima_problems({name: version})
+    if problems:
+        raise argparse.ArgumentTypeError(problems[0])
+    return name, version
 
 
 def show(args: argparse.Namespace, host: Host | None = None) -> int:
     """Print the verdicts; the exit code is theirs."""
     host = host or Host()
     wishes = efa.Wishes(
-        instance_type=args.instance_type, expected_devices=args.expected_devices, wait_seconds=args.wait
+        instance_type=args.instance_type,
+        expected_devices=args.expected_devices,
+        wait_seconds=args.wait,
+        minima=dict(args.minimum),
     )
     results = verify(efa.look(host, wishes))
     judged = report(host, results, {"mlcluster.aws": args.runtime_version})

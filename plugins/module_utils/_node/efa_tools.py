@@ -13,6 +13,7 @@ from .efa_parse import parse_libfabric_version
 from .host import CommandError, Host
 
 EFA_PREFIX = "/opt/amazon/efa"
+CUDA_HOME = "/usr/local/cuda"
 
 
 def ask(host: Host, argv: t.Sequence[str], timeout: float = 30) -> tuple[str, str | None]:
@@ -63,3 +64,11 @@ def fi_info_program(host: Host) -> str | None:
 def libfabric_version(host: Host, program: str) -> str | None:
     """The version of the libfabric that this fi_info uses; None where it does not tell."""
     return parse_libfabric_version(ask(host, [program, "--version"])[0])
+
+
+def cuda_version(host: Host, home: str) -> str | None:
+    """The version of the CUDA toolkit there, by its version.json; None where it has none."""
+    found = host.read_json(f"{home}/version.json")
+    for key in ("cuda", "version"):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, str) else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from .accelerator_neuron import verify_neuron
+from .accelerator_versions import verify_versions
 from .efa_parse import UNLIMITED
 from .efa_peers import verify_peers
 from .result import Result, Scope, failed, not_applicable, passed, undeterminable
@@ -21,7 +22,8 @@ _PTRACE_SOURCE = "aws-parallelcluster-cookbook, resource efa: kernel.yama.ptrace
 def verify(facts: t.Mapping[str, t.Any]) -> list[Result]:
     """Verdicts with the ids efa.installer, efa.devices, efa.driver, efa.provider, efa.plugin, efa.limits (one for a
     login and one for each running unit), efa.ptrace and efa.fabric_manager; of what is installed besides, efa.nccl,
-    efa.gdrcopy and efa.nvshmem; efa.peers for each peer named; and on Neuron machines those of L{verify_neuron}.
+    efa.gdrcopy and efa.nvshmem; those of L{verify_versions}; on Neuron machines those of L{verify_neuron}; efa.peers
+    for each peer named.
     """
     family, neuron = facts["family"], facts["neuron"]
     return [
@@ -36,6 +38,7 @@ def verify(facts: t.Mapping[str, t.Any]) -> list[Result]:
         _library(facts, "nccl"),
         _gdrcopy(facts),
         _library(facts, "nvshmem"),
+        *verify_versions(facts, used=uses_efa(facts) is not False or bool(family["accelerators"])),
         *(verify_neuron(neuron, family["accelerators"], family["source"]) if neuron else []),
         *verify_peers(facts["peers"]),
     ]

@@ -15,6 +15,7 @@ import typing as t
 
 from .._data import instance_types
 from .._data import nccl_env as table
+from .accelerator_versions import complaint, rules_for
 from .host import NodeError
 
 USES = ("host", "mpi", "container")
@@ -266,18 +267,16 @@ def _wanted(setting: Setting, wishes: Wishes, known: t.Mapping[str, t.Any]) -> t
 
 
 def _notes(setting: Setting) -> list[str]:
-    notes = []
-    for entry in table.MINIMA:
-        if setting.instance_type is None or not re.fullmatch(entry["types"], setting.instance_type):
-            continue
-        for key, what in (("nccl", "NCCL"), ("plugin", "OFI plugin")):
-            have = getattr(setting, key)
-            if have is not None and _version_fits(have, f"<{entry[key]}"):
-                notes.append(
-                    f"{what} {have} is older than {entry[key]}, which {setting.instance_type} needs: {entry['why']} "
-                    f"({table.SOURCES[entry['source']]})"
-                )
-    return notes
+    """What the version matrix says of these versions, beside each other and on that type."""
+    facts = instance_types.lookup(setting.instance_type) or {}
+    versions = {"nccl": setting.nccl, "plugin": setting.plugin, "libfabric": setting.libfabric}
+    told = [
+        complaint(rule, version)
+        for name, version in versions.items()
+        if version is not None
+        for rule in rules_for(name, versions, setting.instance_type, (facts.get("accelerators") or {}).get("name"))
+    ]
+    return [text for text in told if text]
 
 
 def refuse_bad(variables: t.Mapping[str, str]) -> None:

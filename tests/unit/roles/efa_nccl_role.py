@@ -62,13 +62,20 @@ class Role:
     def value(self, name: str) -> t.Any:
         return self.render(self.variables[f"__efa_nccl_{name}"])
 
-    def look(self, host: TrainingHost, sums: dict[str, str] | None = None) -> dict[str, t.Any]:
-        """Run the module as tasks/look.yml does; sums are the checksums of the files that the node has."""
+    def look(
+        self, host: TrainingHost, sums: dict[str, str] | None = None, states: dict[str, t.Any] | None = None
+    ) -> dict[str, t.Any]:
+        """Run the module as tasks/look.yml does; sums are the checksums of the files that the node has, states what
+        differs in mode or owner from a file of root's.
+        """
         self.variables["omit"] = "left out"
         given = self.render(load("tasks/look.yml")[0]["mlcluster.aws.efa_info"])
         options = {key: value for key, value in given.items() if value != "left out"}
         host.sha256 = (sums or {}).get  # type: ignore[method-assign]
-        self.variables["__efa_nccl_look"] = self.run_module(host, options)
+        look = self.run_module(host, options)
+        plain = {"mode": "0644", "uid": 0, "gid": 0, "is_dir": False, "is_link": False}
+        look["paths"].update({path: {**plain, **(states or {}).get(path, {})} for path in sums or {}})
+        self.variables["__efa_nccl_look"] = look
         self.variables["__efa_nccl_file_drift"] = self.render(
             load("tasks/look.yml")[3]["ansible.builtin.set_fact"]["__efa_nccl_file_drift"]
         )

@@ -63,10 +63,17 @@ class Role:
         given = self.render(load("tasks/look.yml")[0]["mlcluster.aws.gds_info"])
         return {key: value for key, value in given.items() if value != "left out"}
 
-    def look(self, host: GdsHost, sums: dict[str, str] | None = None) -> dict[str, t.Any]:
-        """Do what tasks/look.yml does; sums are the checksums of the files that the node has."""
+    def look(
+        self, host: GdsHost, sums: dict[str, str] | None = None, states: dict[str, t.Any] | None = None
+    ) -> dict[str, t.Any]:
+        """Do what tasks/look.yml does; sums are the checksums of the files that the node has, states what differs in
+        mode or owner from a file of root's.
+        """
         host.sha256 = (sums or {}).get  # type: ignore[method-assign]
-        self.variables["__nvidia_gds_look"] = self.run_module(host, self.options())
+        look = self.run_module(host, self.options())
+        plain = {"mode": "0644", "uid": 0, "gid": 0, "is_dir": False, "is_link": False}
+        look["paths"].update({path: {**plain, **(states or {}).get(path, {})} for path in sums or {}})
+        self.variables["__nvidia_gds_look"] = look
         tasks = load("tasks/look.yml")
         self.variables["__nvidia_gds_file_drift"] = self.render(
             tasks[2]["ansible.builtin.set_fact"]["__nvidia_gds_file_drift"]

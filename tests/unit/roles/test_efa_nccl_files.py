@@ -13,6 +13,7 @@ import subprocess
 import typing as t
 
 import pytest
+from ansible.template import trust_as_template
 
 from tests.unit.plugins.module_utils._node import training_host as scene
 from tests.unit.roles.efa_nccl_role import AMAZON, NCCL, UBUNTU, Role, bare, load, look_with, settled
@@ -45,6 +46,18 @@ def test_the_plugin_is_put_onto_the_linkers_path_as_long_as_it_needs_it(role):
     assert new.drift == []
     new.look(host, {**sums, path: "1" * 64})
     assert new.variables["__efa_nccl_file_drift"] == [{"name": "linker path", "path": path, "state": "absent"}]
+
+
+@pytest.mark.parametrize("state", [{"mode": "0666"}, {"uid": 1000}, {"is_link": True}])
+def test_a_file_of_another_mode_or_owner_is_put_right_and_nothing_is_told_of_it(state, role):
+    path = "/etc/systemd/system/slurmd.service.d/mlcluster-limits.conf"
+    new, host = role(), scene.good_node()
+    sums = settled(new, host)
+    new.look(host, sums, {path: state, "/etc/sysctl.d/95-mlcluster-efa.conf": state})
+    assert new.drift == ["unit limits (mode or owner)", "kernel settings (mode or owner)"]
+    told = [task for task in load("tasks/configure.yml") if "unit limits" in str(task["when"])]
+    assert [bool(new.render(trust_as_template("{{ " + task["when"] + " }}"))) for task in told] == [False]
+    assert [entry["mode"] for entry in new.variables["__efa_nccl_file_drift"]] == ["0644", "0644"]
 
 
 def test_nccl_is_told_the_plugins_name_where_only_that_is_there(role):

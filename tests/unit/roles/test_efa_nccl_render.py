@@ -120,7 +120,29 @@ def test_an_image_gets_everything_and_only_its_software_is_judged(role):
         "efa.plugin",
         "efa.nccl",
         "efa.nvshmem",
+        *(f"versions.{name}" for name in ("cuda", "installer", "libfabric", "plugin", "nccl")),
     }
+
+
+def test_versions_are_compared_with_the_matrix_and_a_bad_one_refuses_the_node(role):
+    new, host = role(), scene.good_node()
+    host.loads["libnccl.so.2"] = {"loads": True, "nccl": 21803}
+    new.look(host, settled(new, host))
+    (problem,) = new.value("problems")
+    assert problem.startswith("FAIL versions.nccl: NCCL 2.18.3 is older than 2.18.5, the oldest that will do: ")
+    assert "(aws/aws-ofi-nccl doc/efa-env-var.md, sample presets" in problem
+
+
+def test_what_no_document_limits_is_said_and_refuses_nothing(role):
+    new, host = role(), scene.good_node(16, "p5en.48xlarge")
+    new.look(host, settled(new, host))
+    assert new.value("problems") == []
+    (line,) = [line for result, line in new.value("judged") if result["status"] == "undeterminable"]
+    assert line.startswith("???? versions.plugin: the OFI plugin of NCCL: no document known here says which version")
+    wanted = role(minima={"plugin": "1.20"})
+    wanted.look(host, settled(wanted, host))
+    (problem,) = wanted.value("problems")
+    assert problem.startswith("FAIL versions.plugin: the OFI plugin of NCCL 1.16.1 is older than 1.20")
 
 
 @pytest.mark.parametrize(

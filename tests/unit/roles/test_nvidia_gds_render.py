@@ -366,9 +366,24 @@ def test_a_build_log_is_in_the_refusal(role):
     assert message.endswith("error: no member")
 
 
+def test_a_file_of_another_mode_is_put_right_without_an_initramfs_or_a_reboot(role):
+    one = role(mode="p2pdma", cuda_version="13.0", safe_mode=False, reboot_allowed=True)
+    one.look(node())
+    texts = one.texts()
+    sums = {path: hashlib.sha256(text.encode()).hexdigest() for path, text in texts.items()}
+    one.look(node(), sums)
+    assert "modprobe options" not in one.drift
+    one.look(node(), sums, {MODPROBE: {"mode": "0666"}, REVIEW: {"uid": 1000}})
+    assert [name for name in one.drift if "(mode" in name] == [
+        "boot settings for review (mode or owner)",
+        "modprobe options (mode or owner)",
+    ]
+    assert [name for name in one.due("tasks/configure.yml") if "initramfs" in name or "Boot again" in name] == []
+
+
 def test_every_option_of_the_look_is_a_variable(role):
     options = role(library="/opt/libcufile.so.0").options()
-    assert set(options) == {"mounts", "probe", "required", "library", "timeout", "files", "packages"}
+    assert set(options) == {"mounts", "probe", "required", "library", "timeout", "files", "paths", "packages"}
     assert options["files"] == [MODULES_LOAD, MODPROBE, REVIEW, EXAMPLE]
     assert "library" not in role().options()
 

@@ -42,6 +42,8 @@ def test_a_good_node_passes_everything():
         **dict.fromkeys((f"efa.{name}" for name in passes.split()), "pass"),
         "efa.gdrcopy": "not_applicable",
         "efa.nvshmem": "not_applicable",
+        **{f"versions.{name}": "pass" for name in ("driver", "installer", "libfabric", "plugin", "nccl")},
+        "versions.cuda": "not_applicable",
     }
     assert facts["installer"] == {"state": "complete", "version": "1.43.0", "reasons": [], "differences": []}
     assert facts["devices"][0] == {

@@ -14,7 +14,8 @@ from tests.unit.plugins.module_utils._node.training_host import TrainingHost, go
 
 
 def show(host, **options):
-    defaults = {"instance_type": None, "expected_devices": None, "wait": 0, "json": False, "runtime_version": "0.1.0"}
+    defaults = {"instance_type": None, "expected_devices": None, "wait": 0, "json": False, "minimum": []}
+    defaults["runtime_version"] = "0.1.0"
     return efa_cli.show(argparse.Namespace(**{**defaults, **options}), host)
 
 
@@ -26,6 +27,8 @@ def show(host, **options):
         (good_node(16), {"expected_devices": 16}, 0),
         (TrainingHost(), {}, 2),
         (TrainingHost(), {"instance_type": "g6.xlarge"}, 0),
+        (good_node(), {"minimum": [("nccl", "2.28.9")]}, 0),
+        (good_node(), {"minimum": [("nccl", "2.29")]}, 1),
     ],
 )
 def test_the_exit_code_is_that_of_the_verdicts(host, options, code, capsys):
@@ -46,10 +49,12 @@ def test_a_report_as_json(capsys):
         (["efa", "--wait", "601"], "601 is not a number from 0 to 600"),
         (["efa", "--wait", "soon"], "invalid number value: 'soon'"),
         (["efa", "--expected-devices", "-1"], "-1 is not a number from 0 to 1000"),
+        (["efa", "--minimum", "cudnn=9"], "minima has 'cudnn': give some of driver, cuda, installer"),
+        (["efa", "--minimum", "nccl"], "the minimum of nccl is ''"),
         (["accelerators", "--timeout", "0"], "0 is not a number from 1 to 600"),
     ],
 )
-def test_numbers_out_of_bounds_are_a_usage_error(arguments, sentence, capsys, tmp_path):
+def test_values_that_cannot_be_are_a_usage_error(arguments, sentence, capsys, tmp_path):
     with pytest.raises(SystemExit) as ended:
         cli.main(arguments, log_dir=str(tmp_path))
     assert (ended.value.code, sentence in capsys.readouterr().err) == (3, True)
