@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Starts what is in a bundle: it is the file bin/run-node there.
+
+PYTHON -I bin/run-node [OPTIONS]     hooks/run_node.py of the bundle, with its options
+PYTHON -I bin/run-node --version     what is in the bundle, after loading it; changes nothing
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+BUNDLE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FOREIGN = ("site-packages", "dist-packages")
+
+
+def manifest() -> dict:
+    """MANIFEST.json of the bundle."""
+    with open(os.path.join(BUNDLE, "MANIFEST.json"), encoding="utf-8") as handle:
+        return json.load(handle)
+
+
+def isolate() -> None:
+    """Make the packages of the bundle the only ones.
+
+    What a node has in its own site-packages would be loaded beside what the bundle was proved with. PYTHONPATH is no
+    way to name the bundle's: modules run on the node's own Python, and may not see these packages.
+    """
+    kept = [path for path in sys.path if os.path.basename(path.rstrip("/")) not in FOREIGN]
+    sys.path[:] = [os.path.join(BUNDLE, "site"), os.path.join(BUNDLE, "hooks"), *kept]
+    for name in ("PYTHONPATH", "PYTHONHOME"):
+        os.environ.pop(name, None)
+    # artifacts/vars.json refers to it.
+    os.environ["MLCLUSTER_BUNDLE"] = BUNDLE
+
+
+def version() -> str:
+    """One line; everything that it names has been loaded."""
+    import ansible.cli.playbook
+    import ansible.release
+    import ansible_runner
+    import yaml
+
+    told = manifest()
+    versions = {entry["name"]: entry["version"] for entry in told["components"]}
+    parser = "libyaml" if yaml.__with_libyaml__ else "its own parser"
+    return (
+        f"mlcluster.aws {told['version']} for {told['os_family']} and Python {told['python']}: "
+        f"ansible-core {ansible.release.__version__}, {ansible_runner.__name__} {versions['ansible-runner']}, "
+        f"PyYAML with {parser}, on Python {sys.version_info[0]}.{sys.version_info[1]}"
+    )
+
+
+def main(argv: list[str]) -> int:
+    """Do what ``argv`` asks for; returns the exit status (3: this Python cannot run the bundle)."""
+    wanted = manifest()["python"]
+    if sys.version_info[:2] < tuple(int(part) for part in wanted.split(".")):
+        found = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        print(
+            f"this bundle is made for Python {wanted} and was started with {found}: give the one for {found}",
+            file=sys.stderr,
+        )
+        return 3
+    isolate()
+    if argv[:1] == ["--version"]:
+        print(version())
+        return 0
+    import run_node
+
+    return run_node.main(argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,130 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a bundle is made for, what it is made of, and how its files become one archive."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import re
+import tarfile
+import tempfile
+import typing as t
+from pathlib import Path
+
+FAMILIES = ("debian", "redhat", "amazon")
+# ansible-core's support matrix: 2.17 is the last for a 3.10 controller, 2.19 for 3.11, 2.21 runs on 3.12 to 3.14.
+# One lock serves all Pythons of a version of ansible-core.
+LOCKS = {
+    "3.10": "node-py310.txt",
+    "3.11": "node-py311.txt",
+    "3.12": "node-py312.txt",
+    "3.13": "node-py312.txt",
+    "3.14": "node-py312.txt",
+}
+TOP = "mlcluster-bundle"
+SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class BundleError(Exception):
+    """No bundle can be made; the text says what was found and what to do."""
+
+
+class Target(t.NamedTuple):
+    """The nodes that a bundle is for: family of operating systems, and the Python that runs Ansible there."""
+
+    family: str
+    python: str
+
+    @property
+    def name(self) -> str:
+        """Such as ``debian-py3.12``; the key of ``bundles`` in a pointer."""
+        return f"{self.family}-py{self.python}"
+
+
+class Member(t.NamedTuple):
+    """One file of the bundle."""
+
+    data: bytes
+    executable: bool = False
+
+
+# By path below the top folder, with slashes.
+Members = dict[str, Member]
+
+
+def parse_target(text: str) -> Target:
+    """``debian-py3.12`` as a Target. Raises BundleError for another family or Python."""
+    family, dash, python = text.partition("-py")
+    if not dash or family not in FAMILIES or python not in LOCKS:
+        raise BundleError(
+            f"there is no bundle for {text!r}: give a family of {', '.join(FAMILIES)} and a Python of "
+            f"{', '.join(LOCKS)}, such as debian-py3.12"
+        )
+    return Target(family, python)
+
+
+def file_name(version: str, target: Target) -> str:
+    """The archive's name."""
+    return f"mlcluster-bundle-{version}-{target.name}.tar.gz"
+
+
+def sha256(data: bytes) -> str:
+    """In hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def tree_sha256(members: t.Mapping[str, Member]) -> str:
+    """One sum for several files: of their names and sums, in order. What ``sha256sum`` writes for them, summed up."""
+    return sha256("".join(f"{sha256(members[path].data)}  {path}\n" for path in sorted(members)).encode())
+
+
+def _entry(name: str, epoch: int, mode: int) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(name)
+    entry.mtime, entry.mode = epoch, mode
+    entry.uname = entry.gname = "root"
+    return entry
+
+
+def archive(members: t.Mapping[str, Member], epoch: int) -> bytes:
+    """The bytes of the tar.gz: sorted, owned by root, dated ``epoch`` (seconds since 1970), whoever packs it."""
+    buffer = io.BytesIO()
+    folders = {TOP}
+    for path in members:
+        parts = path.split("/")[:-1]
+        folders.update("/".join([TOP, *parts[:count]]) for count in range(1, len(parts) + 1))
+    files = {f"{TOP}/{path}": member for path, member in members.items()}
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as target:
+        for name in sorted([*folders, *files]):
+            if name in folders:
+                entry = _entry(name, epoch, 0o755)
+                entry.type = tarfile.DIRTYPE
+                target.addfile(entry)
+                continue
+            member = files[name]
+            entry = _entry(name, epoch, 0o755 if member.executable else 0o644)
+            entry.size = len(member.data)
+            target.addfile(entry, io.BytesIO(member.data))
+    # mtime=0 leaves the clock out of the header of gzip too.
+    return gzip.compress(buffer.getvalue(), compresslevel=6, mtime=0)
+
+
+def write_file(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Replace ``path`` atomically. Raises BundleError when the directory cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as exc:
+        raise BundleError(f"{path} cannot be written ({exc.strerror}); name another directory") from exc
+    try:
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(data)
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except OSError as exc:
+        os.unlink(temporary)
+        raise BundleError(f"{path} cannot be written ({exc.strerror}); name another directory") from exc

@@ -1,0 +1,245 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Builds one bundle: gathers packages, collections, hooks and artifacts, and packs them the same way every time."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import typing as t
+import zipfile
+from pathlib import Path
+
+from . import content, manifest, wheels
+from .archive import (
+    LOCKS,
+    SHA256,
+    BundleError,
+    Member,
+    Members,
+    Target,
+    archive,
+    file_name,
+    sha256,
+    tree_sha256,
+    write_file,
+)
+
+# The file of the collection that becomes bin/run-node.
+ENTRY = "hooks/bundle_entry.py"
+RUNNER = "hooks/run_node.py"
+
+
+class Artifact(t.NamedTuple):
+    """A file that roles would download: what the lookup ``artifact`` says of it, and files that prove it to a role."""
+
+    file: Path
+    entry: t.Mapping[str, t.Any]
+    signature: t.Sequence[Path]
+
+
+class Request(t.NamedTuple):
+    """What to build.
+
+    ``collection`` is this collection's directory, ``requirements`` that of the locks, ``others`` where other
+    collections are looked for (empty: they come from the wheel that ``others_lock`` pins), ``epoch`` is the date of
+    everything in seconds since 1970.
+    """
+
+    collection: Path
+    requirements: Path
+    others: t.Sequence[Path]
+    others_lock: str
+    artifacts: t.Sequence[Artifact]
+    cache: Path
+    pip: t.Sequence[str]
+    commit: str
+    epoch: int
+
+
+class Built(t.NamedTuple):
+    """A bundle in memory, with its manifest and its bill of materials."""
+
+    file: str
+    data: bytes
+    sha256: str
+    unpacked: int
+    manifest: dict[str, t.Any]
+    sbom: bytes
+
+
+def git(collection: Path, *words: str) -> str:
+    """What git says of the checkout that ``collection`` is; empty where it is none, or git is not there."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(collection), *words], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def checkout(collection: Path) -> tuple[str, int]:
+    """(commit, seconds since 1970 of that commit); of a changed checkout the commit ends in ``-changed``."""
+    top = git(collection, "rev-parse", "--show-toplevel")
+    # A collection that is installed below somebody's own repository is not described by that one.
+    if not top or Path(top) != collection.resolve():
+        return "", 0
+    commit, date = git(collection, "rev-parse", "HEAD"), git(collection, "log", "-1", "--format=%ct")
+    changed = git(collection, "status", "--porcelain", "--", *content.OWN_FOLDERS, "hooks", "meta", "galaxy.yml")
+    return commit + ("-changed" if changed else ""), int(date or 0)
+
+
+def other_roots(request: Request, core: str) -> dict[str, Path]:
+    """Where each of the other collections lies, fetched if need be. Raises BundleError."""
+    places = list(request.others)
+    if not places:
+        lock = request.requirements / request.others_lock
+        folder = request.cache / f"collections-{sha256(wheels.read_lock(lock).encode())[:16]}"
+        if not folder.is_dir():
+            _unpack_collections(request, lock, folder)
+        places = [folder]
+    roots = {name: content.find(name, places) for name in content.OTHERS}
+    for name, root in roots.items():
+        content.check_core(name, root, core)
+    return roots
+
+
+def _unpack_collections(request: Request, lock: Path, folder: Path) -> None:
+    # Any supported Python: the wheel has no code of its own, and its limits are those of its controller.
+    (wheel,) = wheels.cached(request.pip, lock, request.cache, "collections-wheel", ["--python-version", "3.12"])
+    prefixes = tuple(f"ansible_collections/{name.replace('.', '/')}/" for name in content.OTHERS)
+    with zipfile.ZipFile(wheel) as source, tempfile.TemporaryDirectory(dir=request.cache, prefix=".unpack-") as aside:
+        # Whole or absent: a run that is killed leaves no half of it behind.
+        whole = Path(aside) / "whole"
+        source.extractall(whole, [name for name in source.namelist() if name.startswith(prefixes)])
+        whole.rename(folder)
+
+
+def hook_files(collection: Path) -> Members:
+    """The runner and what it imports, and the hook itself. Raises BundleError without the runner."""
+    files = {
+        place: member
+        for place, member in content.read_tree(collection / "hooks", collection).items()
+        if place != ENTRY and place.endswith((".py", ".sh"))
+    }
+    if RUNNER not in files:
+        raise BundleError(f"{collection} has no {RUNNER}, which runs the roles on a node: take a whole checkout")
+    return files
+
+
+def artifact_files(artifacts: t.Sequence[Artifact]) -> tuple[Members, list[dict[str, str]]]:
+    """(files below artifacts/, components). Raises BundleError for a file that is not what its entry says."""
+    files: Members = {}
+    components = []
+    for path, entry, signature in artifacts:
+        wanted = str(entry.get("sha256", ""))
+        if not SHA256.fullmatch(wanted):
+            raise BundleError(
+                f"no checksum of {entry.get('name')} {entry.get('version')} is known, so it is not bundled: run make "
+                "lock-artifacts on a connected machine"
+            )
+        try:
+            data = path.read_bytes()
+            files.update({proof.name: Member(proof.read_bytes()) for proof in signature})
+        except OSError as exc:
+            raise BundleError(f"{exc.filename} cannot be read ({exc.strerror}): fetch it first") from exc
+        if sha256(data) != wanted:
+            raise BundleError(
+                f"{path} has sha256 {sha256(data)} and {wanted} was expected: it was changed or damaged, fetch it anew"
+            )
+        files[path.name] = Member(data)
+        components.append(
+            {
+                "name": str(entry["name"]),
+                "version": str(entry["version"]),
+                "sha256": wanted,
+                "license": "see its publisher",
+                "kind": "artifact",
+                "file": path.name,
+            }
+        )
+    if files:
+        files["vars.json"] = Member(manifest.to_json(artifact_variables(artifacts)))
+    return files, components
+
+
+def artifact_variables(artifacts: t.Sequence[Artifact]) -> dict[str, str]:
+    """The role variables by which roles take the artifacts of the bundle; bin/run-node sets MLCLUSTER_BUNDLE."""
+    place = "{{ lookup('ansible.builtin.env', 'MLCLUSTER_BUNDLE') }}/artifacts"
+    names = {str(artifact.entry["name"]): artifact.file.name for artifact in artifacts}
+    variables = {}
+    if "aws-efa-installer" in names:
+        variables["efa_nccl_installer_source"] = "local"
+        variables["efa_nccl_installer_file"] = f"{place}/{names['aws-efa-installer']}"
+    if names.keys() & {"enroot", "enroot-caps", "pyxis"}:
+        variables["enroot_pyxis_source"] = "local"
+        variables["enroot_pyxis_local_files"] = place
+    return variables
+
+
+def gather(request: Request, target: Target) -> tuple[Members, list[dict[str, str]]]:
+    """(every file but the manifest, components). Raises BundleError."""
+    lock = request.requirements / LOCKS[target.python]
+    core = wheels.core_version(lock)
+    roots = other_roots(request, core)
+    own = content.own_files(request.collection)
+    files = hook_files(request.collection)
+    entry = content.read_tree(request.collection / ENTRY, request.collection)
+    files["bin/run-node"] = Member(entry[ENTRY].data, executable=True)
+    site, components = wheels.site(wheels.fetch(request.pip, lock, request.cache, target), lock)
+    files.update({f"site/{place}": member for place, member in site.items()})
+    trees = {content.OWN: own, **content.other_files(own, roots)}
+    for name, tree in trees.items():
+        folder = f"collections/ansible_collections/{name.replace('.', '/')}"
+        files.update({f"{folder}/{place}": member for place, member in tree.items()})
+        if name != content.OWN and tree:
+            components.append(content.component(name, roots[name], tree))
+    artifacts, more = artifact_files(request.artifacts)
+    files.update({f"artifacts/{place}": member for place, member in artifacts.items()})
+    ours = {
+        "name": content.OWN,
+        "version": content.own_version(request.collection),
+        "sha256": tree_sha256(own),
+        "license": "GPL-3.0-or-later",
+        "kind": "collection",
+    }
+    return files, [*components, *more, ours]
+
+
+def build(request: Request, target: Target) -> Built:
+    """One bundle, in memory. Raises BundleError."""
+    files, components = gather(request, target)
+    version = content.own_version(request.collection)
+    told = manifest.manifest(version, request.commit, target, request.epoch, components)
+    files["MANIFEST.json"] = Member(manifest.to_json(told))
+    data = archive(files, request.epoch)
+    name = file_name(version, target)
+    total = sum(len(member.data) for member in files.values())
+    sbom = manifest.to_json(manifest.cyclonedx(told, name, sha256(data)))
+    return Built(name, data, sha256(data), total, told, sbom)
+
+
+def sbom_name(file: str) -> str:
+    """What the bill of materials of an archive is called."""
+    return file.replace(".tar.gz", ".cdx.json")
+
+
+def write(built: Built, folder: Path, check: bool) -> bool:
+    """Put the archive, its bill of materials and its sum into ``folder``; returns whether anything differed there."""
+    wanted = {
+        built.file: built.data,
+        sbom_name(built.file): built.sbom,
+        f"{built.file}.sha256": f"{built.sha256}  {built.file}\n".encode(),
+    }
+    due = [name for name, data in wanted.items() if not _is(folder / name, data)]
+    if not check:
+        for name in due:
+            write_file(folder / name, wanted[name])
+    return bool(due)
+
+
+def _is(path: Path, data: bytes) -> bool:
+    return path.is_file() and path.read_bytes() == data

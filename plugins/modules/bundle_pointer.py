@@ -1,0 +1,132 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: bundle_pointer
+short_description: Write and sign the pointer by which nodes find the bundle of a release
+version_added: 0.1.0
+description:
+  - Writes a small JSON file that names a version and its bundles, and beside it C(<file>.sig), its signature.
+  - The boot hook takes it with C(--pointer) and the public key with C(--public-key), so that a release needs no change
+    of the cluster. Going back to an older version is publishing the pointer of that version again.
+  - A pointer that says the same and is signed by the same key is left as it is.
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+attributes:
+  check_mode:
+    description: Can run in check mode, where it tells whether it would write and writes nothing.
+    support: full
+  diff_mode:
+    description: Shows what the pointer said and what it says.
+    support: full
+options:
+  dest:
+    description: The file to write. The signature lies beside it as C(<dest>.sig).
+    type: path
+    required: true
+  version:
+    description: The version that nodes are to run, three numbers.
+    type: str
+    required: true
+  floor:
+    description:
+      - The lowest version that nodes may run from now on. A node remembers the highest floor that it was told, and
+        refuses a pointer below it, whoever signed it.
+      - Empty leaves what nodes remember as it is.
+    type: str
+    default: ""
+  bundles:
+    description: By target, such as C(debian-py3.12), a dictionary with C(url) (s3 or https) and C(sha256).
+    type: dict
+    required: true
+  private_key:
+    description:
+      - The file with the signing key in PEM, an EC key on P-256.
+      - It is read by C(openssl) and by nothing else, and never leaves this machine.
+    type: path
+    required: true
+  issued:
+    description: When the pointer was made, as it shall say it. Empty takes the time now.
+    type: str
+    default: ""
+notes:
+  - Needs C(openssl).
+seealso:
+  - module: mlcluster.aws.node_bundle
+"""
+
+EXAMPLES = r"""
+- name: Point nodes to version 1.4.0, and let none go below 1.3.0 again
+  mlcluster.aws.bundle_pointer:
+    dest: dist/bundles/pointer.json
+    version: 1.4.0
+    floor: 1.3.0
+    private_key: ~/keys/mlcluster-release.pem
+    bundles:
+      debian-py3.12:
+        url: s3://my-bucket/mlcluster/mlcluster-bundle-1.4.0-debian-py3.12.tar.gz
+        sha256: 6f577ef66cd750a685bb23e68e93cafcfa1190b66039c91edeb01763350291b7
+"""
+
+RETURN = r"""
+pointer:
+  description: What the pointer says.
+  type: dict
+  returned: success
+  sample: {schema: mlcluster.pointer/1, version: 1.4.0}
+signature:
+  description: The file with the signature.
+  type: str
+  returned: success
+  sample: dist/bundles/pointer.json.sig
+public_key:
+  description: The public key in one line, for C(--public-key) of the hook.
+  type: str
+  returned: success
+  sample: MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE...
+"""
+
+import datetime
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import pointer
+from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive import BundleError
+from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.manifest import to_json
+
+
+def main() -> None:
+    spec = {
+        "dest": {"type": "path", "required": True},
+        "version": {"type": "str", "required": True},
+        "floor": {"type": "str", "default": ""},
+        "bundles": {"type": "dict", "required": True},
+        "private_key": {"type": "path", "required": True, "no_log": False},
+        "issued": {"type": "str", "default": ""},
+    }
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    dest, key = Path(module.params["dest"]), Path(module.params["private_key"])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    issued = module.params["issued"] or f"{now:%Y-%m-%dT%H:%M:%SZ}"
+    try:
+        told = pointer.content(module.params["version"], module.params["floor"], module.params["bundles"], issued)
+        before = dest.read_text(encoding="utf-8") if dest.is_file() else ""
+        changed = pointer.write(told, dest, key, module.check_mode)
+        public = pointer.public_key(key)
+    except BundleError as exc:
+        module.fail_json(msg=str(exc))
+    module.exit_json(
+        changed=changed,
+        pointer=told if changed else pointer.read(dest),
+        signature=f"{dest}.sig",
+        public_key=public,
+        diff={"before": before, "after": to_json(told).decode() if changed else before},
+    )
+
+
+if __name__ == "__main__":
+    main()
