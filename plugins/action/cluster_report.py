@@ -63,7 +63,12 @@ class ActionModule(ActionBase):
                 "nodes": {"type": "list", "elements": "dict", "required": True},
                 "directory": {"type": "path", "required": True},
                 "cluster": {"type": "str", "default": ""},
-                "formats": {"type": "list", "elements": "str", "choices": [*FILES], "default": ["html", "markdown", "json"]},
+                "formats": {
+                    "type": "list",
+                    "elements": "str",
+                    "choices": [*FILES],
+                    "default": ["html", "markdown", "json"],
+                },
                 "validation": {"type": "path"},
                 "timings": {"type": "path"},
                 "time": {"type": "str"},

@@ -94,7 +94,9 @@ def _node(given: Mapping[str, Any]) -> dict[str, Any]:
     if kind not in KINDS:
         raise ReportError(f"node {name} is of kind {kind!r}: give one of {', '.join(KINDS)}")
     health = given.get("health")
-    judged, answered = _results(name, health if isinstance(health, Mapping) else {})
+    health = health if isinstance(health, Mapping) else {}
+    versions = health.get("versions")
+    judged, answered = _results(name, health)
     return {
         "name": name,
         "kind": kind,
@@ -104,8 +106,10 @@ def _node(given: Mapping[str, Any]) -> dict[str, Any]:
         "status": _worst([entry.status for entry in judged]),
         "severity": result.worst_severity(judged),
         "counts": {state: sum(entry.status == state for entry in judged) for state in ORDER},
-        "seconds": health.get("seconds") if isinstance(health, Mapping) else None,
-        "versions": {str(key): str(text) for key, text in ((health or {}).get("versions") or {}).items() if text},
+        "seconds": health.get("seconds"),
+        "versions": {str(key): str(text) for key, text in versions.items() if text}
+        if isinstance(versions, Mapping)
+        else {},
         "results": [entry.to_dict() for entry in judged],
     }
 
@@ -121,7 +125,9 @@ def _results(name: str, health: Mapping[str, Any]) -> tuple[list[result.Result],
         why = _short(health.get("msg") or "no reason was given")
         return [_unproved("node.answer", "unreachable", f"the node did not answer: {why}", name)], False
     if not isinstance(health.get("results"), (list, tuple)):
-        why = _short(health.get("msg") or "it gave no verdicts")
+        # Of a module that crashed, only the end of what it printed says why.
+        printed = str(health.get("module_stderr") or "").strip().splitlines()[-1:]
+        why = _short(". ".join(str(part) for part in [health.get("msg") or "it gave no verdicts", *printed]))
         return [_unproved("node.answer", "no_verdicts", f"the node was not judged: {why}", name)], False
     found = []
     for entry in health["results"]:

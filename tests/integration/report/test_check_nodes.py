@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbook check_nodes, run for real over this machine under several names and a port where nobody answers.
+
+The machine is no training node, so most of its checks have no meaning or cannot be proved; that the page says so is
+what is tested. The instance type is given, for nothing tells it here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+CHECKOUT = Path(__file__).parents[3]
+HERE = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+NOBODY = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+
+
+@pytest.fixture
+def check(tmp_path):
+    """check(groups, *options) runs the playbook; returns its exit status, output and the folder of the report."""
+
+    def run(groups, *options):
+        inventory = tmp_path / "nodes.yml"
+        inventory.write_text(yaml.safe_dump(groups), encoding="utf-8")
+        report = tmp_path / "report"
+        done = subprocess.run(
+            [
+                CHECKOUT / ".venv/bin/ansible-playbook",
+                "-i", inventory, "playbooks/check_nodes.yml", "-e", f"check_nodes_directory={report}", *options,
+            ],
+            cwd=CHECKOUT,
+            env={**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORKS": "4"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout + done.stderr, report
+
+    return run
+
+
+def group(**hosts):
+    return {"hosts": hosts, "vars": {"ec2_instance_type": "m7i.4xlarge", "ec2_cluster_name": "train"}}
+
+
+def test_one_page_on_all_nodes_the_silent_one_too(check):
+    everywhere = {"compute": group(n1=HERE, n2=HERE, lost=NOBODY), "head": group(h1=HERE)}
+    formats = json.dumps({"check_nodes_formats": ["html", "markdown", "json", "junit", "prometheus", "diag", "nhc"]})
+    status, said, report = check(everywhere, "-e", formats)
+    assert status == 2, said
+    document = json.loads((report / "report.json").read_text(encoding="utf-8"))
+    nodes = {node["name"]: node for node in document["nodes"]}
+    assert set(nodes) == {"n1", "n2", "lost", "h1"}
+    assert (nodes["lost"]["answered"], nodes["lost"]["status"]) == (False, "undeterminable")
+    assert "node.answer: the node did not answer" in said
+    assert all(len(nodes[name]["results"]) > 5 for name in ("n1", "n2", "h1"))
+    assert (nodes["h1"]["kind"], nodes["n1"]["kind"], document["cluster"]) == ("head", "compute", "train")
+    assert "changed=0" in said and "changed=1" not in said
+    assert {path.name for path in report.iterdir()} == {
+        "report.html", "report.md", "report.json", "junit.xml", "mlcluster.prom", "diag.json", "nhc.conf",
+    }  # fmt: skip
+    assert {path.stat().st_mode & 0o777 for path in report.iterdir()} == {0o600}
+
+    status, said, report = check({"compute": group(n1=HERE, new=HERE)})
+    again = json.loads((report / "report.json").read_text(encoding="utf-8"))
+    assert (again["changes"]["joined"], again["changes"]["left"]) == (["new"], ["h1", "lost", "n2"])
+
+
+def test_nothing_is_written_in_check_mode_and_the_verdict_is_the_same(check):
+    status, said, report = check({"compute": group(lost=NOBODY)}, "--check")
+    assert status == 2 and "1 not proved of 1 nodes; 1 did not answer" in said
+    assert not report.exists()
+
+
+def test_an_inventory_without_nodes_is_no_good_cluster(check):
+    status, said, report = check({"others": group(n1=HERE)})
+    assert status == 2 and "no node was checked: the inventory has no host in head:login:compute" in said
+    assert not report.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"check_nodes_validation": "/nowhere/run.json"}, "validation /nowhere/run.json cannot be read"),
+        ({"check_nodes_directory": "/proc/mlcluster"}, "the report cannot be written to /proc/mlcluster"),
+        ({"check_nodes_formats": ["pdf"]}, "pdf"),
+    ],
+)
+def test_bad_options_have_one_sentence(check, options, words):
+    status, said, _report = check({"compute": group(lost=NOBODY)}, "-e", json.dumps(options))
+    assert status == 2 and words in said
