@@ -75,7 +75,7 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
         expected = table["efa_interfaces"]
     waited = wait_for_devices(host, expected, wishes.wait_seconds)
     libraries = parse.parse_ldconfig(ask(host, ["ldconfig", "-p"])[0])
-    packages, manager = _packages(host)
+    packages, manager = installed_packages(host)
     plugins = find_plugins(host, wishes.plugin_dirs, libraries)
     modules = {name: _module(host, name) for name in ("efa", "nvidia", "neuron", "gdrdrv")}
     units = _units(host, wishes.units)
@@ -320,7 +320,7 @@ def _mpi(host: Host) -> list[dict[str, t.Any]]:
     ]
 
 
-def _packages(host: Host) -> tuple[dict[str, dict[str, t.Any]] | None, str | None]:
+def installed_packages(host: Host) -> tuple[dict[str, dict[str, t.Any]] | None, str | None]:
     """All packages and the name of the manager that was asked; None, None where there is neither dpkg nor rpm."""
     if host.which("dpkg-query"):
         shown, problem = ask(
