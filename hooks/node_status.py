@@ -185,23 +185,25 @@ def upload(path: Path, target: str) -> None:
 
 
 def role_states(roles: Sequence[Role], snapshot: Mapping[str, Any], failed: Sequence[str]) -> list[dict[str, Any]]:
-    """One entry a role: ``pending``, ``running``, ``configured`` or ``failed``, with seconds and number of changes."""
+    """One entry a role, with seconds and number of changes.
+
+    The state is ``pending``, ``running``, ``configured``, ``failed``, or ``interrupted`` where the play ended within it.
+    """
     over = snapshot["state"] not in ("starting", "running")
-    short = {role.name: role.name.rpartition(".")[2] for role in roles}
-    current = snapshot["role"]
+    last = snapshot["tasks"][-1]["role"] if snapshot["tasks"] else ""
     entries: list[dict[str, Any]] = []
     for role in roles:
-        name = short[role.name]
+        name = role.name.rpartition(".")[2]
         mine = [task for task in snapshot["tasks"] if task["role"] == name]
         messages = [item["message"] for item in snapshot["failures"] if item["role"] == name]
         if role.name in failed:
             state = "failed"
-        elif name == current:
-            state = "running"
-        elif mine and not (over and snapshot["state"] != "successful" and snapshot["tasks"][-1] is mine[-1]):
+        elif not mine:
+            state = "pending"
+        elif name != last or snapshot["state"] == "successful":
             state = "configured"
         else:
-            state = "interrupted" if mine else "pending"
+            state = "interrupted" if over else "running"
         entry = {
             "role": role.name,
             "required": role.required,

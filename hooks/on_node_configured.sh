@@ -144,52 +144,31 @@ fetch() { # SOURCE TARGET: whole or not at all; what is not in vain is tried aga
     fail 2 "could not get ${1%%\?*}: ${why% }"
 }
 
-FOLLOW='import glob, json, os, re, shutil, sys
-path, family, root, pinned, kept = sys.argv[1:]
-def number(text):
-    return [int(part) for part in re.match(r"(\d+)\.(\d+)\.(\d+)$", text).groups()]
-def here(minor):
-    name = "3.%d" % minor
-    return shutil.which("python" + name) or glob.glob(root + "/opt/parallelcluster/pyenv/versions/" + name + ".*") or sys.version_info[1] == minor
-try:
-    told = json.load(open(path))
-    if told["schema"] != "mlcluster.pointer/1":
-        raise ValueError("its schema is " + told["schema"])
-    stored = open(kept).read().strip() if os.path.exists(kept) else ""
-    lowest = max(filter(None, (pinned, stored, told.get("floor"), "0.0.0")), key=number)
-    version, below = told["version"], number(told["version"]) < number(lowest)
-    minors = sorted((int(name.split("py3.")[1]) for name in told["bundles"] if name.startswith(family + "-py3.")), reverse=True)
-    chosen = [told["bundles"]["%s-py3.%d" % (family, minor)] for minor in filter(here, minors)]
-    known = re.match("[0-9a-f]{64}$", chosen[0]["sha256"]) and len(chosen[0]["url"].split()) == 1 if chosen else True
-except Exception as problem:
-    sys.exit("it is not what this hook understands (%s: %s): publish it again, or upload the newer hook" % (type(problem).__name__, problem))
-if below:
-    sys.exit("it names version %s and nothing below %s may run here: publish a newer version, or lower the floor by hand" % (version, lowest))
-if not chosen or not known:
-    sys.exit("it names no good bundle for %s with a Python that is here (it has %s): build one, or install such a Python" % (family, ", ".join(sorted(told["bundles"]))))
-if told.get("floor") and (not stored or number(told["floor"]) > number(stored)):
-    with open(kept + ".new", "w") as handle:
-        handle.write(told["floor"] + "\n")
-    os.replace(kept + ".new", kept)
-print(chosen[0]["url"], chosen[0]["sha256"], version)'
-follow_pointer() { # the bundle that the signed pointer names for this node; moving it changes two objects, so look again
-    local python='' family=redhat attempt said version
-    command -v openssl >/dev/null || fail 2 "openssl is not on this node, so the pointer cannot be proved: install openssl, or give --bundle with --sha256"
-    python=$(find_python 6) || fail 2 "no python3 is on this node, so the pointer cannot be read: install one"
-    case " $(sed -nE 's/^ID(_LIKE)?=//p' "$root/etc/os-release" 2>/dev/null | tr "\"'\n" '   ') " in *' debian '* | *' ubuntu '*) family=debian ;; *' amzn '*) family=amazon ;; esac
-    case $key in
-    */*.pem | /*) cp -- "$key" "$work/key.pem" 2>"$work/said" || fail 2 "the public key cannot be read: $(cat "$work/said")" ;;
-    *) printf '%s\n' '-----BEGIN PUBLIC KEY-----' "$(fold -w 64 <<<"$key")" '-----END PUBLIC KEY-----' >"$work/key.pem" ;;
-    esac
-    for attempt in 1 2 3; do
-        fetch "$pointer" "$work/pointer" && fetch "$pointer.sig" "$work/pointer.sig"
-        said=$(openssl dgst -sha256 -verify "$work/key.pem" -signature "$work/pointer.sig" "$work/pointer" 2>&1) && break
-        [ "$attempt" -lt 3 ] || fail 2 "the pointer ${pointer%%\?*} is not signed by the key of --public-key, and nothing was fetched: $(tr -s '[:space:]' ' ' <<<"$said" | head -c 200)"
-        sleep 2
-    done
-    said=$("$python" -I -c "$FOLLOW" "$work/pointer" "$family" "$root" "$floor" "$root/var/lib/mlcluster/version_floor" 2>&1) || fail 2 "the pointer ${pointer%%\?*} was refused: $said"
-    read -r bundle sha version <<<"$said"
-    say "the pointer names version $version: ${bundle%%\?*}"
+# Prints address and sha256 of this node's bundle, the python to run it, and the floor: what neither an older pointer than
+# the floor that was given, nor one older than what this node has seen, can lower. Complaints go to standard error.
+FOLLOW='import json, sys
+told, floor, family, minors = json.load(open(sys.argv[1])), sys.argv[2], sys.argv[3], sys.argv[4].split()
+numbers = lambda text: tuple(int(part) for part in text.split("."))
+floor = max([floor or "0", told.get("floor") or "0"], key=numbers)
+if numbers(told["version"]) < numbers(floor):
+    sys.exit("it names version %s, and the floor is %s: this release is not to be run any more" % (told["version"], floor))
+found = [told["bundles"][name] for name in ("%s-py3.%s" % (family, minor) for minor in minors) if name in told["bundles"]]
+if not found:
+    sys.exit("it has no bundle for %s with Python 3.%s, only for %s" % (family, ", 3.".join(minors) or "?", ", ".join(told["bundles"])))
+print(found[0]["url"], found[0]["sha256"], floor)'
+follow_pointer() {
+    local family=debian minors python said seen=$root/var/lib/mlcluster/version_floor
+    fetch "$pointer" "$work/pointer" && fetch "$pointer.sig" "$work/pointer.sig"
+    [ -f "$key" ] && cp "$key" "$work/key" || printf -- '-----BEGIN PUBLIC KEY-----\n%s\n-----END PUBLIC KEY-----\n' "$key" >"$work/key"
+    said=$(openssl dgst -sha256 -verify "$work/key" -signature "$work/pointer.sig" "$work/pointer" 2>&1) ||
+        fail 2 "the signature of $pointer is not that of the key given: ${said:-openssl is missing}; nothing of it was used"
+    case "$(sed -n 's/^ID\(_LIKE\)\{0,1\}=//p' "$root/etc/os-release" /etc/os-release 2>/dev/null)" in *amzn*) family=amazon ;; *rhel* | *fedora*) family=redhat ;; esac
+    minors=$(pythons 9 | while read -r python; do "$python" -I -c 'import sys; print(sys.version_info[1])' 2>/dev/null; done)
+    python=$(find_python 6) || fail 2 "this node has no Python at all: install python3"
+    [ -n "$floor" ] || floor=$(cat "$seen" 2>/dev/null)
+    said=$("$python" -I -c "$FOLLOW" "$work/pointer" "$floor" "$family" "$(tr '\n' ' ' <<<"$minors")" 2>&1) || fail 2 "the pointer $pointer cannot be followed: $said"
+    read -r bundle sha floor <<<"$said"
+    put "$seen" "$floor"
 }
 
 stage=bundle

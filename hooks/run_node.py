@@ -22,10 +22,9 @@ from typing import Any, NoReturn
 
 BUNDLE = Path(__file__).resolve().parents[1]
 COLLECTIONS = BUNDLE / "collections"
-if not __package__:
-    sys.path.insert(0, str(Path(__file__).resolve().parent))
-    if COLLECTIONS.is_dir():
-        sys.path.insert(0, str(COLLECTIONS))
+if COLLECTIONS.is_dir():
+    # In a bundle; in a checkout the collection is on the path already.
+    sys.path.insert(0, str(COLLECTIONS))
 
 if __package__:
     from . import node_facts, node_options, node_status, node_waits, run_events
@@ -80,7 +79,6 @@ def environment(folder: Path, state: Path) -> dict[str, str]:
         "HOME": os.environ.get("HOME", "/root"),
         # ansible-core demands UTF-8, and a boot has no locale.
         "LC_ALL": "C.UTF-8",
-        "PATH": os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)]),
         "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
         "ANSIBLE_HOME": str(state / "ansible"),
         "ANSIBLE_REMOTE_TMP": str(state / "ansible" / "tmp"),
@@ -95,11 +93,18 @@ def environment(folder: Path, state: Path) -> dict[str, str]:
     }
 
 
+def bundled_variables() -> dict[str, Any]:
+    """How the roles find the artifacts of this bundle; none where it brings no artifacts."""
+    path = BUNDLE / "artifacts" / "vars.json"
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+
+
 def extra_variables(
     roles: Sequence[node_facts.Role], given: Mapping[str, Any], results: Path, node: node_facts.Node
 ) -> dict[str, Any]:
     """The variables of the play: what was given, and what the hook does not let anybody change."""
     return {
+        **bundled_variables(),
         **given,
         # A reboot in the middle of the bootstrap is a failed bootstrap.
         **{f"{role.name.rpartition('.')[2]}_reboot_allowed": False for role in roles},
@@ -215,7 +220,8 @@ def _play(
     results.mkdir(parents=True, exist_ok=True, mode=0o700)
     for left in results.iterdir():
         left.unlink()
-    os.environ.update(environment(playbook_command(BUNDLE / "programs"), options.path(STATE)))
+    programs = playbook_command(BUNDLE / "programs")
+    os.environ.update(environment(programs, options.path(STATE)))
     timeout = int(report.left() - RESERVE_SECONDS)
     if timeout < 1:
         raise NoVerdictError("the deadline was over before the first role began: see waits in the status file")
@@ -230,7 +236,7 @@ def _play(
             extra_vars=extra_variables(roles, given, results, node),
             arguments=["--tags", options.phase] if options.phase == "build" else [],
             timeout=timeout,
-            programs=BUNDLE / "programs",
+            programs=programs,
             watch=progress,
         )
     except run_events.RunError as exc:
@@ -265,7 +271,8 @@ def verdict(report: node_status.Report, outcome: run_events.Outcome) -> tuple[st
         )
     if not failed:
         message = outcome.status["failures"][-1]["message"] if outcome.status["failures"] else "nothing was said"
-        told = f"the play ended as {outcome.state}: {' '.join(message.split())[:300]}"
+        last = " ".join(" ".join(message.splitlines()[-2:]).split())
+        told = f"the play ended as {outcome.state}: {last[:300]}"
     raise NoVerdictError(told, 1 if outcome.exit_code == 1 else 2)
 
 

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,33 +30,32 @@ ROOT = Path(__file__).resolve().parents[3]
 HOOK = ROOT / "hooks" / "on_node_configured.sh"
 COLLECTION = ROOT / ".collections" / "ansible_collections" / "mlcluster" / "aws"
 MARKER_ROLES = Path(__file__).resolve().parent / "roles"
+QUICK_SITE = Path(__file__).resolve().parent / "quick_site"
 BUCKET = "mlcluster-test"
 # What the hook needs of a node; what a test takes away is not on it.
 PROGRAMS = (
     "bash base64 cat chmod cp curl date env flock gzip head id mkdir mktemp mv openssl rm rmdir sed sh sha256sum sleep "
     "sort tail tar timeout touch tr uname"
 ).split()
-# The bundle's entry. A bundle for nodes has its packages in site/; here they are those of this Python.
-ENTRY = """import os, runpy, sys
-bundle = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-sys.path[:0] = [os.path.join(bundle, "hooks"), os.path.join(bundle, "collections"), os.path.join(bundle, "site")]
-runpy.run_path(os.path.join(bundle, "hooks", "run_node.py"), run_name="__main__")
-"""
+ENTRY = (ROOT / "hooks" / "bundle_entry.py").read_text(encoding="utf-8")
 
 
-def build_bundle(target: Path, minor: int = sys.version_info[1], entry: str = ENTRY, **more: str) -> str:
+def build_bundle(target: Path, quick: bool = True, minor: int = sys.version_info[1], entry: str = ENTRY) -> str:
     """A bundle with the hook's own programs, the real playbook, and roles that leave marks; its sha256.
 
-    ``more`` are files to add, by their path below the top folder with ``__`` for a slash.
+    ``quick``: without Ansible, for what comes before it; else with the packages of this Python.
     """
     manifest = {
         "schema": "mlcluster.bundle/1",
         "os_family": "debian",
         "python": f"3.{minor}",
         "components": [{"name": "mlcluster.aws", "version": "1.2.3"}],
+        "version": "1.2.3",
     }
-    texts = {"MANIFEST.json": json.dumps(manifest, indent=2), "bin/run-node": entry}
-    texts.update({name.replace("__", "/"): text for name, text in more.items()})
+    texts = {
+        "MANIFEST.json": json.dumps(manifest, indent=2),
+        "bin/run-node": entry,
+    }
     own = "collections/ansible_collections/mlcluster/aws"
     with tarfile.open(target, "w:gz", compresslevel=1) as archive:
         for name, text in texts.items():
@@ -69,6 +69,10 @@ def build_bundle(target: Path, minor: int = sys.version_info[1], entry: str = EN
         for folder in ("_node", "_data"):
             for path in sorted((ROOT / "plugins" / "module_utils" / folder).glob("*.py")):
                 archive.add(path, f"mlcluster-bundle/{own}/plugins/module_utils/{folder}/{path.name}")
+        site = tarfile.TarInfo("mlcluster-bundle/site")
+        # The packages of a real bundle are files; these are those of this Python.
+        site.type, site.linkname = tarfile.SYMTYPE, str(QUICK_SITE if quick else sysconfig.get_path("purelib"))
+        archive.addfile(site)
         archive.add(MARKER_ROLES, f"mlcluster-bundle/{own}/roles")
     return hashlib.sha256(target.read_bytes()).hexdigest()
 
@@ -190,6 +194,13 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The small bundle and its sha256."""
     path = tmp_path_factory.mktemp("bundle") / "bundle.tar.gz"
     return path, build_bundle(path)
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The options of a run with Ansible, from a bundle on the node's own disk."""
+    path = tmp_path_factory.mktemp("real") / "bundle.tar.gz"
+    return ["--bundle", str(path), "--sha256", build_bundle(path, quick=False), "--deadline", "100"]
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The boot hook with Ansible: a fresh node, again, roles that fail, the deadline, a crash in the middle."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+from tests.integration.hook.conftest import Node, kill
+
+
+def until(condition, what):
+    """Wait for a condition; the limit is only there so that a failure ends."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, f"{what} did not come"
+        time.sleep(0.05)
+
+
+def test_a_fresh_node_is_configured_and_the_second_run_changes_nothing(node: Node, real):
+    first = node.run(*real, "--roles", "mark", "--vars", '{"marker_word": "hello", "mark_reboot_allowed": true}')
+    assert (first.rc, first.status["state"], first.roles) == (0, "configured", {"mark": "configured"}), first.out
+    # The hook never lets a role reboot the node, whatever the variables say.
+    assert node.marks() == ["hello False"]
+    assert first.status["roles"][0]["changed"] == 1 and first.status["roles"][0]["seconds"] > 0
+    assert first.status["bundle"]["sha256"] == real[3] and first.status["bundle"]["version"] == "1.2.3"
+    assert "configured: 1 roles, 1 changes" in first.log and "role mark configured after" in first.log
+    assert oct((node.root / "var/log/mlcluster/status.json").stat().st_mode)[-3:] == "600"
+    second = node.run(*real, "--roles", "mark", "--vars", '{"marker_word": "hello"}')
+    assert (second.rc, second.status["state"], second.status["roles"][0]["changed"]) == (0, "configured", 0)
+    assert node.clean() and not node.marker.exists()
+
+
+def test_best_effort_goes_on_and_a_required_role_drains_the_node_until_it_is_mended(node: Node, real):
+    ran = node.run(*real, "--roles", "flop:best-effort,mark", "--phase", "build")
+    assert (ran.rc, ran.status["state"]) == (0, "configured"), ran.out
+    assert ran.roles == {"flop": "failed", "mark": "configured"}
+    assert ran.status["roles"][0]["message"] == "the flop was wanted"
+    assert ran.status["warnings"] == ["best effort was not enough for flop: the flop was wanted"]
+    ran = node.run(*real, "--roles", "flop,mark", "--phase", "build")
+    assert (ran.rc, ran.status["state"], ran.status["exit_code"]) == (0, "drained", 1), ran.out
+    assert ran.roles == {"flop": "failed", "mark": "pending"}
+    assert ran.status["message"] == node.reason() == "flop: the flop was wanted"
+    assert "ERROR: flop: the flop was wanted" in ran.log
+    ran = node.run(*real, "--roles", "mark", "--phase", "build")
+    assert ran.status["state"] == "configured" and not node.marker.exists()
+
+
+def test_the_build_phase_leaves_out_what_belongs_to_a_boot(node: Node, real):
+    never = json.dumps({"marker_wait": str(node.root / "never")})
+    ran = node.run(*real, "--roles", "mark", "--phase", "build", "--vars", never)
+    assert (ran.status["state"], ran.status["phase"]) == ("configured", "build"), ran.out
+
+
+def test_the_deadline_ends_the_play_and_the_next_run_finishes(node: Node, real):
+    never = json.dumps({"marker_wait": str(node.root / "never")})
+    words = [*real[:4], "--roles", "mark", "--vars", never]
+    ran = node.run(*words, "--deadline", "12", "--on-failure", "terminate")
+    assert (ran.rc, ran.status["state"]) == (2, "failed"), ran.out
+    assert ran.status["message"].startswith("the deadline of 12 s came while mark was at work")
+    assert ran.roles == {"mark": "interrupted"} and not node.marker.exists()
+    (node.root / "never").touch()
+    ran = node.run(*words, "--deadline", "100")
+    assert (ran.rc, ran.status["state"]) == (0, "configured"), ran.out
+
+
+def test_a_hook_killed_in_the_middle_of_a_role_is_taken_up_by_the_next(node: Node, real):
+    wait = json.dumps({"marker_wait": str(node.root / "go")})
+    words = [*real, "--roles", "mark", "--vars", wait]
+    process = node.start(*words)
+    until(lambda: node.marks(), "the first mark")
+    kill(process)
+    # Ansible is in a session of its own and goes on: nobody is there to listen to it.
+    runs = str(node.root / "var/log/mlcluster/runs")
+    until(lambda: playing(runs), "the play that was left behind")
+    (node.root / "go").touch()
+    ran = node.run(*words)
+    assert (ran.rc, ran.status["state"]) == (0, "configured"), ran.out
+    assert node.clean() and not playing(runs)
+    assert node.marks() == ["marked False"]
+
+
+def playing(runs: str) -> list[str]:
+    """Processes of a play of this node."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"MLCLUSTER_RUN={runs}/".encode() in (folder / "environ").read_bytes():
+                found.append(folder.name)
+        except OSError:
+            continue
+    return [name for name in found if os.path.exists(f"/proc/{name}")]
