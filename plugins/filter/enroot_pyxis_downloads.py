@@ -22,14 +22,15 @@ def enroot_pyxis_downloads(
     checksums: Mapping[str, str] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """{"files": [{"name", "file", "url", "src", "sha256"}], "problems": sentences} for these artifacts.
+    """{"files": [{"name", "file", "url", "src", "s3", "sha256"}], "problems": sentences} for these artifacts.
 
-    checksums and names go by the publisher's file name: a site's own checksum, and the name in its mirror.
+    checksums and names go by the publisher's file name: a site's own checksum, and the name in its mirror. An artifact
+    that nobody publishes has "file" in place of "url". Of url (http), src (controller) and s3 one is set.
     """
     chosen = source if source != "auto" else "mirror" if mirror else "local" if folder else "upstream"
     files, problems = [], []
     for artifact in artifacts:
-        published = unquote(posixpath.basename(urlsplit(artifact["url"]).path))
+        published = artifact.get("file") or unquote(posixpath.basename(urlsplit(artifact["url"]).path))
         file = (names or {}).get(published, published)
         sha256 = str((checksums or {}).get(published, "") or artifact["sha256"])
         if not _SHA256.fullmatch(sha256):
@@ -37,9 +38,24 @@ def enroot_pyxis_downloads(
                 f"no checksum of {published} is known, so it is not installed: run make lock-artifacts on a connected "
                 "machine, or give the one you checked in enroot_pyxis_checksums"
             )
-        url = {"mirror": f"{mirror.rstrip('/')}/{quote(file)}", "upstream": artifact["url"]}.get(chosen, "")
-        src = posixpath.join(folder, file) if chosen == "local" else ""
-        files.append({"name": artifact["name"], "file": file, "url": url, "src": src, "sha256": sha256})
+        if chosen == "upstream" and not artifact.get("url"):
+            problems.append(
+                f"nobody publishes {file}: give enroot_pyxis_mirror_url or enroot_pyxis_local_files where it lies"
+            )
+        place = mirror.rstrip("/")
+        # S3's own client takes the name as it is; in an address a plus sign would be read as a space.
+        s3 = f"{place}/{file}" if chosen == "mirror" and place.startswith("s3://") else ""
+        url = f"{place}/{quote(file)}" if chosen == "mirror" and not s3 else ""
+        files.append(
+            {
+                "name": artifact["name"],
+                "file": file,
+                "url": url or (artifact.get("url", "") if chosen == "upstream" else ""),
+                "src": posixpath.join(folder, file) if chosen == "local" else "",
+                "s3": s3,
+                "sha256": sha256,
+            }
+        )
     problems += _missing_place(chosen, mirror, folder, [file["file"] for file in files])
     return {"files": files, "problems": problems, "source": chosen}
 
@@ -50,8 +66,10 @@ def _missing_place(chosen: str, mirror: str, folder: str, files: Sequence[str]) 
         return []
     if chosen == "preinstalled":
         return [f"the node lacks what {wanted} would bring and enroot_pyxis_source is preinstalled: use another image"]
-    if chosen == "mirror" and urlsplit(mirror).scheme not in ("http", "https"):
-        return [f"enroot_pyxis_mirror_url is {mirror!r}: give the http or https address of the folder with {wanted}"]
+    if chosen == "mirror" and not (urlsplit(mirror).scheme in ("http", "https", "s3") and urlsplit(mirror).netloc):
+        return [
+            f"enroot_pyxis_mirror_url is {mirror!r}: give the http, https or s3 address of the folder with {wanted}"
+        ]
     if chosen == "local" and not folder:
         return [f"enroot_pyxis_source is local and enroot_pyxis_local_files is empty: give the folder with {wanted}"]
     return []

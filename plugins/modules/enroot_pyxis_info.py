@@ -34,6 +34,9 @@ options:
     type: str
     choices: [never, unproved, always]
     default: never
+  candidate:
+    description: A plugin that is not in its place yet, to be judged in RV(candidate).
+    type: path
   files:
     description: Files to report on in RV(files).
     type: list
@@ -81,6 +84,12 @@ plugstack:
   returned: on a node with Slurm
   type: dict
   sample: {"path": "/opt/slurm/etc/plugstack.conf", "problems": []}
+candidate:
+  description: The plugin O(candidate), with C(fits) and the C(problem) where this Slurm would not load it; null without
+    one.
+  returned: on a node with Slurm
+  type: dict
+  sample: {"path": "/root/spank_pyxis.so", "slurm_version": "23.02.7", "fits": false}
 nvidia:
   description: Whether the NVIDIA driver is loaded, and C(nvidia-container-cli) with its version.
   returned: on a node with Slurm
@@ -201,6 +210,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_config 
     problems,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_host import EnrootHost as Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_slurm import judge_plugin
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_texts import unit_enabled
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_verify import (
     verify,
@@ -211,6 +221,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import No
 OWN_SPEC: dict[str, dict[str, t.Any]] = {
     "build_version": {"type": "str", "default": ""},
     "probe": {"type": "str", "choices": ["never", "unproved", "always"], "default": "never"},
+    "candidate": {"type": "path"},
     "files": {"type": "list", "elements": "path", "default": []},
 }
 
@@ -233,11 +244,13 @@ def main() -> None:
         module.fail_json(msg=str(exc))
     tried = [result.status for result in results if result.id == "pyxis.container"]
     now = plan.plugin is not None and bool(tried) and set(tried) == {"pass"}
+    candidate = module.params["candidate"]
     looked: dict[str, t.Any] = {"slurm": facts["slurm"]}
     if facts["slurm"]:
         looked.update(
             enroot=facts["enroot"],
             plugins=facts["plugins"],
+            candidate=judge_plugin(host, candidate, facts["slurm"]["version"]) if candidate else None,
             plugstack=facts["stack"].as_dict(),
             nvidia=facts["nvidia"],
             docker={key: value for key, value in facts["docker"].items() if key != "daemon"}

@@ -12,7 +12,7 @@ import logging
 import sys
 import typing as t
 
-from . import enroot, enroot_local, result
+from . import enroot, enroot_credentials, enroot_local, result
 from .enroot_config import CONFIG_PATH, CONFIG_SCHEMA, EnrootConfig, parse_config, problems
 from .enroot_host import EnrootHost
 from .enroot_verify import verify
@@ -33,6 +33,12 @@ def add_verbs(subparsers: t.Any) -> None:
     info.add_argument("--config", default=CONFIG_PATH, help="the wanted place (%(default)s)")
     info.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     info.set_defaults(handler=containers_info)
+    credential = subparsers.add_parser(
+        "registry-credential", help="give Docker the password of a registry, asked of the command that is set for it"
+    )
+    credential.add_argument("action", choices=("get", "list", "store", "erase"), help="what Docker asks for")
+    credential.add_argument("--config", default=CONFIG_PATH, help="where the commands stand (%(default)s)")
+    credential.set_defaults(handler=registry_credential)
 
 
 def load_config(host: EnrootHost, path: str) -> EnrootConfig:
@@ -76,3 +82,30 @@ def containers_info(args: argparse.Namespace, host: EnrootHost | None = None) ->
     judged = report(host, results, {"mlcluster.aws": args.runtime_version})
     sys.stdout.write((json.dumps(judged.to_dict(), sort_keys=True) if args.json else "\n".join(judged.lines())) + "\n")
     return result.exit_code(results)
+
+
+def registry_credential(args: argparse.Namespace, host: EnrootHost | None = None) -> int:
+    """A credential helper in the protocol of docker/docker-credential-helpers that keeps nothing itself.
+
+    get reads a registry from standard input and prints {"ServerURL", "Username", "Secret"}; exit 1 with the words that
+    Docker knows where no command gives its password, 2 where the command fails.
+    """
+    host = host or EnrootHost()
+    if args.action == "list":
+        sys.stdout.write("{}\n")
+        return result.EXIT_OK
+    if args.action != "get":
+        sys.stdout.write("passwords are asked of a command each time and never kept\n")
+        return result.EXIT_FAIL
+    server = sys.stdin.readline().strip()
+    try:
+        entries = load_config(host, args.config).credentials if host.exists(args.config) else ()
+        found = enroot_credentials.password_of(host, entries, server)
+    except NodeError as exc:
+        sys.stdout.write(f"{exc}\n")
+        return result.EXIT_UNDETERMINABLE
+    if found is None:
+        sys.stdout.write("credentials not found in native keychain\n")
+        return result.EXIT_FAIL
+    sys.stdout.write(json.dumps({"ServerURL": server, "Username": found[0], "Secret": found[1]}) + "\n")
+    return result.EXIT_OK

@@ -14,6 +14,8 @@ import re
 import shlex
 import typing as t
 
+from .host import CommandError, Host, NodeError
+
 # Read by users who have no configuration of their own; see CONFIG_PATH_VALUE.
 DIRECTORY = "/etc/mlcluster/enroot"
 PATH = f"{DIRECTORY}/.credentials"
@@ -58,10 +60,39 @@ def text(entries: t.Sequence[t.Mapping[str, t.Any]]) -> str | None:
     return "".join(f"{_line(entry)}\n" for entry in entries) or None
 
 
-def _line(entry: t.Mapping[str, t.Any]) -> str:
-    machine = entry["machine"]
-    ecr = _ECR.fullmatch(machine)
+def password_of(host: Host, entries: t.Sequence[t.Mapping[str, t.Any]], server: str) -> tuple[str, str] | None:
+    """(login, password) for a registry, asked of its command now; None where no command is known.
+
+    server is a host name or an address. Raises NodeError when the command fails.
+    """
+    machine = re.sub(r"^[a-z]+://", "", server.strip()).partition("/")[0]
+    known = [entry for entry in entries if entry["machine"] == machine]
+    if not known and not _ECR.fullmatch(machine):
+        return None
+    login, command = _login_and_command(known[0] if known else {"machine": machine})
+    try:
+        said = host.run(command, timeout=60).stdout
+    except CommandError as exc:
+        # Never what it printed: that may be the password.
+        why = f"it ended with {exc.rc}" if exc.rc is not None else "it is missing or gave no answer in time"
+        words = " ".join(exc.stderr.split())
+        raise NodeError(
+            f"asked {command[0]} for the password of {machine} and {why}{f' ({words})' if words else ''}: see that "
+            "this node may ask for it"
+        ) from None
+    if not said.strip():
+        raise NodeError(f"asked {command[0]} for the password of {machine} and it printed nothing")
+    return login, said.strip()
+
+
+def _login_and_command(entry: t.Mapping[str, t.Any]) -> tuple[str, list[str]]:
+    ecr = _ECR.fullmatch(entry["machine"])
     region = ecr.group(1) if ecr else ""
     command = entry.get("command") or ["aws", "ecr", "get-login-password", "--region", region]
-    login = entry.get("login") or "AWS"
-    return f"machine {machine} login {login} password $({' '.join(shlex.quote(str(word)) for word in command)})"
+    return str(entry.get("login") or "AWS"), [str(word) for word in command]
+
+
+def _line(entry: t.Mapping[str, t.Any]) -> str:
+    login, command = _login_and_command(entry)
+    words = " ".join(map(shlex.quote, command))
+    return f"machine {entry['machine']} login {login} password $({words})"

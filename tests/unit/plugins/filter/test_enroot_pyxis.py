@@ -36,6 +36,19 @@ def test_a_plus_sign_is_encoded_for_a_mirror_and_a_file_may_have_another_name_th
     assert file["url"] == "https://mirror/x/enroot-caps_4.1.2-1_amd64.deb"
 
 
+def test_s3_takes_a_name_as_it_is():
+    (file,) = DOWNLOADS([CAPS], mirror="s3://bucket/x/")["files"]
+    assert (file["s3"], file["url"], file["src"]) == ("s3://bucket/x/enroot+caps_4.1.2-1_amd64.deb", "", "")
+
+
+def test_what_nobody_publishes_comes_from_the_mirror_or_the_folder_alone():
+    own = {"name": "pyxis", "file": "spank_pyxis-24.11.so", "sha256": "c" * 64}
+    (file,) = DOWNLOADS([own], mirror="https://mirror")["files"]
+    assert (file["url"], file["sha256"]) == ("https://mirror/spank_pyxis-24.11.so", "c" * 64)
+    assert DOWNLOADS([own], folder="/srv")["files"][0]["src"] == "/srv/spank_pyxis-24.11.so"
+    assert "nobody publishes spank_pyxis-24.11.so" in DOWNLOADS([own])["problems"][0]
+
+
 def test_a_folder_on_the_controller_comes_after_a_mirror():
     (file,) = DOWNLOADS([CAPS], folder="/srv/files")["files"]
     assert (file["src"], file["url"]) == ("/srv/files/enroot+caps_4.1.2-1_amd64.deb", "")
@@ -48,7 +61,8 @@ def test_a_folder_on_the_controller_comes_after_a_mirror():
     [
         ({}, "no checksum of enroot_4.1.2-1_amd64.deb is known, so it is not installed: run make lock-artifacts"),
         ({"source": "preinstalled", "checksums": SUM}, "the node lacks what enroot_4.1.2-1_amd64.deb would bring"),
-        ({"mirror": "s3://bucket/x", "checksums": SUM}, "give the http or https address of the folder with enroot_"),
+        ({"mirror": "ftp://host/x", "checksums": SUM}, "give the http, https or s3 address of the folder with enroot_"),
+        ({"mirror": "s3:///x", "checksums": SUM}, "give the http, https or s3 address of the folder with enroot_"),
         ({"source": "mirror", "checksums": SUM}, "enroot_pyxis_mirror_url is ''"),
         ({"source": "local", "checksums": SUM}, "enroot_pyxis_local_files is empty"),
     ],

@@ -35,3 +35,12 @@ def test_files_are_summed(run_module, tmp_path):
     host.put("/etc/there", "text")
     result = run_module(enroot_pyxis_info, host, files=["/etc/there", "/etc/not"])
     assert [bool(value) for value in result["files"].values()] == [True, False]
+
+
+def test_a_plugin_is_judged_before_it_is_put_in_place(run_module, tmp_path):
+    host = rooted.node(tmp_path)
+    host.put("/root/good.so", rooted.spank_plugin())
+    host.put("/root/other.so", rooted.spank_plugin(0x170200))
+    assert run_module(enroot_pyxis_info, host, candidate="/root/good.so")["candidate"]["fits"]
+    other = run_module(enroot_pyxis_info, host, candidate="/root/other.so")["candidate"]
+    assert not other["fits"] and "was built for Slurm 23.02.0" in other["problem"]

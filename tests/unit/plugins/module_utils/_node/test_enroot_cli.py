@@ -7,16 +7,23 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import sys
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_cli import containers_boot, containers_info
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_cli import (
+    containers_boot,
+    containers_info,
+    registry_credential,
+)
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_conf import LOCAL_LINK
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_config import (
     CONFIG_PATH,
     EnrootConfig,
     config_text,
 )
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandResult
 
 from . import rooted
 
@@ -68,3 +75,47 @@ def test_info_prints_lines_or_a_report(host, capsys):
 def test_info_without_a_configuration_is_undeterminable(host):
     host.remove(CONFIG_PATH)
     assert containers_info(ARGUMENTS, host) == 2
+
+
+@pytest.fixture
+def ask(host, monkeypatch, capsys):
+    """ask(action, server) gives the exit code and what Docker reads."""
+    ngc = {"machine": "nvcr.io", "login": "$oauthtoken", "command": ["secret", "of ngc"]}
+    host.put(CONFIG_PATH, config_text(EnrootConfig(credentials=(ngc,))))
+    host.answers = {"secret of ngc": "s3cret\n", "aws ecr get-login-password --region eu-west-2": "t0k3n\n"}
+
+    def run(action, server=""):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(f"{server}\n"))
+        code = registry_credential(argparse.Namespace(config=CONFIG_PATH, action=action), host)
+        return code, capsys.readouterr().out
+
+    return run
+
+
+ECR = "123456789012.dkr.ecr.eu-west-2.amazonaws.com"
+
+
+@pytest.mark.parametrize(
+    ("server", "login", "secret"), [("nvcr.io", "$oauthtoken", "s3cret"), (f"https://{ECR}/v2/", "AWS", "t0k3n")]
+)
+def test_docker_gets_the_password_that_a_command_gives_now(ask, host, server, login, secret):
+    code, said = ask("get", server)
+    assert (code, json.loads(said)) == (0, {"ServerURL": server, "Username": login, "Secret": secret})
+    assert secret not in host.text(CONFIG_PATH)
+
+
+def test_a_registry_without_a_command_is_asked_without_a_password(ask):
+    assert ask("get", "docker.io") == (1, "credentials not found in native keychain\n")
+
+
+def test_a_command_that_fails_is_said_without_what_it_printed(ask, host):
+    host.answers["secret of ngc"] = CommandResult(7, "half a s3cret", "denied")
+    code, said = ask("get", "nvcr.io")
+    assert code == 2 and "it ended with 7 (denied)" in said and "s3cret" not in said
+    host.answers["secret of ngc"] = ""
+    assert "printed nothing" in ask("get", "nvcr.io")[1]
+
+
+def test_nothing_is_kept(ask):
+    assert ask("list") == (0, "{}\n")
+    assert [ask(action)[0] for action in ("store", "erase")] == [1, 1]

@@ -1,0 +1,101 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a training image is to be made of, and why it could not be made so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+_BASE = re.compile(r"[a-z0-9][A-Za-z0-9._:/-]*@sha256:[0-9a-f]{64}")
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+_REPOSITORY = re.compile(r"[A-Za-z0-9.-]+(?::\d+)?/[a-z0-9][a-z0-9._/-]*")
+_ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)", re.MULTILINE)
+_HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}\b")
+
+# What the scan of a container looks for, and the package that brings it; NCCL's and CUDA's names end in CUDA's major.
+_COMPONENTS = {
+    "pytorch": r"torch",
+    "megatron": r"megatron-core",
+    "nccl": r"nvidia-nccl-cu\d+",
+    "cuda": r"cuda-toolkit",
+}
+
+
+def enroot_pyxis_image(
+    settings: Mapping[str, Any], requirements: str, efa_version: str, credentials: Sequence[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """{"problems": sentences, "versions": by component, "registries": those whose passwords a command gives}.
+
+    settings are the options of the role without their prefix enroot_pyxis_image_; requirements is the text of a pip
+    requirements file, where each package has its version and checksums.
+    """
+    pins = _pins(requirements)
+    versions = {name: _version(pins, pattern) for name, pattern in _COMPONENTS.items()}
+    registries = [str(entry.get("machine", "")) for entry in credentials]
+    registries += [str(settings[name]).partition("/")[0] for name in ("base", "push") if _is_ecr(str(settings[name]))]
+    return {
+        "problems": _setting_problems(settings) + _requirement_problems(requirements, pins),
+        "versions": {**{name: version for name, version in versions.items() if version}, "efa": efa_version},
+        "registries": sorted(set(registries)),
+    }
+
+
+def _setting_problems(settings: Mapping[str, Any]) -> list[str]:
+    found = []
+    if not _BASE.fullmatch(str(settings["base"])):
+        found.append(
+            f"enroot_pyxis_image_base is {settings['base']!r}: give an image with Ubuntu 24.04 and the CUDA toolkit by "
+            "its digest, NAME:TAG@sha256:..., as 'docker buildx imagetools inspect NAME:TAG' shows it"
+        )
+    if not _NAME.fullmatch(str(settings["name"])):
+        found.append(
+            f"enroot_pyxis_image_name is {settings['name']!r}: small letters, digits, '.', '_' and '-' make it"
+        )
+    directory = str(settings["directory"])
+    if not directory.startswith("/") or ".." in directory.split("/"):
+        found.append(f"enroot_pyxis_image_directory is {directory!r}: give an absolute path that all nodes see")
+    if settings["push"] and not _REPOSITORY.fullmatch(str(settings["push"])):
+        found.append(f"enroot_pyxis_image_push is {settings['push']!r}: give REGISTRY/REPOSITORY without a tag")
+    for name, value in settings["build_arguments"].items():
+        if not _ARGUMENT.fullmatch(str(name)) or re.search(r"[\r\n\0]", str(value)):
+            found.append(f"enroot_pyxis_image_build_arguments has {name!r}: a name of letters, and a value of one line")
+    return found
+
+
+def _requirement_problems(text: str, pins: Mapping[str, str]) -> list[str]:
+    problem = "the requirements of the image"
+    found = []
+    for name, version in pins.items():
+        block = text[text.index(f"{name}=={version}") :].split("\n\n")[0]
+        end = _PIN.search(block, 1)
+        if not _HASH.search(block[: end.start()] if end else block):
+            found.append(f"{problem} have no checksum for {name}: lock them with 'uv pip compile --generate-hashes'")
+    if re.search(r"^\s*(?:-e|--index-url|--extra-index-url|--trusted-host|git\+|https?:)", text, re.MULTILINE):
+        found.append(f"{problem} name a place to fetch from: give packages with versions and checksums only")
+    for component in ("pytorch", "megatron"):
+        if _version(pins, _COMPONENTS[component]) is None:
+            found.append(f"{problem} lack {_COMPONENTS[component]}, so no training would run in it")
+    return found
+
+
+def _pins(text: str) -> dict[str, str]:
+    return dict(_PIN.findall(text))
+
+
+def _version(pins: Mapping[str, str], pattern: str) -> str | None:
+    return next((version for name, version in pins.items() if re.fullmatch(pattern, name)), None)
+
+
+def _is_ecr(reference: str) -> bool:
+    return re.match(r"\d{12}\.dkr\.ecr[.-]", reference) is not None
+
+
+class FilterModule:
+    """Ansible's way to find the filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"enroot_pyxis_image": enroot_pyxis_image}
