@@ -16,9 +16,15 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from .errors import FAIL, PASS, USAGE, DataError
+from .lock import LockedError
+from .s3 import S3Error
 
 COMMANDS: dict[str, tuple[str, str]] = {
+    "array": ("preprocess_array", "print the --array range for the inputs of a folder"),
     "backup": ("backup", "back a directory up to S3, and get it back"),
+    "collect": ("collect", "gather text from files or the datasets library into N inputs"),
+    "preprocess": ("preprocess", "tokenise the inputs of one array task into shards"),
+    "validate": ("validate", "check inputs or shards against their manifest"),
 }
 
 
@@ -57,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         module.add_arguments(parser)
         return int(module.run(parser.parse_args(words[1:])))
-    except DataError as error:
+    except (DataError, LockedError, S3Error) as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return FAIL
     except ModuleNotFoundError as error:
