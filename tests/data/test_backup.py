@@ -265,7 +265,7 @@ def test_a_backup_that_was_killed_leaves_a_lock_that_is_taken(source, server):
 
 
 def test_two_backups_of_one_directory_do_not_meet(source, server):
-    lock = backup.Lock(source, stale_seconds=1.2, name=backup.BACKUP_LOCK)
+    lock = backup.Lock(source, name=backup.BACKUP_LOCK)
     lock.acquire()
     try:
         with pytest.raises(backup.BackupError, match=f"in use by process {os.getpid()}"):

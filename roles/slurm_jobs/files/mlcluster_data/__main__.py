@@ -22,6 +22,7 @@ from .s3 import S3Error
 COMMANDS: dict[str, tuple[str, str]] = {
     "array": ("preprocess_array", "print the --array range for the inputs of a folder"),
     "backup": ("backup", "back a directory up to S3, and get it back"),
+    "checkpoint": ("checkpoint_command", "look at checkpoints, check them, remove old ones"),
     "collect": ("collect", "gather text from files or the datasets library into N inputs"),
     "preprocess": ("preprocess", "tokenise the inputs of one array task into shards"),
     "validate": ("validate", "check inputs or shards against their manifest"),

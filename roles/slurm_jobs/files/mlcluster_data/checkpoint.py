@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 import logging
 import os
@@ -30,6 +31,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
+import torch.distributed.checkpoint.api
 
 from . import checkpoint_store, durable
 from .checkpoint_store import INDEX, Manifest, Store, TornError, step_name
@@ -41,6 +43,8 @@ LOGGER = logging.getLogger("mlcluster.data")
 SAVING = ".saving-"
 LOADING = ".loading-"
 RANK = "rank"
+# torch's own is no Exception but a BaseException.
+FAILURES = (Exception, dcp.api.CheckpointException)
 Tensors = Mapping[str, torch.Tensor]
 T = t.TypeVar("T")
 
@@ -95,7 +99,9 @@ class Checkpointer:
         lies, by default the store's directory; a store without one (S3) needs none if the bucket is one run's own.
         Raises CheckpointError on every rank when another run writes there or the place cannot be made.
         """
-        self.store, self.local, self.keep = store, local, keep
+        # A directory for each destination: two trainings of one node may be given the same local disk.
+        self.store, self.keep = store, keep
+        self.local = local / hashlib.sha256(store.url.encode()).hexdigest()[:12]
         self.rank, self.world_size = dist.get_rank(), dist.get_world_size()
         # Threads of their own, so groups of their own: collectives of two threads must not meet in one group.
         self._saving = dist.new_group(backend="gloo")
@@ -104,6 +110,8 @@ class Checkpointer:
         place = lock_directory or (Path(store.url) if store.in_place else None)
         self._lock = Lock(place, stale_seconds) if place and self.rank == 0 else None
         self._together(self._open, self._saving)
+        # Only now: the run that left these is over, since its lock is ours.
+        self._forget_earlier_runs()
         self._thread: threading.Thread | None = None
         self._outcome: Outcome | None = None
 
@@ -116,6 +124,11 @@ class Checkpointer:
                     LOGGER.warning("%s: took the lock of %s, which is gone", self.store.url, before)
             self.store.prepare()
         self.local.mkdir(parents=True, exist_ok=True)
+
+    def _forget_earlier_runs(self) -> None:
+        for path in self.local.iterdir():
+            if path.name.startswith((SAVING, LOADING)) and not path.name.endswith(self.token):
+                shutil.rmtree(path, ignore_errors=True)
 
     # Saving
 
@@ -169,7 +182,7 @@ class Checkpointer:
 
         def drain() -> dict[str, FileSum]:
             nonlocal written
-            future.result()
+            self._written(future)
             written = time.monotonic() - begin
             mine = sorted(target.glob(f"__{self.rank}_*.distcp"))
             return {path.name: self.store.put(step, self.token, path) for path in mine}
@@ -184,12 +197,20 @@ class Checkpointer:
             parts = self._together(drain, self._draining)
             merged = {name: found for part in parts for name, found in part.items()}
             self._together(lambda: publish(merged) if self.rank == 0 else None, self._draining)
-        except Exception as exc:  # whatever it was, the training has to hear of it and can go on
+        except FAILURES as exc:  # whatever it was, the training has to hear of it and can go on
             error = f"checkpoint of step {step} was not published in {self.store.url}: {durable.reason(exc)}"
         shutil.rmtree(target, ignore_errors=True)
         if self.rank == 0:
             self._tidy(step, bool(error))
         self._outcome = Outcome(step, error, blocked, written, time.monotonic() - begin)
+
+    def _written(self, future: t.Any) -> None:
+        try:
+            future.result()
+        except FAILURES as exc:
+            # What torch says of a full disk is about positions in a file.
+            free = shutil.disk_usage(self.local).free
+            raise CheckpointError(f"{_first_line(exc)} ({self.local} has {free} bytes free)") from exc
 
     def _tidy(self, step: int, failed: bool) -> None:
         try:
@@ -263,7 +284,7 @@ class Checkpointer:
         whole = {**state, **({RANK: {str(self.rank): own}} if own else {})}
         try:
             dcp.load(whole, storage_reader=reader, process_group=self._saving)
-        except Exception as exc:
+        except FAILURES as exc:
             raise CheckpointError(
                 f"{place} is whole and does not fit this model or optimizer ({_first_line(exc)}): "
                 "give the options that it was made with, or another directory"
@@ -295,7 +316,7 @@ class Checkpointer:
             value = work()
         except LockedError as exc:
             error = str(exc)
-        except Exception as exc:
+        except FAILURES as exc:
             error = f"rank {self.rank} on {socket.gethostname()}: {_first_line(exc)}"
         parts = self._gather((value, error), group)
         errors = list(dict.fromkeys(of for _value, of in parts if of))

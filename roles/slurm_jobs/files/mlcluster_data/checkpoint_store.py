@@ -24,6 +24,7 @@ from pathlib import Path
 from . import durable
 from .durable import FileSum
 from .errors import CorruptError, DataError
+from .lock import NAME as LOCK
 
 SCHEMA = "mlcluster.checkpoint/1"
 COMPLETE = "complete"
@@ -34,6 +35,8 @@ INCOMING = ".incoming-"
 TORN = ".torn-"
 # The name that `mlcluster checkpoints --prune` gives to what it takes away.
 REMOVING = ".removing-"
+# Files on their way to the names `latest` and `.lock`.
+_ASIDE = (f".{LATEST}.", f"{LOCK}.", f".{LOCK}.")
 _STEP = re.compile(r"step-(\d{8,})")
 
 
@@ -157,6 +160,8 @@ class DirectoryStore:
         for name in os.listdir(self.path):
             if name.startswith((INCOMING, REMOVING)):
                 shutil.rmtree(self.path / name)
+            elif name.startswith(_ASIDE):
+                (self.path / name).unlink(missing_ok=True)
 
     def put(self, step: int, token: str, source: Path) -> FileSum:
         place = self._incoming(step, token)

@@ -44,11 +44,14 @@ class Owner:
     job: str
     restart: str
 
-    def ended(self, other: Owner) -> bool:
-        """Whether `other` is known to be over, seen from this process: dead here, or an earlier run of the same job."""
+    def lives(self, other: Owner) -> bool | None:
+        """Whether `other` runs, seen from this process; None where that cannot be seen, as on another node.
+
+        An earlier run of the same Slurm job is over.
+        """
         if (self.host, self.boot, self.namespace) == (other.host, other.boot, other.namespace):
-            return _started(other.pid) != other.started
-        return bool(self.job) and self.job == other.job and self.restart != other.restart
+            return _started(other.pid) == other.started
+        return False if self.job and self.job == other.job and self.restart != other.restart else None
 
     def __str__(self) -> str:
         of = f" of job {self.job}" if self.job else ""
@@ -98,7 +101,8 @@ class Lock:
             found = self._read(self.path)
             if found is None:
                 continue
-            if not self.owner.ended(found) and self._lives(found):
+            alive = self.owner.lives(found)
+            if self._touched(found) if alive is None else alive:
                 raise LockedError(
                     f"{self.path.parent} is in use by {found}: wait for its end, or use a directory of this run alone"
                 )
@@ -128,13 +132,14 @@ class Lock:
         durable.write(own, json.dumps(dataclasses.asdict(self.owner)).encode())
         try:
             os.link(own, self.path)
-        except FileExistsError:
+        except (FileExistsError, FileNotFoundError):
+            # Taken, or swept up with what killed runs left by the one who has it.
             return False
         finally:
-            own.unlink()
+            own.unlink(missing_ok=True)
         return True
 
-    def _lives(self, found: Owner) -> bool:
+    def _touched(self, found: Owner) -> bool:
         """Whether the file is touched, changed or gone within the time after which it counts as left behind."""
         first = self._mark()
         deadline = time.monotonic() + self.stale_seconds

@@ -1,0 +1,118 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ranks of a training as forked processes: torch is imported once, and a rank may be killed at any write it does."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import resource
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+FORK = multiprocessing.get_context("fork")
+CLONE_NEWNS = 0x00020000
+# What changes a directory, as Python's own audit events name it (docs.python.org, "Audit events table").
+CHANGES = frozenset({"os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "os.utime"})
+torch.set_num_threads(1)
+
+
+class RankDiedError(Exception):
+    """A rank ended without a result: exit status (negative for a signal), and what it told before."""
+
+    def __init__(self, status: int | None, told: list[Any]) -> None:
+        super().__init__(f"ended with {status} after {told}")
+        self.status, self.told = status, told
+
+
+def _rank(function, rank: int, ranks: int, meeting: str, pipe) -> None:
+    os.setsid()
+    try:
+        if ranks:
+            dist.init_process_group("gloo", store=dist.FileStore(meeting, ranks), rank=rank, world_size=ranks)
+        pipe.send(("result", function(lambda value: pipe.send(("told", value)))))
+    except BaseException as exc:
+        traceback.print_exc()
+        pipe.send(("error", exc))
+    sys.stdout.flush()
+    # Not by exit(): pytest's own ending is not this process's.
+    os._exit(0)
+
+
+def ranks(count: int, function: Callable[..., Any], folder: Path) -> list[Any]:
+    """Run function(tell) on so many ranks joined by gloo (0: one process, not joined); their results in order.
+
+    An error on a rank is raised here; where one died, RankDiedError.
+    """
+    meeting = folder / f"meeting-{os.urandom(4).hex()}"
+    started = []
+    for rank in range(max(count, 1)):
+        mine, theirs = FORK.Pipe()
+        process = FORK.Process(target=_rank, args=(function, rank, count, str(meeting), theirs))
+        process.start()
+        theirs.close()
+        started.append((process, mine))
+    found = [_result(process, pipe) for process, pipe in started]
+    meeting.unlink(missing_ok=True)
+    for value in found:
+        if isinstance(value, BaseException):
+            raise value
+    return found
+
+
+def _result(process, pipe) -> Any:
+    told = []
+    while True:
+        try:
+            kind, value = pipe.recv()
+        except EOFError:
+            process.join()
+            return RankDiedError(process.exitcode, told)
+        if kind == "told":
+            told.append(value)
+        else:
+            process.join()
+            return value
+
+
+def die_at_change(number: int, below: Path) -> None:
+    """Let this process be killed just before its `number`-th change of a file or directory below a folder."""
+    left = [number]
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if event not in CHANGES and not (event == "open" and (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR)):
+            return
+        if any(str(argument).startswith(str(below)) for argument in arguments):
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(watch)
+
+
+def die_at_byte(number: int) -> None:
+    """Let this process die in the middle of a write, once any file has so many bytes."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (number, number))
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+
+
+def small_disk(path: Path, size: int) -> None:
+    """Mount an empty file system of `size` bytes for this process alone."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS):
+        raise OSError(ctypes.get_errno(), "unshare")
+    path.mkdir(parents=True, exist_ok=True)
+    for argv in (["mount", "--make-rprivate", "/"], ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)]):
+        subprocess.run(argv, check=True)

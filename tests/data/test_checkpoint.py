@@ -1,0 +1,397 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Checkpoints by several ranks: whole or absent whatever happens, the newest good one loaded, none lost."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from mlcluster_data import checkpoint, checkpoint_store
+from mlcluster_data.checkpoint import Checkpointer, CheckpointError
+from mlcluster_data.checkpoint_s3 import S3Store
+from mlcluster_data.checkpoint_store import DirectoryStore, step_name
+from mlcluster_data.lock import Lock
+
+from tests.data.forked import RankDiedError, die_at_byte, die_at_change, ranks, small_disk
+from tests.data.s3_rig import BUCKET, Unwell, _server, pauses, server
+
+__all__ = ["_server", "pauses", "server"]
+
+
+def empty() -> dict:
+    return {"model": {"shared": torch.zeros(2000), "other": torch.zeros(3)}}
+
+
+def filled(step: int) -> dict:
+    return {"model": {"shared": torch.full((2000,), float(step)), "other": torch.arange(3) * float(step)}}
+
+
+def own(step: int) -> dict:
+    return {"place": checkpoint.pack({"rank": dist.get_rank(), "step": step}), "random": torch.get_rng_state()}
+
+
+class Place:
+    """A directory for checkpoints, a local disk, and ranks that use them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.kept = root / "kept"
+        self.local = root / "local"
+
+    def open(self, **options) -> Checkpointer:
+        return Checkpointer(DirectoryStore(self.kept), self.local, **options)
+
+    def save(self, *steps: int, count: int = 1, **options) -> list:
+        def work(tell):
+            opened = self.open(**options)
+            found = []
+            for step in steps:
+                found.append(opened.save(step, filled(step), own(step)))
+            return [*found[1:], opened.close()]
+
+        return ranks(count, work, self.root)
+
+    def load(self, count: int = 1, **options) -> list:
+        """Of each rank: (step, whether the state is that of the step, its own state), or None."""
+
+        def work(tell):
+            opened = self.open(**options)
+            return looked(opened)
+
+        return ranks(count, work, self.root)
+
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.kept.iterdir())
+
+
+def looked(opened: Checkpointer):
+    state = empty()
+    loaded = opened.load(state)
+    opened.close()
+    if loaded is None:
+        return None
+    step = loaded.manifest.step
+    same = all(torch.equal(state["model"][name], value) for name, value in filled(step)["model"].items())
+    mine = loaded.rank_state
+    return step, same, checkpoint.unpack(mine["place"]) if mine else None
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+def test_what_is_saved_is_loaded_each_rank_with_its_own_state(place):
+    outcomes = place.save(3, 7, count=2)
+    assert [[outcome.error for outcome in found] for found in outcomes] == [["", ""], ["", ""]]
+    assert place.load(count=2) == [(7, True, {"rank": rank, "step": 7}) for rank in (0, 1)]
+    assert place.names() == ["latest", step_name(3), step_name(7)]
+    assert (place.kept / "latest").read_text() == f"{step_name(7)}\n"
+    assert [path for path in place.local.rglob("*") if path.is_file()] == []
+
+
+def test_nothing_to_load_is_told(place):
+    assert place.load() == [None]
+
+
+def test_the_state_may_change_while_it_is_saved(place):
+    def work(tell):
+        opened = place.open()
+        state = filled(5)
+        opened.save(5, state, own(5))
+        state["model"]["shared"].fill_(-1)
+        return opened.close()
+
+    ranks(1, work, place.root)
+    assert place.load() == [(5, True, {"rank": 0, "step": 5})]
+
+
+def test_other_numbers_of_ranks_load_the_shared_state_only(place):
+    place.save(4, count=2)
+    assert place.load(count=1) == [(4, True, None)]
+    assert place.load(count=3) == [(4, True, None)] * 3
+
+
+def test_ranks_with_disks_of_their_own(place):
+    def work(tell):
+        opened = Checkpointer(DirectoryStore(place.kept), place.root / f"disk-{dist.get_rank()}")
+        opened.save(6, filled(6), own(6))
+        return opened.close().error
+
+    assert ranks(2, work, place.root) == ["", ""]
+    assert place.load(count=2)[1] == (6, True, {"rank": 1, "step": 6})
+
+
+def damage(path: Path, how: str) -> None:
+    data = sorted(path.glob("*.distcp"), key=lambda entry: entry.stat().st_size)[-1]
+    if how == "a byte":
+        content = bytearray(data.read_bytes())
+        content[len(content) // 2] ^= 1
+        data.write_bytes(content)
+    elif how == "cut off":
+        os.truncate(data, data.stat().st_size // 2)
+    elif how == "no data":
+        data.unlink()
+    elif how == "no index":
+        (path / ".metadata").unlink()
+    elif how == "no JSON":
+        (path / "complete").write_text("{")
+    elif how == "index unlisted":
+        manifest = DirectoryStore(path.parent).manifest(2)
+        files = {name: of for name, of in manifest.files.items() if name != ".metadata"}
+        (path / "complete").write_bytes(checkpoint_store.Manifest(2, 1, files, {}).text())
+
+
+@pytest.mark.parametrize("how", ["a byte", "cut off", "no data", "no index", "no JSON", "index unlisted"])
+def test_a_torn_checkpoint_is_set_aside_and_the_one_before_is_taken(place, how):
+    place.save(1, 2)
+    damage(place.kept / step_name(2), how)
+    assert place.load() == [(1, True, {"rank": 0, "step": 1})]
+    assert any(name.startswith(".torn-step-00000002") for name in place.names())
+    assert [outcome.error for outcome in place.save(2)[0]] == [""]
+    assert place.load() == [(2, True, {"rank": 0, "step": 2})]
+
+
+def test_one_without_its_manifest_is_none(place):
+    place.save(1, 2)
+    (place.kept / step_name(2) / "complete").unlink()
+    assert place.load() == [(1, True, {"rank": 0, "step": 1})]
+
+
+def test_a_good_one_that_does_not_fit_is_an_error_and_stays(place):
+    place.save(1)
+
+    def work(tell):
+        return place.open().load({"model": {"shared": torch.zeros(7), "third": torch.zeros(2)}})
+
+    with pytest.raises(CheckpointError, match="does not fit this model"):
+        ranks(1, work, place.root)
+    assert place.load() == [(1, True, {"rank": 0, "step": 1})]
+
+
+def test_so_many_stay_as_were_asked_for(place):
+    place.save(1, 2, 3, 4, 5, keep=2)
+    assert place.names() == ["latest", step_name(4), step_name(5)]
+
+
+def test_a_torn_one_never_drives_a_good_one_out(place):
+    place.save(1, 2, 3)
+    for step in (2, 3):
+        damage(place.kept / step_name(step), "cut off")
+
+    def work(tell):
+        opened = place.open(keep=1)
+        checkpoint_store.retain(opened.store, opened.keep)
+        opened.close()
+
+    ranks(1, work, place.root)
+    assert step_name(1) in place.names()
+
+
+def test_a_name_that_is_taken_is_refused_and_kept(place):
+    place.save(2)
+    (outcome,) = place.save(2)[0]
+    assert "is there already" in outcome.error
+    assert place.load() == [(2, True, {"rank": 0, "step": 2})] and ".incoming" not in " ".join(place.names())
+
+
+@pytest.mark.parametrize("full", ["kept", "local"])
+def test_a_full_disk_is_told_and_the_good_one_stays(place, full):
+    if os.geteuid():
+        pytest.skip("mounting a small disk needs root")
+
+    def work(tell):
+        disk = place.root / full
+        small_disk(disk, 400_000)
+        opened = place.open(keep=5)
+        opened.save(1, filled(1), own(1))
+        first = opened.wait()
+        (disk / "ballast").write_bytes(b"x" * 340_000)
+        opened.save(2, {"model": {"shared": torch.zeros(200_000), "other": torch.zeros(3)}}, own(2))
+        second = opened.wait()
+        left = [path.name for path in disk.iterdir() if path.name.startswith(".incoming")]
+        (disk / "ballast").unlink()
+        opened.save(3, filled(3), own(3))
+        third = opened.close()
+        return first.error, second.error, left, third.error, looked(place.open())
+
+    first, second, left, third, state = ranks(1, work, place.root)[0]
+    assert (first, left, third, state) == ("", [], "", (3, True, {"rank": 0, "step": 3}))
+    assert "step 2 was not published" in second
+    assert ("No space left on device" if full == "kept" else f"{place.local}/") in second
+
+
+def test_an_error_on_one_rank_is_told_to_all(place):
+    def work(tell):
+        opened = place.open()
+        if dist.get_rank() == 1:
+            opened.store.put = lambda step, token, source: (_ for _ in ()).throw(OSError(5, "Input/output error"))
+        opened.save(1, filled(1), own(1))
+        return opened.close().error
+
+    found = ranks(2, work, place.root)
+    assert found[0] == found[1] and "rank 1 on" in found[0] and "Input/output error" in found[0]
+    assert place.load() == [None]
+
+
+# Killed at any moment
+
+
+def begin_and_die(place: Place, how) -> tuple[bool, bool]:
+    """Go on from step 1, save 2 and keep only that, dying as `how` says.
+
+    Gives whether step 2 was told to be published, and whether the run came to its end.
+    """
+
+    def work(tell):
+        how()
+        opened = place.open(keep=1)
+        assert looked_at_start(opened) == 1
+        opened.save(2, filled(2), own(2))
+        tell(opened.wait().error)
+        opened.close()
+        return "done"
+
+    try:
+        assert ranks(1, work, place.root) == ["done"]
+    except RankDiedError as died:
+        assert died.status in (-signal.SIGKILL, -signal.SIGXFSZ), died
+        return died.told == [""], False
+    return True, True
+
+
+def looked_at_start(opened: Checkpointer) -> int:
+    loaded = opened.load(empty())
+    return loaded.manifest.step if loaded else 0
+
+
+def go_on(place: Place):
+    """What the next run finds, and whether it can save."""
+
+    def work(tell):
+        opened = place.open()
+        state = empty()
+        loaded = opened.load(state)
+        step = loaded.manifest.step
+        same = torch.equal(state["model"]["shared"], filled(step)["model"]["shared"])
+        opened.save(step + 10, filled(step + 10), own(step + 10))
+        return step, same, opened.close().error
+
+    found = ranks(1, work, place.root)[0]
+    hidden = [name for name in place.names() if name.startswith((".incoming", ".removing", ".lock", ".latest"))]
+    return *found, hidden
+
+
+@pytest.fixture(scope="module")
+def first_checkpoint(tmp_path_factory):
+    place = Place(tmp_path_factory.mktemp("first"))
+    place.save(1)
+    return place.kept
+
+
+def test_killed_before_any_change_it_does_nothing_that_was_published_is_lost(tmp_path, first_checkpoint):
+    number, done = 0, False
+    while not done:
+        number += 1
+        place = Place(tmp_path / str(number))
+        shutil.copytree(first_checkpoint, place.kept)
+        published, done = begin_and_die(place, functools.partial(die_at_change, number, place.root))
+        step, same, error, hidden = go_on(place)
+        assert (same, error, hidden) == (True, "", []), number
+        assert step == 2 or not published, number
+        shutil.rmtree(place.root)
+    # Every one of them was tried: those of the lock, of a save, of its publication, of a removal.
+    assert number > 25
+
+
+@pytest.mark.parametrize("byte", [1, 200, 500, 3000, 8000, 12000])
+def test_killed_in_the_middle_of_a_write(place, first_checkpoint, byte):
+    shutil.copytree(first_checkpoint, place.kept)
+    published, done = begin_and_die(place, functools.partial(die_at_byte, byte))
+    step, same, error, hidden = go_on(place)
+    assert (same, error, hidden) == (True, "", [])
+    assert not done and step == (2 if published else 1)
+
+
+def test_the_lock_of_a_killed_run_is_taken_and_that_of_a_living_one_not(place):
+    place.save(1)
+    lock = Lock(place.kept)
+    lock.acquire()
+    try:
+        with pytest.raises(CheckpointError, match=f"in use by process {os.getpid()}"):
+            place.load()
+    finally:
+        lock.release()
+    assert place.load() == [(1, True, {"rank": 0, "step": 1})]
+
+
+def test_a_run_whose_lock_was_taken_publishes_nothing_more(place):
+    def work(tell):
+        opened = place.open()
+        opened._lock.path.unlink()
+        other = Lock(place.kept)
+        other.acquire()
+        opened.save(1, filled(1), own(1))
+        outcome = opened.close()
+        other.release()
+        return outcome.error
+
+    assert "another run has taken the lock" in ranks(1, work, place.root)[0]
+    assert place.load() == [None]
+
+
+# In S3
+
+
+def in_s3(place: Place, server, function, count: int = 1, **options):
+    def work(tell):
+        return function(Checkpointer(S3Store(server.prefix()), place.local, **options))
+
+    return ranks(count, work, place.root)
+
+
+def test_s3_keeps_checkpoints_as_a_directory_does(place, server):
+    def save(opened):
+        for step in (1, 2, 3):
+            opened.save(step, filled(step), own(step))
+        return opened.close().error
+
+    assert in_s3(place, server, save, count=2, keep=2) == ["", ""]
+    assert in_s3(place, server, looked, count=2) == [(3, True, {"rank": rank, "step": 3}) for rank in (0, 1)]
+    folders = {name.partition("/")[0] for name in server.prefix().list()}
+    assert folders == {"latest", step_name(2), step_name(3)}
+    server.client.put_object(Bucket=BUCKET, Key=f"run/{step_name(3)}/.metadata", Body=b"torn")
+    server.client.put_object(Bucket=BUCKET, Key=f"run/{step_name(9)}/__0_0.distcp", Body=b"left by a killed run")
+    assert in_s3(place, server, looked) == [(2, True, None)]
+    assert not server.prefix().list(step_name(9))
+
+
+def test_s3_that_is_unwell_for_a_while_is_borne(place, server):
+    def save(opened):
+        Unwell(opened.store.prefix, "PutObject", 1)
+        opened.save(1, filled(1), own(1))
+        return opened.close().error
+
+    assert in_s3(place, server, save) == [""]
+    assert in_s3(place, server, looked) == [(1, True, {"rank": 0, "step": 1})]
+
+
+def test_s3_that_stays_unwell_is_told_and_nothing_is_published(place, server):
+    def save(opened):
+        opened.store.prefix = server.prefix(attempts=1)
+        Unwell(opened.store.prefix, "PutObject", 100)
+        opened.save(1, filled(1), own(1))
+        return opened.close().error
+
+    (error,) = in_s3(place, server, save)
+    assert "was not published" in error and "SlowDown" in error
+    assert in_s3(place, server, looked) == [None]

@@ -1,0 +1,145 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a checkpoint is on disk, what the node's own verb sees of it, and which may go; without torch."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from mlcluster_data import __main__ as command
+from mlcluster_data import checkpoint_store, durable
+from mlcluster_data.checkpoint_store import DirectoryStore, Manifest, TornError, removable, step_name
+from mlcluster_data.durable import FileSum
+
+NODE = Path(__file__).resolve().parents[2] / "plugins" / "module_utils" / "_node"
+
+
+def publish(store: DirectoryStore, step: int, content: bytes = b"weights") -> None:
+    source = store.path.parent / "local"
+    source.mkdir(exist_ok=True)
+    for name in ("__0_0.distcp", ".metadata"):
+        (source / name).write_bytes(content)
+    files = {"__0_0.distcp": store.put(step, "t", source / "__0_0.distcp")}
+    store.publish(step, "t", Manifest(step, 1, files, {"epoch": 0}), source / ".metadata")
+
+
+@pytest.fixture
+def store(tmp_path):
+    found = DirectoryStore(tmp_path / "kept")
+    found.prepare()
+    return found
+
+
+def test_a_checkpoint_on_disk(store):
+    publish(store, 12)
+    manifest = store.manifest(12)
+    assert (manifest.step, manifest.world_size, manifest.notes) == (12, 1, {"epoch": 0})
+    assert set(manifest.files) == {"__0_0.distcp", ".metadata"}
+    assert manifest.files[".metadata"] == durable.digest(store.path / step_name(12) / ".metadata")
+    assert checkpoint_store.verify(store, 12) == []
+
+
+def test_the_nodes_own_verb_reads_the_same(store, capsys):
+    """`mlcluster checkpoints`, by which the training job finds, backs up and removes them."""
+    root = NODE.parents[2]
+    finder = root / ".collections"
+    sys.path.insert(0, str(finder))
+    try:
+        verb = importlib.import_module("ansible_collections.mlcluster.aws.plugins.module_utils._node.checkpoints")
+        host = importlib.import_module("ansible_collections.mlcluster.aws.plugins.module_utils._node.host").Host()
+    finally:
+        sys.path.remove(str(finder))
+    for step in (99, 100, 101):
+        publish(store, step)
+    (store.path / step_name(101) / "complete").unlink()
+    (store.path / ".incoming-step-00000102-t").mkdir()
+    found = verb.find(host, str(store.path), "complete")
+    assert [(entry.step, entry.complete) for entry in found] == [(101, False), (100, True), (99, True)]
+    assert verb.latest(found).path == str(store.path / step_name(100))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "is no manifest"),
+        (b"[1]", "is no manifest"),
+        (b'{"schema": "mlcluster.checkpoint/9"}', "has schema mlcluster.checkpoint/9"),
+        (Manifest(1, 1, {"../x": FileSum(1, "a")}, {}).text(), "names a file outside"),
+        (json.dumps({"schema": checkpoint_store.SCHEMA, "step": "x"}).encode(), "is no manifest"),
+    ],
+)
+def test_what_is_no_manifest_is_told(text, said):
+    with pytest.raises(TornError, match=said):
+        Manifest.parse(text, "/kept/step-00000001")
+
+
+def test_the_form_of_names():
+    assert [checkpoint_store.step_of(name) for name in ("step-00000007", "step-123456789", "step-7", "7", ".x")] == [
+        7, 123456789, None, None, None,
+    ]  # fmt: skip
+
+
+def test_the_newest_whole_ones_stay_whatever_is_damaged():
+    for count in range(6):
+        for damaged in itertools.product((False, True), repeat=count):
+            steps = list(range(count, 0, -1))
+            whole = {step for step, bad in zip(steps, damaged, strict=True) if not bad}
+            for keep in (1, 2, 3):
+                left = [step for step in steps if step not in removable(steps, whole.__contains__, keep)]
+                kept = [step for step in left if step in whole]
+                assert kept == sorted(whole, reverse=True)[:keep], (damaged, keep)
+
+
+def test_to_keep_none_is_refused():
+    with pytest.raises(ValueError, match="at least 1"):
+        removable([1], lambda step: True, 0)
+
+
+def test_files_are_spread_evenly_and_none_is_left_out():
+    files = {f"f{number}": FileSum(size, "") for number, size in enumerate([900, 5, 400, 300, 300, 0])}
+    shares = [checkpoint_store.share(files, index, 3) for index in range(3)]
+    assert sorted(name for share in shares for name in share) == sorted(files)
+    assert sorted(sum(of.size for of in share.values()) for share in shares) == [405, 600, 900]
+
+
+def test_a_copy_that_fails_leaves_nothing(tmp_path):
+    (tmp_path / "source").write_bytes(b"x")
+    (tmp_path / "taken").write_bytes(b"mine")
+    with pytest.raises(FileExistsError):
+        durable.copy(tmp_path / "source", tmp_path / "taken")
+    assert (tmp_path / "taken").read_bytes() == b"mine"
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
+    durable.write(tmp_path / "file", b"before")
+    monkeypatch.setattr(durable.os, "replace", lambda *names: (_ for _ in ()).throw(OSError(28, "No space left")))
+    with pytest.raises(OSError, match="No space left"):
+        durable.write(tmp_path / "file", b"after")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"] and (tmp_path / "file").read_bytes() == b"before"
+
+
+def test_the_command(store, capsys):
+    where = str(store.path)
+    assert command.main(["checkpoint", "list", where]) == 1
+    assert "holds no checkpoint" in capsys.readouterr().err
+    for step in (1, 2, 3):
+        publish(store, step)
+    assert command.main(["checkpoint", "list", where]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "step 3: 2 files, 14 bytes, 1 ranks"
+    assert command.main(["checkpoint", "verify", where]) == 0
+    assert capsys.readouterr().out == "step 3: good\n"
+    (store.path / step_name(3) / "__0_0.distcp").write_bytes(b"WEIGHTS")
+    assert command.main(["checkpoint", "verify", where, "--all"]) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].startswith("step 3: ") and "has other content than was written" in out[0] and out[1] == "step 2: good"
+    assert command.main(["checkpoint", "prune", where, "--keep", "2"]) == 0
+    assert capsys.readouterr().out == "step 1: removed\n"
+    with pytest.raises(SystemExit, match="3"):
+        command.main(["checkpoint", "prune", where, "--keep", "0"])

@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who holds a lock, who is gone, and that nobody takes it from one who lives."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from mlcluster_data import lock as locks
+from mlcluster_data.lock import Lock, LockedError
+
+
+def held_by(folder: Path, **changes) -> locks.Owner:
+    """A lock file of somebody; by default of a process of another node."""
+    owner = dataclasses.replace(locks.myself(), **{"host": "n7", "boot": "other", **changes})
+    (folder / locks.NAME).write_text(json.dumps(dataclasses.asdict(owner)))
+    return owner
+
+
+def test_one_takes_it_and_gives_it_back(tmp_path):
+    first = Lock(tmp_path)
+    assert first.acquire() is None and first.ours()
+    with pytest.raises(LockedError, match=f"{tmp_path} is in use by process {os.getpid()}"):
+        Lock(tmp_path).acquire()
+    first.release()
+    assert list(tmp_path.iterdir()) == []
+    second = Lock(tmp_path)
+    second.acquire()
+    second.release()
+
+
+def test_the_dead_process_of_this_node_is_seen_at_once(tmp_path):
+    before = held_by(tmp_path, **dataclasses.asdict(locks.myself()) | {"started": 1})
+    lock = Lock(tmp_path, stale_seconds=600)
+    assert lock.acquire() == before
+    lock.release()
+
+
+def test_an_earlier_run_of_the_same_job_is_over(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    before = held_by(tmp_path, job="12", restart="0")
+    lock = Lock(tmp_path, stale_seconds=600)
+    assert lock.acquire() == before
+    lock.release()
+
+
+def test_another_node_that_gives_no_sign_of_life_loses_it(tmp_path):
+    before = held_by(tmp_path)
+    lock = Lock(tmp_path, stale_seconds=0.1)
+    assert lock.acquire() == before
+    assert [path.name for path in tmp_path.iterdir()] == [locks.NAME]
+    lock.release()
+
+
+def test_another_node_that_gives_one_keeps_it(tmp_path):
+    held_by(tmp_path, job="4")
+    ended = threading.Event()
+
+    def touch():
+        while not ended.wait(0.02):
+            os.utime(tmp_path / locks.NAME)
+
+    toucher = threading.Thread(target=touch)
+    toucher.start()
+    try:
+        with pytest.raises(LockedError, match="of job 4 on n7"):
+            Lock(tmp_path, stale_seconds=600).acquire()
+    finally:
+        ended.set()
+        toucher.join()
+
+
+def test_a_lock_that_is_given_back_meanwhile_is_taken(tmp_path):
+    held_by(tmp_path)
+    lock = Lock(tmp_path, stale_seconds=600)
+    giving = threading.Timer(0.3, (tmp_path / locks.NAME).unlink)
+    giving.start()
+    lock.acquire()
+    giving.join()
+    assert lock.ours()
+    lock.release()
+
+
+def test_of_two_who_find_a_stale_one_only_one_takes_it(tmp_path):
+    stale = held_by(tmp_path)
+    slow, fast = Lock(tmp_path, stale_seconds=0.1), Lock(tmp_path, stale_seconds=0.1)
+    fast.acquire()
+    # The slow one judged before the fast one was there, and acts after it.
+    assert not slow._take_away(stale)
+    assert fast.ours()
+    fast.release()
+
+
+def test_it_gives_signs_of_life(tmp_path):
+    lock = Lock(tmp_path, stale_seconds=0.06)
+    lock.acquire()
+    first = lock._mark()
+    ended = threading.Event()
+    while lock._mark() == first:
+        assert not ended.wait(0.01)
+    lock.release()
+
+
+def test_one_that_was_taken_away_is_not_given_back(tmp_path):
+    lock = Lock(tmp_path)
+    lock.acquire()
+    held_by(tmp_path)
+    assert not lock.ours()
+    lock.release()
+    assert (tmp_path / locks.NAME).exists()
+
+
+def test_a_file_that_is_no_lock_is_left_alone(tmp_path):
+    (tmp_path / locks.NAME).write_text("notes")
+    with pytest.raises(LockedError, match="is no lock of this program"):
+        Lock(tmp_path).acquire()
