@@ -124,8 +124,9 @@ blocking:
 results:
   description: >-
     Verdicts in the shape C(mlcluster.result/1), each with C(seconds). Their ids are node.drain_marker, storage.record,
-    storage.mounted, scratch.space, scratch.write, gpu.count, gpu.xid, efa.devices and those of the other modules; in a
-    container they begin with container and checklist.
+    storage.mounted, scratch.space, scratch.write, gpu.count, gpu.xid, efa.devices, node.clock, node.service,
+    node.root_space, mounts.answer, those beginning with pcluster, and those of the other modules; in a container they
+    begin with container and checklist.
   returned: always
   type: list
   elements: dict
@@ -142,6 +143,18 @@ problems:
   type: list
   elements: str
   sample: []
+versions:
+  description: >-
+    Component to version, of what is there: kernel, os, driver, cuda, efa_driver, efa_installer, nvidia_fs, lustre, and
+    packages by their names. Empty in a profile other than V(full).
+  returned: always
+  type: dict
+  sample: {"kernel": "6.8.0-1030-aws", "driver": "580.95.05", "package libnccl2": "2.28.9-1+cuda13.0"}
+seconds:
+  description: How long all of it took.
+  returned: always
+  type: float
+  sample: 4.2
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -155,6 +168,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import 
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_checks import LEAST_FREE_PERCENT
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_container import FACTS_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_system import versions
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import SEVERITIES
 
@@ -191,7 +205,9 @@ def main() -> None:
     problems = unfit(wishes, given["seconds"])
     if problems:
         module.fail_json(msg="; ".join(problems))
-    results = examine(Host(), given["profile"], wishes, given["seconds"])
+    host = Host()
+    began = host.monotonic()
+    results = examine(host, given["profile"], wishes, given["seconds"])
     keep_away = blocking(results, given["gate"] == "closed", given["least_severity"])
     module.exit_json(
         changed=False,
@@ -201,6 +217,8 @@ def main() -> None:
         results=[result.to_dict() for result in results],
         lines=[result.line() for result in results],
         problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],
+        versions=versions(host) if given["profile"] == "full" else {},
+        seconds=round(host.monotonic() - began, 3),
     )
 
 

@@ -14,7 +14,7 @@ import functools
 import re
 import typing as t
 
-from . import accelerator, efa, gds, health_checks, health_container
+from . import accelerator, efa, gds, health_checks, health_container, health_system
 from .accelerator_checklist import version_key
 from .accelerator_verify import verify as verify_accelerators
 from .efa_verify import verify as verify_efa
@@ -137,6 +137,12 @@ def _full(wishes: Wishes) -> dict[str, Look]:
         "gpu.count": lambda host: verify_accelerators(accelerator.look(host, chips)),
         "efa.devices": lambda host: verify_efa(efa.look(host, fabric)),
         "gds.mode": lambda host: verify_gds(gds.survey(host, list(wishes.mounts) or _volumes(host))),
+        "node.clock": health_system.check_clock,
+        "node.service": health_system.check_services,
+        "node.root_space": health_system.check_root,
+        "mounts.answer": health_system.check_mounts,
+        "enroot.config": lambda host: health_system.check_containers(),
+        "pcluster.diag": health_system.check_pcluster_diag,
     }
 
 

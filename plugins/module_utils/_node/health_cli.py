@@ -16,6 +16,7 @@ from .efa_tools import whole_number
 from .health_container import COMPONENTS, FACTS_PATH, host_facts
 from .health_marker import MARKER_PATH, clear_marker, read_marker, write_marker
 from .host import Host, NodeError
+from .report_formats import FORMATS
 from .slurm_client import Slurm
 from .storage_record import write_json
 from .storage_verify import report
@@ -65,7 +66,12 @@ def add_verbs(subparsers: t.Any) -> None:
     )
     parser.add_argument("--slurm-prefix", help="the directory above Slurm's bin (default: /opt/slurm, or the path)")
     parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: Slurm's own way to find it)")
-    parser.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
+    shape = parser.add_mutually_exclusive_group()
+    shape.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
+    shape.add_argument(
+        "--format", choices=tuple(FORMATS),
+        help="print what other tools read: AWS pcluster-diag's fields, Prometheus, JUnit, lines for nhc.conf",
+    )  # fmt: skip
     parser.set_defaults(handler=show)
     marker = subparsers.add_parser("drain-marker", help="say that this node must not take jobs, or that it may again")
     what = marker.add_mutually_exclusive_group()
@@ -103,7 +109,10 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
         return result.EXIT_USAGE
     results = health.examine(host, args.profile, wishes, args.seconds)
     judged = report(host, results, {"mlcluster.aws": args.runtime_version})
-    sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
+    if args.format:
+        sys.stdout.write(FORMATS[args.format]([judged]))
+    else:
+        sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
     blocking = health.blocking(results, args.fail_closed, args.least_severity)
     _tell_slurm(args, host, results, blocking)
     if args.fail_open or args.fail_closed:

@@ -84,9 +84,12 @@ def test_of_an_unknown_machine_nothing_is_claimed():
         "efa.provider",
         "efa.limits",
         "efa.ptrace",
-        "efa.fabric_manager",
     }
     assert "pass" not in found.values()
+
+
+def test_with_a_driver_and_of_an_unknown_type_the_fabric_manager_may_be_needed():
+    assert judge(good_node(instance_type="p9.48xlarge"))["efa.fabric_manager"].status == "undeterminable"
 
 
 def test_missing_devices_isolate_the_node():

@@ -121,6 +121,16 @@ def test_what_the_parser_refuses(run, arguments):
     assert ended.value.code == 3
 
 
+@pytest.mark.parametrize(
+    ("shape", "begins"),
+    [("diag", "{"), ("prometheus", "# HELP mlcluster_"), ("junit", "<?xml"), ("nhc", "")],
+)
+def test_the_shapes_that_other_tools_read(run, shape, begins, capsys):
+    assert run([WELL, BROKEN], "--format", shape) == 1
+    shown = capsys.readouterr().out
+    assert shown.startswith(begins) and len(shown.splitlines()) >= 1
+
+
 # The profiles, as real processes on a made-up node.
 
 
@@ -147,6 +157,8 @@ def test_the_full_profile_has_everything_the_parts_say(tmp_path):
     found = names("full", good_node(), tmp_path)
     assert found["efa.provider"] == found["gpu.ecc"] == found["gpu.nvlink"] == "pass"
     assert {"gds.driver", "gds.mode", "storage.plan", "efa.plugin", "gpu.topology"} <= set(found)
+    assert {"node.clock", "node.service", "node.root_space", "mounts.answer", "enroot.config"} <= set(found)
+    assert "pcluster.diag" in found
     # A node without a record has no volume, and is asked about its root.
     assert found["storage.plan"] == "not_applicable"
 
