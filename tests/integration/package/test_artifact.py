@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The archive that users install: built, installed into an empty place, and used from there alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[3]
+BIN = CHECKOUT / ".venv/bin"
+PLAYBOOKS = sorted(path.stem for path in (CHECKOUT / "playbooks").glob("*.yml"))
+# What only contributors need, and what no archive may hold.
+UNWANTED = ("molecule/", "inventories/", "requirements/", ".", "tests/unit", "tests/rig", "tests/integration", "dist/")
+MOST_BYTES = 3_000_000
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    target = tmp_path_factory.mktemp("dist")
+    command = [BIN / "ansible-galaxy", "collection", "build", "--output-path", target]
+    subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True)
+    (built,) = target.glob("mlcluster-aws-*.tar.gz")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(archive, tmp_path_factory):
+    """installed(program, *arguments) runs a program of Ansible that sees the installed collection and no checkout."""
+    home = tmp_path_factory.mktemp("home")
+    environment = {
+        "HOME": str(home),
+        "PATH": os.environ["PATH"],
+        "ANSIBLE_COLLECTIONS_PATH": str(home / "collections"),
+        "ANSIBLE_NOCOLOR": "1",
+        "LC_ALL": "C.UTF-8",
+    }
+
+    def run(program, *arguments):
+        return subprocess.run(
+            [BIN / program, *arguments], cwd=home, env=environment, capture_output=True, text=True, check=False
+        )
+
+    done = run("ansible-galaxy", "collection", "install", "--no-deps", "--offline", str(archive))
+    assert done.returncode == 0, done.stdout + done.stderr
+    # What it depends on comes from where set-up put it: there is no index to ask here.
+    root = home / "collections" / "ansible_collections"
+    for namespace in (CHECKOUT / ".collections" / "ansible_collections").iterdir():
+        if namespace.is_dir() and namespace.name != "mlcluster":
+            (root / namespace.name).symlink_to(namespace)
+    return run
+
+
+def test_it_holds_what_users_need_and_nothing_else(archive):
+    assert archive.stat().st_size < MOST_BYTES
+    with tarfile.open(archive) as opened:
+        names = opened.getnames()
+    assert not [name for name in names if name.startswith(UNWANTED)]
+    for needed in ("roles/nvme_raid0/README.md", "playbooks/site.yml", "hooks/on_node_configured.sh", "docs/report.md"):
+        assert needed in names, f"{needed} is not in the archive"
+
+
+@pytest.mark.parametrize("kind", ["module", "lookup", "filter", "inventory"])
+def test_every_plugin_is_documented_where_it_is_installed(installed, kind):
+    listed = json.loads(installed("ansible-doc", "--type", kind, "--list", "--json", "mlcluster.aws").stdout)
+    assert listed
+    shown = installed("ansible-doc", "--type", kind, "--json", *listed)
+    assert shown.returncode == 0, shown.stderr
+    assert set(json.loads(shown.stdout)) == set(listed)
+
+
+def test_every_role_tells_its_options(installed):
+    roles = json.loads(installed("ansible-doc", "--type", "role", "--list", "--json", "mlcluster.aws").stdout)
+    there = {f"mlcluster.aws.{path.name}" for path in (CHECKOUT / "roles").iterdir() if path.is_dir()}
+    assert set(roles) == there
+
+
+def test_every_playbook_is_found_by_its_name(installed):
+    playbooks = [f"mlcluster.aws.{name}" for name in PLAYBOOKS]
+    done = installed("ansible-playbook", "--syntax-check", "-i", "localhost,", *playbooks)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in playbooks:
+        assert name.rpartition(".")[2] in done.stdout
