@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "checkpoint": ("checkpoint_command", "look at checkpoints, check them, remove old ones"),
     "collect": ("collect", "gather text from files or the datasets library into N inputs"),
     "preprocess": ("preprocess", "tokenise the inputs of one array task into shards"),
+    "stage": ("stage", "copy weights or other files to the local disks of this node, once"),
     "validate": ("validate", "check inputs or shards against their manifest"),
 }
 
