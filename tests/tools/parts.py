@@ -36,7 +36,8 @@ PARTS = {
     "integration": Part(
         240, (*PYTEST, "--timeout=180", "tests/integration", "--ignore=tests/integration/slurm"), PYTEST_CLOSING
     ),
-    "slurm": Part(480, (*PYTEST, "--timeout=180", "tests/integration/slurm"), PYTEST_CLOSING),
+    "slurm": Part(480, (*PYTEST, "--timeout=180", "tests/integration/slurm", "-m", "not slow"), PYTEST_CLOSING),
+    "slurm-slow": Part(300, (*PYTEST, "--timeout=180", "tests/integration/slurm", "-m", "slow"), PYTEST_CLOSING),
     "data": Part(120, (".venv-data/bin/python", *PYTEST[1:], "--timeout=120", "tests/data"), PYTEST_CLOSING),
     "molecule": Part(1200, ("{python}", "-m", "tests.tools.molecule"), MOLECULE_CLOSING),
     "vm": Part(900, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm and ci"), PYTEST_CLOSING),
@@ -49,6 +50,6 @@ SETUP = (("setup",),)
 QUICK = ("lint", "sanity", "unit", "integration", "data", "slurm")
 SUITES = {
     "test": (SETUP, (("vm", "molecule"), QUICK)),
-    "test-all": (SETUP, (("molecule", "vm-all"), QUICK)),
+    "test-all": (SETUP, (("molecule", "vm-all"), (*QUICK, "slurm-slow"))),
     "test-vm-all": (SETUP, (("vm-all",),)),
 }
