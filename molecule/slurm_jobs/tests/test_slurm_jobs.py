@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from testinfra.host import Host
@@ -28,6 +29,8 @@ def run(host: Host, name: str) -> tuple[int, str, str]:
         ("/srv/jobs/results", 0o1777),
         ("/srv/jobs/mlcluster.pyz", 0o755),
         ("/srv/jobs/smoke.sbatch", 0o755),
+        ("/etc/mlcluster/slurm/prolog", 0o755),
+        ("/etc/slurm/mlcluster_checks.conf", 0o644),
     ],
 )
 def test_files_are_roots_and_nobody_else_writes_them(host: Host, path: str, mode: int) -> None:
@@ -53,3 +56,13 @@ def test_no_value_reaches_a_shell(host: Host) -> None:
     status, _number, output = run(host, "train")
     assert status == 0, output
     assert "it's $(id)" in output.splitlines()
+
+
+def test_slurm_runs_the_checks_and_a_job_has_a_directory_of_its_own(host: Host) -> None:
+    settings = host.run("scontrol show config").stdout
+    for name, script in (("Prolog", "prolog"), ("Epilog", "epilog"), ("HealthCheckProgram", "health_check")):
+        assert re.search(rf"^{name} += /etc/mlcluster/slurm/{script}$", settings, re.MULTILINE), settings
+    assert re.search(r"^HealthCheckInterval += 60 sec$", settings, re.MULTILINE)
+    done = host.run("runuser -u alice -- srun --chdir=/ sh -c 'echo $SLURM_JOB_ID $TMPDIR'")
+    number, place = done.stdout.split()
+    assert place == f"/var/lib/scratch/jobs/job-{number}/tmp"

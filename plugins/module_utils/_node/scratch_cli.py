@@ -16,7 +16,7 @@ import sys
 import time
 import typing as t
 
-from . import result, scratch
+from . import result, scratch, scratch_quota
 from .efa_tools import whole_number
 from .health_bounded import STATE_DIRECTORY, Check, run_all
 from .health_drain import node_name
@@ -33,7 +33,9 @@ SLURM_SECONDS = 10
 MAKE_SECONDS = 2
 EMPTY_SECONDS = 30
 # What removing and sweeping do besides emptying the trash, which has its own deadline.
-MORE_SECONDS = {"remove": 5, "sweep": SLURM_SECONDS + 5}
+QUOTA_SECONDS = 8
+MORE_SECONDS = {"remove": 5, "sweep": SLURM_SECONDS + QUOTA_SECONDS + 5}
+LARGEST_QUOTA_GIB = 1 << 20
 
 LOGGER = logging.getLogger("mlcluster")
 
@@ -54,6 +56,14 @@ def add_verbs(subparsers: t.Any) -> None:
     parser.add_argument(
         "--least-free", type=whole_number(0, 100), default=10, help="percent; below it leftovers go (%(default)s)"
     )
+    parser.add_argument(
+        "--quota-gib", type=whole_number(0, LARGEST_QUOTA_GIB), default=0,
+        help="how much each running job may hold, 0 for all there is (%(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--over-quota", choices=("tell", "cancel"), default="tell",
+        help="what sweep does to a job that holds more (%(default)s)",
+    )  # fmt: skip
     parser.add_argument("--slurm-prefix", help="the directory above Slurm's bin (default: /opt/slurm, or the path)")
     parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: Slurm's own way to find it)")
     parser.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
@@ -65,7 +75,7 @@ def act(args: argparse.Namespace, host: Host | None = None, state_directory: str
     host = host or Host()
     name = f"scratch.{args.action}"
     limit = MAKE_SECONDS if args.action == "make" else args.seconds + MORE_SECONDS[args.action]
-    results = run_all(host, [Check(name, lambda host: [_verdict(args, host, name)], limit)], limit, state_directory)
+    results = run_all(host, [Check(name, lambda host: _verdicts(args, host, name), limit)], limit, state_directory)
     judged = report(host, results, {"mlcluster.aws": args.runtime_version})
     sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
     for verdict in results:
@@ -74,19 +84,19 @@ def act(args: argparse.Namespace, host: Host | None = None, state_directory: str
     return result.exit_code(results)
 
 
-def _verdict(args: argparse.Namespace, host: Host, name: str) -> Result:
+def _verdicts(args: argparse.Namespace, host: Host, name: str) -> list[Result]:
     try:
         base = args.base or scratch.default_base(host)
         if base is None:
-            return not_applicable(name, "this node has no local volume for the jobs' directories")
+            return [not_applicable(name, "this node has no local volume for the jobs' directories")]
         missing = scratch.no_volume(host, base)
         if missing:
-            return not_applicable(name, missing)
+            return [not_applicable(name, missing)]
         if args.action != "make" and not host.exists(base):
-            return not_applicable(name, f"there is no {base}")
+            return [not_applicable(name, f"there is no {base}")]
         return {"make": _make, "remove": _remove, "sweep": _sweep}[args.action](args, host, base)
     except NodeError as exc:
-        return failed(name, str(exc), severity="reset")
+        return [failed(name, str(exc), severity="reset")]
 
 
 def _job(args: argparse.Namespace) -> int:
@@ -96,7 +106,7 @@ def _job(args: argparse.Namespace) -> int:
     return int(text)
 
 
-def _make(args: argparse.Namespace, host: Host, base: str) -> Result:
+def _make(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
     text = os.environ.get("SLURM_JOB_UID", "") if args.uid is None else str(args.uid)
     uid = host.uid(text) if text.isdecimal() else None
     if uid is None:
@@ -104,17 +114,18 @@ def _make(args: argparse.Namespace, host: Host, base: str) -> Result:
     gid = host.primary_gid(text)
     if gid is None:
         raise NodeError(f"user {uid} of the job is not known on this node: see that 'getent passwd {uid}' answers")
-    return passed("scratch.make", scratch.make(host, base, _job(args), uid, gid))
+    return [passed("scratch.make", scratch.make(host, base, _job(args), uid, gid))]
 
 
-def _remove(args: argparse.Namespace, host: Host, base: str) -> Result:
+def _remove(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
     job = _job(args)
-    return _told("scratch.remove", f"job {job}", base, scratch.remove(host, base, job, args.seconds))
+    return [_told("scratch.remove", f"job {job}", base, scratch.remove(host, base, job, args.seconds))]
 
 
-def _sweep(args: argparse.Namespace, host: Host, base: str) -> Result:
+def _sweep(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
+    slurm = Slurm(host, args.slurm_prefix, args.slurm_conf)
     known = scratch.survey(base)
-    live, problem = _live(Slurm(host, args.slurm_prefix, args.slurm_conf)) if known else (set(), None)
+    live, problem = _live(slurm) if known else (set(), None)
     swept = scratch.sweep(host, base, known, live, time.time(), args.keep_hours * 3600, args.least_free)
     emptied = scratch.empty_trash(host, base, args.seconds)
     emptied.problems[:0] = swept.problems
@@ -122,8 +133,13 @@ def _sweep(args: argparse.Namespace, host: Host, base: str) -> Result:
     told = _told("scratch.sweep", f"leftovers of jobs: {jobs}", base, emptied)
     if problem and told.status == result.PASS:
         why = f"only what an earlier boot left could be swept: {problem}"
-        return undeterminable("scratch.sweep", why, found=told.found, scope=told.scope)
-    return told
+        told = undeterminable("scratch.sweep", why, found=told.found, scope=told.scope)
+    if not args.quota_gib:
+        return [told]
+    running = [one for one in known if live and one.job_id in live]
+    return [told] + scratch_quota.judge(
+        host, slurm, base, running, args.quota_gib << 30, args.over_quota == "cancel", QUOTA_SECONDS
+    )
 
 
 def _live(slurm: Slurm) -> tuple[set[int] | None, str | None]:

@@ -59,6 +59,7 @@ def test_an_mpi_program_runs_over_two_nodes_if_it_is_launched_as_one(slurm):
     assert slurm.run(*launch, check=False).returncode != 0
 
 
+@pytest.mark.slow
 def test_a_node_that_dies_requeues_its_job_and_comes_back(own_cluster):
     cluster = own_cluster(Spec(nodes=2, settings=FAST_FAILURE))
     number = jobs.submit(cluster, "echo run $SLURM_RESTART_COUNT; sleep 60", "--nodes=2", "--requeue")

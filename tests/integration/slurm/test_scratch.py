@@ -81,7 +81,7 @@ def test_each_task_of_an_array_has_its_own(cluster):
         wait_for("an empty base", lambda node=node: left(cluster, node) == [], 60)
 
 
-@pytest.mark.parametrize("how", ["cancel", "timeout", "crash", "full"])
+@pytest.mark.parametrize("how", ["cancel", pytest.param("timeout", marks=pytest.mark.slow), "crash", "full"])
 def test_it_goes_however_the_job_ends(cluster, how):
     body = {
         "cancel": "sleep 60",
@@ -121,6 +121,7 @@ def test_a_requeued_job_gets_a_new_directory(cluster):
     gone(cluster, number)
 
 
+@pytest.mark.slow
 def test_what_a_dead_node_leaves_is_swept_when_it_comes_back_and_a_running_job_keeps_its_own(rig):
     cluster, scripts = rig
     number = jobs.submit(cluster, "touch $TMPDIR/left; sleep 600", *as_user(cluster, NOBODY, "-wn2", "--no-requeue"))

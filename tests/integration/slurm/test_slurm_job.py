@@ -79,17 +79,6 @@ def test_a_wait_that_is_over_leaves_the_job_or_cancels_it(run, script):
     assert (result["failed"], result["changed"], result["job"]["state"]) == (True, True, "CANCELLED")
 
 
-def test_the_time_limit_of_the_job(run_module, slurm, script):
-    # Slurm's shortest limit is a minute; one that is put to the past ends the job at the next look.
-    path = script("trap '' TERM", "sleep 100")
-    started = run_module(slurm_job, slurm, state="submitted", script=path)
-    number = started["job"]["job_id"]
-    jobs.wait(slurm, number, "RUNNING")
-    slurm.run("scontrol", "update", f"JobId={number}", "EndTime=now")
-    result = run_module(slurm_job, slurm, job_id=number, timeout=90)
-    assert (result["failed"], result["job"]["state"]) == (True, "TIMEOUT")
-
-
 def test_cancelling_twice_changes_once(run, script):
     number = run(state="submitted", script=script("sleep 60"))["job"]["job_id"]
     told = run(check=True, state="cancelled", job_id=number)

@@ -11,7 +11,7 @@ import os
 import pytest
 from ansible_collections.mlcluster.aws.plugins.modules import slurm_info
 
-from tests.integration.slurm.ran import Ran
+from tests.integration.slurm.ran import Ran, install
 from tests.rig.slurm import jobs, scripts
 from tests.rig.slurm.cluster import Cluster
 from tests.rig.slurm.fixture import needs_slurm
@@ -82,6 +82,37 @@ def test_each_node_by_itself(ran):
     }
     (node,) = nccl.of("nccl.nodes")
     assert (node["scope"]["node"], node["severity"]) == ("n2", "isolate")
+
+
+@pytest.fixture
+def nccom(ran, tmp_path):
+    """nccom(**job) runs nccom-test, which is a stand-in, as a job of three sizes and one collective."""
+    install("nccom_test", tmp_path / "nccom-test")
+
+    def run(environment=None, **more):
+        job = {"name": "nccom", "kind": "nccom", "workers_per_node": 4, "collectives": ["all_reduce"], **SMALL, **more}
+        return ran(job, nccom_test=str(tmp_path / "nccom-test"), gpus_per_node=0, environment=environment or {})
+
+    return run
+
+
+@pytest.mark.parametrize("launch", ["slurm", "mpi"])
+def test_neurons_collectives_on_two_nodes(nccom, launch):
+    found = nccom(launch=launch)
+    assert found.status == {
+        "nccom.complete": "pass",
+        "nccom.correct.all_reduce": "pass",
+        # It says nothing of its way, and these nodes have no counters.
+        "nccom.fabric.all_reduce": "undeterminable",
+        "nccom.bandwidth.all_reduce": "undeterminable",
+    }
+    assert (found.job.exit_code, found.exit_file) == (2, "2\n")
+
+
+def test_neurons_collectives_on_each_node_find_the_broken_one(nccom):
+    found = nccom(layout="single", environment={"STAND_IN_BROKEN_HOST": "n2"})
+    (node,) = found.of("nccom.nodes")
+    assert (found.job.exit_code, node["scope"]["node"], node["severity"]) == (1, "n2", "isolate")
 
 
 def test_a_program_that_is_missing_is_one_sentence(ran):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Jobs of the kinds gpu_efa, local_io and fsx_io on a real Slurm; fio, IOR and mdtest are stand-ins."""
+"""Jobs of the kinds gpu_efa, local_io, fsx_io and gds_io on a real Slurm; fio, IOR, mdtest and gdsio are stand-ins."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from tests.integration.slurm.ran import install
 from tests.rig.slurm.fixture import needs_slurm
 
 pytestmark = needs_slurm
+TOOLS = ("fio", "ior", "mdtest", "gdsio")
 
 
 @pytest.fixture
 def tools(tmp_path):
     folder = tmp_path / "tools"
     folder.mkdir()
-    for name in ("fio", "ior", "mdtest"):
+    for name in TOOLS:
         install("io_stand_in", folder / name)
-    return {name: str(folder / name) for name in ("fio", "ior", "mdtest")}
+    return {name: str(folder / name) for name in TOOLS}
 
 
 def test_each_node_reports_under_its_own_name(ran):
@@ -69,3 +70,33 @@ def test_a_tool_that_is_missing_is_one_sentence(ran):
     done = ran({"name": "fsx", "kind": "fsx_io", "minutes": 9}, ior="/no/ior")
     assert (done.job.exit_code, done.results) == (2, [])
     assert done.job.output.startswith("fsx: /no/ior is not on n1: build IOR once on the shared file system")
+
+
+def test_a_figure_of_gdsio_is_worth_nothing_without_the_path_that_was_taken(ran, tools, slurm):
+    job = {"name": "gds", "kind": "gds_io", "mounts": [str(slurm.local)], "least_gib": 1.0, "size_mib": 8}
+    done = ran(job, **tools)
+    figures = {entry["scope"]["node"]: entry for entry in done.of("gds.bandwidth")}
+    # gdsio says GPUD and far more than was asked for; the path is none, for here is no GPU.
+    assert {node: entry["status"] for node, entry in figures.items()} == {
+        "n1": "undeterminable",
+        "n2": "undeterminable",
+    }
+    assert figures["n1"]["found"] == {
+        "mode": "none",
+        "proof": "passive",
+        "GPUD": 9.87,
+        "CPU_GPU": 9.87,
+        "CPUONLY": 9.87,
+    }
+    assert (done.job.exit_code, done.exit_file) == (2, "2\n")
+    assert list(slurm.local_of("n1").glob("*.mlcluster*")) == []
+
+
+def test_a_path_that_was_demanded_and_is_not_active_fails(ran, tools, slurm):
+    job = {"name": "gds", "kind": "gds_io", "mounts": [str(slurm.local)], "modes": ["nvfs", "p2pdma"], "size_mib": 8}
+    done = ran(job, **tools)
+    assert {(entry["scope"]["node"], entry["status"]) for entry in done.of("gds.mode")} == {
+        ("n1", "fail"),
+        ("n2", "fail"),
+    }
+    assert done.job.exit_code == 1

@@ -27,6 +27,7 @@ class Training:
 
     def __init__(self, slurm, folder, runtime, facts, *words, gpus_per_node=2, **options):
         self.slurm, self.folder = slurm, folder
+        self.checkpoints = folder / "checkpoints"
         install("aws", folder / "aws")
         job = {
             "name": "train",
@@ -60,7 +61,7 @@ class Training:
         return (self.folder / "results" / f"train-{self.number}.out").read_text()
 
     def complete(self):
-        return sorted(path.parent.name for path in (self.folder / "checkpoints").glob("step-*/complete"))
+        return sorted(path.parent.name for path in self.checkpoints.glob("step-*/complete"))
 
     def saved(self):
         return sorted(path.name for path in (self.folder / "s3/bucket/runs/train").glob("step-*"))

@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Poses as fio, ior or mdtest, by its own name; the figures are invented.
+"""Poses as fio, ior, mdtest or gdsio, by its own name; the figures are invented.
 
-The shapes are those of the documentation: fio's JSON, IOR's JSON summary, mdtest's table. STAND_IN_SLOW in the folder
+The shapes are those of the documentation: fio's JSON, IOR's JSON summary, mdtest's table; gdsio's line is that of an
+issue of NVIDIA/gds-nvidia-fs. STAND_IN_SLOW in the folder
 of the program names a host whose disks are slow.
 """
 
@@ -49,5 +50,17 @@ def mdtest() -> None:
             print(f"   {name:<26}{845203.634:12.3f} {845203.634:12.3f} {845203.634:12.3f} {0:12.3f}")
 
 
+def gdsio() -> None:
+    words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+    kind = {"0": "GPUD", "1": "CPUONLY", "2": "CPU_GPU"}[words["-x"]]
+    size = int(words["-s"].removesuffix("M")) * 1024
+    Path(words["-f"]).touch()
+    io_type = "WRITE" if words["-I"] == "1" else "READ"
+    print(
+        f"IoType: {io_type} XferType: {kind} Threads: {words['-w']} DataSetSize: {size}/{size}(KiB) IOSize: 1024(KiB) "
+        "Throughput: 9.870000 GiB/sec, Avg_Latency: 100.000000 usecs ops: 8 total_time 1.000000 secs"
+    )
+
+
 if __name__ == "__main__":
-    {"fio": fio, "ior": ior, "mdtest": mdtest}[NAME]()
+    {"gdsio": gdsio, "fio": fio, "ior": ior, "mdtest": mdtest}[NAME]()

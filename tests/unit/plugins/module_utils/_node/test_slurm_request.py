@@ -72,7 +72,7 @@ def test_a_sound_submission_has_no_problem(judge):
         ({"constraint": "p5&p6"}, "no node has the feature p6: the nodes have efa, p5"),
         ({"array": "1-1001"}, "the array goes to index 1001 and this cluster allows 1000: split it"),
         ({"dependency": "afterok"}, "dependency is afterok: write it as afterok:JOB, several joined by commas"),
-        ({"dependency": "afterok:1:9_2,singleton"}, "dependency names job 9 and Slurm does not know it, so the job"),
+        ({"dependency": "afterok:1:9_2,singleton"}, "dependency names job 9 and Slurm does not know it, so nothing"),
         ({"licenses": "matlab:1,idl@db:2"}, "license idl does not exist here: choose from matlab"),
         ({"licenses": "matlab:3"}, "3 of license matlab were asked for and there are 2: ask for fewer"),
     ],

@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How rendered scripts end on a real Slurm when something else decides: time, disks, arrays, chains, the accounting."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.modules import slurm_info, slurm_job
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _slurm_jobs_report
+
+from tests.integration.slurm.ran import Ran
+from tests.integration.slurm.test_slurm_jobs_training import Training
+from tests.rig.slurm import jobs, scripts
+from tests.rig.slurm.cluster import Cluster
+from tests.rig.slurm.fixture import needs_slurm
+from tests.rig.slurm.processes import wait_for
+from tests.rig.slurm.spec import FAST_FAILURE, Spec
+
+pytestmark = needs_slurm
+SMOKE = {"name": "smoke", "kind": "node_smoke", "nodes": 1}
+BROKEN = {"name": "broken", "kind": "node_smoke", "options": {"distribution": "cyclic"}}
+
+
+@pytest.fixture
+def rendered(runtime, tmp_path):
+    """rendered(facts, job, ..., **settings) writes the scripts of the jobs, and gives their paths by name."""
+
+    def render(facts, *wanted, **settings):
+        role = scripts.Role(facts, jobs=list(wanted), dir=str(tmp_path), **{"gpus_per_node": 2, **settings})
+        assert role.problems == []
+        role.install(runtime)
+        return {job["name"]: str(tmp_path / f"{job['name']}.sbatch") for job in wanted}
+
+    return render
+
+
+def submit(cluster, path, *options):
+    return int(cluster.run("sbatch", "--parsable", *options, path).stdout)
+
+
+def test_each_task_of_an_array_has_its_own_results_and_a_chain_breaks_where_a_verdict_is_bad(
+    slurm, facts, rendered, run_module, tmp_path
+):
+    paths = rendered(facts, SMOKE, BROKEN)
+    broken = submit(slurm, paths["broken"])
+    never = submit(slurm, paths["smoke"], f"--dependency=afterok:{broken}")
+    anyway = submit(slurm, paths["smoke"], f"--dependency=afterany:{broken}")
+    array = run_module(slurm_job, slurm, script=paths["smoke"], options={"array": "0-1"}, timeout=90)
+    assert array["job"]["ok"], array
+    for task in array["job"]["tasks"]:
+        found = tmp_path / "results" / f"smoke-{task['job_id']}"
+        assert (found / "report.json").exists() and found.with_name(f"{found.name}.exit").read_text() == "0\n"
+    assert jobs.wait(slurm, anyway, timeout=60).state == "COMPLETED"
+    waiting = run_module(slurm_job, slurm, job_id=never, timeout=60)
+    assert waiting["failed"] and "DependencyNeverSatisfied" in waiting["msg"]
+    slurm.run("scancel", str(never))
+    gone = run_module(slurm_job, slurm, script=paths["smoke"], options={"dependency": "afterok:999999"})
+    assert gone["problems"] == [
+        "dependency names job 999999 and Slurm does not know it, so nothing would be waited for: name one that is there"
+    ]
+
+
+def test_the_accounting_says_what_the_scripts_say(slurm_accounting, rendered, run_module, tmp_path):
+    paths = rendered(run_module(slurm_info, slurm_accounting), SMOKE, BROKEN)
+    numbers = {name: submit(slurm_accounting, path) for name, path in paths.items()}
+    for name, number in numbers.items():
+        wait_for(f"the end of {name}", (tmp_path / "results" / f"{name}-{number}.exit").exists, 60)
+    query = ("sacct", "-X", "-n", "-P", "-j", ",".join(map(str, numbers.values())), "-o", "JobName,State,ExitCode")
+
+    def rows():
+        found = slurm_accounting.run(*query).stdout.split()
+        return found if len(found) == 2 and not any("RUNNING" in row or "COMPLETING" in row for row in found) else None
+
+    assert wait_for("both in the accounting", rows, 30) == ["smoke|COMPLETED|0:0", "broken|FAILED|1:0"]
+
+
+@pytest.fixture
+def slow_to_kill(slurm):
+    """The cluster, which gives jobs more time for their end than it gives those of other tests."""
+    before = slurm.record.spec.settings.get("KillWait", "2")
+    slurm.configure(KillWait="40")
+    yield slurm
+    slurm.configure(KillWait=before)
+
+
+def test_when_the_time_is_over_a_training_is_saved_and_a_validation_is_no_pass(
+    slurm, slow_to_kill, facts, runtime, rendered, run_module, tmp_path
+):
+    """One wait for all three: Slurm looks for jobs whose time is over twice a minute."""
+    (tmp_path / "reduce_perf").write_text("#!/bin/sh\nsleep 300\n")
+    (tmp_path / "reduce_perf").chmod(0o755)
+    test = {"name": "test", "kind": "nccl", "layout": "single", "nodes": 1, "collectives": ["reduce"]}
+    settings = {"nccl_tests_dir": str(tmp_path), "mpi": "none", "gpus_per_node": 1}
+    save = 'mkdir "$MLCLUSTER_CHECKPOINTS/step-20" && touch "$MLCLUSTER_CHECKPOINTS/step-20/complete" && sleep 300'
+    options = {"nodes": 1, "gpus_per_node": 1, "signal_seconds": 0, "command": ["/bin/sh", "-c", save]}
+    training = Training(slow_to_kill, tmp_path, runtime, facts, **options)
+    wait_for("a checkpoint", training.complete, 60)
+    slurm.run("scontrol", "update", f"JobId={training.number}", "EndTime=now+1")
+    validation = submit(slurm, rendered(facts, test, **settings)["test"])
+    wait_for("the test to start", lambda: list(tmp_path.glob("results/test-*/*.reduce.out")), 60)
+    slurm.run("scontrol", "update", f"JobId={validation}", "EndTime=now+1")
+    ended = run_module(slurm_job, slurm, job_id=validation, timeout=100)
+    assert (ended["failed"], ended["job"]["state"]) == (True, "TIMEOUT")
+    judged = _slurm_jobs_report.collect([{"name": "test", "job": ended["job"], "report": None, "message": None}])
+    assert judged["status"] == "fail"
+    assert jobs.wait(slurm, training.number, timeout=100).state == "TIMEOUT"
+    assert (training.saved(), training.exit_status()) == (["step-20"], "143\n")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A cluster of one node with a shared disk of half a MiB, which was mounted before the node came up."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", disk], check=True)
+    cluster = Cluster(f"pytest-full-{os.getpid()}")
+    try:
+        yield cluster.up(Spec(nodes=1, gpus=1), owned=True), disk
+    finally:
+        cluster.down()
+        subprocess.run(["umount", disk], check=True)
+
+
+def leave_free(disk, pages):
+    """Fill a tmpfs but for some pages of 4 KiB."""
+    free = os.statvfs(disk)
+    (disk / f"filler-{pages}").write_bytes(bytes(max(0, free.f_bavail - pages) * free.f_bsize))
+
+
+def test_a_full_disk_is_no_pass_and_costs_no_checkpoint_that_is_complete(small_disk, run_module, runtime, tmp_path):
+    cluster, disk = small_disk
+    found = run_module(slurm_info, cluster)
+    training = Training(
+        cluster, tmp_path, runtime, found, 3000, nodes=1, gpus_per_node=1, checkpoints=str(disk / "checkpoints")
+    )
+    training.checkpoints = disk / "checkpoints"
+    wait_for("a checkpoint", training.complete, 60)
+    leave_free(disk, 2)
+    ended = jobs.wait(cluster, training.number, timeout=60)
+    assert (ended.state, ended.exit_code, training.exit_status()) == ("FAILED", 1, "1\n")
+    assert "goes back" not in training.events
+    torn = {path.name for path in training.checkpoints.glob("step-*")} - set(training.complete())
+    assert len(torn) == 1 and not torn & set(training.saved())
+    assert set(training.complete()) <= set(training.saved())
+    # The results themselves on a disk that is full to the last byte.
+    (tmp_path / "results").rename(tmp_path / "before")
+    (disk / "results").mkdir()
+    (tmp_path / "results").symlink_to(disk / "results")
+    scripts.Role(found, jobs=[SMOKE], dir=str(tmp_path), gpus_per_node=1).install(runtime)
+    leave_free(disk, 0)
+    (tmp_path / "logs").mkdir()
+    number = submit(cluster, str(tmp_path / "smoke.sbatch"), f"--output={tmp_path}/logs/%j")
+    job = jobs.wait(cluster, number, timeout=60)
+    assert (job.state, job.exit_code) == ("FAILED", 2), job
+    run = {
+        "name": "smoke",
+        "job": {"job_id": number, "state": job.state, "exit_code": 2},
+        "report": None,
+        "message": None,
+    }
+    assert _slurm_jobs_report.collect([run])["status"] == "undeterminable"
+
+
+@pytest.mark.slow
+def test_a_node_that_dies_under_a_validation_is_no_pass(rendered, run_module, tmp_path):
+    (tmp_path / "reduce_perf").write_text("#!/bin/sh\nsleep 300\n")
+    (tmp_path / "reduce_perf").chmod(0o755)
+    cluster = Cluster(f"pytest-dies-{os.getpid()}")
+    cluster.up(Spec(nodes=2, gpus=1, settings=FAST_FAILURE), owned=True)
+    try:
+        job = {"name": "test", "kind": "nccl", "layout": "single", "nodes": 2, "collectives": ["reduce"]}
+        settings = {"nccl_tests_dir": str(tmp_path), "mpi": "none", "gpus_per_node": 1}
+        number = submit(cluster, rendered(run_module(slurm_info, cluster), job, **settings)["test"])
+        wait_for("the test to start", lambda: list(tmp_path.glob("results/test-*/n2.reduce.out")), 60)
+        cluster.power_off("n2")
+        ended = run_module(slurm_job, cluster, job_id=number, timeout=90)
+        assert ended["job"]["state"] == "NODE_FAIL"
+        judged = _slurm_jobs_report.collect([{"name": "test", "job": ended["job"], "report": None, "message": None}])
+        assert judged["status"] == "fail"
+        assert Ran(jobs.look(cluster, number), tmp_path, "test").results == []
+    finally:
+        cluster.down()
