@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How far a run over many nodes is, a line for each role. Pure: told of events and times, it gives lines."""
+
+from __future__ import annotations
+
+import dataclasses
+
+OUTSIDE = "other tasks"
+# Names of nodes on one line.
+NAMES = 5
+
+
+@dataclasses.dataclass
+class Part:
+    """A role's turn: when it began (seconds), and which nodes did what in it."""
+
+    role: str
+    began: float
+    hosts: set[str] = dataclasses.field(default_factory=set)
+    changed: set[str] = dataclasses.field(default_factory=set)
+    failed: set[str] = dataclasses.field(default_factory=set)
+
+    def summary(self, now: float) -> str:
+        """The line that stays."""
+        told = [f"{len(self.hosts)} nodes", f"{len(self.changed)} changed"]
+        if self.failed:
+            names = sorted(self.failed)
+            more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
+            told.append(f"{len(names)} FAILED ({', '.join(names[:NAMES])}{more})")
+        return f"{self.role:<16} {', '.join(told)}, {now - self.began:.1f} s"
+
+
+class Progress:
+    """The state of a run; every method that ends something returns the lines that stay."""
+
+    def __init__(self, now: float) -> None:
+        self.began = now
+        self.part: Part | None = None
+        self.name = ""
+        self.running: set[str] = set()
+        self.done: set[str] = set()
+        self.failed: dict[str, str] = {}
+
+    def task(self, role: str, name: str, now: float) -> list[str]:
+        """A task begins, of a role ("": of none)."""
+        role = role or OUTSIDE
+        self.name, self.running, self.done = name, set(), set()
+        if self.part is not None and self.part.role == role:
+            return []
+        lines = self.end_part(now)
+        self.part = Part(role, now)
+        return lines
+
+    def end_part(self, now: float) -> list[str]:
+        """The role's turn is over."""
+        part, self.part = self.part, None
+        return [part.summary(now)] if part is not None and part.hosts else []
+
+    def start(self, host: str) -> None:
+        """A node begins with the task."""
+        self.running.add(host)
+
+    def result(self, host: str, outcome: str, changed: bool = False) -> None:
+        """A node ended the task; outcome is ok, skipped, failed or unreachable."""
+        self.running.add(host)
+        self.done.add(host)
+        if self.part is None:
+            return
+        self.part.hosts.add(host)
+        if changed:
+            self.part.changed.add(host)
+        if outcome in ("failed", "unreachable"):
+            self.part.failed.add(host)
+            self.failed[host] = outcome
+
+    def line(self) -> str:
+        """What goes on now."""
+        if self.part is None:
+            return ""
+        bad = f", {len(self.failed)} FAILED" if self.failed else ""
+        waiting = sorted(self.running - self.done)
+        # The last few are those that everybody waits for.
+        names = f": {', '.join(waiting)}" if self.done and len(waiting) <= NAMES and waiting else ""
+        return f"{self.part.role}: {self.name} ({len(self.done)} done{bad}, {len(waiting)} running{names})"
+
+    def finish(self, counts: dict[str, dict[str, int]], now: float) -> list[str]:
+        """The run is over; counts are Ansible's own, {host: {ok, changed, failures, unreachable, …}}."""
+        lines = self.end_part(now)
+        bad = sorted(host for host, told in counts.items() if told.get("failures") or told.get("unreachable"))
+        changed = sum(bool(told.get("changed")) for told in counts.values())
+        more = f": {', '.join(bad[:NAMES])}" + (f" and {len(bad) - NAMES} more" if len(bad) > NAMES else "")
+        verdict = f"{len(bad)} of {len(counts)} nodes FAILED{more}" if bad else f"all {len(counts)} nodes are done"
+        if not counts:
+            verdict = "no node took part"
+        return [*lines, f"{verdict}; {changed} changed; {now - self.began:.1f} s"]

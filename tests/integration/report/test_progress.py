@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The callback cluster_progress in real runs of ansible-playbook, on a terminal and without one."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+CHECKOUT = Path(__file__).parents[3]
+PLAYS = [
+    {
+        "name": "Prove it",
+        "hosts": "all",
+        "gather_facts": False,
+        "tasks": [
+            {"name": "Change something", "ansible.builtin.command": "true"},
+            {"name": "Say something", "ansible.builtin.debug": {"msg": ["the page is", "report.html"]}},
+            {"name": "Break", "ansible.builtin.command": "false", "when": "inventory_hostname == 'n2'"},
+        ],
+    },
+    {"name": "Nobody", "hosts": "nothing", "gather_facts": False, "tasks": []},
+]
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch):
+    here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    lost = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+    hosts = {"n1": here, "n2": here, "n3": here, "lost": lost}
+    (tmp_path / "nodes.yml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}), encoding="utf-8")
+    (tmp_path / "play.yml").write_text(yaml.safe_dump(PLAYS), encoding="utf-8")
+    (tmp_path / "ansible.cfg").write_text(
+        "[defaults]\nstdout_callback = mlcluster.aws.cluster_progress\nnocolor = true\n"
+        f"collections_path = {CHECKOUT / '.collections'}\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("ANSIBLE_CONFIG", str(tmp_path / "ansible.cfg"))
+    return [CHECKOUT / ".venv/bin/ansible-playbook", "-i", tmp_path / "nodes.yml", tmp_path / "play.yml"]
+
+
+def test_plain_lines_where_there_is_no_terminal(command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == "== Prove it"
+    assert "UNREACHABLE lost | Change something" in lines
+    assert lines.count("   the page is") == 1 and lines.count("   report.html") == 1
+    at = lines.index("FAILED n2 | Break")
+    assert lines[at + 1] == "    the command ended with 1"
+    assert "== Nobody" in lines and "   no node is in its groups" in lines
+    assert lines[-1].startswith("2 of 4 nodes FAILED: lost, n2; 3 changed; ")
+    assert "\x1b" not in done.stdout and "\r" not in done.stdout
+    assert len(lines) < 16, done.stdout
+
+
+def test_one_line_that_is_kept_up_to_date_on_a_terminal(command):
+    master, slave = pty.openpty()
+    with subprocess.Popen(command, stdout=slave, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as run:
+        os.close(slave)
+        shown = b""
+        # A terminal whose other end is closed gives an error at its end.
+        try:
+            while data := os.read(master, 65536):
+                shown += data
+        except OSError:
+            pass
+        run.wait()
+    os.close(master)
+    text = shown.decode()
+    assert "other tasks: Change something (" in text
+    lines = [line.rsplit("\x1b[K", 1)[-1].rstrip("\r") for line in text.split("\n")]
+    assert "FAILED n2 | Break" in lines
+    assert [line for line in lines if line][-1].startswith("2 of 4 nodes FAILED: lost, n2; 3 changed; ")
