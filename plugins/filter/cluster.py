@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The controller's decisions about a cluster: its configuration, the judgement of one, and its network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import network
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _cluster_config, _cluster_lint, _cluster_problems
+
+
+def cluster_plan(
+    settings: dict[str, Any], network: dict[str, Any] | None = None, identifiers: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """Problems of the variables, the configuration, and what it adds up to."""
+    problems = _cluster_problems.problems(settings)
+    if problems:
+        return {"problems": problems, "config": None, "totals": None}
+    config = _cluster_config.render(settings, network or _cluster_config.NETWORK, identifiers or {})
+    return {"problems": [], "config": config, "totals": _cluster_config.totals(settings)}
+
+
+def cluster_review(config: dict[str, Any], offered: Sequence[str] | None = None) -> dict[str, Any]:
+    """Known mistakes of a configuration and the same without them."""
+    return _cluster_lint.review(config, offered)
+
+
+def cluster_verdict(review: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+    """What our review and ParallelCluster's own answer come to."""
+    return _cluster_lint.verdict(review, answer)
+
+
+def network_plan(found: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    """What is missing of a network."""
+    return network.plan(found, wanted)
+
+
+class FilterModule:
+    """The filters ``mlcluster.aws.cluster_plan`` and the others of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Filters by name."""
+        return {
+            "cluster_plan": cluster_plan,
+            "cluster_review": cluster_review,
+            "cluster_verdict": cluster_verdict,
+            "network_plan": network_plan,
+        }

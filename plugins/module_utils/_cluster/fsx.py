@@ -1,0 +1,138 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One FSx for Lustre file system beside a cluster: found or made, with its ties to S3; never deleted, never rebuilt."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import typing as t
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws
+
+TAG = "mlcluster:filesystem"
+POLL_SECONDS = 15.0
+# FSx API, Lifecycle of a file system and of an association.
+WAITING = ("CREATING",)
+BROKEN = ("FAILED", "DELETING", "MISCONFIGURED", "MISCONFIGURED_UNAVAILABLE")
+# FSx API, CreateFileSystemLustreConfiguration: with EFA the metadata configuration is needed.
+METADATA_MODE = "AUTOMATIC"
+EVENTS = ["NEW", "CHANGED", "DELETED"]
+Wanted = t.Mapping[str, t.Any]
+
+
+def find(fsx: t.Any, name: str, identifier: str) -> dict[str, t.Any] | None:
+    """The file system with the identifier, else the one with our tag and this name. Raises AwsError for several."""
+    if identifier:
+        with aws.doing(f"looking at the file system {identifier}"):
+            return t.cast("dict[str, t.Any]", fsx.describe_file_systems(FileSystemIds=[identifier])["FileSystems"][0])
+    with aws.doing("looking at the file systems"):
+        every = aws.pages(fsx.describe_file_systems, "FileSystems")
+    mine = [entry for entry in every if aws.tags_of(entry).get(TAG) == name and entry["Lifecycle"] != "DELETING"]
+    if len(mine) > 1:
+        found = ", ".join(entry["FileSystemId"] for entry in mine)
+        raise aws.AwsError(f"{found} all carry the tag {TAG}={name}; give the id of the one that is meant")
+    return mine[0] if mine else None
+
+
+def request(wanted: Wanted) -> dict[str, t.Any]:
+    """The creation, as CreateFileSystem takes it; the same wishes give the same token, so that it is made once."""
+    lustre: dict[str, t.Any] = {
+        "DeploymentType": "PERSISTENT_2",
+        "PerUnitStorageThroughput": wanted["throughput"],
+        "DataCompressionType": "LZ4",
+    }
+    if wanted["efa"]:
+        lustre.update(EfaEnabled=True, MetadataConfiguration={"Mode": METADATA_MODE})
+    tags = {**wanted["tags"], "Name": wanted["name"], TAG: wanted["name"]}
+    token = hashlib.sha256(repr(sorted((key, str(value)) for key, value in wanted.items())).encode()).hexdigest()
+    result = {
+        "ClientRequestToken": token[:63],
+        "FileSystemType": "LUSTRE",
+        "StorageType": "SSD",
+        "StorageCapacity": wanted["gib"],
+        "SubnetIds": [wanted["subnet"]],
+        "SecurityGroupIds": list(wanted["groups"]),
+        "LustreConfiguration": lustre,
+        "Tags": [{"Key": key, "Value": str(value)} for key, value in sorted(tags.items())],
+    }
+    if wanted["kms_key"]:
+        result["KmsKeyId"] = wanted["kms_key"]
+    return result
+
+
+def differences(found: t.Mapping[str, t.Any], wanted: Wanted) -> list[str]:
+    """What an existing file system has otherwise than it is wanted and cannot be changed here, a sentence each."""
+    if found["FileSystemType"] != "LUSTRE":
+        return [f"{found['FileSystemId']} is of type {found['FileSystemType']} and not LUSTRE; give another one"]
+    lustre = found.get("LustreConfiguration", {})
+    pairs = [
+        ("type", lustre.get("DeploymentType"), "PERSISTENT_2"),
+        ("gib", found.get("StorageCapacity"), wanted["gib"]),
+        ("throughput", lustre.get("PerUnitStorageThroughput"), wanted["throughput"]),
+        ("compression", lustre.get("DataCompressionType", "NONE"), "LZ4"),
+        ("efa", bool(lustre.get("EfaEnabled")), bool(wanted["efa"])),
+    ]
+    return [
+        f"{found['FileSystemId']} has {what} {there} and not {asked}; change the variables, or the file system by hand"
+        for what, there, asked in pairs
+        if asked is not None and there != asked
+    ]
+
+
+def associations(fsx: t.Any, identifier: str) -> list[dict[str, t.Any]]:
+    """The ties to S3 of a file system."""
+    with aws.doing(f"looking at the data repository associations of {identifier}"):
+        return aws.pages(
+            fsx.describe_data_repository_associations,
+            "Associations",
+            Filters=[{"Name": "file-system-id", "Values": [identifier]}],
+        )
+
+
+def missing_associations(there: t.Sequence[t.Mapping[str, t.Any]], wanted: Wanted) -> list[dict[str, t.Any]]:
+    """Those of the wanted ties that are not there. Raises AwsError for one whose path is tied to something else."""
+    tied = {entry["FileSystemPath"]: entry["DataRepositoryPath"].rstrip("/") for entry in there}
+    result = []
+    for link in wanted["associations"]:
+        if link["path"] not in tied:
+            result.append(dict(link))
+        elif tied[link["path"]] != link["s3"].rstrip("/"):
+            raise aws.AwsError(
+                f"{link['path']} of {wanted['name']} is tied to {tied[link['path']]} and not to {link['s3']}; "
+                "undo that by hand, for it decides where files go"
+            )
+    return result
+
+
+def tie(fsx: t.Any, identifier: str, link: t.Mapping[str, t.Any]) -> None:
+    """Tie a path to S3: its names appear at once, its contents at the first read."""
+    ways: dict[str, t.Any] = {"AutoImportPolicy": {"Events": EVENTS}}
+    if link.get("export"):
+        ways["AutoExportPolicy"] = {"Events": EVENTS}
+    with aws.doing(f"tying {link['path']} of {identifier} to {link['s3']}"):
+        fsx.create_data_repository_association(
+            FileSystemId=identifier,
+            FileSystemPath=link["path"],
+            DataRepositoryPath=link["s3"],
+            BatchImportMetaDataOnCreate=True,
+            S3=ways,
+        )
+
+
+def wait(look: t.Callable[[], list[dict[str, t.Any]]], what: str, seconds: float) -> None:
+    """Wait until nothing of ``look`` is being made. Raises AwsError when something failed, or the time is over."""
+    limit = time.monotonic() + seconds
+    while True:
+        entries = look()
+        broken = [entry for entry in entries if entry["Lifecycle"] in BROKEN]
+        if broken:
+            why = broken[0].get("FailureDetails", {}).get("Message", "no reason is given")
+            raise aws.AwsError(f"{what} is {broken[0]['Lifecycle']}: {why}")
+        if not any(entry["Lifecycle"] in WAITING for entry in entries):
+            return
+        if time.monotonic() > limit:
+            raise aws.AwsError(f"{what} is still {entries[0]['Lifecycle']} after {seconds:.0f} s; run this again later")
+        time.sleep(POLL_SECONDS)

@@ -1,0 +1,251 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One read-only look at the network of a cluster, found by its tag, and what is missing of it."""
+
+from __future__ import annotations
+
+import ipaddress
+import typing as t
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws
+
+Look = dict[str, t.Any]
+TAG = "mlcluster:network"
+# FSx for Lustre User Guide, limiting access with security groups: 988 and 1018-1023, both ways.
+FSX_PORTS = ("988", "1018-1023")
+GRAFANA_PORT = 443
+NAT_GONE = ("deleting", "deleted", "failed")
+ANY = "0.0.0.0/0"
+GROUPS = ("nodes", "fsx", "ssh", "grafana")
+
+
+def _filter(name: str, value: str) -> list[dict[str, t.Any]]:
+    return [{"Name": name, "Values": [value]}]
+
+
+def _rules(permissions: t.Sequence[t.Mapping[str, t.Any]], own: str) -> list[str]:
+    """Rules of a group as texts like ``tcp 988 from itself``, sorted."""
+    found: list[str] = []
+    for permission in permissions:
+        protocol = permission["IpProtocol"]
+        first, last = permission.get("FromPort"), permission.get("ToPort")
+        ports = "all" if protocol == "-1" else f"{protocol} {first}" if first == last else f"{protocol} {first}-{last}"
+        others = [pair["GroupId"] for pair in permission.get("UserIdGroupPairs", [])]
+        others = ["itself" if other == own else other for other in others]
+        others += [entry["CidrIp"] for entry in permission.get("IpRanges", [])]
+        others += [entry["CidrIpv6"] for entry in permission.get("Ipv6Ranges", [])]
+        found.extend(f"{ports} from {other}" for other in others)
+    return sorted(found)
+
+
+def _part(name: str, entry: t.Mapping[str, t.Any]) -> str:
+    """Which part of the network an entry is, by its Name tag."""
+    said = aws.tags_of(entry).get("Name", "")
+    return said[len(name) + 1 :] if said.startswith(f"{name}-") else said
+
+
+def look(ec2: t.Any, name: str, key_name: str) -> Look:
+    """What there is of the network called ``name``; ``key_name`` empty: no key pair is looked for."""
+    found: Look = {"vpc": None, "vpcs": 0, "key": None, "zones": [], "strangers": []}
+    zones = ec2.describe_availability_zones(Filters=_filter("zone-type", "availability-zone"))["AvailabilityZones"]
+    found["zones"] = sorted(zone["ZoneName"] for zone in zones if zone["State"] == "available")
+    if key_name:
+        keys = ec2.describe_key_pairs(Filters=_filter("key-name", key_name))["KeyPairs"]
+        found["key"] = keys[0]["KeyName"] if keys else None
+    vpcs = ec2.describe_vpcs(Filters=_filter(f"tag:{TAG}", name))["Vpcs"]
+    found["vpcs"] = len(vpcs)
+    if len(vpcs) != 1:
+        return found
+    vpc = vpcs[0]["VpcId"]
+    attributes = {
+        key: ec2.describe_vpc_attribute(VpcId=vpc, Attribute=f"{key[0].lower()}{key[1:]}")[key]["Value"]
+        for key in ("EnableDnsSupport", "EnableDnsHostnames")
+    }
+    found["vpc"] = {"id": vpc, "cidr": vpcs[0]["CidrBlock"], "dns": all(attributes.values())}
+    inside = _filter("vpc-id", vpc)
+    found["subnets"] = {
+        _part(name, entry): {"id": entry["SubnetId"], "cidr": entry["CidrBlock"], "zone": entry["AvailabilityZone"]}
+        for entry in aws.pages(ec2.describe_subnets, "Subnets", Filters=inside)
+    }
+    gateways = ec2.describe_internet_gateways(Filters=_filter("attachment.vpc-id", vpc))["InternetGateways"]
+    found["igw"] = gateways[0]["InternetGatewayId"] if gateways else None
+    found.update(_gateways(ec2, inside))
+    found["routes"] = _route_tables(ec2, name, inside)
+    groups = aws.pages(ec2.describe_security_groups, "SecurityGroups", Filters=inside)
+    found["groups"] = {
+        _part(name, entry): {"id": entry["GroupId"], "rules": _rules(entry["IpPermissions"], entry["GroupId"])}
+        for entry in groups
+        if aws.tags_of(entry).get(TAG) == name
+    }
+    found["strangers"] = _strangers(ec2, inside, found, [entry for entry in groups if entry["GroupName"] != "default"])
+    return found
+
+
+def _gateways(ec2: t.Any, inside: list[dict[str, t.Any]]) -> Look:
+    nats = aws.pages(ec2.describe_nat_gateways, "NatGateways", Filters=inside)
+    living = [nat for nat in nats if nat["State"] not in NAT_GONE]
+    endpoints = aws.pages(ec2.describe_vpc_endpoints, "VpcEndpoints", Filters=inside)
+    s3 = [
+        entry for entry in endpoints if entry["ServiceName"].endswith(".s3") and entry["State"].lower() == "available"
+    ]
+    return {
+        "nat": {
+            "id": living[0]["NatGatewayId"],
+            "interfaces": [address.get("NetworkInterfaceId") for address in living[0]["NatGatewayAddresses"]],
+        }
+        if living
+        else None,
+        "endpoint": {"id": s3[0]["VpcEndpointId"], "tables": sorted(s3[0].get("RouteTableIds", []))} if s3 else None,
+    }
+
+
+def _route_tables(ec2: t.Any, name: str, inside: list[dict[str, t.Any]]) -> Look:
+    tables = {}
+    for entry in aws.pages(ec2.describe_route_tables, "RouteTables", Filters=inside):
+        if aws.tags_of(entry).get(TAG) != name:
+            continue
+        ways = [route for route in entry["Routes"] if route.get("DestinationCidrBlock") == ANY]
+        out = (ways[0].get("NatGatewayId") or ways[0].get("GatewayId")) if ways else None
+        subnets = sorted(link["SubnetId"] for link in entry["Associations"] if link.get("SubnetId"))
+        tables[_part(name, entry)] = {"id": entry["RouteTableId"], "out": out, "subnets": subnets}
+    return tables
+
+
+def _strangers(
+    ec2: t.Any, inside: list[dict[str, t.Any]], found: Look, groups: t.Sequence[t.Mapping[str, t.Any]]
+) -> list[str]:
+    """What lives in the network besides its own parts, a text each."""
+    ours = {group["id"] for group in found["groups"].values()}
+    result = [
+        f"network interface {entry['NetworkInterfaceId']} ({entry.get('Description') or 'without description'})"
+        for entry in aws.pages(ec2.describe_network_interfaces, "NetworkInterfaces", Filters=inside)
+        if entry["NetworkInterfaceId"] not in (found["nat"] or {}).get("interfaces", [])
+    ]
+    result += [f"security group {entry['GroupName']}" for entry in groups if entry["GroupId"] not in ours]
+    subnets = found["subnets"].items()
+    result += [f"subnet {subnet['id']}" for part, subnet in subnets if part not in ("public", "private")]
+    return sorted(result)
+
+
+def wanted_rules(part: str, wanted: t.Mapping[str, t.Any]) -> list[str]:
+    """The rules that a group has to have, as L{look} writes them; none: the group is not wanted."""
+    if part == "nodes":
+        return ["all from itself"]
+    if part == "fsx":
+        return sorted(f"tcp {ports} from itself" for ports in FSX_PORTS)
+    port = 22 if part == "ssh" else GRAFANA_PORT
+    return sorted(f"tcp {port} from {cidr}" for cidr in wanted[f"{part}_cidrs"])
+
+
+def wish_problems(wanted: t.Mapping[str, t.Any]) -> list[str]:
+    """What is wrong with the wishes themselves, a sentence each."""
+    found = []
+    blocks = {}
+    for key in ("cidr", "public_cidr", "private_cidr"):
+        try:
+            blocks[key] = ipaddress.IPv4Network(wanted[key])
+        except ValueError as exc:
+            found.append(f"cluster_network_{key} is '{wanted[key]}': {exc}")
+    for key in ("ssh_cidrs", "grafana_cidrs"):
+        for value in wanted[key]:
+            try:
+                if ipaddress.ip_network(value).prefixlen == 0:
+                    found.append(
+                        f"cluster_{key} has '{value}', which is the whole world; give the networks of your people"
+                    )
+            except ValueError as exc:
+                found.append(f"cluster_{key} has '{value}': {exc}")
+    if len(blocks) == 3:
+        for key in ("public_cidr", "private_cidr"):
+            if not blocks[key].subnet_of(blocks["cidr"]):
+                found.append(f"cluster_network_{key} {blocks[key]} is not within cluster_network_cidr {blocks['cidr']}")
+        if blocks["public_cidr"].overlaps(blocks["private_cidr"]):
+            found.append("cluster_network_public_cidr and cluster_network_private_cidr overlap; give them apart")
+    return found
+
+
+def _refusals(found: Look, wanted: t.Mapping[str, t.Any], zone: str) -> list[str]:
+    """Why this network cannot become the wanted one without taking something away."""
+    name, result = wanted["name"], []
+    if found["vpcs"] > 1:
+        result.append(f"{found['vpcs']} VPCs carry the tag {TAG}={name}; take it off those that are not the cluster's")
+    if zone not in found["zones"]:
+        result.append(f"cluster_zone is '{zone}'; the region has {', '.join(found['zones']) or 'none available'}")
+    if wanted["key_name"] and not found["key"] and not wanted["key_public"]:
+        result.append(f"there is no key pair '{wanted['key_name']}'; give cluster_key_public to import your public key")
+    vpc = found["vpc"]
+    if not vpc:
+        return result
+    if vpc["cidr"] != wanted["cidr"]:
+        result.append(f"the VPC {vpc['id']} has {vpc['cidr']} and not {wanted['cidr']}, which cannot be changed")
+    for part in ("public", "private"):
+        subnet = found["subnets"].get(part)
+        if subnet and (subnet["cidr"], subnet["zone"]) != (wanted[f"{part}_cidr"], zone):
+            result.append(
+                f"the {part} subnet {subnet['id']} is {subnet['cidr']} in {subnet['zone']} and not "
+                f"{wanted[f'{part}_cidr']} in {zone}, which cannot be changed"
+            )
+    return result
+
+
+def plan(found: Look, wanted: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """``refusals``, ``actions`` (a text each), ``todo`` (the parts they concern) and ``zone``; pure."""
+    subnets, vpc = found.get("subnets", {}), found["vpc"]
+    there = subnets.get("private") or subnets.get("public")
+    zone = wanted["zone"] or (there["zone"] if there else (found["zones"] or [""])[0])
+    refusals = wish_problems(wanted) + _refusals(found, wanted, zone)
+    steps: list[tuple[str, str]] = []
+    if not vpc or not vpc["dns"]:
+        steps.append(("vpc", f"VPC {wanted['cidr']} with DNS"))
+    if not found.get("igw"):
+        steps.append(("igw", "internet gateway"))
+    for part in ("public", "private"):
+        if part not in subnets:
+            steps.append((f"subnet_{part}", f"{part} subnet {wanted[f'{part}_cidr']} in {zone}"))
+    if not found.get("nat"):
+        steps.append(("nat", "NAT gateway with an address of its own"))
+    steps.extend(_route_steps(found, subnets))
+    for part in GROUPS:
+        rules, group = wanted_rules(part, wanted), found.get("groups", {}).get(part)
+        if rules != (group["rules"] if group else []):
+            steps.append((f"group_{part}", f"security group {part}: {', '.join(rules) or 'no rule'}"))
+    if wanted["key_name"] and not found["key"]:
+        steps.append(("key", f"key pair {wanted['key_name']} from your public key"))
+    return {
+        "refusals": refusals,
+        "actions": [text for _part, text in steps],
+        "todo": [part for part, _text in steps],
+        "zone": zone,
+    }
+
+
+def _route_steps(found: Look, subnets: t.Mapping[str, t.Any]) -> t.Iterator[tuple[str, str]]:
+    routes = found.get("routes", {})
+    outs = {"public": found.get("igw"), "private": (found.get("nat") or {}).get("id")}
+    for part in ("public", "private"):
+        table = routes.get(part)
+        own = [subnets[part]["id"]] if part in subnets else []
+        if not table or table["out"] != outs[part] or table["subnets"] != own or outs[part] is None:
+            way = "internet gateway" if part == "public" else "NAT gateway"
+            yield f"route_{part}", f"{part} route table over the {way}"
+    endpoint = found.get("endpoint")
+    tables = sorted(table["id"] for table in routes.values())
+    if not endpoint or len(tables) < 2 or endpoint["tables"] != tables:
+        yield (
+            "endpoint",
+            "S3 gateway endpoint in both route tables, past the NAT gateway",
+        )
+
+
+def outputs(found: Look) -> dict[str, t.Any]:
+    """What a cluster needs to know of a network that is complete."""
+    return {
+        "head_subnet": found["subnets"]["public"]["id"],
+        "compute_subnet": found["subnets"]["private"]["id"],
+        "cidr": found["vpc"]["cidr"],
+        "zone": found["subnets"]["private"]["zone"],
+        "groups": [found["groups"][part]["id"] for part in ("nodes", "fsx")],
+        "head_groups": [found["groups"][part]["id"] for part in ("ssh", "grafana") if part in found["groups"]],
+    }

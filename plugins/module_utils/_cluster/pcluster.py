@@ -1,0 +1,174 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The command line of AWS ParallelCluster 3.16: what is asked of it, and what its answers mean."""
+
+from __future__ import annotations
+
+import json
+import time
+import typing as t
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.aws import AwsError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandError, Host
+
+# The words of a dry run that would have worked; its exit status is 1, as that of one that would not.
+DRY_RUN_WORDS = "Request would have succeeded, but DryRun flag is set."
+ABSENT_WORDS = "does not exist"
+ASK_SECONDS = 120
+# All validators ask AWS in turn, and CDK writes the template.
+CREATE_SECONDS = 600
+POLL_SECONDS = 10.0
+RUNNING = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
+DONE = ("CREATE_COMPLETE", "UPDATE_COMPLETE")
+Answer = dict[str, t.Any]
+
+
+def parse(stdout: str) -> Answer:
+    """The JSON that the program printed; warnings of its libraries may stand before it. Raises ValueError."""
+    start = stdout.find("{")
+    if start < 0:
+        raise ValueError("no JSON in the answer")
+    answer = json.loads(stdout[start:])
+    if not isinstance(answer, dict):
+        raise ValueError("the answer is no JSON object")
+    return answer
+
+
+def findings(answer: Answer) -> list[str]:
+    """What the validators said, a text each, errors first."""
+    said = [*answer.get("configurationValidationErrors", []), *answer.get("validationMessages", [])]
+    return [f"{entry.get('level', '')}: {entry.get('message', '')} ({entry.get('type', '')})" for entry in said]
+
+
+def progress(cluster: t.Mapping[str, t.Any], events: t.Sequence[t.Mapping[str, t.Any]], now: float) -> str:
+    """One line: status, minutes since the creation began, resources that are complete, the last that moved."""
+    states: dict[str, str] = {}
+    for event in events:
+        # The newest event comes first.
+        states.setdefault(event["logicalResourceId"], event["resourceStatus"])
+    complete = sum(1 for state in states.values() if state.endswith("_COMPLETE"))
+    text = f"{cluster['clusterName']}: {cluster['clusterStatus']}"
+    minutes = _minutes(cluster.get("creationTime", ""), now)
+    if minutes is not None:
+        text += f", {minutes} min"
+    if states:
+        text += f", {complete} of {len(states)} resources complete, last {events[0]['logicalResourceId']}"
+    return text
+
+
+def _minutes(stamp: str, now: float) -> int | None:
+    import datetime
+
+    try:
+        # Python 3.9 knows no Z.
+        begun = datetime.datetime.fromisoformat(stamp.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return max(0, int((now - begun.timestamp()) // 60))
+
+
+class Pcluster:
+    """The program, for one cluster in one region."""
+
+    def __init__(self, host: Host, program: str, name: str, region: str, profile: str | None = None) -> None:
+        self.host, self.program, self.name, self.region = host, program, name, region
+        self.environment = ["/usr/bin/env", f"AWS_PROFILE={profile}"] if profile else []
+
+    def call(self, verb: str, *options: str, seconds: float = ASK_SECONDS) -> Answer:
+        """The answer of one verb, a failure's message too. Raises AwsError where there is no answer."""
+        argv = [*self.environment, self.program, verb, "--cluster-name", self.name, "--region", self.region, *options]
+        try:
+            ran = self.host.run(argv, timeout=seconds, check=False)
+        except CommandError as exc:
+            raise AwsError(
+                f"{exc}; make pcluster installs AWS ParallelCluster, cluster_pcluster names the program"
+            ) from exc
+        try:
+            return parse(ran.stdout)
+        except ValueError as exc:
+            said = (ran.stderr.strip() or ran.stdout.strip() or "nothing").splitlines()[-1]
+            raise AwsError(f"pcluster {verb} ended with status {ran.rc} and {exc}; it said: {said}") from exc
+
+    def describe(self) -> Answer | None:
+        """The cluster, None where there is none of the name."""
+        answer = self.call("describe-cluster")
+        if "clusterStatus" in answer:
+            return answer
+        if ABSENT_WORDS in str(answer.get("message", "")):
+            return None
+        raise AwsError(f"pcluster describe-cluster {self.name}: {answer.get('message', answer)}")
+
+    def dry_run(self, config: str) -> tuple[bool, str, list[str]]:
+        """Whether the creation would work, judged by the message; the message; what the validators said."""
+        answer = self.call(
+            "create-cluster", "--cluster-configuration", config, "--dryrun", "true", seconds=CREATE_SECONDS
+        )
+        message = str(answer.get("message", ""))
+        return message == DRY_RUN_WORDS, message, findings(answer)
+
+    def create(self, config: str, rollback: bool) -> Answer:
+        """Begin the creation. Raises AwsError with every reason when it is refused."""
+        answer = self.call(
+            "create-cluster",
+            "--cluster-configuration",
+            config,
+            "--rollback-on-failure",
+            str(rollback).lower(),
+            seconds=CREATE_SECONDS,
+        )
+        if "cluster" not in answer:
+            reasons = "; ".join([str(answer.get("message", answer)), *findings(answer)])
+            raise AwsError(f"pcluster create-cluster {self.name} was refused: {reasons}")
+        return t.cast(Answer, answer["cluster"])
+
+    def delete(self) -> Answer:
+        """Begin the deletion."""
+        answer = self.call("delete-cluster", seconds=CREATE_SECONDS)
+        if "cluster" not in answer:
+            raise AwsError(f"pcluster delete-cluster {self.name} was refused: {answer.get('message', answer)}")
+        return t.cast(Answer, answer["cluster"])
+
+    def wait(self, known: str, seconds: float) -> tuple[Answer | None, str]:
+        """Return when there is something new to tell or ``seconds`` are over: the cluster, and the line of progress.
+
+        ``known`` is the line that was told last; what makes it new are the status and the resources, not the minutes.
+        """
+        limit = time.monotonic() + seconds
+        while True:
+            cluster = self.describe()
+            if cluster is None:
+                return None, f"{self.name}: deleted"
+            events = self.call("get-cluster-stack-events").get("events", [])
+            line = progress(cluster, events, time.time())
+            over = cluster["clusterStatus"] not in RUNNING or time.monotonic() + POLL_SECONDS > limit
+            if over or _essence(line) != _essence(known):
+                return cluster, line
+            time.sleep(POLL_SECONDS)
+
+
+def _essence(line: str) -> list[str]:
+    return [part for part in line.split(", ") if not part.endswith(" min")]
+
+
+def ways_in(cluster: t.Mapping[str, t.Any], system: str, key_path: str) -> list[str]:
+    """Three commands that lead to the head node; a private head node has no public address."""
+    head = cluster.get("headNode", {})
+    name, region = cluster["clusterName"], cluster["region"]
+    address = head.get("publicIpAddress") or head.get("privateIpAddress", "ADDRESS")
+    key = f" -i {key_path}" if key_path else ""
+    return [
+        f"pcluster ssh --cluster-name {name} --region {region}{key}",
+        f"ssh{key} {user_of(system)}@{address}",
+        f"aws ssm start-session --target {head.get('instanceId', 'INSTANCE')} --region {region}",
+    ]
+
+
+# pcluster.constants.OS_MAPPING of 3.16.1.
+USERS = {"ubuntu": "ubuntu", "rocky": "rocky"}
+
+
+def user_of(system: str) -> str:
+    """The default user of an operating system, by its name in Image.Os."""
+    return next((user for prefix, user in USERS.items() if system.startswith(prefix)), "ec2-user")

@@ -1,0 +1,209 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Brings a folder to Amazon S3: only what is not there yet, every object proved by its checksum."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import tarfile
+import typing as t
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.s3_sums import Sums, part_bytes, sums
+
+# Amazon S3: most keys of one DeleteObjects.
+DELETE_AT_ONCE = 1000
+
+
+class File(t.NamedTuple):
+    """A local file and the key that it gets."""
+
+    key: str
+    path: str
+    size: int
+
+
+def local_files(source: str, prefix: str) -> tuple[list[File], list[str]]:
+    """The files of a folder, or the one file, by key; and what is none, a sentence each."""
+    start = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+    if os.path.isfile(source):
+        return [File(start + os.path.basename(source), source, os.path.getsize(source))], []
+    if not os.path.isdir(source):
+        return [], [f"{source} does not exist; give a folder or a file"]
+    found, strange = [], []
+    for folder, folders, names in os.walk(source):
+        folders.sort()
+        strange += [f"{os.path.join(folder, name)} is a link to a folder" for name in folders if _is_link(folder, name)]
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            relative = os.path.relpath(path, source).replace(os.sep, "/")
+            try:
+                relative.encode("utf-8")
+            except UnicodeEncodeError:
+                strange.append(f"{path!r} has a name that is not UTF-8")
+                continue
+            if os.path.isfile(path):
+                found.append(File(start + relative, path, os.path.getsize(path)))
+            else:
+                strange.append(f"{path} is no file")
+    return found, strange
+
+
+def _is_link(folder: str, name: str) -> bool:
+    return os.path.islink(os.path.join(folder, name))
+
+
+def remote_sizes(s3: t.Any, bucket: str, prefix: str) -> dict[str, int]:
+    """Size of every object whose key begins with ``prefix``/."""
+    start = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+    found = {}
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=start):
+        found.update({entry["Key"]: entry["Size"] for entry in page.get("Contents", [])})
+    return found
+
+
+class Tree:
+    """One upload. Counts what it did: ``uploaded``, ``unchanged``, ``resumed_parts``, ``sent_bytes``."""
+
+    def __init__(self, s3: t.Any, bucket: str, algorithm: str, part_mib: int, storage_class: str, dry: bool) -> None:
+        self.s3, self.bucket, self.algorithm, self.part_mib = s3, bucket, algorithm, part_mib
+        self.storage_class, self.dry = storage_class, dry
+        self.uploaded: list[str] = []
+        self.unchanged: list[str] = []
+        self.problems: list[str] = []
+        self.resumed_parts = self.sent_bytes = 0
+
+    def bring(self, files: t.Sequence[File], remote: t.Mapping[str, int], threads: int) -> None:
+        """Bring every file, several at once; what fails is told at the end, and the others are brought all the same."""
+        with concurrent.futures.ThreadPoolExecutor(max_workers=threads) as pool:
+            work = {pool.submit(self._file, file, remote): file for file in files}
+            for done in concurrent.futures.as_completed(work):
+                error = done.exception()
+                if isinstance(error, (aws.AwsError, OSError)):
+                    self.problems.append(f"{work[done].path}: {error}")
+                elif error:
+                    raise error
+        self.uploaded.sort()
+        self.unchanged.sort()
+        self.problems.sort()
+
+    def _file(self, file: File, remote: t.Mapping[str, int]) -> None:
+        step = part_bytes(file.size, self.part_mib)
+        with open(file.path, "rb") as stream:
+            own = sums(stream, self.algorithm, step)
+            if remote.get(file.key) == own.size and self._proved(file.key, own):
+                self.unchanged.append(file.key)
+                return
+            if not self.dry:
+                with aws.doing(f"uploading s3://{self.bucket}/{file.key}"):
+                    if len(own.parts) == 1:
+                        self._put(file.key, stream, own)
+                    else:
+                        self._put_parts(file.key, stream, own, step)
+                if not self._proved(file.key, own):
+                    raise aws.AwsError(
+                        f"s3://{self.bucket}/{file.key} does not have the {own.algorithm} {own.whole} of the file "
+                        "after the upload; was it written to meanwhile? Run this again"
+                    )
+        self.uploaded.append(file.key)
+
+    def _proved(self, key: str, own: Sums) -> bool:
+        """Whether S3 holds exactly this content, by size and checksum."""
+        with aws.doing(f"asking for the checksum of s3://{self.bucket}/{key}"):
+            head = self.s3.head_object(Bucket=self.bucket, Key=key, ChecksumMode="ENABLED")
+        return bool(head["ContentLength"] == own.size and head.get(own.field) == own.whole)
+
+    def _options(self) -> dict[str, str]:
+        return {"StorageClass": self.storage_class} if self.storage_class != "STANDARD" else {}
+
+    def _put(self, key: str, stream: t.BinaryIO, own: Sums) -> None:
+        stream.seek(0)
+        # The sum travels with the data, so that S3 refuses what was damaged on the way.
+        said = {"ChecksumAlgorithm": own.algorithm, own.field: own.parts[0]}
+        self.s3.put_object(Bucket=self.bucket, Key=key, Body=stream.read(), **said, **self._options())
+        self.sent_bytes += own.size
+
+    def _put_parts(self, key: str, stream: t.BinaryIO, own: Sums, step: int) -> None:
+        upload, there = self._begun(key, own)
+        parts = []
+        for number, wanted in enumerate(own.parts, 1):
+            kept = there.get(number, {})
+            if kept.get(own.field) == wanted:
+                self.resumed_parts += 1
+            else:
+                stream.seek((number - 1) * step)
+                data = stream.read(step)
+                where = {"Bucket": self.bucket, "Key": key, "UploadId": upload, "PartNumber": number}
+                said = {"ChecksumAlgorithm": own.algorithm, own.field: wanted}
+                kept = self.s3.upload_part(Body=data, **where, **said)
+                self.sent_bytes += len(data)
+            parts.append({"PartNumber": number, "ETag": kept["ETag"], own.field: wanted})
+        whole = {"ChecksumType": own.kind, **({own.field: own.whole} if own.kind == "FULL_OBJECT" else {})}
+        self.s3.complete_multipart_upload(
+            Bucket=self.bucket, Key=key, UploadId=upload, MultipartUpload={"Parts": parts}, **whole
+        )
+
+    def _begun(self, key: str, own: Sums) -> tuple[str, dict[int, dict[str, t.Any]]]:
+        """The upload of this key that was begun and not ended, with its parts by number; else a new one."""
+        begun = self.s3.list_multipart_uploads(Bucket=self.bucket, Prefix=key).get("Uploads", [])
+        mine = [entry for entry in begun if entry["Key"] == key and entry.get("ChecksumAlgorithm") == own.algorithm]
+        if mine:
+            upload = max(mine, key=lambda entry: str(entry["Initiated"]))["UploadId"]
+            pages = self.s3.get_paginator("list_parts").paginate(Bucket=self.bucket, Key=key, UploadId=upload)
+            return upload, {part["PartNumber"]: part for page in pages for part in page.get("Parts", [])}
+        said = {"ChecksumAlgorithm": own.algorithm, "ChecksumType": own.kind}
+        new = self.s3.create_multipart_upload(Bucket=self.bucket, Key=key, **said, **self._options())
+        return new["UploadId"], {}
+
+    def delete(self, keys: t.Sequence[str]) -> None:
+        """Delete objects. Raises AwsError with those that S3 kept."""
+        for start in range(0, len(keys), DELETE_AT_ONCE):
+            chosen = [{"Key": key} for key in keys[start : start + DELETE_AT_ONCE]]
+            with aws.doing(f"deleting objects of s3://{self.bucket}"):
+                answer = self.s3.delete_objects(Bucket=self.bucket, Delete={"Objects": chosen, "Quiet": True})
+            if answer.get("Errors"):
+                kept = ", ".join(f"{error['Key']} ({error['Code']})" for error in answer["Errors"])
+                raise aws.AwsError(f"s3://{self.bucket} kept {kept}; look at the bucket's policy")
+
+    def sample(self, file: File, target: str) -> str:
+        """Fetch one object back, prove it against the local file, and look through it when it is an archive."""
+        path = os.path.join(target, os.path.basename(file.key))
+        with aws.doing(f"fetching s3://{self.bucket}/{file.key}"):
+            body = self.s3.get_object(Bucket=self.bucket, Key=file.key)["Body"]
+            with open(path, "wb") as stream:
+                for chunk in body.iter_chunks(1 << 20):
+                    stream.write(chunk)
+        step = part_bytes(file.size, self.part_mib)
+        with open(path, "rb") as fetched, open(file.path, "rb") as own:
+            if sums(fetched, self.algorithm, step).whole != sums(own, self.algorithm, step).whole:
+                raise aws.AwsError(
+                    f"the sample s3://{self.bucket}/{file.key} came back with other content than {file.path}; "
+                    "was the file written to meanwhile? Run this again"
+                )
+        look_through(path, file.path)
+        return path
+
+
+def look_through(path: str, name: str) -> None:
+    """Read an archive to its end. Raises AwsError where it breaks off, as one does whose writer was killed."""
+    if not name.endswith((".tar", ".tar.gz", ".tgz")):
+        return
+    try:
+        with tarfile.open(path) as archive:
+            count = 0
+            for member in archive:
+                count += 1
+                content = archive.extractfile(member) if member.isfile() else None
+                left = member.size
+                while content and left > 0:
+                    chunk = content.read(1 << 20)
+                    if not chunk:
+                        raise tarfile.ReadError(f"{member.name} lacks {left} bytes")
+                    left -= len(chunk)
+    except (tarfile.TarError, EOFError, OSError) as exc:
+        raise aws.AwsError(f"the sample {name} is no whole archive ({exc}); write it again") from exc
+    if not count:
+        raise aws.AwsError(f"the sample {name} is an archive of nothing; write it again")

@@ -1,0 +1,86 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: network_info
+short_description: Look at the network of a cluster in one go
+version_added: 0.1.0
+description:
+  - Finds the VPC with the tag C(mlcluster:network) and everything in it, and says what there is.
+  - Reads only.
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+extends_documentation_fragment:
+  - mlcluster.aws._cluster
+attributes:
+  check_mode:
+    description: Reads only, in check mode too.
+    support: full
+options:
+  name:
+    description: Value of the tag.
+    type: str
+    required: true
+  key_name:
+    description: A key pair to look for; none when empty.
+    type: str
+    default: ""
+seealso:
+  - module: amazon.aws.ec2_vpc_net_info
+"""
+
+EXAMPLES = r"""
+- name: Look at the network
+  mlcluster.aws.network_info:
+    region: ap-southeast-3
+    name: training
+  register: network
+"""
+
+RETURN = r"""
+network:
+  description:
+    - C(vpc) with C(id), C(cidr) and C(dns), none when there is not exactly one; C(vpcs), how many carry the tag.
+    - C(subnets), C(routes) and C(groups) by part; C(igw), C(nat), C(endpoint); C(key); C(zones) of the region.
+    - C(strangers), what lives in the network besides its own parts.
+  returned: success
+  type: dict
+  sample: {"vpc": null, "vpcs": 0, "key": null, "zones": ["ap-southeast-3a"], "strangers": []}
+outputs:
+  description: What a cluster needs of it; none while the network is not complete.
+  returned: success
+  type: dict
+  sample: {"head_subnet": "subnet-0", "compute_subnet": "subnet-1", "cidr": "10.0.0.0/16", "groups": ["sg-0", "sg-1"]}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws, network
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            **aws.OPTIONS,
+            "name": {"type": "str", "required": True},
+            "key_name": {"type": "str", "default": "", "no_log": False},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        ec2 = aws.client(module.params, "ec2")
+        with aws.doing(f"looking at the network {module.params['name']} in {module.params['region']}"):
+            found = network.look(ec2, module.params["name"], module.params["key_name"])
+    except aws.AwsError as exc:
+        module.fail_json(msg=str(exc))
+    complete = (
+        found["vpc"] and {"public", "private"} <= found["subnets"].keys() and {"nodes", "fsx"} <= found["groups"].keys()
+    )
+    module.exit_json(changed=False, network=found, outputs=network.outputs(found) if complete else None)
+
+
+if __name__ == "__main__":
+    main()

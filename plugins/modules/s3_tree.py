@@ -1,0 +1,198 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: s3_tree
+short_description: Bring a folder to Amazon S3, every object proved by its checksum
+version_added: 0.1.0
+description:
+  - Uploads the files that S3 does not have with exactly this content, several at once.
+  - Large files go in parts; an upload that broke off is gone on with, for S3 keeps the parts.
+  - Each object is proved by the checksum that S3 itself computed.
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+extends_documentation_fragment:
+  - mlcluster.aws._cluster
+attributes:
+  check_mode:
+    description: Uploads and deletes nothing, and says what it would.
+    support: full
+options:
+  source:
+    description: A folder, whose files are uploaded under their relative paths, or one file.
+    type: path
+    required: true
+  bucket:
+    description: The bucket, which has to exist.
+    type: str
+    required: true
+  prefix:
+    description: What stands before every key.
+    type: str
+    default: ""
+  checksum:
+    description:
+      - V(sha256) is a sum over the sums of the parts, V(crc64nvme) one over the whole file, whatever the parts are.
+      - Without the Python package awscrt V(crc64nvme) is slow.
+    type: str
+    choices: [sha256, crc64nvme]
+    default: sha256
+  delete:
+    description: Delete objects under the prefix that are not in the folder. Refused with a folder without files.
+    type: bool
+    default: false
+  sample:
+    description: Keys without the prefix that are fetched back and proved, archives to their end.
+    type: list
+    elements: str
+    default: []
+  sample_dir:
+    description: Where the samples go; needed with O(sample).
+    type: path
+  part_mib:
+    description: Size of a part in MiB; files with more than 10000 parts get larger ones.
+    type: int
+    default: 32
+  threads:
+    description: Files at once; each takes the memory of one part.
+    type: int
+    default: 8
+  storage_class:
+    description: Storage class of what is uploaded.
+    type: str
+    default: STANDARD
+seealso:
+  - module: amazon.aws.s3_object
+"""
+
+EXAMPLES = r"""
+- name: Bring the shards to S3
+  mlcluster.aws.s3_tree:
+    region: ap-southeast-3
+    source: /local/training-data
+    bucket: training-data-jakarta
+    prefix: datasets
+"""
+
+RETURN = r"""
+uploaded:
+  description: Keys that were uploaded, or would be.
+  returned: always
+  type: list
+  elements: str
+  sample: [datasets/shard-000000.tar]
+unchanged:
+  description: How many objects S3 had already, proved by their checksums.
+  returned: always
+  type: int
+  sample: 12
+deleted:
+  description: Keys that were deleted, or would be.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+extra:
+  description: How many objects under the prefix are not in the folder and were left alone.
+  returned: success
+  type: int
+  sample: 0
+resumed_parts:
+  description: Parts that an earlier run had brought.
+  returned: always
+  type: int
+  sample: 0
+sent_bytes:
+  description: Bytes that were sent.
+  returned: always
+  type: int
+  sample: 1048576
+samples:
+  description: Paths of the samples.
+  returned: success
+  type: list
+  elements: str
+  sample: [/tmp/sample/shard-000000.tar]
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws, s3_tree
+
+
+def run(module: AnsibleModule) -> dict[str, t.Any]:
+    """What the whole comes to. Raises AwsError before anything is done, or when the rest is done."""
+    params = module.params
+    files, strange = s3_tree.local_files(params["source"], params["prefix"])
+    if strange:
+        raise aws.AwsError(f"{params['source']} cannot be uploaded as it is: {'; '.join(strange)}")
+    if params["delete"] and not files:
+        raise aws.AwsError(f"{params['source']} holds no file, and delete would empty the prefix; check the path")
+    start = f"{params['prefix'].strip('/')}/" if params["prefix"].strip("/") else ""
+    by_key = {file.key: file for file in files}
+    unknown = [name for name in params["sample"] if start + name not in by_key]
+    if unknown:
+        raise aws.AwsError(f"the samples {', '.join(unknown)} are not in {params['source']}; give paths below it")
+    s3 = aws.client(params, "s3", connections=params["threads"])
+    with aws.doing(f"listing s3://{params['bucket']}/{start}"):
+        remote = s3_tree.remote_sizes(s3, params["bucket"], params["prefix"])
+    tree = s3_tree.Tree(
+        s3, params["bucket"], params["checksum"], params["part_mib"], params["storage_class"], module.check_mode
+    )
+    tree.bring(files, remote, params["threads"])
+    result: dict[str, t.Any] = {
+        "changed": bool(tree.uploaded),
+        "uploaded": tree.uploaded,
+        "unchanged": len(tree.unchanged),
+        "resumed_parts": tree.resumed_parts,
+        "sent_bytes": tree.sent_bytes,
+    }
+    if tree.problems:
+        module.fail_json(
+            msg=f"{len(tree.problems)} of {len(files)} files were not brought: {'; '.join(tree.problems)}", **result
+        )
+    extra = sorted(set(remote) - set(by_key))
+    gone = extra if params["delete"] else []
+    if gone and not module.check_mode:
+        tree.delete(gone)
+    samples = []
+    if not module.check_mode:
+        samples = [tree.sample(by_key[start + name], params["sample_dir"]) for name in params["sample"]]
+    result["changed"] = bool(tree.uploaded or gone)
+    return {**result, "deleted": gone, "extra": len(extra) - len(gone), "samples": samples}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            **aws.OPTIONS,
+            "source": {"type": "path", "required": True},
+            "bucket": {"type": "str", "required": True},
+            "prefix": {"type": "str", "default": ""},
+            "checksum": {"type": "str", "choices": ["sha256", "crc64nvme"], "default": "sha256"},
+            "delete": {"type": "bool", "default": False},
+            "sample": {"type": "list", "elements": "str", "default": []},
+            "sample_dir": {"type": "path"},
+            "part_mib": {"type": "int", "default": 32},
+            "threads": {"type": "int", "default": 8},
+            "storage_class": {"type": "str", "default": "STANDARD"},
+        },
+        supports_check_mode=True,
+    )
+    if module.params["sample"] and not module.params["sample_dir"] and not module.check_mode:
+        module.fail_json(msg="sample needs sample_dir, where the samples go; give it")
+    if module.params["part_mib"] < 5 or module.params["threads"] < 1:
+        module.fail_json(msg="part_mib is at least 5 (Amazon S3 takes no smaller part) and threads at least 1")
+    try:
+        module.exit_json(**run(module))
+    except aws.AwsError as exc:
+        module.fail_json(msg=str(exc))
+
+
+if __name__ == "__main__":
+    main()

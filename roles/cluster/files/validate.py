@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Judges a cluster configuration with the schema and all validators of aws-parallelcluster, without AWS.
+
+Runs on the Python of ParallelCluster's own environment and speaks JSON. On standard input: ``config``; ``repaired``,
+the same with its known mistakes set right, or null; ``types``, entries of DescribeInstanceTypes by name; ``offered``,
+the names of the types that the region offers, or null when nobody asked. On standard output: ``version``; ``schema``,
+the complaints of the schema about ``config``, each with ``path`` and ``message``; ``left``, those about ``repaired``;
+``findings`` of the validators about the repaired one, or the given one where there is none, each with ``level``,
+``validator`` and ``message``; ``judged``, whether the schema let it come to that; ``assumed``, the types of which
+nothing was known.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+
+VPC, ZONE, GROUP = "vpc-00000000000000000", "offline-a", "sg-00000000000000000"
+
+
+class Silent:
+    """Answers every call that no validator draws a conclusion from."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *_args, **_kwargs: {}
+
+
+class Ec2(Silent):
+    """EC2 as the validators see it: the account is taken to be right, the instance types are what was handed in."""
+
+    def __init__(self, asked):
+        self.types, self.offered, self.assumed = asked.get("types") or {}, asked.get("offered"), []
+        self.reservations = {}
+
+    def expect(self, config):
+        """A reservation is for the type and the number of nodes that name it; whether it is, only EC2 knows."""
+        for queue in config.get("Scheduling", {}).get("SlurmQueues", []):
+            kind = "capacity-block" if queue.get("CapacityType") == "CAPACITY_BLOCK" else "default"
+            for resource in queue.get("ComputeResources", []):
+                name = resource.get("CapacityReservationTarget", {}).get("CapacityReservationId")
+                if name:
+                    self.reservations[name] = (resource.get("InstanceType"), resource.get("MaxCount", 10), kind)
+
+    def get_instance_type_info(self, name):
+        """A type that nobody described is taken for a plain one with one network card."""
+        from pcluster.aws.aws_resources import InstanceTypeInfo
+
+        if name not in self.types and name not in self.assumed:
+            self.assumed.append(name)
+        return InstanceTypeInfo(self.types.get(name) or plain_type(name))
+
+    def list_instance_types(self):
+        return [*(self.offered if self.offered is not None else self.types), *self.assumed]
+
+    def get_supported_architectures(self, name):
+        return self.get_instance_type_info(name).supported_architecture()
+
+    def get_default_instance_type(self):
+        return "t3.micro"
+
+    def get_official_image_id(self, *_args, **_kwargs):
+        return "ami-00000000000000000"
+
+    def describe_image(self, ami_id):
+        from pcluster.aws.aws_resources import ImageInfo
+
+        disk = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 45}}
+        image = {"ImageId": ami_id, "Architecture": "x86_64", "State": "available", "Tags": []}
+        return ImageInfo({**image, "BlockDeviceMappings": [disk]})
+
+    def describe_images(self, ami_ids=None, **_kwargs):
+        return [self.describe_image(ami_id) for ami_id in ami_ids or ["ami-00000000000000000"]]
+
+    def get_key_info(self, name):
+        return {"KeyName": name, "KeyType": "ed25519"}
+
+    def describe_key_pair(self, name):
+        return {"KeyPairs": [self.get_key_info(name)]}
+
+    def describe_subnets(self, names):
+        shape = {"VpcId": VPC, "AvailabilityZone": ZONE, "MapPublicIpOnLaunch": False, "CidrBlock": "10.0.0.0/16"}
+        return [{"SubnetId": name, **shape} for name in names]
+
+    def get_subnet_avail_zone(self, _name):
+        return ZONE
+
+    get_availability_zone_of_subnet = get_subnet_avail_zone
+
+    def get_subnets_az_mapping(self, names):
+        return dict.fromkeys(names, ZONE)
+
+    def get_subnets_az_id_mapping(self, names):
+        return dict.fromkeys(names, "offline-az1")
+
+    def get_subnet_vpc(self, _name):
+        return VPC
+
+    def get_subnet_cidr(self, _name):
+        return "10.0.0.0/16"
+
+    def get_vpc_cidr(self, _name):
+        return ["10.0.0.0/16"]
+
+    def is_enable_dns_support(self, _name):
+        return True
+
+    is_enable_dns_hostnames = is_enable_dns_support
+
+    def is_subnet_public(self, _name):
+        return False
+
+    def describe_security_group(self, name):
+        # Open to itself, as EFA wants it: what the group of the account really allows is seen by the dry run.
+        itself = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": name}], "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]
+        return {"GroupId": name, "IpPermissions": itself, "IpPermissionsEgress": itself}
+
+    def describe_security_groups(self, names):
+        return [self.describe_security_group(name) for name in names]
+
+    def describe_network_interfaces(self, names):
+        return [{"NetworkInterfaceId": name, "VpcId": VPC, "Groups": [{"GroupId": GROUP}]} for name in names]
+
+    def describe_capacity_reservations(self, names):
+        from pcluster.aws.aws_resources import CapacityReservationInfo
+
+        entries = []
+        for name in names:
+            kind, count, reservation = self.reservations.get(name, ("t3.micro", 1, "default"))
+            entry = {"CapacityReservationId": name, "InstanceType": kind, "AvailabilityZone": ZONE, "State": "active"}
+            counts = {"TotalInstanceCount": count, "AvailableInstanceCount": count, "ReservationType": reservation}
+            entries.append(CapacityReservationInfo({**entry, **counts, "InstancePlatform": "Linux/UNIX"}))
+        return entries
+
+    def get_instance_type_and_reservation_type_from_capacity_reservation(self, name):
+        kind, _count, reservation = self.reservations.get(name, ("t3.micro", 1, "default"))
+        return kind, reservation
+
+    def placement_group_exists(self, _name):
+        return True
+
+
+class Fsx(Silent):
+    """Every file system that is named exists."""
+
+    def get_file_systems_info(self, names):
+        from pcluster.aws.aws_resources import FsxStorageInfo
+
+        shape = {"FileSystemType": "LUSTRE", "VpcId": VPC, "LustreConfiguration": {"MountName": "offline"}}
+        interfaces = {"SubnetIds": ["subnet-00000000000000000"], "NetworkInterfaceIds": ["eni-00000000000000000"]}
+        return [FsxStorageInfo({"FileSystemId": name, "DNSName": name, **shape, **interfaces}) for name in names]
+
+
+class S3(Silent):
+    """Every bucket is in the region of the cluster."""
+
+    def get_bucket_region(self, _name):
+        return os.environ["AWS_DEFAULT_REGION"]
+
+
+class Api:
+    """In the place of pcluster.aws.aws_api.AWSApi."""
+
+    def __init__(self, asked):
+        self.ec2, self.fsx, self.s3 = Ec2(asked), Fsx(), S3()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Silent()
+
+
+def plain_type(name):
+    """A type of x86_64 with two vCPUs."""
+    card = {"NetworkCardIndex": 0, "MaximumNetworkInterfaces": 4}
+    return {
+        "InstanceType": name,
+        "SupportedUsageClasses": ["on-demand", "spot", "capacity-block"],
+        "ProcessorInfo": {"SupportedArchitectures": ["x86_64"]},
+        "VCpuInfo": {"DefaultVCpus": 2, "DefaultCores": 1, "DefaultThreadsPerCore": 2},
+        "MemoryInfo": {"SizeInMiB": 8192},
+        "EbsInfo": {"EbsOptimizedSupport": "default"},
+        "NetworkInfo": {"MaximumNetworkCards": 1, "EfaSupported": False, "NetworkCards": [card]},
+    }
+
+
+def flat(messages, path=""):
+    """Complaints of the schema as a list of path and message; list positions are written as [0]."""
+    if isinstance(messages, dict):
+        for key, value in messages.items():
+            if key == "_schema":
+                step = path
+            elif isinstance(key, int):
+                step = f"{path}[{key}]"
+            else:
+                step = f"{path}/{key}" if path else str(key)
+            yield from flat(value, step)
+    else:
+        for message in messages if isinstance(messages, list) else [messages]:
+            yield {"path": path, "message": str(message)}
+
+
+def load(config):
+    """The cluster that the schema makes of a configuration, or None, and its complaints."""
+    from marshmallow import ValidationError
+    from pcluster.schemas.cluster_schema import ClusterSchema
+
+    try:
+        return ClusterSchema(cluster_name="offline").load(config), []
+    except ValidationError as error:
+        return None, list(flat(error.messages))
+
+
+def judge(asked):
+    """The answer, as the text at the top says."""
+    import pcluster.validators.iam_validators
+    from pcluster.aws.aws_api import AWSApi
+    from pcluster.utils import get_installed_version
+
+    api = Api(asked)
+    AWSApi.instance = staticmethod(lambda: api)
+    # This one makes its own client beside the API.
+    pcluster.validators.iam_validators.IamClient = lambda: api.iam
+    api.ec2.expect(asked.get("repaired") or asked["config"])
+    cluster, complaints = load(asked["config"])
+    left = []
+    if asked.get("repaired"):
+        cluster, left = load(asked["repaired"])
+    found = cluster.validate() if cluster is not None else []
+    return {
+        "version": get_installed_version(),
+        "schema": complaints,
+        "left": left,
+        "findings": [{"level": f.level.name, "validator": f.validator_type, "message": f.message} for f in found],
+        "judged": cluster is not None,
+        "assumed": sorted(api.ec2.assumed),
+    }
+
+
+def main():
+    """Read, judge, answer."""
+    asked = json.load(sys.stdin)
+    logging.disable(logging.CRITICAL)
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    # Nothing may leave this machine, and no credentials of the user are at hand.
+    os.environ.update(
+        AWS_DEFAULT_REGION=str(asked["config"].get("Region") or "us-east-1"),
+        AWS_ACCESS_KEY_ID="offline",
+        AWS_SECRET_ACCESS_KEY="offline",  # noqa: S106
+        AWS_EC2_METADATA_DISABLED="true",
+        AWS_ENDPOINT_URL="http://127.0.0.1:9",
+    )
+    answer = judge(asked)
+    json.dump(answer, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
