@@ -104,6 +104,36 @@ def test_the_files_that_a_fresh_node_needs(tmp_path, look, name):
         assert "make lock-artifacts" in downloads["problems"][0]
 
 
+PREBUILT = [
+    {"slurm_version": version, "architecture": "x86_64", "file": f"pyxis-{version}.so", "sha256": "a" * 64}
+    for version in ("22.05", "2.05", "22.05.99", "23.11.10")
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "offered", "file"),
+    [
+        ("debian-12", PREBUILT, "pyxis-22.05.so"),
+        ("debian-12", PREBUILT[2:], "pyxis-22.05.99.so"),
+        ("debian-12", [PREBUILT[1], PREBUILT[3]], "v0.24.0.tar.gz"),
+        ("rocky-9-arm", PREBUILT, "v0.24.0.tar.gz"),
+    ],
+)
+def test_a_plugin_that_was_built_beforehand_is_for_one_release_and_architecture(tmp_path, look, name, offered, file):
+    role = Role(
+        DISTRIBUTIONS[name],
+        enroot_pyxis_prebuilt=offered,
+        enroot_pyxis_mirror_url="s3://bucket/x",
+        enroot_pyxis_caps=False,
+        __enroot_pyxis_work={"path": "/tmp/w"},
+    )
+    look(role, rooted.with_enroot(rooted.node(tmp_path)))
+    (fetched,) = role.value("__enroot_pyxis_downloads")["files"]
+    assert (fetched["file"], fetched["s3"]) == (file, f"s3://bucket/x/{file}")
+    source = file if file.endswith(".so") else "pyxis-0.24.0/spank_pyxis.so"
+    assert role.value("__enroot_pyxis_new_plugin") == f"/tmp/w/{source}"
+
+
 @every_distribution
 def test_what_is_good_needs_no_file(tmp_path, look, facts):
     role = Role(facts)
