@@ -19,6 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
+# An optimizer and DDP import it at their first use, which takes two seconds: once here rather than in every child.
+import torch._dynamo
 import torch.distributed as dist
 
 FORK = multiprocessing.get_context("fork")

@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "collect": ("collect", "gather text from files or the datasets library into N inputs"),
     "preprocess": ("preprocess", "tokenise the inputs of one array task into shards"),
     "stage": ("stage", "copy weights or other files to the local disks of this node, once"),
+    "train": ("train", "train a small transformer on shards, on any number of ranks"),
     "validate": ("validate", "check inputs or shards against their manifest"),
 }
 

@@ -73,7 +73,7 @@ class StopRequest:
 
 
 class Step(t.NamedTuple):
-    """What all ranks know of the next step: ranks that have a batch, tokens to learn in all, samples in all, stop."""
+    """What all know of the next step: ranks with a batch, tokens to learn and samples of all, a wish to stop."""
 
     batches: int
     tokens: int
@@ -88,10 +88,17 @@ class Council:
         self._group = dist.new_group(backend="gloo")
 
     def agree(self, tokens: int | None, samples: int, stop: bool) -> Step:
-        """tokens and samples of this rank's next batch, tokens None where it has none left."""
+        """tokens and samples of this rank's next batch, tokens None where it has none left.
+
+        Raises DataError when only some have one, with which no step can be made.
+        """
         mine = torch.tensor([tokens is not None, tokens or 0, samples, stop], dtype=torch.int64)
         dist.all_reduce(mine, group=self._group)
         batches, all_tokens, all_samples, stops = mine.tolist()
+        if batches not in (0, dist.get_world_size()):
+            raise DataError(
+                f"{batches} of {dist.get_world_size()} ranks have a batch left: give them the same shards and options"
+            )
         return Step(batches, all_tokens, all_samples, bool(stops))
 
     def total(self, value: float) -> float:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The loop of a training: steps, checkpoints, the request to stop, and going on after any end.
 
-Each sample is learnt once an epoch: ranks whose data end before the others' take part with nothing until all are done,
-and a gradient counts every token of all ranks alike.
+A gradient counts every token of all ranks alike, whatever the size of their batches. What is lost when a rank is killed
+are the steps since the last published checkpoint, and they are made again in the same order.
 """
 
 from __future__ import annotations
@@ -35,16 +35,23 @@ FAILED_SAVES = 3
 
 
 class Batches(t.Protocol):
-    """What gives the batches: iterated once an epoch, and able to go on in the middle of one."""
+    """What gives the batches, such as loader.Loader: each iteration is what is left of an epoch, in the same number of
+    steps on every rank, after which `epoch` is one more.
+    """
 
-    def __iter__(self) -> t.Iterator[dict[str, t.Any]]:
-        """Dicts with input_ids, labels (int64 [batch, positions]) and ids (the samples' names)."""
+    epoch: int
+
+    def __iter__(self) -> t.Iterator[dict[str, torch.Tensor]]:
+        """Dicts with input_ids, labels (int64 [batch, positions]) and ids (int64 [batch], below 0 for no sample)."""
 
     def state_dict(self) -> dict[str, t.Any]:
         """Where it is, as plain JSON."""
 
-    def load_state_dict(self, state: dict[str, t.Any]) -> None:
-        """Go on from there."""
+    def load_state_dict(self, state: dict[str, t.Any], on_change: str = "raise") -> None:
+        """Go on from there; with "restart", from the begin of its epoch where the order has become another one."""
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin an epoch."""
 
 
 class Board(t.Protocol):
@@ -59,7 +66,10 @@ class Board(t.Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is to be done; checkpoint_steps and log_steps: so many steps apart; reshard: made by other ranks is fine."""
+    """What is to be done. checkpoint_steps and log_steps: so many steps apart.
+
+    reshard: where the order of the data cannot go on, begin the epoch again.
+    """
 
     epochs: int
     learning_rate: float
@@ -71,9 +81,8 @@ class Plan:
 
 @dataclasses.dataclass
 class Position:
-    """Where the training is: the epoch that the data are in (from 0), steps and samples (of all ranks) so far."""
+    """Where the training is: steps and samples (of all ranks) so far."""
 
-    epoch: int = 0
     step: int = 0
     samples: int = 0
 
@@ -97,6 +106,7 @@ class Trainer:
         self._failed = 0
         self._saved: int | None = None
         self._learnt, self._since = 0, time.monotonic()
+        self._loss = torch.zeros(())
 
     def resume(self) -> int:
         """Go on from the newest good checkpoint, or begin; gives the step. Raises CheckpointError."""
@@ -111,7 +121,7 @@ class Trainer:
                 optim_state_dict=state["optimizer"],
             )
             notes = loaded.manifest.notes
-            self.position = Position(int(notes["epoch"]), loaded.manifest.step, int(notes["samples"]))
+            self.position = Position(loaded.manifest.step, int(notes["samples"]))
             self._saved = self.position.step
             self._restore_rank(loaded)
         else:
@@ -124,7 +134,8 @@ class Trainer:
 
     def _restore_rank(self, loaded: Loaded) -> None:
         if loaded.rank_state:
-            self.batches.load_state_dict(unpack(loaded.rank_state["batches"]))
+            on_change = "restart" if self.plan.reshard else "raise"
+            self.batches.load_state_dict(unpack(loaded.rank_state["batches"]), on_change)
             torch.set_rng_state(loaded.rank_state["random"])
             if self.device.type == "cuda":
                 torch.cuda.set_rng_state(loaded.rank_state["random_cuda"])
@@ -135,6 +146,7 @@ class Trainer:
                 f"there are {self.checkpointer.world_size} now, so the order of the data cannot go on: start as many, "
                 "or give --reshard to begin its epoch again"
             )
+        self.batches.set_epoch(int(loaded.manifest.notes["epoch"]))
 
     def run(self) -> bool:
         """Train to the end, or to a request to stop; gives whether it is the end. The last step is published then.
@@ -151,36 +163,35 @@ class Trainer:
         return finished
 
     def _epochs(self) -> bool:
-        while not self._epoch():
-            if self.position.epoch + 1 >= self.plan.epochs:
-                return True
-            self.position.epoch += 1
-        return False
+        while self.batches.epoch < self.plan.epochs:
+            if self._epoch(self.batches.epoch):
+                return False
+        return True
 
-    def _epoch(self) -> bool:
-        """Learn what the epoch has left; gives whether it ended before that, as was asked for."""
+    def _epoch(self, epoch: int) -> bool:
+        """Learn what is left of an epoch; gives whether it is left before its end, as was asked for."""
         source = iter(self.batches)
         while True:
             batch = next(source, None)
             tokens = models.learnt(batch["labels"]) if batch else None
-            agreed = self.council.agree(tokens, len(batch["ids"]) if batch else 0, bool(self.stop))
-            if not agreed.batches:
-                return agreed.stop and self.position.epoch + 1 < self.plan.epochs
+            samples = [number for number in batch["ids"].tolist() if number >= 0] if batch else []
+            agreed = self.council.agree(tokens, len(samples), bool(self.stop))
+            if batch is None:
+                return False
             self._step(batch, agreed)
+            if self.record and samples:
+                self.record.write(self.position.step, epoch=epoch, ids=samples)
+            if self.position.step % self.plan.log_steps == 0:
+                self._log(epoch, agreed)
             if agreed.stop:
                 return True
             if self.position.step % self.plan.checkpoint_steps == 0:
                 self._save()
 
-    def _step(self, batch: dict[str, t.Any] | None, agreed: Step) -> None:
-        rate = self._rate()
+    def _step(self, batch: dict[str, torch.Tensor], agreed: Step) -> None:
         for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        if batch:
-            ids, labels = batch["input_ids"].to(self.device), batch["labels"].to(self.device)
-        else:
-            ids = torch.zeros((1, 2), dtype=torch.int64, device=self.device)
-            labels = torch.full_like(ids, models.IGNORED)
+            group["lr"] = self._rate()
+        ids, labels = batch["input_ids"].to(self.device), batch["labels"].to(self.device)
         loss = models.loss_sum(self.ranks(ids), labels)
         self.optimizer.zero_grad(set_to_none=True)
         # The ranks' gradients are averaged, so this makes the mean over the tokens of all.
@@ -189,23 +200,21 @@ class Trainer:
         self.position.step += 1
         self.position.samples += agreed.samples
         self._learnt += agreed.tokens
-        if self.record and batch:
-            self.record.write(self.position.step, epoch=self.position.epoch, ids=list(batch["ids"]))
-        if self.position.step % self.plan.log_steps == 0:
-            self._log(self.council.total(float(loss.detach())) / max(agreed.tokens, 1), rate)
+        self._loss = loss.detach()
 
     def _rate(self) -> float:
         return self.plan.learning_rate * min(1.0, (self.position.step + 1) / max(self.plan.warmup_steps, 1))
 
-    def _log(self, loss: float, rate: float) -> None:
+    def _log(self, epoch: int, agreed: Step) -> None:
+        loss = self.council.total(float(self._loss)) / max(agreed.tokens, 1)
         now = time.monotonic()
         speed = self._learnt / max(now - self._since, 1e-9)
         self._learnt, self._since = 0, now
         where = self.position
-        values = {"loss": loss, "learning_rate": rate, "tokens_per_second": speed}
+        values = {"loss": loss, "learning_rate": self.optimizer.param_groups[0]["lr"], "tokens_per_second": speed}
         if self.metrics:
-            self.metrics.write(where.step, epoch=where.epoch, samples=where.samples, **values)
-            LOGGER.info("step %d, epoch %d: loss %.4f, %.0f tokens/s", where.step, where.epoch, loss, speed)
+            self.metrics.write(where.step, epoch=epoch, samples=where.samples, **values)
+            LOGGER.info("step %d, epoch %d: loss %.4f, %.0f tokens/s", where.step, epoch, loss, speed)
         if self.board:
             for name, value in values.items():
                 self.board.add_scalar(name, value, where.step)
@@ -218,7 +227,7 @@ class Trainer:
         if self.device.type == "cuda":
             mine["random_cuda"] = torch.cuda.get_rng_state()
         notes = {
-            "epoch": self.position.epoch,
+            "epoch": self.batches.epoch,
             "samples": self.position.samples,
             "model": dataclasses.asdict(self.network.config),
         }

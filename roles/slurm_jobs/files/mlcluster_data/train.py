@@ -1,0 +1,155 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One process of this is one rank. torchrun or the training job of slurm_jobs starts them; alone it is one rank.
+
+It goes on from the newest good checkpoint. USR1, TERM, or the file that MLCLUSTER_CHECKPOINT_REQUEST names let all
+ranks write a checkpoint and end with 75, by which the job knows that it goes back into the queue. Exit status: 0
+finished, 75 asked to stop and saved, 1 failed, 3 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import typing as t
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from . import checkpoint, loader, ranks, trainer
+from .checkpoint import Checkpointer
+from .checkpoint_command import at_least_one, store_at
+from .errors import PASS, DataError
+from .journal import Journal
+from .model import Model, ModelConfig
+
+LOGGER = logging.getLogger("mlcluster.data")
+# EX_TEMPFAIL of sysexits.h: try again later.
+ASKED_TO_STOP = 75
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command; those of the training job's environment are the defaults."""
+    add = parser.add_argument
+    environment = os.environ
+    add("--data-dir", required=True, metavar="DIRECTORY|s3://BUCKET/PREFIX", help="shards that preprocess has finished")
+    add("--checkpoint-dir", default=environment.get("MLCLUSTER_CHECKPOINTS"), metavar="DIRECTORY|s3://BUCKET/PREFIX",
+        help="where checkpoints are kept ($MLCLUSTER_CHECKPOINTS)")  # fmt: skip
+    add("--local-dir", type=Path, default=checkpoint.default_local(), metavar="DIRECTORY",
+        help="where checkpoints are written first, on this node's own disk (%(default)s)")  # fmt: skip
+    add("--log-dir", type=Path, help="folder for MODEL-metrics.jsonl")
+    add("--output-dir", type=Path, help="folder for the weights at the end, MODEL.pt and MODEL.json")
+    add("--tensorboard-dir", type=Path, help="folder for TensorBoard's events")
+    add("--model-name", default="model", help="what the files are called (%(default)s)")
+    add("--batch-size", type=at_least_one, default=32, help="samples a rank takes in a step (%(default)s)")
+    add("--learning-rate", type=float, default=3e-4, help="(%(default)s)")
+    add("--warmup-steps", type=int, default=100, help="steps in which the rate rises to it (%(default)s)")
+    add("--epochs", type=at_least_one, default=1, help="how often each sample is learnt (%(default)s)")
+    add("--checkpoint-freq", type=at_least_one, default=500, metavar="STEPS",
+        help="steps between checkpoints (%(default)s)")  # fmt: skip
+    add("--keep", type=at_least_one, default=3, help="checkpoints that stay (%(default)s)")
+    add("--log-freq", type=at_least_one, default=10, metavar="STEPS", help="steps between metrics (%(default)s)")
+    add("--distributed-backend", choices=sorted(ranks.BACKENDS),
+        default="nccl" if torch.cuda.is_available() else "gloo", help="(%(default)s here)")  # fmt: skip
+    add("--workers", type=int, default=2, help="loader processes of each rank (%(default)s)")
+    add("--shuffle-buffer", type=at_least_one, default=10_000, help="samples shuffled together (%(default)s)")
+    add("--cache-dir", default="", help="folder on the local NVMe where shards are kept")
+    add("--on-corrupt", choices=("raise", "skip"), default="raise", help="what a corrupt shard does (%(default)s)")
+    add("--seed", type=int, default=0, help="of the weights and the order of the samples (%(default)s)")
+    add("--width", type=at_least_one, default=128, help="of the model (%(default)s)")
+    add("--layers", type=at_least_one, default=2, help="of the model (%(default)s)")
+    add("--heads", type=at_least_one, default=4, help="of the model (%(default)s)")
+    add("--reshard", action="store_true",
+        help="go on with other ranks, workers, batches or shards than before, from the begin of the epoch")  # fmt: skip
+    add("--record-samples", action="store_true",
+        help="write the names of all samples to MODEL-samples-RANK.jsonl in --log-dir")  # fmt: skip
+
+
+def open_batches(args: argparse.Namespace) -> loader.Loader:
+    """This rank's share of the data. Raises DataError, S3Error."""
+    return loader.make_loader(
+        loader.LoaderConfig(
+            args.data_dir,
+            batch_size=args.batch_size,
+            workers=args.workers,
+            seed=args.seed,
+            buffer=args.shuffle_buffer,
+            cache=args.cache_dir,
+            on_corrupt=args.on_corrupt,
+        )
+    )
+
+
+def model_config(args: argparse.Namespace, dataset: loader.Dataset) -> ModelConfig:
+    """The model for a dataset: its numbers of tokens and positions are the data's."""
+    return ModelConfig(max(dataset.vocabulary, dataset.pad + 1), dataset.length, args.width, args.layers, args.heads)
+
+
+def open_board(folder: Path, step: int) -> trainer.Board:
+    """TensorBoard's writer; events after `step`, of a run that was killed, are hidden. Raises DataError."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as exc:
+        raise DataError(
+            "--tensorboard-dir needs the Python package tensorboard: install it, or leave that out"
+        ) from exc
+    return t.cast("trainer.Board", SummaryWriter(str(folder), purge_step=step + 1))
+
+
+def _journals(args: argparse.Namespace, rank: int) -> tuple[Journal | None, Journal | None]:
+    if args.record_samples and not args.log_dir:
+        raise DataError("--record-samples needs --log-dir: say where the names are to be written")
+    if not args.log_dir:
+        return None, None
+    try:
+        metrics = Journal(args.log_dir / f"{args.model_name}-metrics.jsonl") if rank == 0 else None
+        record = Journal(args.log_dir / f"{args.model_name}-samples-{rank:05d}.jsonl") if args.record_samples else None
+    except OSError as exc:
+        raise DataError(f"{args.log_dir} cannot be made ({exc.strerror}): choose another --log-dir") from exc
+    return metrics, record
+
+
+def train(args: argparse.Namespace, device: torch.device, stop: ranks.StopRequest) -> int:
+    """Train on this rank; gives the exit status. Raises DataError."""
+    rank = dist.get_rank()
+    batches = open_batches(args)
+    torch.manual_seed(args.seed)
+    network = Model(model_config(args, batches.dataset)).to(device)
+    plan = trainer.Plan(
+        args.epochs, args.learning_rate, args.warmup_steps, args.checkpoint_freq, args.log_freq, args.reshard
+    )
+    metrics, record = _journals(args, rank)
+    checkpointer = Checkpointer(store_at(args.checkpoint_dir), args.local_dir, keep=args.keep)
+    try:
+        work = trainer.Trainer(plan, network, batches, checkpointer, stop, metrics=metrics, record=record)
+        step = work.resume()
+        if rank == 0:
+            LOGGER.info("%s: %s at step %d, %d ranks", args.model_name, "goes on" if step else "begins", step,
+                        dist.get_world_size())  # fmt: skip
+            if args.tensorboard_dir:
+                work.board = open_board(args.tensorboard_dir, step)
+        finished = work.run()
+    finally:
+        checkpointer.close()
+    if not finished:
+        LOGGER.info("rank %d: saved and ends at step %d, as it was asked to", rank, work.position.step)
+        return ASKED_TO_STOP
+    if rank == 0 and args.output_dir:
+        trainer.write_result(args.output_dir / f"{args.model_name}.pt", network)
+    return PASS
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the arguments say; gives the exit status."""
+    if not args.checkpoint_dir:
+        raise DataError("no --checkpoint-dir is given and MLCLUSTER_CHECKPOINTS is not set: say where checkpoints go")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+    request = os.environ.get("MLCLUSTER_CHECKPOINT_REQUEST")
+    # Before anything that takes time, so that a request which comes early is heeded at the first step.
+    stop = ranks.StopRequest(Path(request) if request else None)
+    with ranks.joined(args.distributed_backend) as device:
+        return train(args, device, stop)
