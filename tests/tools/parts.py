@@ -27,15 +27,15 @@ PYTEST_CLOSING = r"^=+ .*\b\d+ (passed|failed|error|skipped|deselected).* in .*=
 MOLECULE_CLOSING = rf"{PYTEST_CLOSING}|^\S+ +: actions=\d"
 # Each test has a limit of its own, far above what it takes: one that hangs must not hang the suite.
 PYTEST = (".venv/bin/python", "-m", "pytest", "-p", "no:cacheprovider", "--durations=5")
+INTEGRATION = (*PYTEST, "--timeout=180", "tests/integration", "--ignore=tests/integration/slurm")
 
 PARTS = {
     "setup": Part(600, ("{python}", "-m", "tests.tools.setup")),
     "lint": Part(120, ("{python}", "-m", "tests.tools.lint")),
     "sanity": Part(360, ("{python}", "-m", "tests.tools.sanity")),
     "unit": Part(240, (*PYTEST, "--timeout=120", "tests/unit"), PYTEST_CLOSING),
-    "integration": Part(
-        240, (*PYTEST, "--timeout=180", "tests/integration", "--ignore=tests/integration/slurm"), PYTEST_CLOSING
-    ),
+    "integration": Part(240, (*INTEGRATION, "-m", "not slow"), PYTEST_CLOSING),
+    "integration-slow": Part(240, (*INTEGRATION, "-m", "slow"), PYTEST_CLOSING),
     "slurm": Part(480, (*PYTEST, "--timeout=180", "tests/integration/slurm", "-m", "not slow"), PYTEST_CLOSING),
     "slurm-slow": Part(300, (*PYTEST, "--timeout=180", "tests/integration/slurm", "-m", "slow"), PYTEST_CLOSING),
     "data": Part(120, (".venv-data/bin/python", *PYTEST[1:], "--timeout=120", "tests/data"), PYTEST_CLOSING),
@@ -50,6 +50,6 @@ SETUP = (("setup",),)
 QUICK = ("lint", "sanity", "unit", "integration", "data", "slurm")
 SUITES = {
     "test": (SETUP, (("vm", "molecule"), QUICK)),
-    "test-all": (SETUP, (("molecule", "vm-all"), (*QUICK, "slurm-slow"))),
+    "test-all": (SETUP, (("molecule", "vm-all"), (*QUICK, "integration-slow", "slurm-slow"))),
     "test-vm-all": (SETUP, (("vm-all",),)),
 }

@@ -19,6 +19,8 @@ OWN = "mlcluster.aws"
 OTHERS = ("ansible.posix", "community.general")
 OWN_PARTS = ("LICENSE", "README.md", "galaxy.yml", "MANIFEST.json", "artifacts.lock.yml", "meta/runtime.yml")
 OWN_FOLDERS = ("plugins", "roles", "playbooks")
+# Roles that make clusters: they run on the controller, with collections that a node does not have.
+CONTROLLER_ROLES = ("roles/cluster/",)
 OTHER_PARTS = re.compile(r"(MANIFEST\.json|(COPYING|LICENSE)[^/]*|LICENSES/.*|meta/runtime\.yml)")
 PLUGIN_IMPORT = re.compile(r"ansible_collections\.(?P<collection>\w+\.\w+)\.(?P<path>plugins\.[\w.]+)")
 
@@ -60,7 +62,7 @@ def own_files(root: Path) -> Members:
             files.update(read_tree(root / name, root))
     for name in OWN_FOLDERS:
         files.update(read_tree(root / name, root))
-    return files
+    return {place: member for place, member in files.items() if not place.startswith(CONTROLLER_ROLES)}
 
 
 def find(name: str, paths: t.Sequence[Path]) -> Path:

@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From a checkout to a node: built, uploaded, signed, followed by the hook, and taken back, over a local S3."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.bundle.conftest import CACHE, OWN, ROOT
+
+HOOK = ROOT / "hooks" / "on_node_configured.sh"
+BUCKET, PREFIX = "release-bucket", "mlcluster"
+POINTER = f"s3://{BUCKET}/{PREFIX}/pointer.json"
+TARGET = f"debian-py{OWN}"
+OLDER = "0.0.9"
+PROGRAMS = f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory):
+    """The key of the releases."""
+    path = tmp_path_factory.mktemp("key") / "release.pem"
+    subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(path)], check=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def play(s3, client, collection, key, tmp_path_factory):
+    """play(**variables) runs playbooks/build_bundle.yml of a checkout against that S3."""
+    client.create_bucket(Bucket=BUCKET)
+    folder = tmp_path_factory.mktemp("controller")
+
+    def run(**variables):
+        given = {
+            "build_bundle_bucket": BUCKET,
+            "build_bundle_cache": str(CACHE),
+            "build_bundle_collections_paths": [str(ROOT / ".collections")],
+            "build_bundle_dest": str(folder / "dist"),
+            "build_bundle_targets": [TARGET],
+            **variables,
+        }
+        program = str(Path(sys.executable).parent / "ansible-playbook")
+        done = subprocess.run(
+            [program, str(collection / "playbooks" / "build_bundle.yml"), "-e", json.dumps(given)],
+            env={
+                "PATH": PROGRAMS,
+                "HOME": str(folder),
+                "LC_ALL": "C.UTF-8",
+                "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
+                "ANSIBLE_LOCALHOST_WARNING": "false",
+                "ANSIBLE_NOCOLOR": "true",
+                **{name: os.environ[name] for name in os.environ if name.startswith("PIP_")},
+                **s3,
+            },
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def published(play, key):
+    """What the playbook said when it built and published a release."""
+    status, said = play(build_bundle_signing_key=str(key))
+    assert status == 0, said
+    return said
+
+
+@pytest.fixture(scope="module")
+def public_key(published):
+    """The option by which the hook pins the key, as the playbook printed it."""
+    return re.search(r"--pointer (\S+)\s+--public-key\s+(\S{124})", published).group(2)
+
+
+@pytest.fixture
+def node(s3, public_key, tmp_path):
+    """node(*words) runs the hook on a node that is a directory; its last line, and its status file."""
+
+    def run(*words):
+        done = subprocess.run(
+            ["bash", str(HOOK), "--root", str(tmp_path), "--pointer", POINTER, "--public-key", public_key, *words],
+            env={"PATH": PROGRAMS, "LC_ALL": "C.UTF-8", "HOME": str(tmp_path), **s3},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        status = json.loads((tmp_path / "var/log/mlcluster/status.json").read_text())
+        return status, done.stdout + done.stderr
+
+    return run
+
+
+def read(client, name):
+    """An object below the prefix."""
+    return client.get_object(Bucket=BUCKET, Key=f"{PREFIX}/{name}")["Body"].read()
+
+
+def older_release(client, key, tmp_path, version=OLDER):
+    """A release that was published earlier, with the bundle of now in it."""
+    told = json.loads(read(client, "pointer.json"))
+    path = tmp_path / f"{version}.json"
+    path.write_text(json.dumps({**told, "version": version}))
+    subprocess.run(["openssl", "dgst", "-sha256", "-sign", str(key), "-out", f"{path}.sig", str(path)], check=True)
+    for suffix in ("", ".sig"):
+        client.put_object(
+            Bucket=BUCKET, Key=f"{PREFIX}/releases/{version}.json{suffix}", Body=Path(f"{path}{suffix}").read_bytes()
+        )
+
+
+def test_what_was_built_is_told_with_its_size_and_lies_in_the_bucket_with_its_sum(published, client):
+    told = json.loads(read(client, "pointer.json"))
+    entry = told["bundles"][TARGET]
+    assert re.search(
+        r"mlcluster-bundle-\S+: \d\.\d MiB, \d+\.\d MiB\s+unpacked,\s+sha256\s+" + entry["sha256"], published
+    )
+    place = entry["url"].removeprefix(f"s3://{BUCKET}/{PREFIX}/")
+    assert hashlib.sha256(read(client, place)).hexdigest() == entry["sha256"]
+    assert read(client, f"{place}.sha256").decode().split() == [entry["sha256"], place.rpartition("/")[2]]
+    assert client.head_object(Bucket=BUCKET, Key=f"{PREFIX}/{place}")["Metadata"] == {"sha256": entry["sha256"]}
+    listed = client.list_objects_v2(Bucket=BUCKET, Prefix=f"{PREFIX}/")["Contents"]
+    assert sorted(item["Key"].removeprefix(f"{PREFIX}/") for item in listed) == sorted(
+        [
+            place,
+            f"{place}.sha256",
+            place.replace(".tar.gz", ".cdx.json"),
+            "pointer.json",
+            "pointer.json.sig",
+            f"releases/{told['version']}.json",
+            f"releases/{told['version']}.json.sig",
+        ]
+    )
+
+
+def test_a_node_follows_the_pointer_forward_and_back(published, play, client, key, node, tmp_path):
+    version = json.loads(read(client, "pointer.json"))["version"]
+    status, said = node()
+    assert (status["state"], status["bundle"]["version"]) == ("configured", version), said
+    older_release(client, key, tmp_path)
+    code, told = play(build_bundle_release=OLDER)
+    assert code == 0, told
+    assert f"pointer.json names version {OLDER}" in told
+    assert json.loads(read(client, "pointer.json"))["version"] == OLDER
+    status, said = node()
+    assert status["state"] == "configured", said
+    status, said = node("--version-floor", version)
+    assert status["state"] == "drained"
+    assert OLDER in status["message"]
+    assert version in status["message"]
+
+
+@pytest.mark.slow
+def test_a_release_that_is_not_there_moves_nothing(published, play, client):
+    before = read(client, "pointer.json")
+    code, told = play(build_bundle_release="9.9.9")
+    assert code == 2
+    assert "the pointer was not moved to 9.9.9" in told
+    assert read(client, "pointer.json") == before
+
+
+def test_a_pointer_that_somebody_else_wrote_is_refused(published, client, node):
+    signature = read(client, "pointer.json.sig")
+    data = read(client, "pointer.json")
+    try:
+        client.put_object(
+            Bucket=BUCKET, Key=f"{PREFIX}/pointer.json", Body=data.replace(b"mlcluster.pointer", b"mlcluster.Pointer")
+        )
+        status, said = node()
+    finally:
+        client.put_object(Bucket=BUCKET, Key=f"{PREFIX}/pointer.json", Body=data)
+    assert status["state"] == "drained", said
+    assert "sign" in status["message"]
+    assert read(client, "pointer.json.sig") == signature

@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The archive: what may be built, and the same bytes for the same files."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import tarfile
+import zlib
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import archive
+from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive import BundleError, Member
+
+FILES = {"bin/run": Member(b"#!x\n", executable=True), "a.txt": Member(b"a\n"), "deep/er/b": Member(b"")}
+
+
+@pytest.mark.parametrize("text", ["debian-py3.10", "redhat-py3.12", "amazon-py3.14"])
+def test_targets(text):
+    assert archive.parse_target(text).name == text
+
+
+@pytest.mark.parametrize("text", ["debian", "suse-py3.12", "debian-py3.9", "debian-py3.12.1", "-py3.12", ""])
+def test_other_targets_are_refused_with_what_there_is(text):
+    with pytest.raises(BundleError, match=r"debian, redhat, amazon .* 3\.14, such as debian-py3\.12"):
+        archive.parse_target(text)
+
+
+def test_the_name_says_what_it_is_for():
+    assert archive.file_name("1.2.3", archive.Target("amazon", "3.11")) == "mlcluster-bundle-1.2.3-amazon-py3.11.tar.gz"
+
+
+def test_files_are_sorted_dated_and_owned_the_same_everywhere():
+    with tarfile.open(fileobj=io.BytesIO(archive.archive(FILES, 1_700_000_000))) as packed:
+        entries = packed.getmembers()
+    names = [entry.name.removeprefix("mlcluster-bundle").lstrip("/") for entry in entries]
+    assert names == ["", "a.txt", "bin", "bin/run", "deep", "deep/er", "deep/er/b"]
+    assert {(entry.mtime, entry.uid, entry.gid, entry.uname, entry.gname) for entry in entries} == {
+        (1_700_000_000, 0, 0, "root", "root")
+    }
+    modes = {entry.name.rpartition("/")[2]: entry.mode for entry in entries}
+    assert (modes["run"], modes["a.txt"], modes["bin"]) == (0o755, 0o644, 0o755)
+
+
+def test_the_order_in_which_files_were_found_does_not_matter():
+    turned = dict(reversed(list(FILES.items())))
+    assert archive.archive(FILES, 0) == archive.archive(turned, 0)
+
+
+def test_the_header_of_gzip_has_no_clock_and_no_name():
+    data = archive.archive(FILES, 1_700_000_000)
+    assert data[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00"
+    assert zlib.decompress(data, 31)
+
+
+def test_tar_unpacks_it_with_long_names(tmp_path):
+    path = "collections/" + "/".join(["a_rather_long_folder_name"] * 8) + "/file.py"
+    (tmp_path / "b.tar.gz").write_bytes(archive.archive({path: Member(b"x")}, 0))
+    subprocess.run(["tar", "-xzf", "b.tar.gz"], cwd=tmp_path, check=True)
+    assert (tmp_path / "mlcluster-bundle" / path).read_bytes() == b"x"
+
+
+def test_a_tree_has_another_sum_when_a_name_or_a_byte_changes():
+    sums = {
+        archive.tree_sha256({"a": Member(b"1")}),
+        archive.tree_sha256({"b": Member(b"1")}),
+        archive.tree_sha256({"a": Member(b"2")}),
+    }
+    assert len(sums) == 3
+
+
+def test_a_file_is_replaced_whole_and_leaves_nothing_behind(tmp_path):
+    archive.write_file(tmp_path / "new" / "x", b"1")
+    archive.write_file(tmp_path / "new" / "x", b"2", 0o600)
+    assert [(path.name, path.read_bytes()) for path in (tmp_path / "new").iterdir()] == [("x", b"2")]
+    assert (tmp_path / "new" / "x").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_place_that_is_none_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BundleError, match=r"file/x cannot be written .*name another directory"):
+        archive.write_file(tmp_path / "file" / "x", b"")

@@ -1,0 +1,163 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Collections: this one without what a node does not need, and of others the plugins that roles name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import content
+from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive import BundleError, Member
+
+from tests.unit.plugins.module_utils._bundle import made
+
+
+def test_of_this_collection_only_what_runs_is_taken(tmp_path):
+    root = made.checkout(tmp_path)
+    for place in (
+        "tests/unit/test_x.py",
+        "roles/one/__pycache__/x.pyc",
+        "plugins/.hidden",
+        "molecule/default/molecule.yml",
+        "roles/cluster/tasks/main.yml",
+    ):
+        made.write(root / place, "no\n")
+    made.write(root / "artifacts.lock.yml", "artifacts: []\n")
+    assert sorted(content.own_files(root)) == [
+        "LICENSE",
+        "artifacts.lock.yml",
+        "galaxy.yml",
+        "meta/runtime.yml",
+        "playbooks/configure_node.yml",
+        "plugins/modules/ours.py",
+        "roles/one/tasks/main.yml",
+    ]
+
+
+def test_a_link_is_refused(tmp_path):
+    root = made.checkout(tmp_path)
+    (root / "plugins" / "link.py").symlink_to("modules/ours.py")
+    with pytest.raises(BundleError, match=r"plugins/link\.py is a symbolic link"):
+        content.own_files(root)
+
+
+def test_the_version_of_a_checkout_and_of_an_installed_collection(tmp_path):
+    root = made.checkout(tmp_path)
+    assert content.own_version(root) == "1.2.3"
+    made.write(root / "MANIFEST.json", json.dumps({"collection_info": {"version": "4.5.6"}}))
+    assert content.own_version(root) == "4.5.6"
+
+
+@pytest.mark.parametrize("text", [None, "name: aws\n", "version: soon\n"])
+def test_without_a_version_nothing_is_built(tmp_path, text):
+    if text is not None:
+        made.write(tmp_path / "galaxy.yml", text)
+    with pytest.raises(BundleError, match=r"is no collection|names no version"):
+        content.own_version(tmp_path)
+
+
+def needed(tmp_path, text, posix=None, general=None):
+    """The files that a role with this text needs of two collections, without their licences and metadata."""
+    roots = {
+        "ansible.posix": made.collection(tmp_path, "ansible.posix", **(posix or {})),
+        "community.general": made.collection(tmp_path, "community.general", **(general or {})),
+    }
+    found = content.other_files({"roles/one/tasks/main.yml": Member(text.encode())}, roots)
+    return {name: sorted(path for path in files if path.startswith("plugins/")) for name, files in found.items()}
+
+
+def test_a_plugin_comes_with_what_it_imports(tmp_path):
+    general = {
+        "modules__lock": "\n".join(
+            [
+                "from ansible_collections.community.general.plugins.module_utils import deps",
+                "from ..module_utils.near import x",
+            ]
+        ),
+        "modules__other": "",
+        "module_utils__deps": "import ansible_collections.community.general.plugins.module_utils.pack.inner\n",
+        "module_utils__near": "",
+        "module_utils__unused": "",
+    }
+    root = tmp_path / "ansible_collections/community/general/plugins/module_utils/pack"
+    made.write(root / "__init__.py", "")
+    made.write(root / "inner.py", "")
+    found = needed(tmp_path, "- community.general.lock:\n", general=general)
+    assert found["community.general"] == [
+        "plugins/module_utils/deps.py",
+        "plugins/module_utils/near.py",
+        "plugins/module_utils/pack/__init__.py",
+        "plugins/module_utils/pack/inner.py",
+        "plugins/modules/lock.py",
+    ]
+    assert found["ansible.posix"] == []
+
+
+def test_a_plugin_of_several_kinds_comes_with_all_and_with_its_fragments(tmp_path):
+    posix = {
+        "modules__sync": "DOCUMENTATION = '''\nextends_documentation_fragment: ansible.posix.common\n'''\n",
+        "action__sync": "",
+        "doc_fragments__common": "",
+        "doc_fragments__other": "",
+    }
+    assert needed(tmp_path, "{{ x | ansible.posix.sync }}", posix=posix)["ansible.posix"] == [
+        "plugins/action/sync.py",
+        "plugins/doc_fragments/common.py",
+        "plugins/modules/sync.py",
+    ]
+
+
+def test_licence_and_metadata_come_along(tmp_path):
+    roots = {"ansible.posix": made.collection(tmp_path, "ansible.posix", modules__mount="")}
+    files = content.other_files({"playbooks/a.yml": Member(b"ansible.posix.mount:")}, roots)["ansible.posix"]
+    assert {"COPYING", "MANIFEST.json", "meta/runtime.yml"} < set(files)
+    assert "docs/guide.md" not in files
+
+
+def test_a_collection_that_nobody_names_stays_away(tmp_path):
+    roots = {"ansible.posix": made.collection(tmp_path, "ansible.posix", modules__mount="")}
+    assert content.other_files({"roles/a.yml": Member(b"x: 1")}, roots) == {"ansible.posix": {}}
+
+
+def test_a_plugin_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(BundleError, match=r"roles/one/tasks/main\.yml uses ansible\.posix\.gone, which is not in"):
+        needed(tmp_path, "- ansible.posix.gone:\n")
+
+
+def test_a_plugin_that_leads_to_another_collection_is_refused(tmp_path):
+    posix = {"modules__far": "from ansible_collections.some.where.plugins.module_utils import x\n"}
+    with pytest.raises(BundleError, match=r"plugins/modules/far\.py imports .*some\.where.* that no bundle has"):
+        needed(tmp_path, "- ansible.posix.far:\n", posix=posix)
+
+
+def test_a_collection_is_found_or_told(tmp_path):
+    root = made.collection(tmp_path / "b", "ansible.posix")
+    assert content.find("ansible.posix", [tmp_path / "a", tmp_path / "b"]) == root
+    with pytest.raises(BundleError, match=r"community\.general is not in .*/a: install it"):
+        content.find("community.general", [tmp_path / "a"])
+
+
+@pytest.mark.parametrize(
+    ("needs", "core", "good"), [("2.18.0", "2.17.14", False), ("2.17", "2.17.14", True), ("2.9.10", "2.21.5", True)]
+)
+def test_a_collection_for_a_newer_core_is_refused(tmp_path, needs, core, good):
+    root = made.collection(tmp_path, "ansible.posix", runtime=f'---\nrequires_ansible: ">={needs}"\n')
+    if good:
+        content.check_core("ansible.posix", root, core)
+    else:
+        with pytest.raises(BundleError, match=r"needs ansible-core 2\.18 and this bundle has 2\.17\.14"):
+            content.check_core("ansible.posix", root, core)
+
+
+def test_the_component_of_a_collection(tmp_path):
+    root = made.collection(tmp_path, "ansible.posix")
+    entry = content.component("ansible.posix", root, {"a": Member(b"")})
+    assert {key: entry[key] for key in ("name", "version", "license", "kind")} == {
+        "name": "ansible.posix",
+        "version": "3.2.1",
+        "license": "GPL-3.0-or-later",
+        "kind": "collection",
+    }

@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The pointer: what it says, and that its signature is one that nodes can prove."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import pointer
+from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive import BundleError
+
+SUM = "0a" * 32
+BUNDLES = {
+    "debian-py3.10": {"url": "s3://bucket/a.tar.gz", "sha256": SUM},
+    "amazon-py3.11": {"url": "https://host/b.tar.gz?x=1", "sha256": SUM, "size": 3},
+}
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory):
+    """A signing key."""
+    path = tmp_path_factory.mktemp("key") / "key.pem"
+    subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(path)], check=True)
+    return path
+
+
+def told(version="1.2.3", floor="", issued="now"):
+    """A pointer."""
+    return pointer.content(version, floor, BUNDLES, issued)
+
+
+def test_what_it_says():
+    assert told(floor="1.0.0") == {
+        "schema": "mlcluster.pointer/1",
+        "version": "1.2.3",
+        "url": "s3://bucket/a.tar.gz",
+        "sha256": SUM,
+        "bundles": {
+            "debian-py3.10": {"url": "s3://bucket/a.tar.gz", "sha256": SUM},
+            "amazon-py3.11": {"url": "https://host/b.tar.gz?x=1", "sha256": SUM},
+        },
+        "floor": "1.0.0",
+        "issued": "now",
+    }
+    assert "floor" not in told()
+
+
+def test_all_that_is_wrong_is_told_at_once():
+    bad = {"debian": {"url": "http://x/y", "sha256": SUM.upper()}, "debian-py3.11": {}}
+    with pytest.raises(BundleError) as caught:
+        pointer.content("1.2", "soon", bad, "")
+    text = str(caught.value)
+    for words in ("version is '1.2'", "floor is 'soon'", "'debian' is no target", "'http://x/y'", SUM.upper(), "None"):
+        assert words in text
+
+
+def test_a_floor_above_the_version_is_refused():
+    with pytest.raises(BundleError, match=r"the floor 1\.10\.0 is above version 1\.9\.0"):
+        told("1.9.0", "1.10.0")
+
+
+def test_without_a_bundle_it_says_nothing():
+    with pytest.raises(BundleError, match="there is no bundle in it"):
+        pointer.content("1.0.0", "", {}, "")
+
+
+def test_versions_are_numbers():
+    assert pointer.number("1.10.0") > pointer.number("1.9.9")
+    with pytest.raises(BundleError, match="give three numbers"):
+        pointer.number("1.2.3rc1")
+
+
+def test_openssl_proves_what_was_signed_with_the_public_key_in_one_line(key, tmp_path):
+    path = tmp_path / "pointer.json"
+    assert pointer.write(told(), path, key, check=False)
+    line = pointer.public_key(key)
+    assert len(line) == 124
+    (tmp_path / "public.pem").write_text(f"-----BEGIN PUBLIC KEY-----\n{line}\n-----END PUBLIC KEY-----\n")
+    command = ["openssl", "dgst", "-sha256", "-verify", "public.pem", "-signature", "pointer.json.sig", "pointer.json"]
+    assert subprocess.run(command, cwd=tmp_path, check=True, capture_output=True).stdout == b"Verified OK\n"
+    path.write_bytes(path.read_bytes().replace(b"1.2.3", b"1.2.4"))
+    assert subprocess.run(command, cwd=tmp_path, check=False, capture_output=True).returncode != 0
+
+
+def test_what_says_the_same_is_left_alone_and_anything_else_is_written_again(key, tmp_path):
+    path = tmp_path / "pointer.json"
+    assert pointer.write(told(issued="monday"), path, key, check=True)
+    assert not path.exists()
+    assert pointer.write(told(issued="monday"), path, key, check=False)
+    assert not pointer.write(told(issued="tuesday"), path, key, check=False)
+    assert json.loads(path.read_text())["issued"] == "monday"
+    assert pointer.write(told("1.2.4"), path, key, check=False)
+    (tmp_path / "pointer.json.sig").write_bytes(b"damaged")
+    assert pointer.write(told("1.2.4"), path, key, check=False)
+    path.write_text("no json")
+    assert pointer.write(told("1.2.4"), path, key, check=False)
+
+
+def test_another_kind_of_key_is_refused(tmp_path):
+    path = tmp_path / "other.pem"
+    subprocess.run(["openssl", "ecparam", "-name", "secp384r1", "-genkey", "-noout", "-out", str(path)], check=True)
+    with pytest.raises(BundleError, match="is no EC key on P-256"):
+        pointer.write(told(), tmp_path / "p", path, check=True)
+
+
+def test_a_key_that_is_none_is_told(tmp_path):
+    (tmp_path / "key").write_text("nothing")
+    with pytest.raises(BundleError, match=r"Reading the key .*/key failed: openssl said .*EC key on P-256 in PEM"):
+        pointer.write(told(), tmp_path / "p", tmp_path / "key", check=False)
+
+
+def test_without_openssl_nothing_is_signed(key, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BundleError, match="install the package openssl"):
+        pointer.sign(b"x", key)

@@ -1,0 +1,125 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Wheels: what is taken of them, how they are checked, and what is said when pip does not give them."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import wheels
+from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive import BundleError, Target
+
+from tests.unit.plugins.module_utils._bundle import made
+
+
+def test_what_a_node_needs_is_taken_and_the_rest_is_not(tmp_path):
+    path = made.wheel(
+        tmp_path,
+        "ansible_core",
+        ansible__cli__playbook="run\n",
+        ansible_test__big="tests\n",
+        ansible_core_1="x",
+        **{"ansible_core-1.0.data__scripts__ansible-test": "#!", "ansible_core-1.0.data__purelib__more.py": "m"},
+    )
+    taken = wheels.read_wheel(path)
+    assert sorted(taken.files) == [
+        "ansible/cli/playbook",
+        "ansible_core-1.0.dist-info/METADATA",
+        "ansible_core/__init__.py",
+        "ansible_core_1",
+        "more.py",
+    ]
+    assert (taken.name, taken.version, taken.license) == ("ansible-core", "1.0", "MIT")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "words"),
+    [
+        ("License-Expression: MIT OR Apache-2.0\n", "MIT OR Apache-2.0"),
+        ("License: BSD\n", "BSD"),
+        ("License: UNKNOWN\nClassifier: License :: OSI Approved :: ISC License (ISCL)\n", "ISC License (ISCL)"),
+        ("Classifier: Topic :: Text\n", "unknown"),
+    ],
+)
+def test_the_licence_is_what_the_package_says(tmp_path, metadata, words):
+    assert wheels.read_wheel(made.wheel(tmp_path, "some", metadata=metadata)).license == words
+
+
+def test_what_is_no_wheel_is_told(tmp_path):
+    made.write(tmp_path / "some-1.0-py3-none-any.whl", "no zip")
+    with pytest.raises(BundleError, match=r"is no wheel .*: remove it and build again"):
+        wheels.read_wheel(tmp_path / "some-1.0-py3-none-any.whl")
+
+
+def test_builds_for_several_machines_become_one_site(tmp_path):
+    one = made.wheel(
+        tmp_path, "yaml", tag="cp311-cp311-manylinux_2_28_x86_64", **{"yaml__c.x86_64.so": "X", "yaml__a.py": "p"}
+    )
+    two = made.wheel(
+        tmp_path, "yaml", tag="cp311-cp311-manylinux_2_28_aarch64", **{"yaml__c.arm64.so": "A", "yaml__a.py": "p"}
+    )
+    lock = made.write(
+        tmp_path / "lock.txt", made.lock(tmp_path / "1", one).read_text() + made.lock(tmp_path / "2", two).read_text()
+    )
+    files, components = wheels.site([one, two], lock)
+    assert {"yaml/c.x86_64.so", "yaml/c.arm64.so", "yaml/a.py"} < set(files)
+    assert [entry["file"] for entry in components] == [one.name, two.name]
+
+
+def test_a_wheel_that_the_lock_does_not_know_is_refused(tmp_path):
+    locked = made.lock(tmp_path / "lock.txt", made.wheel(tmp_path / "a", "some"))
+    other = made.wheel(tmp_path / "b", "some", more__py="evil")
+    with pytest.raises(BundleError, match=r"b/some-1\.0-py3-none-any\.whl is not what lock\.txt pins"):
+        wheels.site([other], locked)
+
+
+def test_a_package_that_is_missing_is_named(tmp_path):
+    have = made.wheel(tmp_path, "some")
+    locked = made.lock(tmp_path / "lock.txt", have, made.wheel(tmp_path, "lost_one"))
+    with pytest.raises(BundleError, match=r"lost-one of lock\.txt could not be had"):
+        wheels.site([have], locked)
+
+
+def test_pip_is_asked_for_each_machine_once_and_for_nothing_that_would_be_built(tmp_path):
+    program = made.write(
+        tmp_path / "pip.py",
+        "import pathlib, sys\n"
+        "words = sys.argv[1:]\n"
+        f"open({str(tmp_path / 'calls')!r}, 'a').write(' '.join(words) + '\\n')\n"
+        "folder = pathlib.Path(words[words.index('--dest') + 1])\n"
+        "(folder / ('some-1-' + ('arm' if 'aarch64' in ' '.join(words) else 'x86') + '.whl')).write_text('')\n",
+    )
+    lock = made.write(tmp_path / "lock.txt", "some==1\n")
+    for _again in range(2):
+        found = wheels.fetch([sys.executable, str(program)], lock, tmp_path / "cache", Target("debian", "3.12"))
+        assert [path.name for path in found] == ["some-1-arm.whl", "some-1-x86.whl"]
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert len(calls) == 2
+    for call, machine in zip(calls, ("x86_64", "aarch64")):
+        assert "--require-hashes --only-binary=:all: --python-version 3.12" in call
+        assert f"--abi cp312 --abi abi3 --abi none --platform manylinux_2_28_{machine}" in call
+
+
+def test_what_pip_said_is_told_and_nothing_half_is_kept(tmp_path):
+    program = made.write(tmp_path / "pip.py", "import sys\nprint('ERROR: no index', file=sys.stderr)\nsys.exit(1)\n")
+    lock = made.write(tmp_path / "lock.txt", "some==1\n")
+    with pytest.raises(BundleError, match=r"pip could not fetch lock\.txt: ERROR: no index; give it a package index"):
+        wheels.fetch([sys.executable, str(program)], lock, tmp_path / "cache", Target("debian", "3.12"))
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_missing_pip_is_told(tmp_path):
+    lock = made.write(tmp_path / "lock.txt", "some==1\n")
+    with pytest.raises(BundleError, match="give a Python that has pip"):
+        wheels.fetch([str(tmp_path / "none")], lock, tmp_path / "cache", Target("debian", "3.12"))
+
+
+def test_the_core_of_a_lock(tmp_path):
+    assert wheels.core_version(made.write(tmp_path / "l", "x==1\nansible-core==2.19.14 \\\n")) == "2.19.14"
+    with pytest.raises(BundleError, match="pins no ansible-core"):
+        wheels.core_version(made.write(tmp_path / "l", "x==1\n"))
+    with pytest.raises(BundleError, match="build from a checkout"):
+        wheels.core_version(tmp_path / "none")
