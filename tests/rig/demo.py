@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `make site` shows: a local EC2-like node, configured by site.yml, judged by its own runtime."""
+"""What `make site` shows: a local EC2-like node, configured by site.yml, judged by its own runtime and a job on it."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ INVENTORY = "inventories/demo"
 RUNTIME = "/usr/local/lib/mlcluster/mlcluster.pyz"
 RECORD = "/var/lib/mlcluster/local_storage.json"
 RIG = [sys.executable, "-m", "tests.rig.vm"]
+SLURM = Path(__file__).with_name("demo_slurm.sh")
+# Submits the script that slurm_jobs wrote and prints the report that the job leaves when it has ended.
+JOB = """cd /data/jobs/results && number=$(sbatch --parsable --chdir=/tmp ../node_smoke.sbatch) || exit 1
+for _try in $(seq 600); do [ -s "node_smoke-$number.exit" ] && break; sleep 0.2; done
+cat "node_smoke-$number/report.json" """
 
 
 class DemoError(Exception):
@@ -52,6 +57,13 @@ class Proof(NamedTuple):
     record: Optional[dict[str, Any]]
     mount: Optional[dict[str, Any]]
     report: Optional[result.Report]
+    job: Optional[result.Report] = None
+
+
+def start_slurm() -> None:
+    """Make the node a Slurm cluster of one, as an AMI or ParallelCluster would have done."""
+    if rig("ssh", SLURM.read_text(encoding="utf-8"), check=False).returncode:
+        raise DemoError("Slurm did not start on the node; its last words are above: `python3 -m tests.rig.vm ssh`")
 
 
 def _json(text: str) -> Any:
@@ -62,7 +74,7 @@ def _json(text: str) -> Any:
 
 
 def ask(ssh: Callable[[str], str]) -> Proof:
-    """Ask the node for its record, its mount and its verdict; ``ssh`` runs a line there and returns its output."""
+    """The node's record, mount and verdict, and that of a job on it; ``ssh`` runs a line there and gives its output."""
     record = _json(ssh(f"cat {RECORD}"))
     record = record if isinstance(record, dict) else None
     path = record.get("path") if record else None
@@ -72,11 +84,15 @@ def ask(ssh: Callable[[str], str]) -> Proof:
             ssh(f"findmnt --json --bytes --mountpoint {shlex.quote(path)} -o TARGET,SOURCE,FSTYPE,SIZE,OPTIONS")
         )
         mount = found["filesystems"][0] if isinstance(found, dict) and found.get("filesystems") else None
+    return Proof(record, mount, _report(ssh(f"python3 {RUNTIME} storage-info --json")), _report(ssh(JOB)))
+
+
+def _report(text: str) -> Optional[result.Report]:
     try:
-        report = result.loads(ssh(f"python3 {RUNTIME} storage-info --json"))
+        report = result.loads(text)
     except result.ResultError:
-        report = None
-    return Proof(record, mount, report if isinstance(report, result.Report) else None)
+        return None
+    return report if isinstance(report, result.Report) else None
 
 
 def judge(outcome: run_events.Outcome, proof: Proof) -> tuple[int, str]:
@@ -85,15 +101,18 @@ def judge(outcome: run_events.Outcome, proof: Proof) -> tuple[int, str]:
         return outcome.exit_code, f"the playbook run ended as {outcome.state}"
     if proof.report is None:
         return 2, f"the node gave no verdict: `{RUNTIME} storage-info --json` did not answer with a report"
-    code = result.exit_code(proof.report.results)
-    if not proof.report.results:
-        return code, "the node's report has no check in it"
+    if proof.job is None:
+        return 2, "the job gave no verdict: it was not submitted, or left no report in /data/jobs/results"
+    results = (*proof.report.results, *proof.job.results)
+    code = result.exit_code(results)
+    if not proof.report.results or not proof.job.results:
+        return 2, "the node's report, or the job's, has no check in it"
     if code:
-        worst = next(r for r in proof.report.results if r.status == result.overall(proof.report.results))
+        worst = next(r for r in results if r.status == result.overall(results))
         return code, worst.line()
     if proof.mount is None:
         return 1, "findmnt does not see the volume on the node"
-    return 0, f"{sum(r.status == result.PASS for r in proof.report.results)} checks on the node passed"
+    return 0, f"{sum(r.status == result.PASS for r in results)} checks passed, on the node and in a job on it"
 
 
 def size(number: Any) -> str:
@@ -110,6 +129,12 @@ def _node_line(status: dict[str, Any], reused: bool) -> str:
     how = "already running" if reused else "started now"
     where = f"{status['name']}, a local {status['instance_type']} under {status['accelerator']}"
     return f"{where}, {how}, ssh port {status['ssh']['port']}"
+
+
+def _job_line(job: Optional[result.Report]) -> str:
+    if job is None:
+        return "none"
+    return f"node_smoke ran by Slurm on {job.host}: {result.overall(job.results)}, {len(job.results)} checks"
 
 
 def verdict(status: dict[str, Any], reused: bool, outcome: run_events.Outcome, proof: Proof) -> list[str]:
@@ -133,6 +158,7 @@ def verdict(status: dict[str, Any], reused: bool, outcome: run_events.Outcome, p
             f"changed={sum(c['changed'] for c in hosts)} in {outcome.status['elapsed']:.0f} s"
             + (f" ({seconds})" if seconds else ""),
         ),
+        ("job", _job_line(proof.job)),
         ("report", str(outcome.status_file.parent)),
     ]
     word = {0: "PASS", 1: "FAIL"}.get(code, "UNDETERMINABLE")
@@ -152,6 +178,7 @@ def main() -> int:
     os.chdir(ROOT)
     try:
         status, reused = bring_up()
+        start_slurm()
         outcome = run_events.run_playbook(
             ROOT / "site.yml",
             inventories=[INVENTORY],
@@ -165,7 +192,8 @@ def main() -> int:
     code, why = judge(outcome, proof)
     lines = verdict(status, reused, outcome, proof)
     document = {"verdict": code, "why": why, "record": proof.record, "mount": proof.mount}
-    document["report"] = proof.report.to_dict() if proof.report else None
+    for name, report in (("report", proof.report), ("job", proof.job)):
+        document[name] = report.to_dict() if report else None
     run_events.write_json(outcome.status_file.parent / "verdict.json", document)
     print("\n".join(["", *lines, f"  total   {time.monotonic() - began:.0f} s", *HINTS]))
     return code

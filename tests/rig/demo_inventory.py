@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def inventory(status: dict) -> dict:
     """The answer to ``--list`` for what the rig says of its guest."""
     name = status["name"]
-    return {"instance_store": {"hosts": [name]}, "_meta": {"hostvars": {name: status["ansible"]}}}
+    groups = {group: {"hosts": [name]} for group in ("instance_store", "head")}
+    return {**groups, "_meta": {"hostvars": {name: status["ansible"]}}}
 
 
 def main() -> int:

@@ -38,6 +38,7 @@ def report(*results):
 
 
 GOOD = report(result.passed("storage.disks", 2), result.passed("storage.mounted", "/data"))
+JOB = report(result.passed("smoke.tasks", "1 task"))
 
 
 def outcome(tmp_path, state="successful", changed=7):
@@ -51,15 +52,16 @@ def outcome(tmp_path, state="successful", changed=7):
 
 
 def test_the_verdict_says_what_was_built_and_where_the_report_lies(tmp_path):
-    lines = demo.verdict(STATUS, False, outcome(tmp_path), demo.Proof(RECORD, MOUNT, GOOD))
+    lines = demo.verdict(STATUS, False, outcome(tmp_path), demo.Proof(RECORD, MOUNT, GOOD, JOB))
     assert lines == [
-        "mlcluster.aws demo: PASS (2 checks on the node passed)",
+        "mlcluster.aws demo: PASS (3 checks passed, on the node and in a job on it)",
         "  node    demo, a local p4d.24xlarge under tcg, started now, ssh port 2222",
         "  layout  raid0 over 2 disks: /dev/nvme1n1 /dev/nvme2n1",
         "  device  /dev/md127",
         "  mount   /data ext4 4 GiB",
         "  state   intact, owner ours",
         "  run     changed=7 in 61 s (nvme_raid0 58 s)",
+        "  job     node_smoke ran by Slurm on demo: pass, 1 checks",
         f"  report  {tmp_path}",
     ]
 
@@ -67,22 +69,32 @@ def test_the_verdict_says_what_was_built_and_where_the_report_lies(tmp_path):
 @pytest.mark.parametrize(
     "state, proof, code, words",
     [
-        ("successful", demo.Proof(RECORD, MOUNT, GOOD), 0, "2 checks"),
-        ("failed", demo.Proof(RECORD, MOUNT, GOOD), 1, "ended as failed"),
-        ("no_hosts", demo.Proof(RECORD, MOUNT, GOOD), 2, "ended as no_hosts"),
-        ("successful", demo.Proof(RECORD, MOUNT, None), 2, "no verdict"),
-        ("successful", demo.Proof(None, None, None), 2, "no verdict"),
-        ("successful", demo.Proof(RECORD, None, GOOD), 1, "findmnt does not see"),
-        ("successful", demo.Proof(RECORD, MOUNT, report()), 2, "no check"),
+        ("successful", demo.Proof(RECORD, MOUNT, GOOD, JOB), 0, "3 checks"),
+        ("successful", demo.Proof(RECORD, MOUNT, GOOD), 2, "the job gave no verdict"),
+        ("successful", demo.Proof(RECORD, MOUNT, GOOD, report()), 2, "has no check in it"),
         (
             "successful",
-            demo.Proof(RECORD, MOUNT, report(result.passed("a", 1), result.failed("storage.members", "one is gone"))),
+            demo.Proof(RECORD, MOUNT, GOOD, report(result.failed("smoke.tasks", "none came"))),
+            1,
+            "FAIL smoke.tasks: none came",
+        ),
+        ("failed", demo.Proof(RECORD, MOUNT, GOOD, JOB), 1, "ended as failed"),
+        ("no_hosts", demo.Proof(RECORD, MOUNT, GOOD, JOB), 2, "ended as no_hosts"),
+        ("successful", demo.Proof(RECORD, MOUNT, None), 2, "no verdict"),
+        ("successful", demo.Proof(None, None, None), 2, "no verdict"),
+        ("successful", demo.Proof(RECORD, None, GOOD, JOB), 1, "findmnt does not see"),
+        ("successful", demo.Proof(RECORD, MOUNT, report(), JOB), 2, "no check"),
+        (
+            "successful",
+            demo.Proof(
+                RECORD, MOUNT, report(result.passed("a", 1), result.failed("storage.members", "one is gone")), JOB
+            ),
             1,
             "FAIL storage.members: one is gone",
         ),
         (
             "successful",
-            demo.Proof(RECORD, MOUNT, report(result.undeterminable("storage.size", "no answer"))),
+            demo.Proof(RECORD, MOUNT, report(result.undeterminable("storage.size", "no answer")), JOB),
             2,
             "storage.size: no answer",
         ),
@@ -100,6 +112,7 @@ def test_the_node_is_asked_for_record_mount_and_verdict():
         "cat ": json.dumps({**RECORD, "path": "/my data"}),
         "findmnt ": json.dumps({"filesystems": [MOUNT]}),
         "python3 ": result.dumps(GOOD),
+        "cd /data/jobs/results": result.dumps(JOB),
     }
     asked = []
 
@@ -108,14 +121,14 @@ def test_the_node_is_asked_for_record_mount_and_verdict():
         return next(text for start, text in answers.items() if line.startswith(start))
 
     proof = demo.ask(ssh)
-    assert proof == demo.Proof({**RECORD, "path": "/my data"}, MOUNT, GOOD)
+    assert proof == demo.Proof({**RECORD, "path": "/my data"}, MOUNT, GOOD, JOB)
     assert "--mountpoint '/my data' " in asked[1]
 
 
 @pytest.mark.parametrize("answer", ["", "cat: no such file", "[]", "null", "{}"])
 def test_a_node_that_says_nothing_useful_proves_nothing(answer):
     proof = demo.ask(lambda line: answer)
-    assert (proof.mount, proof.report) == (None, None)
+    assert (proof.mount, proof.report, proof.job) == (None, None, None)
 
 
 def fake_rig(monkeypatch, statuses, ssh=0):
@@ -154,7 +167,7 @@ def test_a_rig_that_fails_ends_the_demo_with_a_sentence(monkeypatch, capsys):
 def test_a_whole_demo_leaves_its_verdict_beside_the_log(monkeypatch, tmp_path, capsys):
     fake_rig(monkeypatch, [STATUS])
     monkeypatch.setattr(demo.run_events, "run_playbook", lambda *args, **options: outcome(tmp_path, changed=0))
-    monkeypatch.setattr(demo, "ask", lambda ssh: demo.Proof(RECORD, MOUNT, GOOD))
+    monkeypatch.setattr(demo, "ask", lambda ssh: demo.Proof(RECORD, MOUNT, GOOD, JOB))
     assert demo.main() == 0
     out = capsys.readouterr().out
     assert "changed=0" in out
@@ -181,6 +194,7 @@ def test_the_demo_inventory_has_the_running_node(monkeypatch, capsys):
     assert demo_inventory.main() == 0
     assert json.loads(capsys.readouterr().out) == {
         "instance_store": {"hosts": ["demo"]},
+        "head": {"hosts": ["demo"]},
         "_meta": {"hostvars": {"demo": STATUS["ansible"]}},
     }
 
