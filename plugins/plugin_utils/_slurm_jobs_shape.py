@@ -22,6 +22,7 @@ SIZE = re.compile(r"[1-9][0-9]{0,17}[KMGT]?")
 # Names of buckets (Amazon S3 User Guide, bucket naming rules), and keys without what a shell or S3 gives a meaning to.
 BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.*()=-]+)*")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:?\d\d)")
+VERSION = re.compile(r"[0-9][A-Za-z0-9._]{0,31}")
 COMPONENT = re.compile(r"[a-z_]+(=[\w.+-]+)?")
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce")
 LAYOUTS = ("all", "single", "pairs", "bisect")
@@ -169,6 +170,7 @@ KINDS: dict[str, Kind] = {
             "keep": 3,
             "backup": "",
             "monitor_seconds": 30,
+            "notice_seconds": 5,
             "ends_at": "",
         },
         required=("command", "checkpoints"),
@@ -254,6 +256,7 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "keep": (_whole, "a whole number from 1"),
     "backup": (lambda value: bool(BUCKET.fullmatch(str(value))), "s3://BUCKET/PREFIX without a slash at its end"),
     "monitor_seconds": (lambda value: _whole(value, 0), "a whole number of seconds, 0 for no monitor"),
+    "notice_seconds": (lambda value: _whole(value, 0), "a whole number of seconds, 0 for no look"),
     "ends_at": (
         lambda value: value in ("", "never") or bool(TIME.fullmatch(str(value))),
         "a time such as 2026-12-01T11:30:00Z, or never",
@@ -288,6 +291,9 @@ def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     ends_at = settings["ends_at"]
     if not CHECKS["ends_at"][0](ends_at) or ends_at == "never":
         yield f"ends_at is {ends_at!r}: give a time such as 2026-12-01T11:30:00Z"
+    for tool, version in settings["build_versions"].items():
+        if not VERSION.fullmatch(str(version)):
+            yield f"build_versions has {version!r} for {tool}: give a version such as 4.0.0"
     gpus = settings.get("gpus_per_node")
     if gpus is not None:
         known = ((instance_types.lookup(kind) or {}).get("accelerators") or {}).get("count")

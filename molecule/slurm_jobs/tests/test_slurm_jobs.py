@@ -58,6 +58,15 @@ def test_no_value_reaches_a_shell(host: Host) -> None:
     assert "it's $(id)" in output.splitlines()
 
 
+def test_the_job_takes_what_was_built_once_for_all_nodes(host: Host) -> None:
+    built = json.loads(host.file("/srv/jobs/tools/ior-4.0.0/.mlcluster.json").content_string)
+    assert built["version"] == "4.0.0"
+    status, number, output = run(host, "fsx")
+    assert status == 0, output
+    report = json.loads(host.file(f"{RESULTS}/fsx-{number}/report.json").content_string)
+    assert {"io.ior.write", "io.ior.read", "io.mdtest"} <= {entry["id"] for entry in report["results"]}
+
+
 def test_slurm_runs_the_checks_and_a_job_has_a_directory_of_its_own(host: Host) -> None:
     settings = host.run("scontrol show config").stdout
     for name, script in (("Prolog", "prolog"), ("Epilog", "epilog"), ("HealthCheckProgram", "health_check")):

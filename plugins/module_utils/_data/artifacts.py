@@ -77,6 +77,27 @@ ARTIFACTS: tuple[dict[str, Any], ...] = (
         "signature": None,
         "source": "NVIDIA/nccl-tests tags",
     },
+    {
+        # Of a release, not of a tag: this one has its configure.
+        "name": "ior",
+        "platform": "any",
+        "version": "4.0.0",
+        "url": "https://github.com/hpc/ior/releases/download/{version}/ior-{version}.tar.gz",
+        "sha256": "",
+        "sha256_source": "",
+        "signature": None,
+        "source": "hpc/ior doc/USER_GUIDE and releases; mdtest is in it",
+    },
+    {
+        "name": "fio",
+        "platform": "any",
+        "version": "3.35",
+        "url": "https://github.com/axboe/fio/archive/refs/tags/fio-{version}.tar.gz",
+        "sha256": "",
+        "sha256_source": "",
+        "signature": None,
+        "source": "axboe/fio tags",
+    },
 )
 
 # Checksums of other versions, for a role that is asked for one of them.

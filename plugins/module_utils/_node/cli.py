@@ -28,6 +28,7 @@ from . import (
     nccl_cli,
     result,
     scratch_cli,
+    slurm_notice,
     slurm_verdict_cli,
     storage_cli,
 )
@@ -43,6 +44,7 @@ PROVIDERS = (
     checkpoints,
     health_cli,
     scratch_cli,
+    slurm_notice,
 )
 
 

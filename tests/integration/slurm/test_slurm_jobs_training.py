@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
+import http.server
+import json
 import os
+import threading
 import time
 
 import pytest
@@ -38,6 +41,7 @@ class Training:
             "checkpoints": str(folder / "checkpoints"),
             "backup": "s3://bucket/runs",
             "monitor_seconds": 0,
+            "notice_seconds": 0,
             "signal_seconds": 60,
             "grace_seconds": 30,
             **options,
@@ -174,6 +178,48 @@ def test_the_end_of_a_capacity_block_asks_for_a_checkpoint(train):
     training = train(3000, ends_at=soon)
     training.waits_for("goes back into the queue")
     assert "asks for a checkpoint" in training.events and training.complete() == training.saved() != []
+
+
+@pytest.fixture
+def spot(monkeypatch):
+    """Metadata of a spot instance, whose interruption is announced once it is told to say so."""
+    announced = threading.Event()
+
+    class Metadata(http.server.BaseHTTPRequestHandler):
+        def do_PUT(self):
+            self.answer(200, "token")
+
+        def do_GET(self):
+            known = self.path.endswith("/spot/instance-action") and self.headers["X-aws-ec2-metadata-token"] == "token"
+            at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 30))
+            self.answer(
+                *((200, json.dumps({"action": "terminate", "time": at})) if known and announced.is_set() else (404, ""))
+            )
+
+        def answer(self, code, text):
+            self.send_response(code)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, *words):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Metadata)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    yield announced
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_spot_interruption_asks_for_a_checkpoint(train, spot):
+    training = train(3000, notice_seconds=1)
+    wait_for("a checkpoint", training.complete, 60)
+    assert "asks for a checkpoint" not in training.events
+    spot.set()
+    training.waits_for("goes back into the queue")
+    assert "asks for a checkpoint" in training.events and training.complete() == training.saved() != []
+    assert "spot terminate at" in (training.results / "notice.log").read_text()
 
 
 def test_a_node_that_dies_is_survived(three, run_module, runtime, tmp_path):

@@ -247,3 +247,20 @@ def test_what_a_job_needs_stands_in_its_head():
         "f": ["program /fsx/ior", "directory /fsx/io"],
         "t": ["program /usr/bin/aws", "directory /fsx/src"],
     }
+
+
+def test_jobs_take_the_tools_that_the_role_builds():
+    jobs = [
+        {"name": "fsx", "kind": "fsx_io", "minutes": 9},
+        {"name": "disks", "kind": "local_io"},
+        {"name": "nccl", "kind": "nccl", "collectives": ["reduce"]},
+    ]
+    found = texts(jobs=jobs, build=["ior", "fio", "nccl-tests"], build_versions={"fio": "9.1"})
+    tools = "/fsx/mlcluster/jobs/tools"
+    assert {name: re.findall("^# Needs program (.*)$", text, re.MULTILINE) for name, text in found.items()} == {
+        "fsx": [f"{tools}/ior-4.0.0/bin/ior", f"{tools}/ior-4.0.0/bin/mdtest"],
+        "disks": [f"{tools}/fio-9.1/bin/fio"],
+        "nccl": [f"{tools}/nccl-tests-2.19.6/build/reduce_perf"],
+    }
+    (problem,) = Role(jobs=jobs, build=["fio"], build_versions={"fio": "../x"}).problems
+    assert problem.startswith("build_versions has '../x' for fio")
