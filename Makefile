@@ -5,6 +5,7 @@
 # Any Python from 3.11 on; Debian 12's own will do.
 PYTHON ?= python3
 SCENARIO ?=
+BUNDLE ?=
 STEP := $(PYTHON) tests/tools/step.py
 VENV := .venv/bin
 
@@ -104,6 +105,10 @@ docs: setup ## Write the generated parts of the documentation again
 .PHONY: build
 build: setup ## Build the collection archive into dist/
 	@$(VENV)/ansible-galaxy collection build --force --output-path dist
+
+.PHONY: bundle
+bundle: setup ## Build what nodes configure themselves from; BUNDLE='-e build_bundle_bucket=NAME' uploads it
+	@$(VENV)/ansible-playbook playbooks/build_bundle.yml $(BUNDLE)
 
 .PHONY: clean
 clean: ## Remove what the build made, environments included

@@ -6,12 +6,16 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import http.server
 import json
 import os
 import re
 import subprocess
 import sys
+import tarfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -185,3 +189,57 @@ def test_a_pointer_that_somebody_else_wrote_is_refused(published, client, node):
     assert status["state"] == "drained", said
     assert "sign" in status["message"]
     assert read(client, "pointer.json.sig") == signature
+
+
+@pytest.fixture
+def mirror(tmp_path):
+    """A web server with an installer, its signature and its key, and the lock that knows the installer's sum."""
+    files = tmp_path / "files"
+    files.mkdir()
+    name = "aws-efa-installer-1.51.0.tar.gz"
+    for file in (name, f"{name}.sig", "aws-efa-installer.key"):
+        (files / file).write_text(f"{file}\n")
+    entry = {"name": "aws-efa-installer", "platform": "any", "version": "1.51.0"}
+    entry["sha256"] = hashlib.sha256((files / name).read_bytes()).hexdigest()
+    (tmp_path / "lock.yml").write_text(json.dumps({"artifacts": [entry]}))
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(files))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield {
+            "build_bundle_artifacts_url": f"http://127.0.0.1:{server.server_port}",
+            "build_bundle_lock_file": str(tmp_path / "lock.yml"),
+            "build_bundle_cache": str(tmp_path / "cache"),
+            "build_bundle_dest": str(tmp_path / "dist"),
+            "build_bundle_bucket": "",
+        }
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.slow
+def test_what_roles_would_download_comes_along(play, mirror, tmp_path):
+    (tmp_path / "cache").mkdir()
+    for folder in CACHE.glob("py*"):
+        (tmp_path / "cache" / folder.name).symlink_to(folder)
+    status, said = play(build_bundle_artifacts=["aws-efa-installer"], **mirror)
+    assert status == 0, said
+    (archive,) = (tmp_path / "dist").glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        names = {Path(name).name for name in packed.getnames() if "/artifacts/" in name}
+        variables = json.load(packed.extractfile("mlcluster-bundle/artifacts/vars.json"))
+    assert names == {
+        "aws-efa-installer-1.51.0.tar.gz",
+        "aws-efa-installer-1.51.0.tar.gz.sig",
+        "aws-efa-installer.key",
+        "vars.json",
+    }
+    assert variables["efa_nccl_installer_source"] == "local"
+
+
+@pytest.mark.slow
+def test_what_nobody_vouches_for_does_not(play, mirror, tmp_path):
+    status, said = play(build_bundle_artifacts=["pyxis"], **mirror)
+    assert status == 2
+    assert "no checksum of pyxis" in " ".join(said.split())
+    assert not (tmp_path / "dist").exists()
