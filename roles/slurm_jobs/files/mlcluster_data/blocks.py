@@ -52,7 +52,7 @@ class Settings:
     on_bad: str
 
 
-def ranges(path: Path, start: int, size: int = BLOCK_BYTES) -> Iterator[tuple[int, int]]:
+def ranges(path: Path, start: int, size: int) -> Iterator[tuple[int, int]]:
     """Ranges of whole lines from byte `start` on, each of about `size` bytes. Raises DataError, OSError."""
     with open(path, "rb") as file:
         total = os.fstat(file.fileno()).st_size
@@ -159,12 +159,12 @@ class Pool:
     def encode(self, path: Path, start: int) -> Iterator[Encoded]:
         """The blocks of a file from byte `start` on, in order. Raises DataError, OSError."""
         if self._pool is None:
-            for begin, end in ranges(path, start):
+            for begin, end in ranges(path, start, BLOCK_BYTES):
                 yield encode_block(path, begin, end)
             return
         waiting: collections.deque[concurrent.futures.Future[Encoded]] = collections.deque()
         try:
-            for begin, end in ranges(path, start):
+            for begin, end in ranges(path, start, BLOCK_BYTES):
                 waiting.append(self._pool.submit(encode_block, path, begin, end))
                 if len(waiting) > 2 * self.processes:
                     yield waiting.popleft().result()

@@ -55,7 +55,8 @@ class Division:
             if self._begins(pattern, line):
                 yield from _closed(gathered)
                 gathered = []
-            gathered.append(line)
+            if self.kind != "blank" or line.strip():
+                gathered.append(line)
             if self.kind == "line":
                 yield from _closed(gathered)
                 gathered = []

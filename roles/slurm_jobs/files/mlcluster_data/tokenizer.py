@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,8 @@ _OTHER_SPACES = "".join(map(chr, (0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x
 # The memory of one process for the words that it knows: about 100 MB.
 WORDS_MOST = 300_000
 WORD_CHARACTERS_MOST = 16 << 20
+# Longer texts are encoded in slices of about so many characters.
+SLICE_CHARACTERS = 1 << 20
 # Above this share of unknown words the table of words costs more than it saves (texts without spaces between words).
 UNKNOWN_MOST = 0.3
 
@@ -83,7 +85,8 @@ def _hub_reason(error: Exception, has_token: bool) -> str:
     kinds = {kind.__name__ for kind in type(error).__mro__}
     status = getattr(getattr(error, "response", None), "status_code", None)
     told = "the token given is not allowed" if has_token else f"no token was given ({TOKEN_VARIABLE} or --token-secret)"
-    if "GatedRepoError" in kinds or status in (401, 403):
+    # A gated model is a kind of one that is not found, to the library.
+    if "GatedRepoError" in kinds or (status in (401, 403) and "RepositoryNotFoundError" not in kinds):
         return f"it is gated and {told}; accept its licence there, or copy tokenizer.json here and give the path"
     if "RepositoryNotFoundError" in kinds or "HFValidationError" in kinds:
         return f"there is none of that name, or it is private and {told}; a folder here needs a tokenizer.json"
@@ -216,7 +219,7 @@ class Encoder:
     """Encodes many documents; one for each process.
 
     Where the tokenizer allows it, each word is encoded once and looked up from then on, which gives the same ids many
-    times faster; one document of each call is encoded in both ways and compared.
+    times faster; a document of each call is encoded in both ways and compared.
     """
 
     def __init__(self, definition: str, ids: Ids, whole: bool = False) -> None:
@@ -233,6 +236,7 @@ class Encoder:
         self._before = np.array(ids.before, self.dtype).tobytes()
         self._after = np.array(ids.after, self.dtype).tobytes()
         self._words: dict[str, bytes] = {}
+        self._characters = 0
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
         """The ids of each text with what stands around it, as bytes of `ids.dtype`. Raises DataError."""
@@ -249,28 +253,56 @@ class Encoder:
         return [np.array(one.ids, self.dtype).tobytes() for one in encoded]
 
     def _word_by_word(self, texts: Sequence[str]) -> list[bytes]:
-        cut = [pieces(text) for text in texts]
-        heads = [one[0] for one in cut]
-        wanted: set[str] = set()
-        for one in cut:
-            wanted.update(one[1:])
-        unknown = list(wanted.difference(self._words))
-        self._words.update(zip(unknown, self._whole(f" {word}" for word in unknown)))
+        found = [b""] * len(texts)
+        short = [at for at, text in enumerate(texts) if len(text) <= SLICE_CHARACTERS]
+        cut = [pieces(texts[at]) for at in short]
+        self._learn([words[1:] for words in cut])
         look = self._words.__getitem__
-        found = [b"".join((head, *map(look, rest[1:]))) for head, rest in zip(self._whole(heads), cut)]
-        probe = min(range(min(16, len(texts))), key=lambda at: len(texts[at]))
-        if found[probe] != self._whole([texts[probe]])[0]:
-            raise DataError(
-                "this tokenizer gives other ids for a text than for its words, which must not be: encode with --whole"
-            )
-        self._tidy(len(unknown), sum(map(len, cut)))
+        for at, head, words in zip(short, self._whole(words[0] for words in cut), cut):
+            found[at] = b"".join((head, *map(look, words[1:])))
+        if short:
+            probe = min(short[:16], key=lambda at: len(texts[at]))
+            if found[probe] != self._whole([texts[probe]])[0]:
+                raise DataError(
+                    "this tokenizer gives other ids for a text than for its words, which must not be: use --whole"
+                )
+        self._tidy()
+        for at in set(range(len(texts))).difference(short):
+            found[at] = b"".join(self._slices(texts[at]))
         return found
 
-    def _tidy(self, unknown: int, total: int) -> None:
-        if total > 1000 and unknown > UNKNOWN_MOST * total:
+    def _slices(self, text: str) -> Iterator[bytes]:
+        """A long text in slices that begin behind a space, so that its words take little memory at once."""
+        start = 0
+        while start <= len(text):
+            space = _SPACE.search(text, start + SLICE_CHARACTERS)
+            end = space.start() if space else len(text)
+            words = pieces(text[start:end])
+            if start == 0:
+                yield from self._whole(words[:1])
+                words = words[1:]
+            self._learn([words])
+            yield b"".join(map(self._words.__getitem__, words))
+            self._tidy()
+            start = end + 1
+
+    def _learn(self, cut: Iterable[list[str]]) -> None:
+        """Have every one of these words in the table; each is encoded with the space in front of it."""
+        wanted: set[str] = set()
+        total = 0
+        for words in cut:
+            wanted.update(words)
+            total += len(words)
+        unknown = list(wanted.difference(self._words))
+        self._words.update(zip(unknown, self._whole(f" {word}" for word in unknown)))
+        self._characters += sum(map(len, unknown))
+        if total > 1000 and len(unknown) > UNKNOWN_MOST * total:
             self.by_words = False
-        if not self.by_words or len(self._words) > WORDS_MOST or sum(map(len, self._words)) > WORD_CHARACTERS_MOST:
+
+    def _tidy(self) -> None:
+        if not self.by_words or len(self._words) > WORDS_MOST or self._characters > WORD_CHARACTERS_MOST:
             self._words.clear()
+            self._characters = 0
 
 
 def definition_of(tokenizer: tokenizers.Tokenizer) -> tuple[str, str]:

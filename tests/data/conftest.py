@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One small corpus for all tests: documents, tokenizer, inputs, and the shards that preprocess makes of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from mlcluster_data import __main__ as command
+from mlcluster_data.collect import split
+
+from tests.data import corpus
+
+
+@pytest.fixture(scope="session")
+def texts():
+    return corpus.documents(120)
+
+
+@pytest.fixture(scope="session")
+def tokenizer(tmp_path_factory, texts):
+    """A folder with tokenizer.json."""
+    return corpus.tokenizer(tmp_path_factory.mktemp("tokenizer"), texts)
+
+
+@pytest.fixture(scope="session")
+def inputs(tmp_path_factory, texts):
+    """A folder with three inputs."""
+    folder = tmp_path_factory.mktemp("inputs")
+    split(texts, folder, 3, {})
+    return folder
+
+
+@pytest.fixture(scope="session")
+def preprocess(tokenizer):
+    """Run the command: preprocess(inputs, output, "--option", ...) gives the exit status."""
+
+    def run(source: Path, output, *options: str) -> int:
+        common = ("--input", str(source), "--output", str(output), "--tokenizer", str(tokenizer))
+        small = () if "--length" in options else ("--length", "32")
+        return command.main(["preprocess", *common, *small, "--processes", "1", "--shard-tokens", "800", *options])
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def shards(tmp_path_factory, inputs, preprocess):
+    """A finished data set: its folder and what its manifest says."""
+    folder = tmp_path_factory.mktemp("shards")
+    assert preprocess(inputs, folder) == 0
+    return SimpleNamespace(path=folder, **json.loads((folder / "manifest.json").read_text()))
