@@ -10,6 +10,7 @@ import logging
 import os
 import platform
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -130,7 +131,8 @@ class Report:
     def _leave_marker(self, message: str) -> bool:
         host = Host()
         try:
-            if health_marker.read_marker(host, self._marker()) is None:
+            marker = health_marker.read_marker(host, self._marker())
+            if marker is None or marker.by == BY:
                 health_marker.write_marker(host, message, BY, self._marker())
         except NodeError as exc:
             self.warn(f"jobs could not be kept away: {exc}")
@@ -158,36 +160,50 @@ class Report:
         try:
             for path in files:
                 if path.is_file():
-                    upload(path, f"{prefix}/{path.name}")
+                    upload(path, f"{prefix}/{path.name}", self.options.root)
         except Exception as exc:
             self.logger.warning("the log could not be copied to %s: %s", prefix, " ".join(str(exc).split())[:300])
         else:
             self.say(f"log and status were copied to {prefix}")
 
 
-def upload(path: Path, target: str) -> None:
-    """Put one file under an s3:// address, with boto3 where this Python has it, else with the AWS CLI."""
+# As it is for any Python that has boto3: the bundle has none.
+UPLOAD = """import sys, boto3, botocore.config
+config = botocore.config.Config(connect_timeout=5, read_timeout=20)
+boto3.client("s3", config=config).upload_file(*sys.argv[1:])
+"""
+
+
+def upload(path: Path, target: str, root: Path) -> None:
+    """Put one file under an s3:// address with the AWS CLI, else with a Python of this node that has boto3.
+
+    Raises OSError where there is neither, and SubprocessError with what was said where it did not work.
+    """
     bucket, _slash, key = target[len("s3://") :].partition("/")
-    try:
-        import boto3
-        import botocore.config
-    except ImportError:
-        subprocess.run(
-            ["aws", "s3api", "put-object", "--bucket", bucket, "--key", key, "--body", str(path)],
-            check=True,
-            capture_output=True,
-            timeout=SHIP_SECONDS,
-            text=True,
-        )
-        return
-    config = botocore.config.Config(connect_timeout=5, read_timeout=20, retries={"total_max_attempts": 3})
-    boto3.client("s3", config=config).put_object(Bucket=bucket, Key=key, Body=path.read_bytes())
+    pythons = [
+        sys.executable,
+        "python3",
+        *map(str, root.glob("opt/parallelcluster/pyenv/versions/*/envs/*/bin/python3")),
+    ]
+    ways = [["aws", "s3api", "put-object", "--bucket", bucket, "--key", key, "--body", str(path)]]
+    ways += [[python, "-I", "-c", UPLOAD, str(path), bucket, key] for python in pythons]
+    problem: Exception = FileNotFoundError("neither the AWS CLI nor a Python with boto3 is on this node")
+    for way in ways:
+        try:
+            done = subprocess.run(way, capture_output=True, timeout=SHIP_SECONDS, text=True, check=False)
+        except FileNotFoundError:
+            continue
+        if done.returncode == 0:
+            return
+        if "No module named 'boto3'" not in done.stderr:
+            problem = subprocess.SubprocessError((done.stderr.strip().splitlines() or ["nothing was said"])[-1])
+    raise problem
 
 
 def role_states(roles: Sequence[Role], snapshot: Mapping[str, Any], failed: Sequence[str]) -> list[dict[str, Any]]:
     """One entry a role, with seconds and number of changes.
 
-    The state is ``pending``, ``running``, ``configured``, ``failed``, or ``interrupted`` where the play ended within it.
+    The state is ``pending``, ``running``, ``configured``, ``failed``, or ``interrupted`` where the play ended in it.
     """
     over = snapshot["state"] not in ("starting", "running")
     last = snapshot["tasks"][-1]["role"] if snapshot["tasks"] else ""

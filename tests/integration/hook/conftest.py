@@ -158,6 +158,8 @@ class Node:
 
 def kill(process: subprocess.Popen[str]) -> None:
     """Kill the hook and everything in its session, as a crash would."""
+    # First the hook itself: it must not come to see that its child is gone.
+    os.kill(process.pid, signal.SIGKILL)
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             session = int((folder / "stat").read_text().rpartition(")")[2].split()[3])

@@ -130,6 +130,7 @@ class Proxy:
         try:
             target = parts.path + (f"?{parts.query}" if parts.query else "")
             headers = {name: value for name, value in handler.headers.items() if name.lower() != "proxy-connection"}
+            headers["Host"] = self.upstream
             connection.request(handler.command, target, body=payload, headers=headers)
             reply = connection.getresponse()
             kept = {n: v for n, v in reply.getheaders() if n.lower() not in ("transfer-encoding", "connection", "date")}

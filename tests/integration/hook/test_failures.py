@@ -1,0 +1,363 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What goes wrong before the first role: each leaves one clear sentence, and a node that the next run finishes."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.integration.hook.conftest import BUCKET, ENTRY, HOOK, Node, build_bundle, kill
+from tests.integration.hook.faults import Answer, error, times
+
+BUNDLE_PATH = f"/{BUCKET}/bundle.tar.gz"
+
+
+def until(condition, what):
+    """Wait for a condition; the limit is only there so that a failure ends."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, f"{what} did not come"
+        time.sleep(0.02)
+
+
+def failed(node: Node, ran, *parts: str):
+    """The node was drained with one sentence, the same in status, marker and log."""
+    assert (ran.rc, ran.status["state"], ran.status["schema"]) == (0, "drained", "mlcluster.node/1"), ran.out
+    message = ran.status["message"]
+    assert "\n" not in message and message.startswith(node.reason()[:150])
+    for part in parts:
+        assert part in message, message
+    assert f"ERROR: {message}" in ran.log
+    assert node.clean()
+
+
+def finished(node: Node, ran, changed: int = 1):
+    """The node is configured, and jobs are let in."""
+    assert (ran.rc, ran.status["state"]) == (0, "configured"), ran.out
+    assert ran.status["roles"][0]["changed"] == changed
+    assert not node.marker.exists() and node.clean()
+
+
+def test_from_s3_with_three_requests_and_again_with_none(node, wanted, proxy):
+    words = [*wanted, "--vars", f"s3://{BUCKET}/vars.json"]
+    finished(node, node.run(*words))
+    assert node.marks() == ["from-s3 False"]
+    assert proxy.paths() == [BUNDLE_PATH, f"/{BUCKET}/vars.json"]
+    finished(node, node.run(*words), changed=0)
+    # The bundle is unpacked already; only the variables are asked for.
+    assert proxy.paths()[2:] == [f"/{BUCKET}/vars.json"]
+
+
+def test_overload_twice_and_a_cut_body_are_tried_again(node, wanted, proxy):
+    proxy.faults = [
+        times(1, error(503, "SlowDown", "Please reduce your request rate.")),
+        times(1, error(500, "InternalError")),
+        times(1, Answer(200, b"", cut=True)),
+    ]
+    ran = node.run(*wanted)
+    finished(node, ran)
+    assert proxy.paths() == [BUNDLE_PATH] * 4
+    assert "try 1 for s3://mlcluster-test/bundle.tar.gz failed:" in ran.log and "SlowDown" in ran.log
+
+
+def test_a_presigned_address_needs_curl_alone_and_its_secret_is_not_told(node, bundle, stored, proxy, moto):
+    url = stored.generate_presigned_url("get_object", {"Bucket": BUCKET, "Key": "bundle.tar.gz"})
+    proxy.faults = [times(1, error(503, "SlowDown")), times(1, Answer(200, b"", cut=True))]
+    (node.root.parent / "bin").mkdir()
+    for program in node.programs.iterdir():
+        (node.root.parent / "bin" / program.name).symlink_to(program)
+    ran = node.run(
+        *("--bundle", url.replace(moto, proxy.url), "--sha256", bundle[1], "--roles", "mark"),
+        PATH=str(node.root.parent / "bin"),
+    )
+    finished(node, ran)
+    assert "Signature" not in ran.log + json.dumps(ran.status) and len(proxy.requests) == 3
+
+
+def test_a_wrong_sum_is_refused_before_anything_is_unpacked(node, wanted, proxy):
+    ran = node.run(*wanted[:3], "0" * 64, *wanted[4:])
+    failed(node, ran, f"has sha256 {wanted[3]} and not {'0' * 64}", "nothing of it was unpacked")
+    assert not list((node.root / "opt/mlcluster/bundles").iterdir())
+    assert len(proxy.requests) == 1
+    finished(node, node.run(*wanted))
+
+
+def test_an_endpoint_that_hangs_is_left_at_the_deadline(node, wanted, proxy):
+    proxy.faults = [times(99, Answer(200, b"", hang=True))]
+    ran = node.run(*wanted[:-1], "3")
+    failed(node, ran, "could not get s3://mlcluster-test/bundle.tar.gz", "no answer until the deadline")
+    proxy.faults = []
+    finished(node, node.run(*wanted))
+
+
+def test_a_bucket_in_another_region_is_followed_there(node, wanted, proxy):
+    def elsewhere(request):
+        if request.region != "eu-west-1":
+            return error(301, "PermanentRedirect", "must be addressed elsewhere", x_amz_bucket_region="eu-west-1")
+        return None
+
+    proxy.faults = [elsewhere]
+    config = node.root / "etc/parallelcluster/cfnconfig"
+    config.parent.mkdir(parents=True)
+    config.write_text('cfn_region="us-west-2"\ncfn_node_type=ComputeFleet\n')
+    ran = node.run(*wanted)
+    finished(node, ran)
+    assert [request.region for request in proxy.requests] == ["us-west-2", "eu-west-1"]
+    assert ran.status["node"]["kind"] == "compute"
+
+
+def test_what_is_not_there_is_not_asked_for_again(node, wanted, proxy):
+    ran = node.run("--bundle", f"s3://{BUCKET}/no.tar.gz", *wanted[2:])
+    failed(node, ran, "could not get s3://mlcluster-test/no.tar.gz", "NoSuchKey")
+    assert len(proxy.requests) == 1
+
+
+SKEWED = "An error occurred (RequestTimeTooSkewed) when calling the GetObject operation: The difference is too large."
+
+
+def test_a_clock_that_stays_wrong_is_named(node, wanted, tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for program in node.programs.iterdir():
+        (programs / program.name).symlink_to(program)
+    # As the AWS CLI words it; at once, so that the deadline comes after it.
+    (programs / "aws").write_text(f"#!/bin/sh\necho '{SKEWED}' >&2\nexit 254\n")
+    (programs / "aws").chmod(0o755)
+    ran = node.run(*wanted[:-1], "3", PATH=str(programs))
+    failed(node, ran, "the clock of this node is wrong", "chrony", "RequestTimeTooSkewed")
+    finished(node, node.run(*wanted))
+
+
+def test_a_clock_that_is_corrected_meanwhile_is_no_failure(node, wanted, proxy):
+    proxy.faults = [times(1, error(403, "RequestTimeTooSkewed", "The difference is too large."))]
+    ran = node.run(*wanted)
+    finished(node, ran)
+    assert "RequestTimeTooSkewed" in ran.log and len(proxy.requests) == 2
+
+
+def test_through_an_http_proxy_alone(node, wanted, proxy):
+    # An address that leads nowhere (RFC 5737): only the proxy answers.
+    ran = node.run(*wanted, AWS_ENDPOINT_URL_S3="http://192.0.2.1", HTTP_PROXY=proxy.url, http_proxy=proxy.url)
+    finished(node, ran)
+    assert len(proxy.requests) == 1
+
+
+def test_the_aws_cli_is_asked_first(node, wanted, proxy, tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for program in node.programs.iterdir():
+        (programs / program.name).symlink_to(program)
+    cli = programs / "aws"
+    cli.write_text(
+        f'#!/bin/sh\necho "$@" >>"{tmp_path}/asked"\nexec "{sys.executable}" -c "{STAND_IN}" "$8" "${{10}}" "${{11}}"\n'
+    )
+    cli.chmod(0o755)
+    finished(node, node.run(*wanted, PATH=str(programs)))
+    (asked,) = (tmp_path / "asked").read_text().splitlines()
+    assert asked.startswith(
+        f"s3api get-object --cli-connect-timeout 10 --cli-read-timeout 20 --bucket {BUCKET} --key bundle.tar.gz /"
+    )
+
+
+STAND_IN = "import boto3, sys; b, k, t = sys.argv[1:]; boto3.client('s3').download_file(b, k, t)"
+
+
+def test_no_way_to_s3_is_said(node, wanted, tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for program in node.programs.iterdir():
+        if not program.name.startswith("python"):
+            (programs / program.name).symlink_to(program)
+    failed(node, node.run(*wanted, PATH=str(programs)), "neither the AWS CLI nor a Python with boto3")
+    finished(node, node.run(*wanted))
+
+
+@pytest.mark.parametrize("where", ["path", "parallelcluster"])
+def test_a_python_that_is_too_old_is_named_and_parallelclusters_own_is_found(node, bundle, tmp_path, where):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for program in node.programs.iterdir():
+        if not program.name.startswith("python"):
+            (programs / program.name).symlink_to(program)
+    old = programs / "python3"
+    old.write_text("#!/bin/sh\nexit 1\n")
+    old.chmod(0o755)
+    words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
+    if where == "parallelcluster":
+        own = node.root / "opt/parallelcluster/pyenv/versions/3.12.8/envs/cookbook_virtualenv/bin/python3"
+        own.parent.mkdir(parents=True)
+        own.symlink_to(node.programs / "python3")
+        finished(node, node.run(*words, PATH=str(programs)))
+    else:
+        minor = sys.version_info[1]
+        failed(node, node.run(*words, PATH=str(programs)), f"no Python 3.{minor} or newer", f"install python3.{minor}")
+        finished(node, node.run(*words))
+
+
+def test_variables_that_are_malformed_are_placed(node, bundle, tmp_path):
+    local = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
+    ran = node.run(*local, "--vars", '{"marker_word": "a",')
+    failed(node, ran, "the text of --vars are no JSON", "line 2 column 1")
+    assert ran.status["exit_code"] == 3
+    path = tmp_path / "vars.json"
+    path.write_text('["a"]')
+    failed(node, node.run(*local, "--vars", str(path)), f"the variables of {path} are a list and no mapping")
+    path.write_text('{"marker_word": "b"}')
+    finished(node, node.run(*local, "--vars", str(path)))
+    assert node.marks() == ["b False"]
+
+
+def test_a_lock_of_dpkg_is_waited_for_and_one_that_stays_is_named(node, bundle):
+    lock = node.root / "var/lib/dpkg/lock-frontend"
+    lock.parent.mkdir(parents=True)
+    words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
+    with open(lock, "w") as handle:
+        fcntl.lockf(handle, fcntl.LOCK_EX)
+        ran = node.run(*words, "--wait-seconds", "1")
+        finished(node, ran)
+        (warning,) = ran.status["warnings"]
+        assert "/var/lib/dpkg/lock-frontend is held by" in warning and f"(process {os.getpid()})" in warning
+        process = node.start(*words)
+        status = node.root / "var/log/mlcluster/status.json"
+        until(lambda: '"waiting"' in status.read_text(), "the wait")
+    ran = node.ended(process)
+    assert ran.status["state"] == "configured" and ran.status["warnings"] == [], ran.out
+
+
+@pytest.mark.parametrize("policy, code", [("continue", 0), ("terminate", 2)])
+def test_the_policy_decides_what_a_failure_is(node, wanted, policy, code):
+    ran = node.run(*wanted[:3], "0" * 64, "--on-failure", policy)
+    assert (ran.rc, ran.status["state"], ran.status["exit_code"]) == (code, "failed", 2), ran.out
+    assert not node.marker.exists()
+
+
+@pytest.mark.parametrize(
+    "words, sentence",
+    [
+        (["--bundel", "x"], "there is no option '--bundel': see docs/boot_hook.md"),
+        (["--bundle"], "--bundle needs a value"),
+        (["--bundle", "x", "--sha256", "abc"], "give --bundle with its --sha256"),
+        (["--pointer", "x"], "--pointer needs --public-key"),
+        (["--deadline", "soon"], "--deadline takes whole seconds, not 'soon'"),
+        (["--on-failure", "panic"], "--on-failure takes continue, drain or terminate, not 'panic'"),
+    ],
+)
+def test_options_that_are_wrong(node, words, sentence):
+    ran = node.run(*words)
+    failed(node, ran, sentence)
+    assert ran.status["exit_code"] == 3
+
+
+def test_a_person_s_marker_stays(node, wanted):
+    node.marker.parent.mkdir(parents=True)
+    node.marker.write_text('{"schema": "mlcluster.drain/1", "reason": "GPU 3 is slow", "by": "an operator"}')
+    ran = node.run(*wanted[:3], "0" * 64)
+    assert ran.status["state"] == "drained" and node.reason() == "GPU 3 is slow"
+    ran = node.run(*wanted)
+    assert ran.status["state"] == "configured" and node.reason() == "GPU 3 is slow"
+    assert ran.status["warnings"] == ["jobs are still kept away, for another reason: GPU 3 is slow"]
+
+
+def test_the_log_of_a_failure_is_copied_to_s3_and_to_parallelclusters_logs(node, bundle, stored, proxy):
+    (node.root / "var/log/parallelcluster").mkdir(parents=True)
+    words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--log-prefix", f"s3://{BUCKET}/logs"]
+    ran = node.run(*words, "--roles", "nothing")
+    failed(node, ran, "the bundle has no role nothing; it has flop, mark")
+    keys = [entry["Key"] for entry in stored.list_objects_v2(Bucket=BUCKET, Prefix="logs/")["Contents"]]
+    assert [key.rpartition("/")[2] for key in keys] == ["on_node_configured.log", "status.json"]
+    log = stored.get_object(Bucket=BUCKET, Key=keys[0])["Body"].read().decode()
+    assert "ERROR: the bundle has no role nothing" in log
+    assert "ERROR: the bundle has no role nothing" in (node.root / "var/log/parallelcluster/mlcluster.log").read_text()
+
+
+def test_a_full_disk_leaves_nothing_behind_and_the_next_run_finishes(node, bundle):
+    words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
+    bundles = node.root / "opt/mlcluster/bundles"
+    bundles.mkdir(parents=True)
+    # A namespace of its own: nothing of it is left on this machine, however the test ends.
+    script = 'mount -t tmpfs -o size=256k,mode=755 tmpfs "$1" && shift && exec "$@"'
+    inside = ["unshare", "--mount", "sh", "-c", script, "sh", str(bundles)]
+    done = subprocess.run(
+        [*inside, "bash", str(HOOK), "--root", str(node.root), *words],
+        env={**node.environment, "PATH": f"{node.programs}:{os.environ['PATH']}"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    status = json.loads((node.root / "var/log/mlcluster/status.json").read_text())
+    assert done.returncode == 0 and status["state"] == "drained", done.stdout + done.stderr
+    assert "No space left on device" in status["message"]
+    finished(node, node.run(*words))
+
+
+@pytest.mark.parametrize("stage", ["download", "unpack", "runner"])
+def test_a_hook_that_was_killed_is_finished_by_the_next(node, wanted, proxy, tmp_path, stage):
+    bundles = node.root / "opt/mlcluster/bundles"
+    words = list(wanted)
+    if stage == "download":
+        proxy.faults = [times(1, Answer(200, b"", hang=True))]
+        process = node.start(*words)
+        until(lambda: proxy.requests, "the request")
+    elif stage == "unpack":
+        programs = tmp_path / "bin"
+        programs.mkdir()
+        for program in node.programs.iterdir():
+            if program.name != "tar":
+                (programs / program.name).symlink_to(program)
+        # A tar that stops half way, as a slow disk would make it.
+        (programs / "tar").write_text(f'#!/bin/sh\n"{node.programs}/tar" "$@"\nexec sleep 600\n')
+        (programs / "tar").chmod(0o755)
+        process = node.start(*words, PATH=str(programs))
+        until(lambda: list(bundles.glob(".work*/tree/mlcluster-bundle/bin/run-node")), "the unpacked bundle")
+    else:
+        path = tmp_path / "slow.tar.gz"
+        words[0:4] = [
+            "--bundle",
+            str(path),
+            "--sha256",
+            build_bundle(path, entry=f"import time\ntime.sleep(600)\n{ENTRY}"),
+        ]
+        process = node.start(*words)
+        until(lambda: list(bundles.glob(".work*/options")), "the runner")
+    kill(process)
+    assert not node.clean()
+    finished(node, node.run(*wanted))
+
+
+def test_a_hook_that_is_told_to_stop_says_so(node, wanted, proxy):
+    proxy.faults = [times(99, Answer(200, b"", hang=True))]
+    process = node.start(*wanted)
+    until(lambda: proxy.requests, "the request")
+    # All of its group, as the timeout around ParallelCluster's bootstrap does it.
+    os.killpg(process.pid, signal.SIGTERM)
+    failed(node, node.ended(process), "the run was told to stop in stage bundle")
+    proxy.faults = []
+    finished(node, node.run(*wanted))
+
+
+def test_two_runs_do_not_overlap(node, wanted, proxy):
+    proxy.faults = [times(1, Answer(200, b"", hang=True))]
+    first = node.start(*wanted)
+    until(lambda: proxy.requests, "the first run")
+    ran = node.run(*wanted[:-1], "2")
+    assert (ran.rc, ran.status["state"]) == (0, "drained"), ran.out
+    assert "another run has held" in node.reason() and len(proxy.requests) == 1
+    kill(first)
+    finished(node, node.run(*wanted))
+
+
+def test_a_runner_that_dies_is_reported_by_the_hook(node, tmp_path):
+    path = tmp_path / "broken.tar.gz"
+    sha = build_bundle(path, entry="raise SystemExit(7)\n")
+    ran = node.run("--bundle", str(path), "--sha256", sha)
+    failed(node, ran, "the bundle's runner ended with status 7 before it could report")
