@@ -97,9 +97,10 @@ trap stop TERM INT HUP
 region=$(sed -n "s/^cfn_region=//p" "$root/etc/parallelcluster/cfnconfig" 2>/dev/null | tr -d "\"'")
 [ -n "${AWS_REGION:-}${AWS_DEFAULT_REGION:-}" ] || [ -z "$region" ] || export AWS_DEFAULT_REGION=$region
 
+pythons=(python3 python3.1{0..9} "$root"/opt/parallelcluster/pyenv/versions/*/{,envs/*/}bin/python3)
 find_python() { # LOWEST-MINOR [CODE that it must be able to run]: the exact version first, ParallelCluster's own last
     local candidate
-    for candidate in "python3.$1" python3 python3.1{0..9} "$root"/opt/parallelcluster/pyenv/versions/*/{,envs/*/}bin/python3; do
+    for candidate in "python3.$1" "${pythons[@]}"; do
         "$candidate" -I -c "import sys; sys.version_info[:2] >= (3, $1) or sys.exit(1); ${2:-}" >/dev/null 2>&1 && command -v "$candidate" && return
     done
     return 1
@@ -165,7 +166,7 @@ follow_pointer() { # sets bundle and sha; a floor that the node has seen in a si
     [ "$pause" = proved ] ||
         fail 2 "the signature of $pointer is not one of the pinned key ($(head -n 1 "$said")): nothing of it was used"
     case $(sed -nE 's/^ID(_LIKE)?=//p' /etc/os-release "$root/etc/os-release" 2>/dev/null) in *amzn*) family=amazon ;; *rhel* | *fedora*) family=redhat ;; esac
-    for minor in {19..9}; do [ "$(find_python "$minor" "sys.version_info[1] == $minor or sys.exit(1)")" = '' ] || minors+=("$minor"); done
+    for python in "${pythons[@]}"; do minor=$("$python" -I -c 'import sys; print(sys.version_info[1])' 2>/dev/null) && minors+=("$minor"); done
     python=$(find_python 6) || fail 2 "this node has no Python: install python3"
     "$python" -I -c "$FOLLOW" "$work/pointer" "${opt[version-floor]:-} $(cat "$seen" 2>/dev/null)" "$family" "${minors[@]}" >"$said" 2>&1 ||
         fail 2 "the pointer $pointer cannot be followed: $(tail -n 1 "$said")"

@@ -40,7 +40,7 @@ PROGRAMS = (
 ENTRY = (ROOT / "hooks" / "bundle_entry.py").read_text(encoding="utf-8")
 
 
-def build_bundle(target: Path, quick: bool = True, minor: int = sys.version_info[1], entry: str = ENTRY) -> str:
+def build_bundle(target: Path, quick: bool = True, version: str = "1.2.3", entry: str = ENTRY) -> str:
     """A bundle with the hook's own programs, the real playbook, and roles that leave marks; its sha256.
 
     ``quick``: without Ansible, for what comes before it; else with the packages of this Python.
@@ -48,9 +48,9 @@ def build_bundle(target: Path, quick: bool = True, minor: int = sys.version_info
     manifest = {
         "schema": "mlcluster.bundle/1",
         "os_family": "debian",
-        "python": f"3.{minor}",
-        "components": [{"name": "mlcluster.aws", "version": "1.2.3"}],
-        "version": "1.2.3",
+        "python": f"3.{sys.version_info[1]}",
+        "components": [{"name": "mlcluster.aws", "version": version}],
+        "version": version,
     }
     texts = {
         "MANIFEST.json": json.dumps(manifest, indent=2),

@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The hook and the signed pointer: a release without touching the cluster, and the way back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plugins.module_utils._bundle import pointer
+from tests.integration.hook.conftest import Node, build_bundle
+
+PYTHON = f"py3.{sys.version_info[1]}"
+
+
+@pytest.fixture(scope="session")
+def key(tmp_path_factory) -> Path:
+    """A private key for releases."""
+    path = tmp_path_factory.mktemp("key") / "release.pem"
+    command = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(path)]
+    subprocess.run(command, check=True, capture_output=True)
+    return path
+
+
+class Releases:
+    """A pointer on disk, signed with the key; ``words`` are the options of a node that follows it."""
+
+    def __init__(self, folder: Path, key: Path, bundle: tuple[Path, str]) -> None:
+        self.path, self.key, self.bundle = folder / "pointer.json", key, bundle
+        self.words = ["--pointer", str(self.path), "--public-key", pointer.public_key(key), "--roles", "mark"]
+
+    def move(
+        self, version: str, floor: str = "", family: str = "debian", bundle: tuple[Path, str] | None = None
+    ) -> None:
+        """Sign and put a pointer to a version."""
+        path, sha = bundle or self.bundle
+        told = {"schema": pointer.SCHEMA, "version": version, "issued": "2026-11-28T00:00:00Z", "floor": floor}
+        told["bundles"] = {f"{family}-{PYTHON}": {"url": str(path), "sha256": sha}}
+        data = json.dumps(told).encode()
+        self.path.write_bytes(data)
+        Path(f"{self.path}.sig").write_bytes(pointer.sign(data, self.key))
+
+
+@pytest.fixture
+def releases(tmp_path, key, bundle) -> Releases:
+    return Releases(tmp_path, key, bundle)
+
+
+def state(ran) -> tuple[str, str]:
+    """State and sentence of a run."""
+    return ran.status["state"], ran.status["message"]
+
+
+def test_a_release_and_the_way_back_by_moving_the_pointer(node: Node, releases, bundle, tmp_path):
+    other = tmp_path / "other.tar.gz"
+    sha = build_bundle(other, version="2.0.0")
+    releases.move("1.2.3")
+    assert node.run(*releases.words).status["bundle"]["version"] == "1.2.3"
+    releases.move("2.0.0", bundle=(other, sha))
+    ran = node.run(*releases.words)
+    assert state(ran)[0] == "configured" and ran.status["bundle"]["version"] == "2.0.0", ran.out
+    releases.move("1.2.3")
+    ran = node.run(*releases.words)
+    assert ran.status["bundle"] == {"source": str(releases.path), "sha256": bundle[1], "version": "1.2.3"}
+    kept = sorted(path.name for path in (node.root / "opt/mlcluster/bundles").iterdir())
+    assert kept == sorted([sha, bundle[1]])
+
+
+def test_a_floor_that_was_told_once_holds_and_one_may_be_pinned(node: Node, releases):
+    releases.move("1.3.0", floor="1.3.0")
+    assert state(node.run(*releases.words))[0] == "configured"
+    releases.move("1.2.9")
+    ran = node.run(*releases.words)
+    assert state(ran)[0] == "drained" and "it names version 1.2.9 and the floor is 1.3.0" in state(ran)[1]
+    releases.move("1.10.0")
+    assert state(node.run(*releases.words, "--version-floor", "1.9.0"))[0] == "configured"
+    assert not node.marker.exists()
+    ran = node.run(*releases.words, "--version-floor", "1.11.0")
+    assert "it names version 1.10.0 and the floor is 1.11.0" in state(ran)[1]
+
+
+def test_what_the_key_has_not_signed_is_not_used(node: Node, releases, tmp_path):
+    releases.move("1.2.3")
+    signed = releases.path.read_bytes()
+    releases.path.write_bytes(signed.replace(b"1.2.3", b"9.2.3"))
+    ran = node.run(*releases.words)
+    assert state(ran)[0] == "drained" and "is not one of the pinned key" in state(ran)[1]
+    assert not list((node.root / "opt/mlcluster/bundles").iterdir())
+    releases.path.write_bytes(signed)
+    assert state(node.run(*releases.words))[0] == "configured"
+
+
+def test_a_node_of_another_family_is_told_what_there_is(node: Node, releases):
+    (node.root / "etc").mkdir()
+    (node.root / "etc/os-release").write_text('ID="amzn"\nID_LIKE="fedora"\n')
+    releases.move("1.2.3")
+    ran = node.run(*releases.words)
+    assert f"it has no bundle for amazon with Python 3.{sys.version_info[1]}, but for debian-{PYTHON}" in state(ran)[1]
+    releases.move("1.2.3", family="amazon")
+    assert state(node.run(*releases.words))[0] == "configured"
