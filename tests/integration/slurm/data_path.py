@@ -1,0 +1,219 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The data path on a cluster of the rig: each program as a Slurm job, the training by the role's own job script."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tests.rig.slurm import jobs, scripts
+from tests.rig.slurm.cluster import Cluster
+from tests.rig.slurm.processes import wait_for
+
+CHECKOUT = Path(__file__).parents[3]
+DATA = CHECKOUT / "roles" / "slurm_jobs" / "files"
+PYTHON = CHECKOUT / ".venv-data" / "bin" / "python"
+# A test has seconds for what a loaded machine does in a minute.
+PATIENCE = 150
+PREPARE = """
+import sys
+from pathlib import Path
+from tests.data import corpus
+folder, count = Path(sys.argv[1]), int(sys.argv[2])
+texts = corpus.documents(count)
+corpus.tokenizer(folder / "tokenizer", texts, 400)
+(folder / "texts").mkdir()
+for number, text in enumerate(texts):
+    (folder / "texts" / f"{number:04d}.txt").write_text(text)
+"""
+
+
+class DataPath:
+    """Folders of one run of it, and the jobs."""
+
+    def __init__(self, slurm: Cluster, folder: Path, runtime: Path, facts: dict[str, Any], nodes: int, epochs: int):
+        self.slurm, self.folder, self.runtime, self.facts = slurm, folder, runtime, facts
+        self.nodes, self.epochs = nodes, epochs
+        self.number = 0
+
+    # Programs as jobs
+
+    def program(self, *words: str) -> str:
+        """A line of shell that runs one program."""
+        return f"cd {DATA} && OMP_NUM_THREADS=1 {PYTHON} -m mlcluster_data {' '.join(words)}"
+
+    def job(self, *words: str, environment: dict[str, str] | None = None) -> str:
+        """Run one program as a job; gives what it printed."""
+        exports = "".join(f"export {name}={value}\n" for name, value in (environment or {}).items())
+        done = jobs.finish(self.slurm, exports + self.program(*words), timeout=PATIENCE)
+        assert (done.state, done.exit_code) == ("COMPLETED", 0), done
+        return done.output
+
+    def prepare(self, documents: int) -> None:
+        """Texts and a tokenizer."""
+        subprocess.run([PYTHON, "-c", PREPARE, self.folder, str(documents)], cwd=CHECKOUT, check=True)
+
+    def collect(self, inputs: int) -> None:
+        """Texts into inputs."""
+        self.job("collect", str(self.folder / "texts"), f"--output={self.folder}/inputs", f"--inputs={inputs}")
+
+    def preprocess(self, killed_task: int | None = None) -> list[jobs.Job]:
+        """Inputs into shards, by an array; one task is killed in its midst and requeued, where that is asked for."""
+        array = subprocess.run(
+            [PYTHON, "-m", "mlcluster_data", "array", str(self.folder / "inputs"), "--limit", "2"],
+            cwd=DATA, capture_output=True, text=True, check=True,
+        ).stdout.strip()  # fmt: skip
+        work = self.program(
+            "preprocess", f"--input={self.folder}/inputs", f"--output={self.folder}/shards", "--length=32",
+            f"--tokenizer={self.folder}/tokenizer", "--processes=1", "--shard-tokens=800",
+        )  # fmt: skip
+        script = work
+        if killed_task is not None:
+            script = f"""
+if [ "$SLURM_ARRAY_TASK_ID" = {killed_task} ] && [ -z "$SLURM_RESTART_COUNT" ]; then
+  ({work}) &
+  until ls {self.folder}/shards/shard-0000{killed_task}-*.tar >/dev/null 2>&1; do sleep 0.02; done
+  pkill -9 -P $! || kill -9 $!
+  scontrol requeue "$SLURM_JOB_ID"
+  sleep 600
+fi
+{work}
+"""
+        number = jobs.submit(self.slurm, script, f"--array={array}", "--requeue", f"--output={self.folder}/pre-%A_%a")
+        tasks = [f"{number}_{index}" for index in range(int(array.partition("%")[0].partition("-")[2]) + 1)]
+        if killed_task is not None:
+            self._restarted(f"{number}_{killed_task}")
+        wait_for("the array to end", lambda: not self._states(number) & {"PENDING", "RUNNING"}, PATIENCE)
+        assert self._states(number) <= {"COMPLETED", "COMPLETING"}, (self._states(number), tasks)
+
+    def _states(self, number: int) -> set[str]:
+        shown = self.slurm.run("squeue", "--noheader", "--array", "--format=%T", f"--jobs={number}", check=False)
+        return set(shown.stdout.split())
+
+    def _restarted(self, task: str) -> None:
+        """Let a requeued task start soon, and see that it was one."""
+
+        def there() -> bool:
+            shown = self.slurm.run("scontrol", "--oneliner", "show", "job", task, check=False).stdout
+            return "Restarts=1" in shown and "JobState=PENDING" in shown
+
+        wait_for(f"task {task} to be requeued", there, PATIENCE)
+        self.slurm.run("scontrol", "update", f"JobId={task}", "StartTime=now+5")
+
+    # The training
+
+    def submit_training(self) -> None:
+        """The role's training job with the program train."""
+        command = [
+            "/usr/bin/env", "OMP_NUM_THREADS=1", "PYTHONUNBUFFERED=1", str(PYTHON), "-m", "mlcluster_data", "train",
+            f"--data-dir={self.folder}/shards", f"--local-dir={self.slurm.local}/checkpoints",
+            f"--log-dir={self.folder}/log", f"--output-dir={self.folder}/output", "--model-name=small",
+            f"--epochs={self.epochs}", "--batch-size=2", "--workers=1", "--width=16", "--layers=1", "--heads=2",
+            "--warmup-steps=5", "--learning-rate=0.01", "--checkpoint-freq=10", "--log-freq=1", "--record-samples",
+            "--distributed-backend=gloo",
+        ]  # fmt: skip
+        job = {
+            "name": "train", "kind": "training", "nodes": self.nodes, "minutes": 9, "launcher": "srun",
+            "command": command, "directory": str(DATA), "checkpoints": str(self.folder / "checkpoints"),
+            "monitor_seconds": 0, "notice_seconds": 0, "signal_seconds": 60, "grace_seconds": 50,
+        }  # fmt: skip
+        role = scripts.Role(self.facts, jobs=[job], dir=str(self.folder), gpus_per_node=2)
+        assert role.problems == []
+        role.install(self.runtime)
+        self.number = int(self.slurm.run("sbatch", "--parsable", str(self.folder / "train.sbatch")).stdout)
+
+    @property
+    def events(self) -> str:
+        """What the training job noted."""
+        path = self.folder / "results" / f"train-{self.number}" / "events.log"
+        return path.read_text() if path.exists() else ""
+
+    def published(self) -> list[int]:
+        """Steps of the published checkpoints."""
+        found = (self.folder / "checkpoints").glob("step-*/complete")
+        return sorted(int(path.parent.name.partition("-")[2]) for path in found)
+
+    def train(self) -> int:
+        """Train, ask for a checkpoint in the midst, let it resume and finish; gives the step of the request."""
+        self.submit_training()
+        try:
+            wait_for("a checkpoint", self.published, PATIENCE)
+            self.slurm.run("scancel", "--signal=USR1", "--batch", str(self.number))
+            wait_for("the requeue", lambda: "goes back into the queue" in self.events, PATIENCE)
+            jobs.wait(self.slurm, self.number, "PENDING", timeout=PATIENCE)
+            stopped_at = self.published()[-1]
+            self.slurm.run("scontrol", "update", f"JobId={self.number}", "StartTime=now+5")
+            done = jobs.wait(self.slurm, self.number, timeout=PATIENCE)
+            assert done.state == "COMPLETED", (done, self.events)
+        except BaseException:
+            print(self.events, *(path.read_text() for path in self.folder.glob("results/train-*.out")))
+            raise
+        finally:
+            self.slurm.run("scancel", str(self.number), check=False)
+        return stopped_at
+
+    # What was seen
+
+    def journal(self, name: str) -> list[dict[str, Any]]:
+        """The lines of a journal of the training."""
+        return [json.loads(line) for line in (self.folder / "log" / name).read_text().splitlines()]
+
+    def samples(self, epoch: int) -> Counter[int]:
+        """How often each sample was learnt in an epoch, by all ranks together."""
+        found: Counter[int] = Counter()
+        for rank in range(2 * self.nodes):
+            for line in self.journal(f"small-samples-{rank:05d}.jsonl"):
+                if line["epoch"] == epoch:
+                    found.update(line["ids"])
+        return found
+
+    def check_samples(self) -> None:
+        """Every sample was learnt once in every epoch."""
+        dataset = json.loads((self.folder / "shards" / "manifest.json").read_text())
+        every = self.samples(0)
+        assert len(every) == dataset["samples"]
+        for epoch in range(self.epochs):
+            found = self.samples(epoch)
+            assert set(found.values()) == {1} and found.keys() == every.keys(), epoch
+
+    def losses(self) -> list[float]:
+        """The losses, a step each."""
+        return [line["loss"] for line in self.journal("small-metrics.jsonl") if "loss" in line]
+
+
+class S3:
+    """A local S3 for jobs, from the environment that the programs are tested in."""
+
+    def __init__(self, log: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        server = PYTHON.with_name("moto_server")
+        with open(log, "wb") as output:
+            self.process = subprocess.Popen(
+                [server, "-H", "127.0.0.1", "-p", str(self.port)], stdout=output, stderr=subprocess.STDOUT
+            )
+        wait_for("the local S3", self._answers, PATIENCE)
+        self.environment = {
+            "AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{self.port}", "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
+        }  # fmt: skip
+        make = "import boto3; boto3.client('s3').create_bucket(Bucket='bucket')"
+        subprocess.run([PYTHON, "-c", make], env={**os.environ, **self.environment}, check=True)
+
+    def _answers(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def close(self) -> None:
+        """End it."""
+        self.process.kill()
+        self.process.wait()

@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From texts to a trained model and its backup, on a real Slurm; a task is killed, the training is asked to stop."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from tests.integration.slurm.data_path import S3, DataPath
+from tests.rig.slurm.fixture import needs_slurm
+
+pytestmark = needs_slurm
+
+
+@pytest.fixture
+def s3(tmp_path):
+    server = S3(tmp_path / "s3.log")
+    yield server
+    server.close()
+
+
+def content(folder):
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in (".mlcluster-sums.json", ".backed-up")
+    }
+
+
+def test_one_node_trains_stops_resumes_and_sees_each_sample_once(slurm, tmp_path, runtime, facts):
+    path = DataPath(slurm, tmp_path, runtime, facts, nodes=1, epochs=2)
+    path.prepare(documents=40)
+    path.collect(inputs=2)
+    path.preprocess()
+    stopped_at = path.train()
+    assert f"resumes from {tmp_path}/checkpoints/step-{stopped_at:08d}" in path.events
+    path.check_samples()
+    losses = path.losses()
+    assert len(losses) == path.published()[-1] and sum(losses[-5:]) < sum(losses[:5])
+    assert (tmp_path / "output" / "small.pt").stat().st_size > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_the_whole_path_on_two_nodes_with_a_killed_task_backup_and_restore(slurm, tmp_path, runtime, facts, s3):
+    path = DataPath(slurm, tmp_path, runtime, facts, nodes=2, epochs=3)
+    path.prepare(documents=120)
+    path.collect(inputs=3)
+    path.preprocess(killed_task=1)
+    assert "PASS" not in path.job("validate", str(tmp_path / "shards"))
+    stopped_at = path.train()
+    assert f"restart 1: starts on n1 n2, resumes from {tmp_path}/checkpoints/step-{stopped_at:08d}" in path.events
+    path.check_samples()
+    losses = path.losses()
+    assert len(losses) == path.published()[-1] and sum(losses[-10:]) < 0.9 * sum(losses[:10])
+
+    kept, restored = tmp_path / "checkpoints", tmp_path / "restored"
+    place = "s3://bucket/checkpoints"
+    assert "0 problems" in path.job("backup", "push", str(kept), place, environment=s3.environment)
+    assert " 0 files sent" in " " + path.job("backup", "push", str(kept), place, environment=s3.environment)
+    path.job("backup", "verify", place, "--deep", environment=s3.environment)
+    path.job("backup", "restore", place, str(restored), environment=s3.environment)
+    assert content(restored) == content(kept)
+    assert path.job("checkpoint", "verify", str(restored), "--all").count(": good") == len(path.published())
