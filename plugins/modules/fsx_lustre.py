@@ -130,7 +130,8 @@ def ensure(module: AnsibleModule) -> dict[str, t.Any]:
         wrong = fsx.differences(found, params)
         if wrong:
             raise aws.AwsError("; ".join(wrong))
-        links = fsx.missing_associations(fsx.associations(client, found["FileSystemId"]), params)
+        there = fsx.associations(client, found["FileSystemId"]) if params["associations"] else []
+        links = fsx.missing_associations(there, params)
     else:
         lacking = [key for key in ("gib", "throughput", "subnet", "groups") if not params[key]]
         # Before the network is there a dry run has no subnet to name.

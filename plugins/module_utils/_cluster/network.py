@@ -153,7 +153,7 @@ def wish_problems(wanted: t.Mapping[str, t.Any]) -> list[str]:
             try:
                 if ipaddress.ip_network(value).prefixlen == 0:
                     found.append(
-                        f"cluster_{key} has '{value}', which is the whole world; give the networks of your people"
+                        f"cluster_{key} has '{value}', the whole world; give the networks of your people"
                     )
             except ValueError as exc:
                 found.append(f"cluster_{key} has '{value}': {exc}")

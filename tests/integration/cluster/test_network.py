@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The network of a cluster from nothing to nothing."""
+
+from __future__ import annotations
+
+from tests.integration.cluster.conftest import REGION
+from tests.integration.cluster.policies import check_policy
+
+WISHES = {
+    "cluster_name": "train",
+    "cluster_zone": "",
+    "cluster_ssh_cidrs": ["10.9.0.0/16"],
+    "cluster_grafana_cidrs": ["10.8.0.0/16"],
+    "cluster_key_name": "train-key",
+    # A public key that was made for this test and whose other half is gone.
+    "cluster_key_public": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBrk7mTbmn3vXZmf0bBoxsZpRBnMN8zZH2AqmQmZmHcS test",
+}
+
+
+def vpcs(ec2):
+    return [
+        vpc["VpcId"] for vpc in ec2.describe_vpcs(Filters=[{"Name": "tag:mlcluster:network", "Values": ["*"]}])["Vpcs"]
+    ]
+
+
+def test_network_from_nothing_to_nothing(aws_account, play):
+    ec2 = aws_account.client("ec2", REGION)
+
+    foretold = play("create_network", "--check", **WISHES)
+    assert foretold.status == 0, foretold.said
+    assert foretold.changed == 1
+    for part in (
+        "VPC 10.0.0.0/16",
+        "NAT gateway",
+        "S3 gateway endpoint",
+        "tcp 22 from 10.9.0.0/16",
+        "key pair train-key",
+    ):
+        assert part in foretold.said
+    assert vpcs(ec2) == []
+
+    aws_account.record.unlink()
+    made = play("create_network", **WISHES)
+    assert made.status == 0, made.said
+    (vpc,) = vpcs(ec2)
+    inside = [{"Name": "vpc-id", "Values": [vpc]}]
+    groups = {group["GroupName"]: group for group in ec2.describe_security_groups(Filters=inside)["SecurityGroups"]}
+    nodes = groups["train-nodes"]
+    for rules in (nodes["IpPermissions"], nodes["IpPermissionsEgress"]):
+        itself = [pair["GroupId"] for rule in rules if rule["IpProtocol"] == "-1" for pair in rule["UserIdGroupPairs"]]
+        assert itself == [nodes["GroupId"]], "EFA needs everything from and to the group itself"
+    subnets = {subnet["CidrBlock"]: subnet for subnet in ec2.describe_subnets(Filters=inside)["Subnets"]}
+    assert not subnets["10.0.128.0/17"]["MapPublicIpOnLaunch"]
+    assert subnets["10.0.0.0/24"]["MapPublicIpOnLaunch"]
+    (endpoint,) = ec2.describe_vpc_endpoints(Filters=inside)["VpcEndpoints"]
+    assert (endpoint["ServiceName"], len(endpoint["RouteTableIds"])) == (f"com.amazonaws.{REGION}.s3", 2)
+
+    again = play("create_network", **WISHES)
+    assert (again.status, again.changed) == (0, 0), again.said
+    check_policy("create_network", aws_account.operations())
+
+    aws_account.record.unlink()
+    kept = play("destroy_network", **WISHES)
+    assert kept.status == 2
+    assert "nothing was deleted; to delete the network train, give its cluster's name once more" in kept.said
+    assert "file system and its backups" in kept.said
+    assert vpcs(ec2) == [vpc]
+    gone = play("destroy_network", cluster_consent="train", **WISHES)
+    assert gone.status == 0, gone.said
+    assert vpcs(ec2) == []
+    assert [key["KeyName"] for key in ec2.describe_key_pairs()["KeyPairs"]] == ["train-key"]
+    twice = play("destroy_network", cluster_consent="train", **WISHES)
+    assert (twice.status, twice.changed) == (0, 0), twice.said
+    check_policy("destroy_network", aws_account.operations())

@@ -1,0 +1,204 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Uploads against S3 as moto keeps it: what breaks off, what is damaged, what must never be deleted."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+
+import pytest
+
+from tests.integration.cluster.conftest import REGION
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def s3(aws_account):
+    client = aws_account.client("s3", REGION)
+    client.create_bucket(Bucket="data", CreateBucketConfiguration={"LocationConstraint": REGION})
+    return client
+
+
+@pytest.fixture
+def folder(tmp_path):
+    root = tmp_path / "data"
+    (root / "deep").mkdir(parents=True)
+    (root / "a.txt").write_bytes(b"alpha")
+    (root / "deep" / "empty.txt").touch()
+    # Two parts of 5 MiB and a rest.
+    (root / "big.bin").write_bytes(bytes(range(256)) * (11 * MIB // 256) + b"end")
+    return root
+
+
+@pytest.fixture
+def bring(run_module, folder):
+    from ansible_collections.mlcluster.aws.plugins.modules import s3_tree
+
+    def run(check=False, **options):
+        given = {
+            "source": str(folder),
+            "bucket": "data",
+            "prefix": "/datasets/",
+            "part_mib": 5,
+            "threads": 2,
+            **options,
+        }
+        return run_module(s3_tree, check, **given)
+
+    return run
+
+
+def keys(s3):
+    return sorted(entry["Key"] for entry in s3.list_objects_v2(Bucket="data").get("Contents", []))
+
+
+def test_all_is_brought_once_and_proved(s3, bring, folder):
+    foretold = bring(check=True)
+    assert foretold["changed"] is True
+    assert foretold["uploaded"] == ["datasets/a.txt", "datasets/big.bin", "datasets/deep/empty.txt"]
+    assert keys(s3) == []
+
+    first = bring()
+    assert "msg" not in first, first
+    assert first["uploaded"] == foretold["uploaded"]
+    assert first["sent_bytes"] == 11 * MIB + 8
+    head = s3.head_object(Bucket="data", Key="datasets/big.bin", ChecksumMode="ENABLED")
+    parts = [(folder / "big.bin").read_bytes()[start : start + 5 * MIB] for start in range(0, 11 * MIB + 3, 5 * MIB)]
+    assert head["ChecksumType"] == "COMPOSITE"
+    assert s3.get_object(Bucket="data", Key="datasets/big.bin")["Body"].read() == b"".join(parts)
+
+    again = bring()
+    assert (again["changed"], again["unchanged"], again["sent_bytes"]) == (False, 3, 0)
+
+
+def test_same_size_other_content_is_brought_again(s3, bring, folder):
+    bring()
+    (folder / "a.txt").write_bytes(b"omega")
+    again = bring()
+    assert again["uploaded"] == ["datasets/a.txt"]
+    assert s3.get_object(Bucket="data", Key="datasets/a.txt")["Body"].read() == b"omega"
+
+
+def test_others_are_left_alone_unless_asked(s3, bring):
+    for key in ("datasets/old.txt", "elsewhere/a.txt"):
+        s3.put_object(Bucket="data", Key=key, Body=b"old")
+    kept = bring()
+    assert (kept["deleted"], kept["extra"]) == ([], 1)
+    foretold = bring(check=True, delete=True)
+    assert (foretold["changed"], foretold["deleted"]) == (True, ["datasets/old.txt"])
+    assert "datasets/old.txt" in keys(s3)
+    assert bring(delete=True)["deleted"] == ["datasets/old.txt"]
+    assert "datasets/old.txt" not in keys(s3)
+    assert "elsewhere/a.txt" in keys(s3)
+
+
+def test_a_wrong_folder_never_empties_the_bucket(s3, bring, tmp_path):
+    bring()
+    before = keys(s3)
+    (tmp_path / "nothing").mkdir()
+    empty = bring(source=str(tmp_path / "nothing"), delete=True)
+    assert empty["failed"] and empty["msg"].endswith("holds no file, and delete would empty the prefix; check the path")
+    absent = bring(source=str(tmp_path / "mistyped"), delete=True)
+    assert "mistyped does not exist; give a folder or a file" in absent["msg"]
+    assert keys(s3) == before
+
+
+def test_one_file_that_cannot_be_read_does_not_stop_the_others(s3, bring, folder, monkeypatch):
+    from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import s3_tree
+
+    put = s3_tree.Tree._put
+
+    def broken(self, key, stream, own):
+        if key.endswith("a.txt"):
+            raise OSError(5, "Input/output error")
+        put(self, key, stream, own)
+
+    monkeypatch.setattr(s3_tree.Tree, "_put", broken)
+    result = bring()
+    assert result["failed"]
+    assert result["msg"].startswith(f"1 of 3 files were not brought: {folder}/a.txt: ")
+    assert keys(s3) == ["datasets/big.bin", "datasets/deep/empty.txt"]
+
+
+def test_what_s3_does_not_confirm_is_a_failure(s3, bring, folder, monkeypatch):
+    from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import s3_tree
+
+    def damaged(self, key, stream, own):
+        self.s3.put_object(Bucket=self.bucket, Key=key, Body=b"x" * own.size, ChecksumAlgorithm="SHA256")
+
+    monkeypatch.setattr(s3_tree.Tree, "_put", damaged)
+    said = bring(source=str(folder / "a.txt"))["msg"]
+    assert "s3://data/datasets/a.txt does not have the SHA256" in said
+    assert "was it written to meanwhile? Run this again" in said
+
+
+def test_bucket_that_is_not_there(run_module, folder, aws_account):
+    from ansible_collections.mlcluster.aws.plugins.modules import s3_tree
+
+    result = run_module(s3_tree, source=str(folder), bucket="nowhere")
+    assert result["msg"].startswith("listing s3://nowhere/ failed: NoSuchBucket: ")
+
+
+def archive(path, *members):
+    with tarfile.open(path, "w") as target:
+        for name, data in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            target.addfile(info, io.BytesIO(data))
+
+
+def test_samples_come_back_whole(s3, bring, folder, tmp_path):
+    archive(folder / "shard.tar", ("1.json", b"{}"), ("1.npy", b"x" * 2000))
+    target = tmp_path / "samples"
+    target.mkdir()
+    result = bring(sample=["shard.tar", "a.txt"], sample_dir=str(target))
+    assert result["samples"] == [f"{target}/shard.tar", f"{target}/a.txt"]
+    same = [hashlib.sha256((place / "shard.tar").read_bytes()).digest() for place in (folder, target)]
+    assert same[0] == same[1]
+
+
+def test_sample_whose_writer_was_killed(s3, bring, folder, tmp_path):
+    archive(folder / "shard.tar", ("1.json", b"{}"), ("1.npy", b"x" * 20000))
+    whole = (folder / "shard.tar").read_bytes()
+    (folder / "shard.tar").write_bytes(whole[:9000])
+    said = bring(sample=["shard.tar"], sample_dir=str(tmp_path))["msg"]
+    assert "shard.tar is no whole archive" in said
+    assert said.endswith("write it again")
+
+
+def test_sample_that_is_not_in_the_folder(bring, s3, tmp_path):
+    said = bring(sample=["other.tar"], sample_dir=str(tmp_path))["msg"]
+    assert said.startswith("the samples other.tar are not in ")
+
+
+def test_links_to_folders_are_refused(bring, s3, folder, tmp_path):
+    (folder / "link").symlink_to(tmp_path)
+    said = bring()["msg"]
+    assert f"{folder}/link is a link to a folder" in said
+    assert keys(s3) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"part_mib": 4}, "part_mib is at least 5 (Amazon S3 takes no smaller part) and threads at least 1"),
+        ({"sample": ["a.txt"]}, "sample needs sample_dir, where the samples go; give it"),
+    ],
+)
+def test_refusals(bring, options, sentence):
+    assert bring(**options)["msg"] == sentence
+
+
+def test_crc64_of_a_small_file_is_what_s3_keeps(s3, bring, folder):
+    (folder / "a.txt").write_bytes(b"123456789")
+    result = bring(source=str(folder / "a.txt"), checksum="crc64nvme")
+    assert "msg" not in result, result
+    head = s3.head_object(Bucket="data", Key="datasets/a.txt", ChecksumMode="ENABLED")
+    # The check value of CRC-64/NVME, 0xAE8B14860A799888.
+    assert head["ChecksumCRC64NVME"] == "rosUhgp5mIg="
+    assert bring(source=str(folder / "a.txt"), checksum="crc64nvme")["changed"] is False

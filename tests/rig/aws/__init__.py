@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A moto server on the loopback interface, whose callers write down every operation they ask for.
+
+Otherwise than moto: file systems of FSx get identifiers of the length that AWS gives, and are there at once;
+policies of buckets are kept and not enforced, for moto would enforce them without their conditions.
+"""
+
+from __future__ import annotations
+
+import os
+import urllib.request
+import uuid
+from pathlib import Path
+from typing import Any
+
+from moto.fsx.models import FileSystem
+from moto.s3.models import FakeBucket
+from moto.server import ThreadedMotoServer
+
+from tests.rig.ec2 import client
+
+RECORDER = Path(__file__).parent / "record"
+KEY = "AKIARIGMAIN"
+
+
+def _as_aws(make: Any, show: Any) -> tuple[Any, Any]:
+    """FileSystem's own methods with an identifier of 17 digits and the state that AWS tells."""
+
+    def init(self: Any, *arguments: Any, **named: Any) -> None:
+        make(self, *arguments, **named)
+        short, self.file_system_id = self.file_system_id, f"fs-{uuid.uuid4().hex[:17]}"
+        self.dns_name = self.dns_name.replace(short, self.file_system_id)
+        tags = self.backend.list_tags_for_resource(self.resource_arn)
+        self.resource_arn = self.resource_arn.replace(short, self.file_system_id)
+        self.backend.tagger.tag_resource(self.resource_arn, tags)
+
+    def to_dict(self: Any) -> dict[str, Any]:
+        return {**show(self), "Lifecycle": "AVAILABLE"}
+
+    return init, to_dict
+
+
+FakeBucket.get_permission = lambda self, action, resource: None  # type: ignore[method-assign]
+FileSystem.__init__, FileSystem.to_dict = _as_aws(FileSystem.__init__, FileSystem.to_dict)  # type: ignore[method-assign]
+
+
+class Aws:
+    """The server, and the record of what was asked of it by processes with its environment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.record = folder / "operations.txt"
+        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        self._server.start()
+        host, port = self._server.get_host_and_port()
+        self.url = f"http://{host}:{port}"
+
+    def environment(self) -> dict[str, str]:
+        """What makes AWS SDKs, Ansible's modules among them, speak with the server and keep the record."""
+        return {
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": "not-a-secret",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "PYTHONPATH": str(RECORDER),
+            "MLCLUSTER_RIG_RECORD": str(self.record),
+        }
+
+    def client(self, service: str, region: str) -> Any:
+        """A client of one service, whose operations are not written down."""
+        return client.client(self.url, service, region, KEY)
+
+    def operations(self) -> set[str]:
+        """Every operation that was asked for since the last reset, as ``ec2:DescribeVpcs``."""
+        return set(self.record.read_text(encoding="utf-8").split()) if self.record.exists() else set()
+
+    def reset(self) -> None:
+        """An empty account and an empty record."""
+        with urllib.request.urlopen(urllib.request.Request(f"{self.url}/moto-api/reset", method="POST")):  # noqa: S310
+            self.record.unlink(missing_ok=True)
+
+    def stop(self) -> None:
+        """End the server."""
+        self._server.stop()

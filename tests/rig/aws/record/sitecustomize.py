@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Python imports this by itself when its folder is on the path: botocore then writes down what it is asked for."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.util
+import os
+import sys
+
+
+def recorded(call, path):
+    """BaseClient's method, with one line for each call in the file ``path``."""
+
+    def make(self, operation_name, api_params):
+        with open(path, "a", encoding="utf-8") as stream:
+            stream.write(f"{self.meta.service_model.service_name}:{operation_name}\n")
+        return call(self, operation_name, api_params)
+
+    return make
+
+
+class Watch(importlib.abc.MetaPathFinder):
+    """Waits for botocore.client, so that processes without it pay nothing."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "botocore.client":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        load = spec.loader.exec_module
+
+        def execute(module):
+            load(module)
+            client = module.BaseClient
+            client._make_api_call = recorded(client._make_api_call, os.environ["MLCLUSTER_RIG_RECORD"])
+
+        spec.loader.exec_module = execute
+        return spec
+
+
+if "MLCLUSTER_RIG_RECORD" in os.environ:
+    sys.meta_path.insert(0, Watch())

@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws, fsx
+
+WANTED = {
+    "name": "checkpoints",
+    "gib": 7200,
+    "throughput": 1000,
+    "efa": True,
+    "subnet": "subnet-1",
+    "groups": ["sg-1"],
+    "kms_key": "",
+    "associations": [],
+    "tags": {"Project": "p"},
+}
+# Shaped as the FSx API documents DescribeFileSystems.
+FOUND = {
+    "FileSystemId": "fs-0123456789abcdef2",
+    "FileSystemType": "LUSTRE",
+    "Lifecycle": "AVAILABLE",
+    "StorageCapacity": 7200,
+    "LustreConfiguration": {
+        "DeploymentType": "PERSISTENT_2",
+        "PerUnitStorageThroughput": 1000,
+        "DataCompressionType": "LZ4",
+        "EfaEnabled": True,
+    },
+    "Tags": [{"Key": "mlcluster:filesystem", "Value": "checkpoints"}],
+}
+
+
+class Fsx:
+    def __init__(self, *filesystems, ties=()):
+        self.filesystems, self.ties, self.tied = filesystems, list(ties), []
+
+    def describe_file_systems(self, FileSystemIds=None, NextToken=None):  # noqa: N803
+        if FileSystemIds:
+            return {"FileSystems": [entry for entry in self.filesystems if entry["FileSystemId"] in FileSystemIds]}
+        # One a page, as the API may answer.
+        index = int(NextToken or 0)
+        more = {"NextToken": str(index + 1)} if index + 1 < len(self.filesystems) else {}
+        return {"FileSystems": list(self.filesystems[index : index + 1]), **more}
+
+    def describe_data_repository_associations(self, Filters):  # noqa: N803
+        assert Filters == [{"Name": "file-system-id", "Values": [FOUND["FileSystemId"]]}]
+        return {"Associations": self.ties}
+
+    def create_data_repository_association(self, **request):
+        self.tied.append(request)
+
+
+def other(**changes):
+    entry = copy.deepcopy(FOUND)
+    entry["LustreConfiguration"].update(changes.pop("LustreConfiguration", {}))
+    return {**entry, **changes}
+
+
+def test_what_is_made():
+    request = fsx.request(WANTED)
+    assert request["LustreConfiguration"] == {
+        "DeploymentType": "PERSISTENT_2",
+        "PerUnitStorageThroughput": 1000,
+        "DataCompressionType": "LZ4",
+        "EfaEnabled": True,
+        "MetadataConfiguration": {"Mode": "AUTOMATIC"},
+    }
+    assert {"Key": "mlcluster:filesystem", "Value": "checkpoints"} in request["Tags"]
+    assert "KmsKeyId" not in request
+    assert "EfaEnabled" not in fsx.request({**WANTED, "efa": False})["LustreConfiguration"]
+
+
+def test_the_same_wishes_have_the_same_token_and_others_another():
+    first, second = fsx.request(WANTED), fsx.request(dict(reversed(WANTED.items())))
+    assert first["ClientRequestToken"] == second["ClientRequestToken"]
+    assert len(first["ClientRequestToken"]) <= 63
+    assert fsx.request({**WANTED, "gib": 9600})["ClientRequestToken"] != first["ClientRequestToken"]
+
+
+def test_found_by_tag_on_any_page_and_never_while_it_goes():
+    strange = other(FileSystemId="fs-a", Tags=[])
+    going = other(FileSystemId="fs-b", Lifecycle="DELETING")
+    assert fsx.find(Fsx(strange, going, FOUND), "checkpoints", "") == FOUND
+    assert fsx.find(Fsx(strange, going), "checkpoints", "") is None
+    assert fsx.find(Fsx(strange, FOUND), "any", FOUND["FileSystemId"]) == FOUND
+
+
+def test_two_of_a_name_are_refused():
+    with pytest.raises(
+        aws.AwsError, match="fs-0123456789abcdef2, fs-x all carry the tag mlcluster:filesystem=checkpoints"
+    ):
+        fsx.find(Fsx(FOUND, other(FileSystemId="fs-x")), "checkpoints", "")
+
+
+def test_adopted_as_it_is():
+    assert fsx.differences(FOUND, WANTED) == []
+    assert fsx.differences(FOUND, {**WANTED, "gib": None, "throughput": None}) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"StorageCapacity": 4800}, "gib 4800 and not 7200"),
+        ({"LustreConfiguration": {"DeploymentType": "SCRATCH_2"}}, "type SCRATCH_2 and not PERSISTENT_2"),
+        ({"LustreConfiguration": {"PerUnitStorageThroughput": 250}}, "throughput 250 and not 1000"),
+        ({"LustreConfiguration": {"DataCompressionType": "NONE"}}, "compression NONE and not LZ4"),
+        ({"LustreConfiguration": {"EfaEnabled": False}}, "efa False and not True"),
+        ({"FileSystemType": "ONTAP"}, "is of type ONTAP and not LUSTRE"),
+    ],
+)
+def test_what_it_has_otherwise_is_told(changes, said):
+    (problem,) = fsx.differences(other(**changes), WANTED)
+    assert said in problem
+
+
+def test_only_missing_ties_are_made():
+    links = [{"path": "/datasets", "s3": "s3://data/datasets/"}, {"path": "/out", "s3": "s3://out", "export": True}]
+    client = Fsx(FOUND, ties=[{"FileSystemPath": "/datasets", "DataRepositoryPath": "s3://data/datasets"}])
+    there = fsx.associations(client, FOUND["FileSystemId"])
+    (link,) = fsx.missing_associations(there, {**WANTED, "associations": links})
+    fsx.tie(client, FOUND["FileSystemId"], link)
+    (made,) = client.tied
+    assert (made["FileSystemPath"], made["DataRepositoryPath"]) == ("/out", "s3://out")
+    assert set(made["S3"]) == {"AutoImportPolicy", "AutoExportPolicy"}
+
+
+def test_a_path_tied_elsewhere_is_refused():
+    there = [{"FileSystemPath": "/datasets", "DataRepositoryPath": "s3://old"}]
+    with pytest.raises(aws.AwsError, match="is tied to s3://old and not to s3://data; undo that by hand"):
+        fsx.missing_associations(there, {**WANTED, "associations": [{"path": "/datasets", "s3": "s3://data"}]})
+
+
+def test_waiting_ends_with_what_is_told(monkeypatch):
+    answers = iter(["CREATING", "CREATING", "AVAILABLE"])
+    monkeypatch.setattr(fsx.time, "sleep", lambda seconds: None)
+    fsx.wait(lambda: [{"Lifecycle": next(answers)}], "fs-1", 60)
+    assert next(answers, None) is None
+
+
+def test_a_failed_one_is_told_with_its_reason():
+    failed = {"Lifecycle": "FAILED", "FailureDetails": {"Message": "no capacity in this zone"}}
+    with pytest.raises(aws.AwsError, match="fs-1 is FAILED: no capacity in this zone"):
+        fsx.wait(lambda: [failed], "fs-1", 60)
+
+
+def test_waiting_has_an_end():
+    with pytest.raises(aws.AwsError, match="fs-1 is still CREATING after -1 s; run this again later"):
+        fsx.wait(lambda: [{"Lifecycle": "CREATING"}], "fs-1", -1)

@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import network
+
+WANTED = {
+    "name": "train",
+    "cidr": "10.0.0.0/16",
+    "public_cidr": "10.0.0.0/24",
+    "private_cidr": "10.0.128.0/17",
+    "zone": "",
+    "ssh_cidrs": ["10.9.0.0/16"],
+    "grafana_cidrs": [],
+    "key_name": "",
+    "key_public": "",
+}
+NOTHING = {"vpc": None, "vpcs": 0, "key": None, "zones": ["a", "b"], "strangers": []}
+WHOLE = {
+    **NOTHING,
+    "vpcs": 1,
+    "vpc": {"id": "vpc-1", "cidr": "10.0.0.0/16", "dns": True},
+    "subnets": {
+        "public": {"id": "subnet-1", "cidr": "10.0.0.0/24", "zone": "b"},
+        "private": {"id": "subnet-2", "cidr": "10.0.128.0/17", "zone": "b"},
+    },
+    "igw": "igw-1",
+    "nat": {"id": "nat-1", "interfaces": []},
+    "endpoint": {"id": "vpce-1", "tables": ["rtb-1", "rtb-2"]},
+    "routes": {
+        "public": {"id": "rtb-1", "out": "igw-1", "subnets": ["subnet-1"]},
+        "private": {"id": "rtb-2", "out": "nat-1", "subnets": ["subnet-2"]},
+    },
+    "groups": {
+        "nodes": {"id": "sg-1", "rules": ["all from itself"]},
+        "fsx": {"id": "sg-2", "rules": ["tcp 1018-1023 from itself", "tcp 988 from itself"]},
+        "ssh": {"id": "sg-3", "rules": ["tcp 22 from 10.9.0.0/16"]},
+    },
+}
+
+
+def plan(found, **changes):
+    return network.plan(found, {**WANTED, **changes})
+
+
+def changed(change):
+    found = copy.deepcopy(WHOLE)
+    change(found)
+    return found
+
+
+def test_a_whole_network_lacks_nothing_and_keeps_its_zone():
+    assert plan(WHOLE) == {"refusals": [], "actions": [], "todo": [], "zone": "b"}
+
+
+def test_of_nothing_everything_is_missing_in_order():
+    assert plan(NOTHING)["todo"] == [
+        "vpc", "igw", "subnet_public", "subnet_private", "nat", "route_public", "route_private", "endpoint",
+        "group_nodes", "group_fsx", "group_ssh",
+    ]  # fmt: skip
+    assert plan(NOTHING)["zone"] == "a"
+
+
+@pytest.mark.parametrize(
+    ("change", "todo"),
+    [
+        (lambda it: it["vpc"].update(dns=False), ["vpc"]),
+        (lambda it: it.update(igw=None), ["igw", "route_public"]),
+        (lambda it: it.update(nat=None), ["nat", "route_private"]),
+        (lambda it: it["subnets"].pop("private"), ["subnet_private", "route_private"]),
+        (lambda it: it["routes"]["private"].update(out="igw-1"), ["route_private"]),
+        (lambda it: it["routes"].pop("public"), ["route_public", "endpoint"]),
+        (lambda it: it.update(endpoint=None), ["endpoint"]),
+        (lambda it: it["endpoint"].update(tables=["rtb-2"]), ["endpoint"]),
+        (lambda it: it["groups"].pop("nodes"), ["group_nodes"]),
+        (lambda it: it["groups"]["ssh"].update(rules=["tcp 22 from 0.0.0.0/0"]), ["group_ssh"]),
+    ],
+)
+def test_only_what_differs_is_done(change, todo):
+    assert plan(changed(change))["todo"] == todo
+
+
+def test_grafana_and_key_only_where_wanted():
+    wishes = {"grafana_cidrs": ["10.8.0.0/16"], "key_name": "k", "key_public": "ssh-ed25519 AAAA"}
+    assert plan(WHOLE, **wishes)["todo"] == ["group_grafana", "key"]
+    # Taking the wish back closes the door again.
+    assert plan(WHOLE, ssh_cidrs=[])["actions"] == ["security group ssh: no rule"]
+
+
+@pytest.mark.parametrize(
+    ("found", "changes", "sentence"),
+    [
+        ({**NOTHING, "vpcs": 2}, {}, "2 VPCs carry the tag mlcluster:network=train; take it off those"),
+        (NOTHING, {"zone": "z"}, "cluster_zone is 'z'; the region has a, b"),
+        (NOTHING, {"key_name": "k"}, "there is no key pair 'k'; give cluster_key_public to import your public key"),
+        (WHOLE, {"cidr": "10.0.0.0/15"}, "the VPC vpc-1 has 10.0.0.0/16 and not 10.0.0.0/15, which cannot be changed"),
+        (WHOLE, {"zone": "a"}, "the public subnet subnet-1 is 10.0.0.0/24 in b and not 10.0.0.0/24 in a"),
+        (NOTHING, {"cidr": "10.0.0.0/33"}, "cluster_network_cidr is '10.0.0.0/33'"),
+        (NOTHING, {"public_cidr": "10.1.0.0/24"}, "cluster_network_public_cidr 10.1.0.0/24 is not within"),
+        (NOTHING, {"private_cidr": "10.0.0.0/20"}, "overlap; give them apart"),
+        (NOTHING, {"ssh_cidrs": ["0.0.0.0/0"]}, "cluster_ssh_cidrs has '0.0.0.0/0', the whole world"),
+        (NOTHING, {"grafana_cidrs": ["x"]}, "cluster_grafana_cidrs has 'x'"),
+    ],
+)
+def test_refusals(found, changes, sentence):
+    assert [said for said in plan(found, **changes)["refusals"] if sentence in said]
+
+
+def test_outputs():
+    assert network.outputs(WHOLE) == {
+        "head_subnet": "subnet-1",
+        "compute_subnet": "subnet-2",
+        "cidr": "10.0.0.0/16",
+        "zone": "b",
+        "groups": ["sg-1", "sg-2"],
+        "head_groups": ["sg-3"],
+    }

@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Uploads in parts: what moto does not keep of them, the checksums of parts above all."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws, s3_tree
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.s3_sums import sums
+
+STEP = 10
+DATA = b"0123456789" * 2 + b"rest"
+
+
+class Pages:
+    def __init__(self, pages):
+        self.pages = pages
+
+    def paginate(self, **request):
+        return self.pages
+
+
+class S3:
+    """Uploads that were begun, and what was done to them; shaped as S3's API documents it."""
+
+    def __init__(self, uploads=(), parts=()):
+        self.uploads, self.kept, self.sent, self.done, self.made = list(uploads), list(parts), {}, None, []
+
+    def list_multipart_uploads(self, **request):
+        return {"Uploads": self.uploads}
+
+    def get_paginator(self, name):
+        assert name == "list_parts"
+        return Pages([{"Parts": self.kept[:1]}, {"Parts": self.kept[1:]}])
+
+    def create_multipart_upload(self, **request):
+        self.made.append(request)
+        return {"UploadId": "new"}
+
+    def upload_part(self, Body, PartNumber, **request):  # noqa: N803
+        self.sent[PartNumber] = (Body, request)
+        return {"ETag": f"etag-{PartNumber}"}
+
+    def complete_multipart_upload(self, **request):
+        self.done = request
+
+
+def digest(data):
+    return base64.b64encode(hashlib.sha256(data).digest()).decode()
+
+
+def part(number, data):
+    return {"PartNumber": number, "ETag": f"kept-{number}", "Size": len(data), "ChecksumSHA256": digest(data)}
+
+
+def begun(identifier, when, **changes):
+    return {"Key": "k", "UploadId": identifier, "Initiated": when, "ChecksumAlgorithm": "SHA256", **changes}
+
+
+def brought(s3, algorithm="sha256"):
+    tree = s3_tree.Tree(s3, "data", algorithm, 5, "STANDARD", False)
+    tree._put_parts("k", io.BytesIO(DATA), sums(io.BytesIO(DATA), algorithm, STEP), STEP)
+    return tree
+
+
+def test_a_new_upload_says_what_its_sum_will_be():
+    s3 = S3()
+    tree = brought(s3)
+    assert s3.made[0]["ChecksumAlgorithm"] == "SHA256"
+    assert [body for body, _request in s3.sent.values()] == [b"0123456789", b"0123456789", b"rest"]
+    assert s3.sent[3][1]["ChecksumSHA256"] == digest(b"rest")
+    assert (tree.sent_bytes, tree.resumed_parts) == (len(DATA), 0)
+    assert s3.done["ChecksumType"] == "COMPOSITE" and "ChecksumSHA256" not in s3.done
+
+
+def test_an_upload_that_broke_off_is_gone_on_with():
+    uploads = [begun("old", "2026-01-01"), begun("last", "2026-02-01"), begun("other", "2026-03-01", Key="k2")]
+    # The second part came from another file, as its sum tells.
+    s3 = S3(uploads, [part(1, b"0123456789"), part(2, b"9876543210")])
+    tree = brought(s3)
+    assert s3.made == []
+    assert list(s3.sent) == [2, 3]
+    assert (tree.sent_bytes, tree.resumed_parts) == (14, 1)
+    assert s3.done["UploadId"] == "last"
+    assert [entry["ETag"] for entry in s3.done["MultipartUpload"]["Parts"]] == ["kept-1", "etag-2", "etag-3"]
+
+
+def test_an_upload_with_other_sums_is_not_gone_on_with():
+    s3 = S3([begun("crc", "2026-01-01", ChecksumAlgorithm="CRC64NVME")], [part(1, b"0123456789")])
+    assert brought(s3).resumed_parts == 0
+    assert s3.done["UploadId"] == "new"
+
+
+def test_one_sum_over_the_whole_is_given_at_the_end():
+    s3 = S3()
+    brought(s3, "crc64nvme")
+    assert s3.made[0]["ChecksumType"] == "FULL_OBJECT"
+    assert s3.done["ChecksumCRC64NVME"] == sums(io.BytesIO(DATA), "crc64nvme", STEP).whole
+
+
+def test_what_could_not_be_deleted_is_told():
+    class Kept:
+        def delete_objects(self, **request):
+            return {"Errors": [{"Key": "a", "Code": "AccessDenied"}]}
+
+    with pytest.raises(aws.AwsError, match=r"s3://data kept a \(AccessDenied\); look at the bucket's policy"):
+        s3_tree.Tree(Kept(), "data", "sha256", 5, "STANDARD", False).delete(["a"])
+
+
+def test_names_that_are_not_utf8_and_pipes_are_told(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / os.fsdecode(b"caf\xe9")).touch()
+    found, strange = s3_tree.local_files(str(tmp_path), "")
+    assert found == []
+    assert len(strange) == 2
