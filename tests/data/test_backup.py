@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from mlcluster_data import __main__ as command
 from mlcluster_data import backup, s3
 from mlcluster_data.checkpoint_store import Manifest
 
+from tests.data.forked import RankDiedError, die_at_change, ranks
 from tests.data.s3_rig import BUCKET, Unwell, _server, pauses, server
 
 __all__ = ["_server", "pauses", "server"]
@@ -224,6 +226,27 @@ def test_what_was_sent_before_an_interruption_is_not_sent_again(source, server, 
         backup.Backup(source, server.prefix(), workers=1).push()
     monkeypatch.setattr(s3.Prefix, "put_file", original)
     assert backup.Backup(source, server.prefix()).push().copied == ["sub/b"]
+
+
+def test_a_restore_that_is_killed_at_any_moment_leaves_no_half_and_is_done_again(source, server, tmp_path):
+    backup.Backup(source, server.prefix()).push()
+    whole, number, done = tree(source), 0, False
+    while not done:
+        number += 1
+        target = tmp_path / str(number)
+
+        def restore(tell, number=number, target=target):
+            die_at_change(number, target)
+            return backup.Backup(target, server.prefix()).restore().ok
+
+        try:
+            done = ranks(0, restore, tmp_path)[0]
+        except RankDiedError as died:
+            assert died.status == -signal.SIGKILL
+        left = {name: content for name, content in tree(target).items() if not name.endswith(".part")}
+        assert left.items() <= whole.items()
+        assert backup.Backup(target, server.prefix()).restore().ok and tree(target) == whole
+    assert number > 6
 
 
 def test_a_file_that_changes_while_it_is_sent_is_named(source, server, monkeypatch):
