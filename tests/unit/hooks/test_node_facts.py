@@ -1,0 +1,150 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import http.server
+import threading
+
+import pytest
+
+from hooks import node_facts
+from hooks.node_facts import Node, Role
+from hooks.node_options import OptionsError, Wish
+
+ROLES = list(node_facts.ROLES)
+
+
+def a_node(kind="compute", *groups):
+    return Node(kind, "test", "", "", "", groups)
+
+
+def write(root, path, text):
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text)
+
+
+@pytest.fixture
+def hardware(tmp_path):
+    """A node with an EBS and two instance-store disks, an EFA, an ENA, a GPU and an NVSwitch, as sysfs shows them."""
+    sysfs = tmp_path / "sys"
+    for number, model in enumerate(["Amazon Elastic Block Store", *["Amazon EC2 NVMe Instance Storage"] * 2]):
+        write(sysfs, f"class/nvme/nvme{number}/model", f"{model:40}\n")
+    devices = [("0x1d0f", "0xefa2", "0x020000"), ("0x1d0f", "0xec20", "0x020000"), ("0x10de", "0x2330", "0x030200")]
+    for number, entry in enumerate([*devices, ("0x10de", "0x22a3", "0x068000")]):
+        for name, value in zip(("vendor", "device", "class"), entry):
+            write(sysfs, f"bus/pci/devices/0000:00:0{number}.0/{name}", f"{value}\n")
+    return tmp_path
+
+
+def test_groups_by_what_the_kernel_lists(hardware):
+    assert node_facts.hardware_groups(hardware / "sys") == ["instance_store", "efa", "gpu"]
+    assert node_facts.hardware_groups(hardware / "nothing") == []
+
+
+def test_cfnconfig_is_read_however_it_is_quoted(tmp_path):
+    write(
+        tmp_path, "cfnconfig", "cfn_node_type=HeadNode\nexport cfn_region='eu-west-1'\n# x\nbad line\ncfn_x=\"a b\nq=\n"
+    )
+    found = node_facts.read_cfnconfig(tmp_path / "cfnconfig")
+    assert (found["cfn_node_type"], found["cfn_region"], found["q"]) == ("HeadNode", "eu-west-1", "")
+    assert node_facts.read_cfnconfig(tmp_path / "missing") == {}
+
+
+@pytest.mark.parametrize(
+    "text, slurm, told, kind, source",
+    [
+        ("cfn_node_type=HeadNode", True, None, "head", "cfnconfig"),
+        ("cfn_node_type=LoginNode", True, None, "login", "cfnconfig"),
+        ("cfn_node_type=ComputeFleet", False, None, "compute", "cfnconfig"),
+        ("cfn_node_type=Novelty", True, None, "compute", "/opt/slurm"),
+        (None, True, None, "compute", "/opt/slurm"),
+        (None, False, None, "standalone", "neither cfnconfig nor /opt/slurm"),
+        ("cfn_node_type=ComputeFleet", True, "head", "head", "--node-type"),
+    ],
+)
+def test_the_kind_of_the_node(tmp_path, monkeypatch, text, slurm, told, kind, source):
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    if text:
+        write(tmp_path, "etc/parallelcluster/cfnconfig", f"{text}\ncfn_scheduler_queue_name=gpu\n")
+    if slurm:
+        (tmp_path / "opt/slurm").mkdir(parents=True)
+    node = node_facts.look(tmp_path, told)
+    assert (node.kind, node.source, node.queue) == (kind, source, "gpu" if text else "")
+    assert node.groups == (() if kind == "standalone" else (kind,))
+
+
+def test_metadata_takes_a_token_first_and_no_proxy(monkeypatch):
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def answer(self):
+            asked.append((self.command, self.path, self.headers.get("X-aws-ec2-metadata-token")))
+            body = b"token" if self.command == "PUT" else b"i-0123"
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_PUT = do_GET = answer  # noqa: N815
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    monkeypatch.delenv("AWS_EC2_METADATA_DISABLED", raising=False)
+    monkeypatch.setenv("http_proxy", "http://192.0.2.1:1")
+    monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"http://127.0.0.1:{server.server_port}/")
+    assert node_facts.metadata(["instance-id"]) == {"instance-id": "i-0123"}
+    assert asked == [("PUT", "/latest/api/token", None), ("GET", "/latest/meta-data/instance-id", "token")]
+    server.shutdown()
+    server.server_close()
+    assert node_facts.metadata(["instance-id"]) == {"instance-id": ""}
+
+
+@pytest.mark.parametrize(
+    "node, variables, names",
+    [
+        (
+            a_node("compute", "compute", "instance_store", "efa", "gpu"),
+            {},
+            "nvme_raid0 efa_nccl nvidia_gds enroot_pyxis",
+        ),
+        (a_node("head", "head"), {}, "enroot_pyxis slurm_jobs"),
+        (a_node("login", "login"), {"fsx_lustre_mounts": []}, "fsx_lustre enroot_pyxis"),
+        (a_node("standalone", "instance_store"), {}, "nvme_raid0"),
+        (a_node("standalone"), {}, ""),
+    ],
+)
+def test_roles_by_the_groups_of_the_node(node, variables, names):
+    roles = node_facts.choose_roles(node, (), None, ROLES, variables)
+    assert [role.name for role in roles] == names.split()
+    assert [role.name for role in roles if not role.required] == [n for n in names.split() if n == "nvidia_gds"]
+
+
+def test_a_level_of_one_role_goes_before_that_of_all():
+    wishes = [Wish("nvme_raid0", None), Wish("nvidia_gds", True), Wish("site.own.motd", None)]
+    assert node_facts.choose_roles(a_node(), wishes, False, ROLES, {}) == [
+        Role("nvme_raid0", False),
+        Role("nvidia_gds", True),
+        Role("site.own.motd", False),
+    ]
+    assert [role.full_name for role in node_facts.choose_roles(a_node(), wishes, None, ROLES, {})] == [
+        "mlcluster.aws.nvme_raid0",
+        "mlcluster.aws.nvidia_gds",
+        "site.own.motd",
+    ]
+
+
+def test_only_the_head_node_writes_what_is_shared():
+    with pytest.raises(OptionsError, match=r"slurm_jobs writes what all nodes share.*this is a compute node"):
+        node_facts.choose_roles(a_node("compute"), [Wish("slurm_jobs", None)], None, ROLES, {})
+    assert node_facts.choose_roles(a_node("head"), [Wish("slurm_jobs", None)], None, ROLES, {})
+
+
+def test_a_role_that_the_bundle_has_not():
+    with pytest.raises(OptionsError, match="the bundle has no role nfs; it has a, b"):
+        node_facts.choose_roles(a_node(), [Wish("nfs", None)], None, ["b", "a"], {})

@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hooks import node_options
+from hooks.node_options import OptionsError, Wish
+
+TIMES = ["--started-at", "10", "--deadline-at", "110"]
+
+
+def test_what_the_hook_was_called_with_and_what_it_added():
+    options = node_options.parse_options(
+        [
+            *("--bundle", "s3://b/k", "--sha256", "0" * 64, "--roles", "nvme_raid0, nvidia_gds:best-effort"),
+            *("--required", "--on-failure", "terminate", "--wait-for", "/fsx/a", "--wait-for", "/fsx/b"),
+            *("--vars", '{"a": 1}', "--root", "/node", "--bundle-sha256", "1" * 64, "--vars-file", "/w/vars", *TIMES),
+        ]
+    )
+    assert options.roles == (Wish("nvme_raid0", None), Wish("nvidia_gds", False))
+    assert (options.required, options.on_failure, options.phase, options.node_type) == (True, "terminate", "boot", None)
+    assert options.wait_for == (Path("/fsx/a"), Path("/fsx/b"))
+    # The text of variables may hold secrets and is not told again.
+    assert (options.source, options.sha256, options.vars_source) == ("s3://b/k", "1" * 64, "the text of --vars")
+    assert options.path("/var/log") == Path("/node/var/log")
+    assert (options.started_at, options.deadline_at) == (10, 110)
+
+
+@pytest.mark.parametrize(
+    "words, part",
+    [
+        (["--required", "--best-effort"], "not allowed with argument"),
+        (["--phase", "later"], "argument --phase: invalid choice"),
+        (["--node-type", "gateway"], "argument --node-type"),
+        (["--wait-seconds", "long"], "invalid int value"),
+        (["--roles", "a:always,../b"], "not 'a:always', '../b'"),
+        (["--bundel", "x"], "unrecognized arguments"),
+    ],
+)
+def test_options_that_are_wrong_are_named(words, part):
+    with pytest.raises(OptionsError) as told:
+        node_options.parse_options([*words, *TIMES])
+    assert part in str(told.value)
+
+
+@pytest.mark.parametrize("policy, kept", [("terminate", "terminate"), ("panic", "drain")])
+def test_wrong_options_can_still_be_reported(policy, kept):
+    words = ["--phase", "later", "--on-failure", policy, "--root", "/node", *TIMES]
+    options = node_options.fallback_options(words)
+    assert (options.root, options.on_failure, options.deadline_at) == (Path("/node"), kept, 110)
+
+
+def test_the_words_of_an_options_file(tmp_path):
+    path = tmp_path / "options"
+    path.write_bytes(b"--vars\0{\n}\0--roles\0\0")
+    assert node_options.read_words(path) == ["--vars", "{\n}", "--roles", ""]
+
+
+def variables(tmp_path, text):
+    path = tmp_path / "vars"
+    path.write_text(text)
+    return node_options.read_vars(path, "s3://b/vars")
+
+
+@pytest.mark.parametrize("text", ['{"a": {"b": [1]}}', "a:\n  b: [1]\n", "---\na: {b: [1]}\n"])
+def test_variables_are_json_or_yaml(tmp_path, text):
+    assert variables(tmp_path, text) == {"a": {"b": [1]}}
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_no_variables(tmp_path, text):
+    assert variables(tmp_path, text) == {}
+    assert node_options.read_vars(None, "") == {}
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ('{"a": 1,', "the variables of s3://b/vars are no JSON: Expecting property name enclosed in double quotes"),
+        ("a: [1\nb: 2\n", "the variables of s3://b/vars are neither JSON nor YAML at line 2, column 2: "),
+        (
+            "a: !!python/object:os.system {}",
+            "the variables of s3://b/vars are neither JSON nor YAML at line 1, column 4",
+        ),
+        ("[1]", "the variables of s3://b/vars are a list and no mapping"),
+        ('{"a-b": 1, "2": 2}', "the variables of s3://b/vars have names that Ansible does not take: '2', 'a-b'"),
+    ],
+)
+def test_variables_that_are_malformed(tmp_path, text, sentence):
+    with pytest.raises(OptionsError) as told:
+        variables(tmp_path, text)
+    assert str(told.value).startswith(sentence)

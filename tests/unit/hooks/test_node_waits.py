@@ -1,0 +1,164 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hooks import node_waits
+from plugins.module_utils._node.host import CommandResult
+
+
+class Recorded:
+    """A host whose programs are ``answers``: {first words: output, or an exception}; ``asked`` is what ran."""
+
+    def __init__(self, **answers):
+        self.answers = answers
+        self.asked = []
+
+    def which(self, program):
+        return f"/usr/bin/{program}" if any(name.split("_")[0] == program for name in self.answers) else None
+
+    def run(self, argv, timeout=120, check=True):
+        self.asked.append(list(argv))
+        found = self.answers.get("_".join(argv[:2]).replace("-", ""), self.answers.get(argv[0], ""))
+        if callable(found):
+            found = found()
+        if isinstance(found, Exception):
+            raise found
+        return CommandResult(0, found, "")
+
+
+def test_a_poll_asks_at_least_once_and_says_what_is_left():
+    assert node_waits.poll("x", lambda: "it", 0) == node_waits.Wait("x", 0.0, "it")
+    assert node_waits.poll("x", lambda: "", 0).obstacle == ""
+
+
+def test_the_holder_of_a_lock_is_named(tmp_path):
+    path = tmp_path / "lock"
+    path.touch()
+    table = f"1: POSIX  ADVISORY  WRITE {os.getpid()} 08:01:{path.stat().st_ino} 0 EOF\n"
+    assert node_waits.lock_holder(path, table).endswith(f"(process {os.getpid()})")
+    assert node_waits.lock_holder(path, "1: FLOCK ADVISORY READ 1 08:01:1 0 EOF\n") == "another process"
+
+
+def test_no_lock_is_held_where_there_is_none(tmp_path):
+    (tmp_path / "var/lib/dpkg").mkdir(parents=True)
+    (tmp_path / "var/lib/dpkg/lock").touch()
+    assert node_waits.held_lock(tmp_path) == ""
+
+
+def fake_proc(folder, *generations):
+    """Processes 100, 101, ...: each the child of the one before, the first of process 1."""
+    for number, words in enumerate(generations, 100):
+        entry = folder / str(number)
+        entry.mkdir()
+        (entry / "cmdline").write_bytes(words.replace(" ", "\0").encode())
+        (entry / "status").write_text(f"Name:\tx\nPPid:\t{number - 1 if number > 100 else 1}\n")
+    return 99 + len(generations)
+
+
+@pytest.mark.parametrize(
+    "generations, under",
+    [
+        (["/usr/bin/python3 /usr/bin/cloud-init modules --mode=final", "/bin/sh part-001", "bash hook"], True),
+        (["/opt/aws/cfn-init -s stack", "bash hook"], True),
+        (["/usr/sbin/sshd", "-bash", "bash hook"], False),
+    ],
+)
+def test_who_was_started_by_cloud_init_does_not_wait_for_it(tmp_path, generations, under):
+    last = fake_proc(tmp_path, *generations)
+    assert node_waits.under_cloud_init(tmp_path, last) is under
+
+
+def test_cloud_init_is_waited_for_with_a_bound(monkeypatch):
+    monkeypatch.setattr(node_waits, "under_cloud_init", lambda: False)
+    assert node_waits.wait_for_cloud_init(Recorded(), 5) is None
+    host = Recorded(**{"cloud-init": "status: done"})
+    assert node_waits.wait_for_cloud_init(host, 5).obstacle == ""
+    assert host.asked == [["cloud-init", "status", "--wait"]]
+    slow = Recorded(**{"cloud-init": TimeoutError("no answer within 5 seconds")})
+    assert "cloud-init has not ended" in node_waits.wait_for_cloud_init(slow, 5).obstacle
+
+
+def test_the_volume_of_the_deep_learning_ami_is_waited_for():
+    assert node_waits.wait_for_dlami(Recorded(), 1) is None
+    assert node_waits.wait_for_dlami(Recorded(systemctl="LoadState=not-found\nActiveState=inactive\n"), 1) is None
+    states = iter(["activating", "activating", "active"])
+    host = Recorded(systemctl=lambda: f"LoadState=loaded\nActiveState={next(states)}\n")
+    assert node_waits.wait_for_dlami(host, 60) == node_waits.Wait("dlami-nvme", pytest.approx(0.5, abs=30))
+    stuck = Recorded(systemctl="LoadState=loaded\nActiveState=activating\n")
+    assert node_waits.wait_for_dlami(stuck, 0).obstacle == "dlami-nvme.service is still making its volume"
+
+
+def test_shared_files_are_waited_for(tmp_path):
+    (tmp_path / "fsx").mkdir()
+    assert node_waits.wait_for_paths(tmp_path, [], 0) is None
+    assert node_waits.wait_for_paths(tmp_path, [Path("/fsx")], 0).obstacle == ""
+    assert node_waits.wait_for_paths(tmp_path, [Path("/fsx"), Path("/opt/x")], 0).obstacle == "/opt/x is not there"
+
+
+def test_an_interrupted_dpkg_is_finished(tmp_path):
+    host = Recorded(dpkg="", env="")
+    assert node_waits.mend_dpkg(tmp_path, host, 5) == "" and host.asked == []
+    (tmp_path / "var/lib/dpkg/updates").mkdir(parents=True)
+    (tmp_path / "var/lib/dpkg/updates/0001").touch()
+    assert node_waits.mend_dpkg(tmp_path, host, 5) == ""
+    assert host.asked == [["env", "DEBIAN_FRONTEND=noninteractive", "dpkg", "--configure", "-a"]]
+    assert "could not be finished (x)" in node_waits.mend_dpkg(tmp_path, Recorded(dpkg="", env=OSError("x")), 5)
+
+
+UNITS = "apt-daily.timer loaded active waiting Daily apt\ndnf-makecache.timer loaded active waiting\n"
+
+
+def test_updates_are_quiet_during_the_run_and_back_after_it(tmp_path):
+    host = Recorded(systemctl=UNITS)
+    record = tmp_path / "quiet.json"
+    with pytest.raises(KeyError), node_waits.quiet_updates(host, record) as stopped:
+        assert stopped == json.loads(record.read_text()) == ["apt-daily.timer", "dnf-makecache.timer"]
+        raise KeyError
+    assert [words[1] for words in host.asked] == ["list-units", "stop", "start"]
+    assert host.asked[2][2:] == stopped and not record.exists()
+
+
+def test_what_a_killed_run_had_stopped_is_started_by_the_next(tmp_path):
+    record = tmp_path / "quiet.json"
+    record.write_text('["apt-daily.timer", "sshd.service"]')
+    host = Recorded(systemctl="")
+    with node_waits.quiet_updates(host, record) as stopped:
+        assert stopped == ["apt-daily.timer"]
+    assert host.asked[-1] == ["systemctl", "start", "apt-daily.timer"] and not record.exists()
+
+
+def test_a_node_without_systemd_has_nothing_to_quiet(tmp_path):
+    host = Recorded()
+    with node_waits.quiet_updates(host, tmp_path / "quiet.json") as stopped:
+        assert stopped == []
+    assert host.asked == []
+
+
+def test_the_play_of_a_killed_run_is_ended_and_what_it_began_may_end(tmp_path):
+    marker = f"MLCLUSTER_RUN={tmp_path}/"
+    environment = {**os.environ, "MLCLUSTER_RUN": f"{tmp_path}/1/runner"}
+    wait = "import sys; sys.stdin.read()"
+    commands = [[sys.executable, "-c", wait, "ansible-playbook"], [sys.executable, "-c", wait, "apt-get"]]
+    play, package = (subprocess.Popen(command, env=environment, stdin=subprocess.PIPE) for command in commands)
+    try:
+        left = node_waits.end_leftovers(marker, 0)
+        assert f"{package.pid}" in left.obstacle and left.obstacle.endswith("of a killed run go on")
+        assert play.wait(60) == -9 and package.poll() is None
+        package.stdin.close()
+        assert package.wait(60) == 0
+        assert node_waits.end_leftovers(marker, 0) is None
+    finally:
+        for process in (play, package):
+            process.kill()
+            process.wait(60)
+            process.stdin.close()
