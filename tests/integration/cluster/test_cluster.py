@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""create_cluster.yml and destroy_cluster.yml over an account of moto and a stand-in for the program pcluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.integration.cluster.conftest import REGION, ROOT
+from tests.integration.cluster.policies import check_policy
+
+NAME = "p5e-80node-cluster"
+SUBNETS = {
+    "head_subnet": "subnet-0123456789abcdef0",
+    "compute_subnet": "subnet-0123456789abcdef1",
+    "cidr": "10.0.0.0/16",
+    "groups": ["sg-0123456789abcdef0"],
+}
+# What the look at a network of create_network.yml asks for (test_network.py), and what FSx asks for in the name of the
+# caller (FSx for Lustre User Guide, using service-linked roles and adding permissions to use data repositories).
+UNASKED = (
+    "ec2:DescribeAvailabilityZones", "ec2:DescribeInternetGateways", "ec2:DescribeKeyPairs",
+    "ec2:DescribeNatGateways", "ec2:DescribeNetworkInterfaces", "ec2:DescribeRouteTables",
+    "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "ec2:DescribeVpcAttribute", "ec2:DescribeVpcEndpoints",
+    "ec2:DescribeVpcs", "fsx:CreateDataRepositoryAssociation", "fsx:DescribeDataRepositoryAssociations",
+    "fsx:TagResource", "iam:AttachRolePolicy", "iam:CreateServiceLinkedRole", "iam:PutRolePolicy",
+)  # fmt: skip
+
+
+@pytest.fixture
+def wishes(pcluster):
+    return {
+        "cluster_subnets": SUBNETS,
+        "cluster_pcluster": pcluster,
+        "cluster_pcluster_python": str(ROOT / ".venv-pcluster" / "bin" / "python"),
+    }
+
+
+def calls(tmp_path):
+    path = tmp_path / "calls"
+    found = path.read_text().split("\n")[:-1] if path.exists() else []
+    path.unlink(missing_ok=True)
+    return found
+
+
+def test_the_shipped_cluster_is_made_and_deleted(aws_account, play, wishes, tmp_path):
+    fsx = aws_account.client("fsx", REGION)
+
+    foretold = play("create_cluster", "--check", **wishes)
+    assert foretold.status == 0, foretold.said
+    # Two file systems beside the cluster, and the cluster.
+    assert foretold.changed == 2
+    assert "84 nodes, 640 GPUs, 15744 vCPUs" in foretold.said
+    assert calls(tmp_path) == ["describe-cluster"] * 3
+    assert fsx.describe_file_systems()["FileSystems"] == []
+
+    made = play("create_cluster", cluster_key_path="~/.ssh/k", **wishes)
+    assert made.status == 0, made.said
+    asked = calls(tmp_path)
+    assert asked.index("create-cluster dryrun") < asked.index("create-cluster")
+    assert f"pcluster ssh --cluster-name {NAME} --region {REGION} -i ~/.ssh/k" in made.said
+    assert "ssh -i ~/.ssh/k ubuntu@203.0.113.10" in made.said
+    assert f"aws ssm start-session --target i-0123456789abcdef0 --region {REGION}" in made.said
+    assert f"{NAME}: CREATE_IN_PROGRESS" in made.said
+    found = fsx.describe_file_systems()["FileSystems"]
+    config = json.loads((tmp_path / "config.yaml").read_text())
+    named = [entry["FsxLustreSettings"].get("FileSystemId") for entry in config["SharedStorage"]]
+    assert named[0] is None
+    assert sorted(named[1:]) == sorted(entry["FileSystemId"] for entry in found)
+    assert sorted(bool(entry["LustreConfiguration"].get("EfaEnabled")) for entry in found) == [False, True]
+
+    again = play("create_cluster", **wishes)
+    assert (again.status, again.changed) == (0, 0), again.said
+    assert "create-cluster" not in calls(tmp_path)
+    check_policy("create_cluster", aws_account.operations(), UNASKED)
+
+    kept = play("destroy_cluster", **wishes)
+    assert kept.status == 2
+    assert (
+        f"nothing was deleted; to delete the cluster {NAME}, give its name once more: -e cluster_consent={NAME}"
+        in kept.said
+    )
+    assert "file system fsx-checkpoints" in kept.said
+    assert "delete-cluster" not in calls(tmp_path)
+    gone = play("destroy_cluster", cluster_consent=NAME, **wishes)
+    assert gone.status == 0, gone.said
+    assert not (tmp_path / "state.json").exists()
+    assert len(fsx.describe_file_systems()["FileSystems"]) == 2
+
+
+def test_a_dry_run_that_is_refused_stops_everything(play, wishes, tmp_path):
+    (tmp_path / "refusal.json").write_text(
+        json.dumps(
+            {
+                "message": "Invalid cluster configuration.",
+                "configurationValidationErrors": [
+                    {"level": "ERROR", "type": "KeyPairValidator", "message": "p5e-cluster-key does not exist"}
+                ],
+            }
+        )
+    )
+    refused = play("create_cluster", **{**wishes, "cluster_filesystems": []})
+    assert refused.status == 2
+    assert "the dry run says: Invalid cluster configuration.; ERROR: p5e-cluster-key does not exist" in refused.said
+    assert "create-cluster" not in calls(tmp_path)
+
+
+def test_a_file_full_of_mistakes_is_refused_in_one_go(play, wishes):
+    mistakes = Path(__file__).parent / "mistakes.yaml"
+    refused = play("create_cluster", **wishes, cluster_config_file=str(mistakes), cluster_zone="")
+    assert refused.status == 2
+    for sentence in ("right is alinux2023", "right is Scheduling/SlurmQueues", "right is PERSISTENT_2", "c7i.4xlarge"):
+        assert sentence in refused.said
+
+
+def test_without_parallelcluster_the_way_to_it_is_told(play, wishes):
+    refused = play("create_cluster", **{**wishes, "cluster_pcluster_python": "/nowhere/python"})
+    assert refused.status == 2
+    assert "/nowhere/python is not there, which is the Python of AWS ParallelCluster; run make pcluster" in refused.said

@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""stage_data.yml: buckets closed to the world, and data in them that was proved."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.integration.cluster.conftest import REGION
+from tests.integration.cluster.policies import check_policy
+
+KEY = f"arn:aws:kms:{REGION}:123456789012:key/11111111-2222-3333-4444-555555555555"
+# What is asked for with large files, where delete was asked for, and by S3 itself in the name of the caller.
+UNASKED = (
+    "kms:Decrypt", "kms:GenerateDataKey", "s3:DeleteObject", "s3:ListBucketMultipartUploads",
+    "s3:ListMultipartUploadParts",
+)  # fmt: skip
+
+
+def test_stage_data(aws_account, play, tmp_path):
+    s3 = aws_account.client("s3", REGION)
+    source = tmp_path / "data"
+    source.mkdir()
+    (source / "shard-0.txt").write_text("one\n")
+    (source / "shard-1.txt").write_text("two\n")
+    wishes = {
+        "cluster_name": "train",
+        "cluster_buckets": [{"name": "train-data"}, {"name": "train-keys", "kms_key": KEY, "versioning": True}],
+        "cluster_uploads": [
+            {"source": str(source), "bucket": "train-data", "prefix": "datasets", "sample": ["shard-1.txt"]}
+        ],
+        # Judges the folder with the samples, as a script of the user would.
+        "cluster_sample_command": ["grep", "-rqx", "two"],
+    }
+
+    foretold = play("stage_data", "--check", **wishes)
+    assert foretold.status == 0, foretold.said
+    assert foretold.changed == 1
+    with pytest.raises(ClientError, match="404"):
+        s3.head_bucket(Bucket="train-data")
+
+    aws_account.record.unlink()
+    made = play("stage_data", **wishes)
+    assert made.status == 0, made.said
+    assert "s3://train-data/datasets: 2 uploaded (8 bytes sent, 0 parts were there), 0 there already" in made.said
+    for bucket in ("train-data", "train-keys"):
+        closed = s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"]
+        assert set(closed.values()) == {True}
+        (tls,) = json.loads(s3.get_bucket_policy(Bucket=bucket)["Policy"])["Statement"]
+        assert (tls["Effect"], tls["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
+        assert tls["Resource"] == [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"]
+    (rule,) = s3.get_bucket_encryption(Bucket="train-keys")["ServerSideEncryptionConfiguration"]["Rules"]
+    assert rule["ApplyServerSideEncryptionByDefault"] == {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}
+    assert s3.get_bucket_versioning(Bucket="train-keys")["Status"] == "Enabled"
+
+    again = play("stage_data", **wishes)
+    assert (again.status, again.changed) == (0, 0), again.said
+    assert "0 uploaded (0 bytes sent, 0 parts were there), 2 there already" in again.said
+    check_policy("stage_data", aws_account.operations(), UNASKED)
+
+    (source / "shard-1.txt").write_text("odd\n")
+    judged = play("stage_data", **wishes)
+    assert judged.status == 2
+    assert "Stage | Judge the samples" in judged.said
+    assert "shard-1.txt" in [
+        entry["Key"].rpartition("/")[2] for entry in s3.list_objects_v2(Bucket="train-data")["Contents"]
+    ]
