@@ -32,7 +32,7 @@ def content(folder):
 
 
 def test_one_node_trains_stops_resumes_and_sees_each_sample_once(slurm, tmp_path, runtime, facts):
-    path = DataPath(slurm, tmp_path, runtime, facts, nodes=1, epochs=2)
+    path = DataPath(slurm, tmp_path, runtime, facts, nodes=1, epochs=3)
     path.prepare(documents=40)
     path.collect(inputs=2)
     path.preprocess()
@@ -47,7 +47,7 @@ def test_one_node_trains_stops_resumes_and_sees_each_sample_once(slurm, tmp_path
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_whole_path_on_two_nodes_with_a_killed_task_backup_and_restore(slurm, tmp_path, runtime, facts, s3):
-    path = DataPath(slurm, tmp_path, runtime, facts, nodes=2, epochs=3)
+    path = DataPath(slurm, tmp_path, runtime, facts, nodes=2, epochs=2)
     path.prepare(documents=120)
     path.collect(inputs=3)
     path.preprocess(killed_task=1)
