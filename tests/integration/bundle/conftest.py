@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import archive, build
-from moto.server import ThreadedMotoServer
 
+from tests.rig import aws
 from tests.tools import test_matrix
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -90,30 +90,15 @@ def bundles(collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Bundl
 
 
 @pytest.fixture(scope="module")
-def s3() -> Iterator[dict[str, str]]:
-    """The environment that leads to an S3 with nothing in it."""
-    server = ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "tester",
-        "AWS_SECRET_ACCESS_KEY": "not-a-secret",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
-    server.stop()
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[aws.Aws]:
+    """An account with nothing in it."""
+    account = aws.Aws(tmp_path_factory.mktemp("aws"))
+    account.reset()
+    yield account
+    account.stop()
 
 
 @pytest.fixture(scope="module")
-def client(s3: dict[str, str]) -> Any:
-    """A client of that S3."""
-    import boto3
-
-    return boto3.client(
-        "s3",
-        endpoint_url=s3["AWS_ENDPOINT_URL"],
-        region_name="us-east-1",
-        aws_access_key_id="tester",
-        aws_secret_access_key="not-a-secret",
-    )
+def client(s3: aws.Aws) -> Any:
+    """A client of its S3."""
+    return s3.client("s3", "us-east-1")

@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.bundle.conftest import CACHE, OWN, ROOT
+from tests.integration.cluster import policies
 
 HOOK = ROOT / "hooks" / "on_node_configured.sh"
 BUCKET, PREFIX = "release-bucket", "mlcluster"
@@ -64,7 +65,8 @@ def play(s3, client, collection, key, tmp_path_factory):
                 "ANSIBLE_LOCALHOST_WARNING": "false",
                 "ANSIBLE_NOCOLOR": "true",
                 **{name: os.environ[name] for name in os.environ if name.startswith("PIP_")},
-                **s3,
+                "AWS_DEFAULT_REGION": "us-east-1",
+                **s3.environment(),
             },
             cwd=folder,
             capture_output=True,
@@ -97,7 +99,7 @@ def node(s3, public_key, tmp_path):
     def run(*words):
         done = subprocess.run(
             ["bash", str(HOOK), "--root", str(tmp_path), "--pointer", POINTER, "--public-key", public_key, *words],
-            env={"PATH": PROGRAMS, "LC_ALL": "C.UTF-8", "HOME": str(tmp_path), **s3},
+            env={"PATH": PROGRAMS, "LC_ALL": "C.UTF-8", "HOME": str(tmp_path), **s3.environment()},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -169,6 +171,11 @@ def test_the_pointer_moves_to_a_release_that_was_signed_before_without_the_key(
     (tmp_path / "key").write_text(f"-----BEGIN PUBLIC KEY-----\n{public_key}\n-----END PUBLIC KEY-----\n")
     command = ["openssl", "dgst", "-sha256", "-verify", "key", "-signature", "pointer.json.sig", "pointer.json"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+
+
+def test_whoever_releases_needs_no_other_rights_than_the_policy_gives(published, s3):
+    # A key of KMS is for those who give one.
+    policies.check_policy("build_bundle", s3.operations(), unasked=("kms:Decrypt", "kms:GenerateDataKey"))
 
 
 @pytest.mark.slow
