@@ -146,13 +146,13 @@ fetch() { # SOURCE TARGET: whole or not at all; what is not in vain is tried aga
     fail 2 "could not get ${1%%\?*}: $why"
 }
 FOLLOW='import json, subprocess, sys
-told, floors, family = json.load(open(sys.argv[1])), sys.argv[2].split(), sys.argv[3]
+told, floors, family, minors = json.load(open(sys.argv[1])), sys.argv[2].split(), sys.argv[3], list(dict.fromkeys(sys.argv[4:]))
 floor = max([told.get("floor") or "0", *floors], key=lambda text: [int(part) for part in text.split(".")])
 if [int(part) for part in told["version"].split(".")] < [int(part) for part in floor.split(".")]:
     sys.exit("it names version %s and the floor is %s, so this release must not be run any more" % (told["version"], floor))
-found = [told["bundles"][name] for name in (family + "-py3." + minor for minor in sys.argv[4:]) if name in told["bundles"]]
+found = [told["bundles"][name] for name in (family + "-py3." + minor for minor in minors) if name in told["bundles"]]
 if not found:
-    sys.exit("it has no bundle for %s with Python 3.%s, but for %s" % (family, ", 3.".join(sys.argv[4:]), ", ".join(told["bundles"])))
+    sys.exit("it has no bundle for %s with Python 3.%s, but for %s" % (family, ", 3.".join(minors), ", ".join(told["bundles"])))
 print(found[0]["url"], found[0]["sha256"], floor)'
 follow_pointer() { # sets bundle and sha; a floor that the node has seen in a signed pointer stays its floor
     local family=debian minors=() minor pause python key=${opt[public-key]} seen=$root/var/lib/mlcluster/version_floor floor
