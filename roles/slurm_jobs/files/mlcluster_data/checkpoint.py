@@ -32,6 +32,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 import torch.distributed.checkpoint.api
+from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 
 from . import checkpoint_store, durable
 from .checkpoint_store import INDEX, Manifest, Store, TornError, step_name
@@ -106,6 +107,13 @@ class Checkpointer:
         # Threads of their own, so groups of their own: collectives of two threads must not meet in one group.
         self._saving = dist.new_group(backend="gloo")
         self._draining = dist.new_group(backend="gloo")
+        # Kept from save to save, with the memory that the state is copied to; pinned where there is a GPU to copy from.
+        cuda = torch.cuda.is_available()
+        self._stager = DefaultStager(
+            StagingOptions(
+                use_pinned_memory=cuda, use_shared_memory=False, use_async_staging=False, use_non_blocking_copy=cuda
+            )
+        )
         self.token = self._from_first(lambda: secrets.token_hex(4), self._saving)
         place = lock_directory or (Path(store.url) if store.in_place else None)
         self._lock = Lock(place, stale_seconds) if place and self.rank == 0 else None
@@ -149,6 +157,7 @@ class Checkpointer:
             whole,
             storage_writer=dcp.FileSystemWriter(target, single_file_per_rank=True, sync_files=True),
             process_group=self._saving,
+            async_stager=self._stager,
         )
         blocked = time.monotonic() - begin
         self._thread = threading.Thread(
@@ -170,6 +179,7 @@ class Checkpointer:
     def close(self) -> Outcome | None:
         """Wait for the save under way, and give the lock back."""
         outcome = self.wait()
+        self._stager.close()
         if self._lock:
             self._lock.release()
         return outcome
