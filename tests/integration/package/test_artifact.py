@@ -18,7 +18,17 @@ CHECKOUT = Path(__file__).parents[3]
 BIN = CHECKOUT / ".venv/bin"
 PLAYBOOKS = sorted(path.stem for path in (CHECKOUT / "playbooks").glob("*.yml"))
 # What only contributors need, and what no archive may hold.
-UNWANTED = ("molecule/", "inventories/", "requirements/", ".", "tests/unit", "tests/rig", "tests/integration", "dist/")
+UNWANTED = (
+    "molecule/",
+    "inventories/",
+    "requirements/py",
+    "requirements/lint",
+    ".",
+    "tests/unit",
+    "tests/rig",
+    "tests/integration",
+    "dist/",
+)
 MOST_BYTES = 3_000_000
 
 
@@ -63,7 +73,14 @@ def test_it_holds_what_users_need_and_nothing_else(archive):
     with tarfile.open(archive) as opened:
         names = opened.getnames()
     assert not [name for name in names if name.startswith(UNWANTED)]
-    for needed in ("roles/nvme_raid0/README.md", "playbooks/site.yml", "hooks/on_node_configured.sh", "docs/report.md"):
+    for needed in (
+        "roles/nvme_raid0/README.md",
+        "playbooks/site.yml",
+        "hooks/on_node_configured.sh",
+        "docs/report.md",
+        "requirements/bundle-py311.txt",
+        "requirements/node-py310.txt",
+    ):
         assert needed in names, f"{needed} is not in the archive"
 
 
