@@ -19,6 +19,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 
+from plugins.module_utils._data.artifacts import ARTIFACTS
 from tests.rig.mirror.deb import Deb, packed
 
 # What the role asks of it, and no more.
@@ -55,6 +56,11 @@ def enroot(version: str) -> list[Deb]:
     ]
 
 
+def artifact(name: str) -> dict[str, object]:
+    """What the collection knows of a download."""
+    return next(entry for entry in ARTIFACTS if entry["name"] == name)
+
+
 def main(folder: Path) -> dict[str, str]:
     """Write the files; returns the sha256 of each by its name."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -62,6 +68,8 @@ def main(folder: Path) -> dict[str, str]:
     source = {path.name: (path.read_bytes(), 0o644) for path in (HERE / "plugin").iterdir()}
     for version in ("0.20.0", "0.24.0"):
         contents[f"v{version}.tar.gz"] = packed({f"pyxis-{version}/{name}": file for name, file in source.items()})
+    efa = artifact("aws-efa-installer")["version"]
+    contents[f"aws-efa-installer-{efa}.tar.gz"] = packed({"aws-efa-installer/efa_installer.sh": (HOOK, 0o755)})
     for name, data in contents.items():
         (folder / name).write_bytes(data)
     return {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}

@@ -69,10 +69,11 @@ def _setting_problems(settings: Mapping[str, Any]) -> list[str]:
 def _requirement_problems(text: str, pins: Mapping[str, str]) -> list[str]:
     problem = "the requirements of the image"
     found = []
-    for name, version in pins.items():
-        block = text[text.index(f"{name}=={version}") :].split("\n\n")[0]
-        end = _PIN.search(block, 1)
-        if not _HASH.search(block[: end.start()] if end else block):
+    starts = [*_PIN.finditer(text)]
+    ends = [*(match.start() for match in starts[1:]), len(text)]
+    for match, end in zip(starts, ends):
+        if not _HASH.search(text[match.start() : end]):
+            name = match.group(1)
             found.append(f"{problem} have no checksum for {name}: lock them with 'uv pip compile --generate-hashes'")
     if re.search(r"^\s*(?:-e|--index-url|--extra-index-url|--trusted-host|git\+|https?:)", text, re.MULTILINE):
         found.append(f"{problem} name a place to fetch from: give packages with versions and checksums only")

@@ -127,6 +127,44 @@ def test_dockers_settings_are_merged(host: Host) -> None:
     }
 
 
+def test_docker_is_installed_and_held(host: Host) -> None:
+    """On the second host by the role, from the distribution; on the first there was one already."""
+    if host.system_info.release == "12":
+        pytest.skip("there a stand-in was found and kept")
+    assert host.check_output("dpkg-query --show --showformat '${db:Status-Want}' docker.io") == "hold"
+    said = host.check_output("dockerd --validate --config-file /etc/docker/daemon.json 2>&1")
+    assert "configuration OK" in said
+
+
+def test_a_broken_daemon_json_is_refused_and_left_as_it_is(host: Host) -> None:
+    host.check_output("cp -a /etc/docker/daemon.json /tmp/kept.json && echo '{' > /etc/docker/daemon.json")
+    try:
+        assert "/etc/docker/daemon.json is not valid JSON" in found(host)
+        assert host.file("/etc/docker/daemon.json").content_string == "{\n"
+    finally:
+        host.check_output("mv /tmp/kept.json /etc/docker/daemon.json")
+
+
+def test_the_training_image_is_built_imported_and_pushed_once(host: Host) -> None:
+    """On the first host, where Docker is a stand-in that can build."""
+    if host.system_info.release != "12":
+        pytest.skip("no Docker runs there")
+    asked = [line.split()[0] for line in host.check_output("cat /run/docker-stand-in/asked").splitlines()]
+    assert [asked.count(word) for word in ("build", "tag", "push")] == [1, 1, 1]
+    (tag,) = host.check_output("ls /run/docker-stand-in/images").splitlines()
+    identity = host.check_output("cat /run/docker-stand-in/images/%s", tag)
+    made = host.file("/srv/images/training.sqsh")
+    assert made.linked_to == f"/srv/images/training-{identity[:16]}.sqsh"
+    assert made.content_string == f"hsqsdockerd://sha256:{identity}"
+    assert host.check_output("ls /run/docker-stand-in/registry") == (
+        f"123456789012.dkr.ecr.eu-west-2.amazonaws.com_{tag}"
+    )
+    # Docker asked the helper, which asked the AWS CLI; nothing of it is left.
+    password = json.loads(host.check_output("cat /run/docker-password"))
+    assert (password["Username"], password["Secret"]) == ("AWS", "token for eu-west-2")
+    assert host.check_output("ls -d /var/tmp/mlcluster-image.* /root/.docker 2>/dev/null || true") == ""
+
+
 def test_credentials_hold_commands_that_give_the_secret(host: Host) -> None:
     """Read as Enroot reads it: the part from the sixth word on goes through a shell."""
     line = host.check_output("grep nvcr.io /etc/mlcluster/enroot/.credentials")

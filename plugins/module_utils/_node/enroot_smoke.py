@@ -84,7 +84,9 @@ def node_state(host: EnrootHost, bin_dir: str) -> Result:
         state, _space, reason = host.run(argv, timeout=30).stdout.split("\n", 1)[0].partition(" ")
     except CommandError as exc:
         return undeterminable(check, f"sinfo gave no state of {name}: {exc}")
-    if "epilog error" in reason.lower() or "prolog error" in reason.lower():
+    # A node that was resumed keeps the reason for a while (seen with Slurm 24.11).
+    stopped = re.search(r"drain|down|fail", state) is not None
+    if stopped and ("epilog error" in reason.lower() or "prolog error" in reason.lower()):
         return failed(
             check,
             f"this node takes no jobs: {state}, {reason.strip()}",
