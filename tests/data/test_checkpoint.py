@@ -159,6 +159,7 @@ def test_a_torn_checkpoint_is_set_aside_and_the_one_before_is_taken(place, how):
     assert any(name.startswith(".torn-step-00000002") for name in place.names())
     assert [outcome.error for outcome in place.save(2)[0]] == [""]
     assert place.load() == [(2, True, {"rank": 0, "step": 2})]
+    assert place.names() == ["latest", step_name(1), step_name(2)]
 
 
 def test_one_without_its_manifest_is_none(place):
@@ -359,6 +360,11 @@ def in_s3(place: Place, server, function, count: int = 1, **options):
     return ranks(count, work, place.root)
 
 
+def save_four(opened):
+    opened.save(4, filled(4), own(4))
+    return opened.close().error
+
+
 def test_s3_keeps_checkpoints_as_a_directory_does(place, server):
     def save(opened):
         for step in (1, 2, 3):
@@ -372,7 +378,9 @@ def test_s3_keeps_checkpoints_as_a_directory_does(place, server):
     server.client.put_object(Bucket=BUCKET, Key=f"run/{step_name(3)}/.metadata", Body=b"torn")
     server.client.put_object(Bucket=BUCKET, Key=f"run/{step_name(9)}/__0_0.distcp", Body=b"left by a killed run")
     assert in_s3(place, server, looked) == [(2, True, None)]
-    assert not server.prefix().list(step_name(9))
+    assert not server.prefix().list(step_name(9)) and server.prefix().list(f".torn-{step_name(3)}")
+    assert in_s3(place, server, save_four) == [""]
+    assert not server.prefix().list(".torn-")
 
 
 def test_s3_that_is_unwell_for_a_while_is_borne(place, server):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -83,8 +84,12 @@ class S3Store:
     def set_aside(self, step: int) -> None:
         # Without it the rest is no checkpoint any more, and goes at the next start.
         name = step_name(step)
-        self.prefix.put(f"{TORN}{name}/{COMPLETE}", self.prefix.get(f"{name}/{COMPLETE}") or b"")
+        self.prefix.put(f"{TORN}{name}-{time.time_ns():x}/{COMPLETE}", self.prefix.get(f"{name}/{COMPLETE}") or b"")
         self.prefix.delete([f"{name}/{COMPLETE}"])
+
+    def forget_torn(self, until: int) -> None:
+        found = {entry: checkpoint_store.torn_step(entry.partition("/")[0]) for entry in self.prefix.list(TORN)}
+        self.prefix.delete(entry for entry, step in found.items() if step is not None and step <= until)
 
     def remove(self, step: int) -> None:
         name = step_name(step)

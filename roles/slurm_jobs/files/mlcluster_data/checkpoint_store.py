@@ -91,6 +91,11 @@ def step_of(name: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
+def torn_step(name: str) -> int | None:
+    """The step of a checkpoint that was set aside; None for any other name."""
+    return step_of(name.removeprefix(TORN).rpartition("-")[0]) if name.startswith(TORN) else None
+
+
 class Store(t.Protocol):
     """What keeps checkpoints. `token` tells the run that writes from every other; all methods raise OSError too."""
 
@@ -124,6 +129,9 @@ class Store(t.Protocol):
 
     def set_aside(self, step: int) -> None:
         """Hide a torn checkpoint, so that nobody resumes from it."""
+
+    def forget_torn(self, until: int) -> None:
+        """Remove what was set aside of steps up to this one."""
 
     def remove(self, step: int) -> None:
         """Take a checkpoint away."""
@@ -213,6 +221,12 @@ class DirectoryStore:
         name = step_name(step)
         os.rename(self.path / name, self.path / f"{TORN}{name}-{time.time_ns():x}")
 
+    def forget_torn(self, until: int) -> None:
+        for name in os.listdir(self.path):
+            step = torn_step(name)
+            if step is not None and step <= until:
+                shutil.rmtree(self.path / name)
+
     def remove(self, step: int) -> None:
         name = step_name(step)
         leaving = self.path / f"{REMOVING}{name}"
@@ -242,10 +256,17 @@ def removable(steps: Sequence[int], whole: t.Callable[[int], bool], keep: int) -
 
 
 def retain(store: Store, keep: int) -> list[int]:
-    """Remove what may go; gives the steps that went, oldest first. Raises OSError."""
-    leaving = sorted(removable(store.steps(), store.looks_whole, keep))
+    """Remove what may go; gives the steps that went, oldest first. Raises OSError.
+
+    What was set aside as torn goes once the training has come as far again.
+    """
+    steps = store.steps()
+    leaving = sorted(removable(steps, store.looks_whole, keep))
     for step in leaving:
         store.remove(step)
+    good = next((step for step in steps if store.looks_whole(step)), None)
+    if good is not None:
+        store.forget_torn(good)
     return leaving
 
 

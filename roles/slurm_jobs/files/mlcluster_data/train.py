@@ -116,6 +116,9 @@ def _journals(args: argparse.Namespace, rank: int) -> tuple[Journal | None, Jour
 def train(args: argparse.Namespace, device: torch.device, stop: ranks.StopRequest) -> int:
     """Train on this rank; gives the exit status. Raises DataError."""
     rank = dist.get_rank()
+    if rank:
+        # One look a step at a file that all nodes share, not one from each rank; all hear of it from the first.
+        stop.file = None
     batches = open_batches(args)
     torch.manual_seed(args.seed)
     network = Model(model_config(args, batches.dataset)).to(device)
