@@ -74,7 +74,7 @@ def play(aws_account: aws.Aws, tmp_path: Path) -> Callable[..., Played]:
         given = ["-e", json.dumps({"cluster_region": REGION, **variables})]
         path = playbook if "/" in playbook else f"playbooks/{playbook}.yml"
         argv = [Path(sys.executable).with_name("ansible-playbook"), path, "-i", "inventories/cluster", *given, *options]
-        done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=150, check=False)
+        done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900, check=False)
         said = re.sub(r"\s+", " ", done.stdout + done.stderr)
         found = RECAP.search(done.stdout)
         return Played(done.returncode, said, int(found[2]) if found else -1)

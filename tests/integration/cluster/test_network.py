@@ -6,8 +6,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.integration.cluster.conftest import REGION
 from tests.integration.cluster.policies import check_policy
+
+# Each play starts a dozen programs, which take as long as the machine is busy.
+pytestmark = pytest.mark.timeout(1800)
 
 WISHES = {
     "cluster_name": "train",
@@ -33,7 +38,7 @@ def vpcs(ec2):
     ]
 
 
-def test_network_from_nothing_to_nothing(aws_account, play):
+def test_network_is_foretold_made_and_then_left_alone(aws_account, play):
     ec2 = aws_account.client("ec2", REGION)
 
     foretold = play("create_network", "--check", **WISHES)
@@ -69,6 +74,12 @@ def test_network_from_nothing_to_nothing(aws_account, play):
     assert (again.status, again.changed) == (0, 0), again.said
     check_policy("create_network", aws_account.operations(), UNASKED)
 
+
+@pytest.mark.slow
+def test_network_is_taken_down_with_consent_and_the_key_stays(aws_account, play):
+    ec2 = aws_account.client("ec2", REGION)
+    assert play("create_network", **WISHES).status == 0
+    (vpc,) = vpcs(ec2)
     aws_account.record.unlink()
     kept = play("destroy_network", **WISHES)
     assert kept.status == 2
