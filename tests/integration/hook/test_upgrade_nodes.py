@@ -26,6 +26,14 @@ def states(cluster) -> dict[str, tuple[str, str]]:
     return {name: (state, reason) for name, state, reason in (line.split("|") for line in out.split("\n") if line)}
 
 
+@pytest.fixture(autouse=True)
+def nodes_are_idle(slurm) -> None:
+    """Let jobs in on every node that an earlier test drained."""
+    for name, (state, _reason) in states(slurm).items():
+        if state != "idle":
+            slurm.run("scontrol", "update", f"NodeName={name}", "State=RESUME")
+
+
 def upgrade(cluster, folder, **settings):
     """Run the playbook; both nodes are this machine."""
     (folder / "change.yml").write_text(

@@ -1,0 +1,176 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the boot hook costs before the first role begins, against installing Ansible on the node with pip.
+
+Both run the same playbook with a role of one task, from the same wheels and the same collection on the local disk; the
+time counts from the start of the hook, or of the first command, to the mark that the task leaves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from plugins.module_utils._bundle import archive, build, manifest, wheels
+from tests.rig.vm.command import RigError
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON = f"3.{sys.version_info[1]}"
+ROLE = "collections/ansible_collections/mlcluster/aws/roles/mark/tasks/main.yml"
+TASKS = b"""- name: Leave a mark
+  ansible.builtin.copy:
+    content: "marked\\n"
+    dest: "{{ lookup('ansible.builtin.env', 'MARK') }}"
+    mode: "0644"
+"""
+# Least times that the hook has to be faster before the first role.
+TIMES = 5
+
+
+def request() -> build.Request:
+    """How bundles of this checkout are built here: packages that were fetched once are kept."""
+    return build.Request(
+        collection=ROOT,
+        requirements=ROOT / "requirements",
+        others=[ROOT / ".collections"],
+        others_lock="bundle-py311.txt",
+        artifacts=[],
+        cache=ROOT / ".build" / "bundle",
+        pip=[sys.executable, "-m", "pip"],
+        commit="",
+        epoch=1_700_000_000,
+    )
+
+
+def make_bundle(target: Path) -> str:
+    """The real bundle and one more role; its sha256."""
+    aim = archive.parse_target(f"debian-py{PYTHON}")
+    files, components = build.gather(request(), aim)
+    told = manifest.manifest("0.0.1", "", aim, 1_700_000_000, components)
+    files["MANIFEST.json"] = archive.Member(manifest.to_json(told))
+    files[ROLE] = archive.Member(TASKS)
+    target.write_bytes(archive.archive(files, 1_700_000_000))
+    return archive.sha256(target.read_bytes())
+
+
+def by_hook(folder: Path, bundle: Path, sha: str, title: str) -> dict[str, Any]:
+    """One run of the hook. Raises RigError."""
+    mark = folder / "mark"
+    seen = mark.stat().st_mtime if mark.exists() else 0
+    begun = time.time()
+    done = subprocess.run(
+        [
+            *("bash", str(ROOT / "hooks" / "on_node_configured.sh"), "--root", str(folder), "--bundle", str(bundle)),
+            *("--sha256", sha, "--roles", "mark", "--on-failure", "terminate"),
+        ],
+        env={**os.environ, "AWS_EC2_METADATA_DISABLED": "true", "MARK": str(mark)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    seconds = time.time() - begun
+    if done.returncode:
+        raise RigError(f"the hook failed: {done.stdout[-500:]}{done.stderr[-500:]}")
+    status = json.loads((folder / "var/log/mlcluster/status.json").read_text(encoding="utf-8"))
+    first = mark.stat().st_mtime - begun if mark.stat().st_mtime != seen else None
+    changed = sum(role["changed"] for role in status["roles"])
+    return {"run": title, "first_role": first, "seconds": seconds, "changed": changed}
+
+
+def by_pip(folder: Path) -> dict[str, Any]:
+    """A virtual environment, pip, the unpacked collection, and the playbook. Raises RigError."""
+    aim = archive.parse_target(f"debian-py{PYTHON}")
+    lock = ROOT / "requirements" / archive.LOCKS[PYTHON]
+    places = {str(path.parent) for path in wheels.fetch(request().pip, lock, request().cache, aim)}
+    programs, mark, collections = folder / "venv" / "bin", folder / "mark", folder / "collections"
+    home = collections / "ansible_collections" / "mlcluster" / "aws"
+    home.mkdir(parents=True)
+    subprocess.run(
+        [
+            str(Path(sys.executable).with_name("ansible-galaxy")),
+            "collection",
+            "build",
+            "--output-path",
+            str(folder),
+            ROOT,
+        ],
+        check=True,
+        capture_output=True,
+    )
+    (own,) = folder.glob("mlcluster-aws-*.tar.gz")
+    variables = {"configure_node_roles": [{"name": "bench.own.mark", "key": "mark", "required": True}]}
+    role = collections / "ansible_collections/bench/own/roles/mark/tasks/main.yml"
+    role.parent.mkdir(parents=True)
+    role.write_bytes(TASKS)
+    index = [word for place in sorted(places) for word in ("--find-links", place)]
+    commands = [
+        [sys._base_executable, "-m", "venv", str(folder / "venv")],
+        [
+            str(programs / "pip"),
+            "install",
+            "-q",
+            "--no-index",
+            "--no-deps",
+            "--require-hashes",
+            *index,
+            "-r",
+            str(lock),
+        ],
+        # What ansible-galaxy does in the end; the lock of the nodes has nothing with which it could resolve.
+        ["tar", "-xzf", str(own), "-C", str(home)],
+        [
+            *(str(programs / "ansible-playbook"), "mlcluster.aws.configure_node", "-i", "localhost,"),
+            *("-e", json.dumps(variables)),
+        ],
+    ]
+    environment = {**os.environ, "MARK": str(mark), "ANSIBLE_COLLECTIONS_PATH": str(collections)}
+    environment["ANSIBLE_PYTHON_INTERPRETER"] = str(programs / "python")
+    environment.pop("ANSIBLE_CONFIG", None)
+    begun = time.time()
+    for command in commands:
+        done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RigError(f"{' '.join(command[:3])} failed: {done.stdout[-500:]}{done.stderr[-500:]}")
+    return {
+        "run": "pip, collection, playbook",
+        "first_role": mark.stat().st_mtime - begun,
+        "seconds": time.time() - begun,
+        "changed": 1,
+    }
+
+
+def measure() -> dict[str, Any]:
+    """A first run, one without changes, and the way with pip. Raises RigError, and AssertionError below TIMES."""
+    folder = Path(tempfile.mkdtemp(prefix="mlcluster-bench-"))
+    try:
+        bundle = folder / "bundle.tar.gz"
+        sha = make_bundle(bundle)
+        (folder / "node").mkdir()
+        (folder / "pip").mkdir()
+        first = by_hook(folder / "node", bundle, sha, "hook, bundle on the disk")
+        again = by_hook(folder / "node", bundle, sha, "hook, no change")
+        other = by_pip(folder / "pip")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    ratio = other["first_role"] / first["first_role"]
+    assert again["changed"] == 0, "the second run changed something"
+    assert ratio >= TIMES, f"the first role began only {ratio:.1f} times sooner than with pip"
+    return {"bench": "boot_hook", "python": PYTHON, "ratio": ratio, "runs": [first, again, other]}
+
+
+def table(figures: Mapping[str, Any]) -> list[str]:
+    """The figures as lines for people."""
+    lines = [f"boot hook on Python {figures['python']}", f"  {'run':<26}{'first role':>12}{'whole':>9}{'changed':>9}"]
+    for row in figures["runs"]:
+        first = f"{row['first_role']:.1f} s" if row["first_role"] is not None else "-"
+        lines.append(f"  {row['run']:<26}{first:>12}{row['seconds']:>7.1f} s{row['changed']:>9}")
+    return [*lines, f"  the first role begins {figures['ratio']:.1f} times sooner than with pip"]
