@@ -10,10 +10,11 @@ import re
 import typing as t
 
 import pytest
+from ansible.template import trust_as_template
 
 from tests.unit.plugins.module_utils._node import training_host as scene
 from tests.unit.roles.distributions import every_distribution
-from tests.unit.roles.efa_nccl_role import UBUNTU, Role, bare, look_with, settled
+from tests.unit.roles.efa_nccl_role import UBUNTU, Role, bare, load, look_with, settled
 
 
 @pytest.fixture
@@ -279,3 +280,14 @@ def test_only_a_signature_by_the_published_key_is_valid(status, valid, role):
     pattern = role().value("valid_signature")
     said = "[GNUPG:] NEWSIG\n" + status.format("4E9091BCBB97A96B26B15E59A05480B1DD2D3CCC", "A" * 40) + "\n"
     assert bool(re.search(pattern, said)) is valid
+
+
+@pytest.mark.parametrize(("major", "minor", "fits"), [(3, 8, False), (3, 9, True), (4, 0, True)])
+def test_a_python_that_is_too_old_is_refused_in_one_sentence(major, minor, fits, role):
+    new = role()
+    new.variables["ansible_facts"]["python"]["version"] = {"major": major, "minor": minor}
+    (task,) = [task for task in load("tasks/validate.yml") if task["name"].endswith("a Python that is too old")]
+    assert bool(new.render(trust_as_template("{{ " + task["ansible.builtin.assert"]["that"] + " }}"))) is fits
+    assert new.render(task["ansible.builtin.assert"]["fail_msg"]).startswith(
+        f"node1 has Python {major}.{minor} and this role needs 3.9 or newer: install it"
+    )

@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node is booted again where its role asks for it and is allowed to, and only there."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rig.vm.guest import Guest
+from tests.vm import helpers
+from tests.vm.helpers import HERE, Run
+
+pytestmark = pytest.mark.vm
+# The guest has neither EFA nor a GPU: what the role finds is what it is told to expect, and is only reported.
+EFA = {
+    "role": "efa_nccl",
+    "efa_nccl_installer_enabled": False,
+    "efa_nccl_expected_devices": 1,
+    "efa_nccl_wait_seconds": 0,
+    "efa_nccl_required": False,
+}
+
+
+def boot_id(node: Guest) -> str:
+    return node.run("cat /proc/sys/kernel/random/boot_id").out.strip()
+
+
+def apply(node: Guest, **settings: object) -> Run:
+    done = helpers.play(node, playbook=HERE / "playbooks" / "reboot.yml", **settings)
+    assert done.rc == 0, (done.errors, [step.result.get("msg") for step in done.steps if step.result.get("failed")])
+    return done
+
+
+def test_the_efa_node_is_booted_again_once_and_only_with_consent(guest) -> None:
+    """What the system asks for is said, done with consent, and looked at afterwards; without a need nothing is done."""
+    node = guest(disks=0)
+    node.run("touch /run/reboot-required")
+    first = boot_id(node)
+    said = apply(node, **EFA).said
+    assert "a reboot is needed, and efa_nccl_reboot_allowed does not allow it" in said
+    assert boot_id(node) == first
+
+    done = apply(node, **EFA, efa_nccl_reboot_allowed=True)
+    second = boot_id(node)
+    assert second != first and done.result_of("reboot")["rebooted"]
+    assert done.result_of("efa_info")["reboot_required"] is False
+    again = apply(node, **EFA, efa_nccl_reboot_allowed=True)
+    assert (again.changed, boot_id(node)) == (0, second)
