@@ -31,6 +31,7 @@ def content(folder):
     }
 
 
+@pytest.mark.timeout(400)
 def test_one_node_trains_stops_resumes_and_sees_each_sample_once(slurm, tmp_path, runtime, facts):
     path = DataPath(slurm, tmp_path, runtime, facts, nodes=1, epochs=3)
     path.prepare(documents=40)
