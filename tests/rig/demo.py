@@ -26,7 +26,7 @@ RIG = [sys.executable, "-m", "tests.rig.vm"]
 SLURM = Path(__file__).with_name("demo_slurm.sh")
 # Submits the script that slurm_jobs wrote and prints the report that the job leaves when it has ended.
 JOB = """cd /data/jobs/results && number=$(sbatch --parsable --chdir=/tmp ../node_smoke.sbatch) || exit 1
-for _try in $(seq 600); do [ -s "node_smoke-$number.exit" ] && break; sleep 0.2; done
+for _try in $(seq 3000); do [ -s "node_smoke-$number.exit" ] && break; sleep 0.2; done
 cat "node_smoke-$number/report.json" """
 
 

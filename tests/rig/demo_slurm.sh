@@ -53,7 +53,7 @@ END
     systemctl daemon-reload
 fi
 systemctl start munge.service slurmctld.service slurmd.service
-for _try in $(seq 300); do
+for _try in $(seq 1500); do
     [ "$(sinfo --noheader --states=idle --format=%D 2>/dev/null)" != 1 ] || exit 0
     sleep 0.2
 done
