@@ -15,7 +15,6 @@ Look = dict[str, t.Any]
 TAG = "mlcluster:network"
 # FSx for Lustre User Guide, limiting access with security groups: 988 and 1018-1023, both ways.
 FSX_PORTS = ("988", "1018-1023")
-GRAFANA_PORT = 443
 NAT_GONE = ("deleting", "deleted", "failed")
 ANY = "0.0.0.0/0"
 GROUPS = ("nodes", "fsx", "ssh", "grafana")
@@ -135,7 +134,7 @@ def wanted_rules(part: str, wanted: t.Mapping[str, t.Any]) -> list[str]:
         return ["all from itself"]
     if part == "fsx":
         return sorted(f"tcp {ports} from itself" for ports in FSX_PORTS)
-    port = 22 if part == "ssh" else GRAFANA_PORT
+    port = 22 if part == "ssh" else wanted["grafana_port"]
     return sorted(f"tcp {port} from {cidr}" for cidr in wanted[f"{part}_cidrs"])
 
 
@@ -152,9 +151,7 @@ def wish_problems(wanted: t.Mapping[str, t.Any]) -> list[str]:
         for value in wanted[key]:
             try:
                 if ipaddress.ip_network(value).prefixlen == 0:
-                    found.append(
-                        f"cluster_{key} has '{value}', the whole world; give the networks of your people"
-                    )
+                    found.append(f"cluster_{key} has '{value}', the whole world; give the networks of your people")
             except ValueError as exc:
                 found.append(f"cluster_{key} has '{value}': {exc}")
     if len(blocks) == 3:

@@ -17,6 +17,7 @@ WANTED = {
     "zone": "",
     "ssh_cidrs": ["10.9.0.0/16"],
     "grafana_cidrs": [],
+    "grafana_port": 443,
     "key_name": "",
     "key_public": "",
 }
@@ -86,8 +87,9 @@ def test_only_what_differs_is_done(change, todo):
 
 
 def test_grafana_and_key_only_where_wanted():
-    wishes = {"grafana_cidrs": ["10.8.0.0/16"], "key_name": "k", "key_public": "ssh-ed25519 AAAA"}
+    wishes = {"grafana_cidrs": ["10.8.0.0/16"], "grafana_port": 3000, "key_name": "k", "key_public": "ssh-ed25519 AAAA"}
     assert plan(WHOLE, **wishes)["todo"] == ["group_grafana", "key"]
+    assert plan(WHOLE, **wishes)["actions"][0] == "security group grafana: tcp 3000 from 10.8.0.0/16"
     # Taking the wish back closes the door again.
     assert plan(WHOLE, ssh_cidrs=[])["actions"] == ["security group ssh: no rule"]
 

@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Modules of the controller on an account of moto."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.modules import fsx_lustre, instance_offers_info, network_info
+
+WISHES = {"name": "checkpoints", "gib": 7200, "throughput": 1000, "efa": True}
+PLACE = {"subnet": "subnet-0123456789abcdef1", "groups": ["sg-0123456789abcdef0"]}
+
+
+def test_what_jakarta_offers(run_module):
+    found = run_module(instance_offers_info, types=["p5e.48xlarge", "c6i.4xlarge", "p5e.48xlarge"])
+    assert found["changed"] is False
+    assert {"p5e.48xlarge", "c7i.4xlarge"} <= set(found["offered"])
+    assert "c6i.4xlarge" not in found["offered"]
+    assert found["types"]["p5e.48xlarge"]["NetworkInfo"]["EfaInfo"]["MaximumEfaInterfaces"] == 32
+    assert list(found["types"]) == ["p5e.48xlarge"]
+
+
+def test_a_filesystem_is_foretold_made_once_and_adopted(run_module):
+    # Before the network is made a dry run has no subnet to name.
+    foretold = run_module(fsx_lustre, check=True, **WISHES)
+    assert (foretold["changed"], foretold["id"]) == (True, "")
+    made = run_module(fsx_lustre, **WISHES, **PLACE)
+    assert made["actions"] == ["make checkpoints with 7200 GiB and 1000 MB/s for each TiB"]
+    again = run_module(fsx_lustre, **WISHES, **PLACE)
+    assert (again["changed"], again["id"]) == (False, made["id"])
+    adopted = run_module(fsx_lustre, name="any", efa=True, file_system_id=made["id"])
+    assert (adopted["changed"], adopted["id"]) == (False, made["id"])
+    other = run_module(fsx_lustre, **{**WISHES, "gib": 4800}, **PLACE)
+    assert other["msg"] == (f"{made['id']} has gib 7200 and not 4800; change the variables, or the file system by hand")
+
+
+def test_what_a_filesystem_lacks_is_told(run_module):
+    said = run_module(fsx_lustre, **WISHES)["msg"]
+    assert said == "there is no file system checkpoints, and to make one subnet, groups are needed"
+
+
+def test_a_network_that_is_not_there(run_module):
+    found = run_module(network_info, name="train")
+    assert (found["network"]["vpc"], found["network"]["vpcs"], found["outputs"]) == (None, 0, None)
+    assert found["network"]["zones"][0] == "ap-southeast-3a"
+
+
+@pytest.mark.parametrize("module", [network_info, fsx_lustre])
+def test_a_profile_that_does_not_exist(run_module, module):
+    said = run_module(module, name="train", profile="nobody")["msg"]
+    assert said.startswith("no ")
+    assert "ProfileNotFound: The config profile (nobody) could not be found" in said
