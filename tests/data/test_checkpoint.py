@@ -231,11 +231,15 @@ def test_a_full_disk_is_told_and_the_good_one_stays(place, full):
     assert ("No space left on device" if full == "kept" else f"{place.local}/") in second
 
 
+def broken(step, token, source):
+    raise OSError(5, "Input/output error")
+
+
 def test_an_error_on_one_rank_is_told_to_all(place):
     def work(tell):
         opened = place.open()
         if dist.get_rank() == 1:
-            opened.store.put = lambda step, token, source: (_ for _ in ()).throw(OSError(5, "Input/output error"))
+            opened.store.put = broken
         opened.save(1, filled(1), own(1))
         return opened.close().error
 

@@ -119,7 +119,11 @@ def test_a_copy_that_fails_leaves_nothing(tmp_path):
 
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     durable.write(tmp_path / "file", b"before")
-    monkeypatch.setattr(durable.os, "replace", lambda *names: (_ for _ in ()).throw(OSError(28, "No space left")))
+
+    def full(*names):
+        raise OSError(28, "No space left")
+
+    monkeypatch.setattr(durable.os, "replace", full)
     with pytest.raises(OSError, match="No space left"):
         durable.write(tmp_path / "file", b"after")
     assert [path.name for path in tmp_path.iterdir()] == ["file"] and (tmp_path / "file").read_bytes() == b"before"
