@@ -29,6 +29,15 @@ __all__ = ["slurm", "slurm_accounting"]
 Runner = Callable[..., dict[str, t.Any]]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say which tests stay with one process where several share the work: those of a file share its clusters, and those
+    with nodes that have directories of this machine to themselves take turns with them."""
+    for item in items:
+        file = item.path.stem
+        item.add_marker(pytest.mark.xdist_group("checked" if file in ("test_health", "test_scratch") else file))
+
+
 @pytest.fixture
 def run_module(capsys: pytest.CaptureFixture[str]) -> Runner:
     """run_module(module, cluster, check=False, **options) gives what the module printed."""

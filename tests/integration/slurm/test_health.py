@@ -176,6 +176,7 @@ def frozen(cluster, tmp_path):
     place.rmdir()
 
 
+@pytest.mark.slow
 def test_a_disk_that_does_not_answer_holds_no_job_up(cluster, frozen, tmp_path):
     base, freeze = frozen
     scripts = render(tmp_path, base, conf(cluster), epilog_seconds=1)

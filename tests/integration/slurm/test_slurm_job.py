@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -177,32 +178,35 @@ def test_a_chain_runs_in_order_and_breaks_where_it_must(run, script):
     run(state="cancelled", job_id=never["job"]["job_id"])
 
 
-def test_a_job_that_the_controller_has_forgotten(run, slurm, script, tmp_path):
+def test_what_the_controller_has_forgotten_the_accounting_or_the_jobs_own_file_knows(
+    run, slurm, slurm_accounting, run_module, script, tmp_path
+):
+    """One wait for both clusters: a controller forgets a job some seconds after MinJobAge."""
     lines = ("trap 'echo $? > exit-$SLURM_JOB_ID' EXIT", "exit 4")
     number = run(state="submitted", script=script(*lines))["job"]["job_id"]
-    wait_for(
-        "the controller to forget the job",
-        lambda: slurm.run("scontrol", "show", "job", str(number), check=False).returncode,
-        60,
-    )
+    ask = {"script": script("exit 5", name="b"), "state": "submitted", "options": {"account": "root"}}
+    accounted = run_module(slurm_job, slurm_accounting, **ask)["job"]["job_id"]
+    for cluster, of in ((slurm, number), (slurm_accounting, accounted)):
+        wait_for(
+            "the controller to forget the job",
+            lambda cluster=cluster, of=of: cluster.run("scontrol", "show", "job", str(of), check=False).returncode,
+            60,
+        )
     lost = run(job_id=number)
     assert (lost["failed"], lost["job"]["state"], lost["job"]["source"]) == (True, "LOST", "none")
     assert f"looked for job {number} and neither the controller" in lost["msg"]
     told = run(job_id=number, exit_file=str(tmp_path / "exit-%j"))
     assert (told["job"]["state"], told["job"]["exit_code"], told["job"]["source"]) == ("FAILED", 4, "exit_file")
-
-
-def test_the_accounting_knows_what_the_controller_has_forgotten(slurm_accounting, run_module, script):
-    ask = {"script": script("exit 5"), "state": "submitted", "options": {"account": "root"}}
-    number = run_module(slurm_job, slurm_accounting, **ask)["job"]["job_id"]
-    wait_for(
-        "the controller to forget the job",
-        lambda: slurm_accounting.run("scontrol", "show", "job", str(number), check=False).returncode,
-        60,
-    )
-    job = run_module(slurm_job, slurm_accounting, job_id=number)["job"]
+    job = run_module(slurm_job, slurm_accounting, job_id=accounted)["job"]
     assert (job["state"], job["exit_code"], job["source"]) == ("FAILED", 5, "sacct")
-    wrong = run_module(slurm_job, slurm_accounting, **{**ask, "options": {"account": "none", "qos": "fast"}})
+    # A job that only the accounting knows may still be waited for; it is over.
+    after = {**ask, "state": "completed", "options": {"account": "root", "dependency": f"afterany:{accounted}"}}
+    assert "problems" not in run_module(slurm_job, slurm_accounting, check=True, **after)
+
+
+def test_an_account_and_a_quality_of_service_that_are_not_there(slurm_accounting, run_module, script):
+    options = {"account": "none", "qos": "fast"}
+    wrong = run_module(slurm_job, slurm_accounting, script=script("true"), state="submitted", options=options)
     assert [problem.split(":")[0] for problem in wrong["problems"]] == [
         "account none does not exist",
         "quality of service fast does not exist",
@@ -223,12 +227,17 @@ def test_a_controller_that_restarts_in_the_middle(run, slurm, script, tmp_path):
     assert (result["job"]["state"], result["job"]["exit_code"]) == ("FAILED", 6)
 
 
-def test_a_controller_that_is_down_is_not_taken_for_an_end(run, slurm, script):
+def test_a_controller_that_is_down_is_not_taken_for_an_end(run, run_module, slurm, script, tmp_path):
     number = run(state="submitted", script=script("sleep 60"))["job"]["job_id"]
+    # The same cluster for clients that wait for an answer two seconds instead of ten.
+    (tmp_path / "etc").mkdir()
+    text = Path(f"{slurm.root}/etc/slurm.conf").read_text(encoding="utf-8")
+    (tmp_path / "etc/slurm.conf").write_text(f"{text}MessageTimeout=2\n", encoding="utf-8")
+    impatient = types.SimpleNamespace(root=tmp_path)
     slurm.stop("slurmctld")
     try:
-        result = run(job_id=number, timeout=1)
-        refused = run(script=script("true"))
+        result = run_module(slurm_job, impatient, job_id=number, timeout=1)
+        refused = run_module(slurm_job, impatient, script=script("true"))
     finally:
         slurm.start("slurmctld")
         run(state="cancelled", job_id=number)
@@ -236,6 +245,7 @@ def test_a_controller_that_is_down_is_not_taken_for_an_end(run, slurm, script):
     assert refused["msg"].startswith("asked for the controller and none is up")
 
 
+@pytest.mark.slow
 def test_a_node_that_dies_under_the_job(run_module, script):
     cluster = Cluster(f"pytest-nodes-{time.time_ns()}"[:31])
     cluster.up(Spec(nodes=2, settings=FAST_FAILURE), owned=True)

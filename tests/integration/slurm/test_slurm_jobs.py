@@ -96,7 +96,7 @@ def nccom(ran, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("launch", ["slurm", "mpi"])
+@pytest.mark.parametrize("launch", ["slurm", pytest.param("mpi", marks=pytest.mark.slow)])
 def test_neurons_collectives_on_two_nodes(nccom, launch):
     found = nccom(launch=launch)
     assert found.status == {

@@ -73,6 +73,9 @@ class Training:
     def waits_for(self, what):
         wait_for(f"{what!r} in the events", lambda: what in self.events, 60)
 
+    def ended(self):
+        return (self.folder / "results" / f"train-{self.number}.exit").exists()
+
     def exit_status(self):
         return (self.folder / "results" / f"train-{self.number}.exit").read_text()
 
@@ -80,6 +83,12 @@ class Training:
 def release(slurm, number):
     """Let a requeued job start soon: slurmd still clears away its first run, for which Slurm waits two minutes."""
     slurm.run("scontrol", "update", f"JobId={number}", "StartTime=now+5")
+
+
+def cancelled(slurm, number):
+    """Cancel a job and say whether it is gone: one that was about to go back into the queue comes back."""
+    slurm.run("scancel", str(number), check=False)
+    return slurm.run("squeue", "--noheader", f"--jobs={number}", check=False).stdout == ""
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +109,7 @@ def train(slurm, tmp_path, runtime, facts):
 
     yield start
     for training in started:
-        slurm.run("scancel", str(training.number), check=False)
+        wait_for("its end", lambda training=training: cancelled(slurm, training.number), 90, poll=0.5)
 
 
 def test_a_signal_saves_requeues_resumes_and_backs_up(train, slurm):
@@ -163,14 +172,14 @@ def test_a_cancelled_training_is_backed_up(train, slurm):
 def test_every_node_is_watched_until_the_job_ends(train, slurm, tmp_path, monkeypatch):
     watcher = tmp_path / "bin" / "nvidia-smi"
     watcher.parent.mkdir()
-    watcher.write_text('#!/bin/sh\necho "$$ on $(hostname)"\nexec sleep 600\n')
+    watcher.write_text('#!/bin/sh\necho "$$ on $(hostname)"\nexec sleep 601.5\n')
     watcher.chmod(0o755)
     monkeypatch.setenv("PATH", f"{watcher.parent}:{os.environ['PATH']}")
     training = train(60, monitor_seconds=1)
     assert jobs.wait(slurm, training.number, timeout=60).state == "COMPLETED"
     found = {node: (training.results / f"gpu-{node}.csv").read_text().split() for node in ("n1", "n2")}
     assert [words[2] for words in found.values()] == ["n1", "n2"]
-    assert "sleep 600" not in slurm.run("ps", "-eo", "args").stdout
+    assert "sleep 601.5" not in slurm.run("ps", "-eo", "args").stdout
 
 
 def test_the_end_of_a_capacity_block_asks_for_a_checkpoint(train):

@@ -63,18 +63,22 @@ def submit(slurm, facts, runtime, tmp_path):
     slurm.run("scancel", "--user=root", check=False)
 
 
+def queued(slurm):
+    """The names of the plan's jobs that wait or run."""
+    return slurm.run("squeue", "--noheader", "--name=small,other,absent", "--format=%j").stdout.split()
+
+
 def test_a_plan_is_submitted_once_and_followed(submit, slurm, tmp_path):
     first = submit(MODELS)
     assert first.returncode == 0, first.stdout
-    names = slurm.run("squeue", "--noheader", "--format=%j").stdout.split()
-    assert sorted(names) == ["other", "small"]
+    assert sorted(queued(slurm)) == ["other", "small"]
     again = submit(MODELS)
     assert "changed=0" in again.stdout, again.stdout
-    assert len(slurm.run("squeue", "--noheader", "--format=%j").stdout.split()) == 2
+    assert sorted(queued(slurm)) == ["other", "small"]
     (tmp_path / "go").touch()
     followed = submit(MODELS, follow=True)
     assert followed.returncode == 0, followed.stdout
-    assert slurm.run("squeue", "--noheader").stdout == ""
+    assert queued(slurm) == []
 
 
 def test_everything_that_is_wrong_is_said_before_anything_is_submitted(submit, slurm):
@@ -84,4 +88,4 @@ def test_everything_that_is_wrong_is_said_before_anything_is_submitted(submit, s
     assert absent.returncode == 2 and "absent.sbatch does not exist or cannot be read" in " ".join(
         absent.stdout.split()
     )
-    assert slurm.run("squeue", "--noheader").stdout == ""
+    assert queued(slurm) == []

@@ -60,6 +60,9 @@ class Cluster:
     def _check_host(self, spec: Spec) -> None:
         if os.geteuid() != 0:
             raise RigError("the Slurm rig makes namespaces and host names, which needs root: run it with sudo")
+        for path in spec.private:
+            if not Path(path).is_dir():
+                raise RigError(f"each node was to have its own {path}, which is no directory here: make it first")
         programs = PROGRAMS + (("slurmdbd", "mariadbd", "mariadb") if spec.accounting else ())
         missing = [program for program in programs if not shutil.which(program)]
         if missing:

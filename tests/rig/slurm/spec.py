@@ -45,9 +45,6 @@ class Spec:
             raise RigError(f"a cluster of {self.nodes} nodes was asked for: give 1 to 64")
         if not 0 <= self.gpus <= GPUS_MAX:
             raise RigError(f"{self.gpus} GPUs a node were asked for: give 0 to {GPUS_MAX}")
-        for path in self.private:
-            if not Path(path).is_dir():
-                raise RigError(f"each node was to have its own {path}, which is no directory here: make it first")
 
     @property
     def names(self) -> list[str]:

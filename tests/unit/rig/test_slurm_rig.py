@@ -75,12 +75,21 @@ def test_partitions_topology_and_accounting_when_asked_for():
     [
         ({"nodes": 0}, "a cluster of 0 nodes was asked for: give 1 to 64"),
         ({"gpus": 17}, "17 GPUs a node were asked for: give 0 to 16"),
-        ({"private": ("/none/such",)}, "each node was to have its own /none/such, which is no directory here"),
     ],
 )
 def test_what_cannot_be_made_is_refused(options, message):
     with pytest.raises(RigError, match=message):
         Spec(**options)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the rig needs root, and says that first")
+def test_a_directory_of_its_own_has_to_be_there_when_a_cluster_is_made_and_not_when_its_record_is_read(base):
+    spec = Spec(private=("/none/such",))
+    with pytest.raises(RigError, match="each node was to have its own /none/such, which is no directory here"):
+        Cluster("c1").up(spec)
+    (base / "c1").mkdir()
+    record.Record("m", spec, PORTS).save(base / "c1")
+    assert record.load(base / "c1").spec == spec
 
 
 @pytest.mark.parametrize("name", ["../x", "", "A", "x" * 32, "-a"])
