@@ -9,11 +9,16 @@ import json
 import sys
 from collections.abc import Sequence
 
-from tests.bench import bench_inventory, bench_nvme_raid0
+from tests.bench import bench_boot_hook, bench_data, bench_inventory, bench_nvme_raid0
 from tests.rig.vm.command import RigError
 from tests.vm.helpers import ROOT
 
-BENCHES = {"inventory": bench_inventory, "nvme_raid0": bench_nvme_raid0}
+BENCHES = {
+    "boot_hook": bench_boot_hook,
+    "data": bench_data,
+    "inventory": bench_inventory,
+    "nvme_raid0": bench_nvme_raid0,
+}
 OUTPUT = ROOT / "tests" / "output" / "bench"
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from pathlib import Path
@@ -26,11 +27,11 @@ def documents(count: int, seed: int = 2, vocabulary: int = 2000) -> list[str]:
     """Documents of 1 to 60 sentences, word frequencies as in natural text (Zipf)."""
     rng = random.Random(seed)
     known = words(vocabulary)
-    weights = [1 / (rank + 1) for rank in range(vocabulary)]
+    weights = list(itertools.accumulate(1 / (rank + 1) for rank in range(vocabulary)))
     found = []
     for _document in range(count):
         sentences = [
-            " ".join(rng.choices(known, weights, k=rng.randint(3, 20))).capitalize() + rng.choice(".?!")
+            " ".join(rng.choices(known, cum_weights=weights, k=rng.randint(3, 20))).capitalize() + rng.choice(".?!")
             for _sentence in range(rng.randint(1, 12))
         ]
         found.append(rng.choice((" ", "\n")).join(sentences))

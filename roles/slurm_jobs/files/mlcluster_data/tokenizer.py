@@ -45,6 +45,9 @@ _OTHER_SPACES = "".join(map(chr, (0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x
 # The memory of one process for the words that it knows: about 100 MB.
 WORDS_MOST = 300_000
 WORD_CHARACTERS_MOST = 16 << 20
+WORDS_AT_ONCE = 512
+# How byte-level tokenizers write a space (the printable alphabet for bytes of GPT-2).
+SPACE_OF_BYTES = "\u0120"
 # Longer texts are encoded in slices of about so many characters.
 SLICE_CHARACTERS = 1 << 20
 # Above this share of unknown words the table of words costs more than it saves (texts without spaces between words).
@@ -215,6 +218,18 @@ def pieces(text: str) -> list[str]:
     return text.split(" ")
 
 
+class _Words(dict[str, bytes]):
+    """Words and their ids; what is asked for and not there is noted, and is nothing meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.missing: list[str] = []
+
+    def __missing__(self, word: str) -> bytes:
+        self.missing.append(word)
+        return b""
+
+
 class Encoder:
     """Encodes many documents; one for each process.
 
@@ -235,8 +250,11 @@ class Encoder:
         self.by_words = not whole and cuts_at_spaces(json.loads(definition))
         self._before = np.array(ids.before, self.dtype).tobytes()
         self._after = np.array(ids.after, self.dtype).tobytes()
-        self._words: dict[str, bytes] = {}
+        # Words with the space in front of them, and words that begin a text.
+        self._words = _Words()
+        self._heads: dict[str, bytes] = {}
         self._characters = 0
+        self._begins = self._beginnings() if self.by_words else np.zeros(0, bool)
 
     def encode(self, texts: Sequence[str]) -> list[bytes]:
         """The ids of each text with what stands around it, as bytes of `ids.dtype`. Raises DataError."""
@@ -255,11 +273,21 @@ class Encoder:
     def _word_by_word(self, texts: Sequence[str]) -> list[bytes]:
         found = [b""] * len(texts)
         short = [at for at, text in enumerate(texts) if len(text) <= SLICE_CHARACTERS]
-        cut = [pieces(texts[at]) for at in short]
-        self._learn([words[1:] for words in cut])
-        look = self._words.__getitem__
-        for at, head, words in zip(short, self._whole(words[0] for words in cut), cut):
-            found[at] = b"".join((head, *map(look, words[1:])))
+        cut = {at: pieces(texts[at]) for at in short}
+        heads = {at: words.pop(0) for at, words in cut.items()}
+        unknown = list(set(heads.values()).difference(self._heads))
+        self._heads.update(zip(unknown, self._whole(unknown)))
+        look, missing, late = self._words.__getitem__, self._words.missing, []
+        for at, words in cut.items():
+            before = len(missing)
+            found[at] = b"".join(map(look, words))
+            if len(missing) > before:
+                late.append(at)
+        self._learn(sum(map(len, cut.values())))
+        for at in late:
+            found[at] = b"".join(map(look, cut[at]))
+        for at, head in heads.items():
+            found[at] = self._heads[head] + found[at]
         if short:
             probe = min(short[:16], key=lambda at: len(texts[at]))
             if found[probe] != self._whole([texts[probe]])[0]:
@@ -281,27 +309,54 @@ class Encoder:
             if start == 0:
                 yield from self._whole(words[:1])
                 words = words[1:]
-            self._learn([words])
-            yield b"".join(map(self._words.__getitem__, words))
+            look = self._words.__getitem__
+            encoded = b"".join(map(look, words))
+            if self._words.missing:
+                self._learn(len(words))
+                encoded = b"".join(map(look, words))
+            yield encoded
             self._tidy()
             start = end + 1
 
-    def _learn(self, cut: Iterable[list[str]]) -> None:
-        """Have every one of these words in the table; each is encoded with the space in front of it."""
-        wanted: set[str] = set()
-        total = 0
-        for words in cut:
-            wanted.update(words)
-            total += len(words)
-        unknown = list(wanted.difference(self._words))
-        self._words.update(zip(unknown, self._whole(f" {word}" for word in unknown)))
+    def _learn(self, total: int) -> None:
+        """Have the words that were missed in the table; each is encoded with the space in front of it.
+
+        Where too many of the `total` words at hand are new, the table is given up.
+        """
+        unknown = list(dict.fromkeys(self._words.missing))
+        self._words.missing.clear()
+        for begin in range(0, len(unknown), WORDS_AT_ONCE):
+            some = unknown[begin : begin + WORDS_AT_ONCE]
+            self._words.update(zip(some, self._in_a_row(some)))
         self._characters += sum(map(len, unknown))
         if total > 1000 and len(unknown) > UNKNOWN_MOST * total:
             self.by_words = False
 
+    def _in_a_row(self, words: list[str]) -> list[bytes]:
+        """The ids of each of these words, encoded as one text, which is much faster than one by one.
+
+        Every word begins with a token that begins with a space, and no other token does, unless there are spaces in a
+        word: then their numbers do not agree.
+        """
+        (body,) = self._whole(["".join(f" {word}" for word in words)])
+        starts = np.flatnonzero(self._begins[np.frombuffer(body, self.dtype)]) * self.dtype.itemsize
+        if len(starts) != len(words) or (len(words) and starts[0]):
+            return self._whole(f" {word}" for word in words)
+        ends = [*starts.tolist()[1:], len(body)]
+        return [body[start:end] for start, end in zip(starts.tolist(), ends)]
+
+    def _beginnings(self) -> np.ndarray:
+        """Of each id, whether its token begins with a space, bool [ids]."""
+        tokens = self.tokenizer.get_vocab(with_added_tokens=True)
+        found = np.zeros(max(tokens.values()) + 1, bool)
+        found[[number for token, number in tokens.items() if token.startswith(SPACE_OF_BYTES)]] = True
+        return found
+
     def _tidy(self) -> None:
-        if not self.by_words or len(self._words) > WORDS_MOST or self._characters > WORD_CHARACTERS_MOST:
+        known = len(self._words) + len(self._heads)
+        if not self.by_words or known > WORDS_MOST or self._characters > WORD_CHARACTERS_MOST:
             self._words.clear()
+            self._heads.clear()
             self._characters = 0
 
 
