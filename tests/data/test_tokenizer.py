@@ -197,8 +197,8 @@ class Hub(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def hub(monkeypatch, tokenizer, tmp_path):
     """A hub on this machine, asked instead of the real one."""
-    import huggingface_hub.constants as constants
-    import huggingface_hub.file_download as download
+    from huggingface_hub import constants
+    from huggingface_hub import file_download as download
 
     Hub.content = (tokenizer / "tokenizer.json").read_bytes()
     Hub.seen.clear()
@@ -257,7 +257,7 @@ def test_a_token_that_is_refused_is_never_shown(hub, inputs, tmp_path, capsys, m
 
 
 def test_a_hub_that_cannot_be_reached_is_one_sentence(monkeypatch):
-    import huggingface_hub.constants as constants
+    from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "is_offline_mode", lambda: True, raising=False)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)

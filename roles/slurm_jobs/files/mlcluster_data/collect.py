@@ -50,7 +50,7 @@ def datasets_documents(source: str, division: Division, field: str) -> Iterator[
     except KeyError as exc:
         raise DataError(f"{source} has no column {exc}: name the one with the text by --field") from exc
     except (OSError, ValueError) as exc:
-        first = str(exc).strip().split("\n")[0] or type(exc).__name__
+        first = str(exc).strip().partition("\n")[0] or type(exc).__name__
         raise DataError(f"{source} cannot be loaded ({first}): see to its name, the network and HF_TOKEN") from exc
 
 

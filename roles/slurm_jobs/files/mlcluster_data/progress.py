@@ -60,5 +60,5 @@ class Progress:
         share = min(1.0, self.done / self.total) if self.total else 1.0
         left = f", {used / share - used:.0f} s left" if 0 < share < 1 else ""
         full = round(share * BAR_WIDTH)
-        bar = f" [{'#' * full}{'.' * (BAR_WIDTH - full)}]" if self.terminal else ""
-        return f"{self.title}:{bar} {share:4.0%} of {amount(self.total)}, {used:.0f} s{left} {self.note}".rstrip()
+        drawn = f" [{'#' * full}{'.' * (BAR_WIDTH - full)}]" if self.terminal else ""
+        return f"{self.title}:{drawn} {share:4.0%} of {amount(self.total)}, {used:.0f} s{left} {self.note}".rstrip()

@@ -52,7 +52,7 @@ def check_input(folder: Path, file: manifest.Input) -> list[str]:
                 try:
                     text_of(Bad().line(where, raw) or "", where)
                 except DataError as exc:
-                    problems.append(str(exc).split(": mend the file")[0])
+                    problems.append(str(exc).partition(": mend the file")[0])
     except OSError as exc:
         return [f"{file.name} cannot be read: {exc.strerror}"]
     if documents != file.documents:
@@ -189,7 +189,7 @@ def check_text(folder: Path, path: Path) -> list[str]:
             found = sum(1 for _line in lines_of(stream, path.name, Bad()))
         return [] if found else [f"{path.name} is empty"]
     except DataError as exc:
-        return [str(exc).split(": mend the file")[0]]
+        return [str(exc).partition(": mend the file")[0]]
     except OSError as exc:
         return [f"{path.name} cannot be read: {exc.strerror}"]
 
