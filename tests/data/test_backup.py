@@ -319,6 +319,7 @@ def test_the_command(source, server, tmp_path, capsys):
     assert command.main(["backup", "push", str(source), url]) == 0
     assert "3 files sent" in capsys.readouterr().out
     assert command.main(["backup", "verify", url, "--deep"]) == 0
+    assert "3 objects agree with the manifest, 0 problems" in capsys.readouterr().out
     assert command.main(["backup", "restore", url, str(tmp_path / "target"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["problems"] == []
     assert command.main(["backup", "restore", f"s3://{BUCKET}/other", str(tmp_path)]) == 1

@@ -78,11 +78,14 @@ class Report:
         return not self.problems
 
     def line(self, verb: str) -> str:
-        """One line for people."""
-        rate = self.bytes / self.seconds / 1e6 if self.seconds else 0.0
+        """One line for people: of a push, restore or verify."""
+        problems = f"{len(self.problems)} problems"
+        if verb == "verify":
+            return f"{len(self.same)} objects agree with the manifest, {problems} ({self.seconds:.1f} s)"
+        rate = f", {self.bytes / self.seconds / 1e6:.0f} MB/s" if self.bytes and self.seconds else ""
         return (
-            f"{len(self.copied)} files {verb} ({self.bytes} bytes, {self.seconds:.1f} s, {rate:.0f} MB/s), "
-            f"{len(self.same)} were there, {len(self.gone)} went meanwhile, {len(self.problems)} problems"
+            f"{len(self.copied)} files {'sent' if verb == 'push' else 'restored'} ({self.bytes} bytes, "
+            f"{self.seconds:.1f} s{rate}), {len(self.same)} were there, {len(self.gone)} went meanwhile, {problems}"
         )
 
 
@@ -366,7 +369,6 @@ def run(args: argparse.Namespace) -> int:
         return FAIL
     for problem in report.problems:
         sys.stderr.write(f"ERROR: {problem}\n")
-    words = {"push": "sent", "restore": "restored", "verify": "differ"}
-    line = json.dumps(dataclasses.asdict(report)) if args.json else report.line(words[args.verb])
+    line = json.dumps(dataclasses.asdict(report)) if args.json else report.line(args.verb)
     sys.stdout.write(f"{line}\n")
     return PASS if report.ok else FAIL
