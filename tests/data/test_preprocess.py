@@ -308,6 +308,13 @@ def test_inputs_that_cannot_be_read_are_one_sentence(tmp_path, preprocess, capsy
     assert words in capsys.readouterr().err
 
 
+def test_places_that_cannot_be_written_are_one_sentence(tmp_path, inputs, preprocess, capsys):
+    (tmp_path / "file").touch()
+    for places in ((tmp_path / "file" / "out",), (tmp_path / "out", "--spool", str(tmp_path / "file" / "spool"))):
+        assert preprocess(inputs, *places) == 1
+        assert "Not a directory): name a folder that can be written" in capsys.readouterr().err
+
+
 def test_an_empty_input_is_passed_over_by_choice(tmp_path, preprocess):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").touch()

@@ -139,6 +139,10 @@ def at(where: str) -> Store:
     """The store of a path or an s3:// URL. Raises DataError, S3Error."""
     if s3.is_url(where):
         return Bucket(s3.Prefix(where))
+    return _folder(where)
+
+
+def _folder(where: str) -> Folder:
     try:
         return Folder(Path(where))
     except OSError as exc:
@@ -146,8 +150,10 @@ def at(where: str) -> Store:
 
 
 def spool(where: str, store: Store) -> Path:
-    """The folder where files are written first: `where`, else the store itself, else the one for temporary files."""
+    """The folder where files are written first: `where`, else the store itself, else the one for temporary files.
+
+    Raises DataError.
+    """
     if where:
-        Path(where).mkdir(parents=True, exist_ok=True)
-        return Path(where)
+        return _folder(where).path
     return store.path if isinstance(store, Folder) else Path(tempfile.gettempdir())
