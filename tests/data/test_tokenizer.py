@@ -25,7 +25,7 @@ from tests.data import corpus
 ODD = (
     "", " ", "a", " a", "a ", "a  b", "a \n b", "a\n\nb", "a\tb c", "it's we'll  they've", "x 1 22 333 4444",
     "a\u00a0b \u3000c", "\u3000 a", "한국어 문장 입니다", "emoji 🙂 🙂🙂 x", "e\u0301 \u0301x", "<|end|> x <|end|>",
-    "- - -- !? a-b",    "tab\t \tend", "\x1c \x1d", "a\u2028 b", "\r\n x\r\n",
+    "- - -- !? a-b", "tab\t \tend", "\x1c \x1d", "a\u2028 b", "\r\n x\r\n",
 )  # fmt: skip
 
 
