@@ -160,6 +160,19 @@ class Cluster:
         rows = [line.split() for line in done.stdout.splitlines() if done.returncode == 0]
         return sorted({row[0] for row in rows if row[1].rstrip("*~#!%$@^-+") in states})
 
+    def _answering(self) -> list[str]:
+        """The nodes that are on and whose slurmd runs."""
+        on = [
+            node for node, process in self.record.processes.items() if node in self.record.spec.names and alive(process)
+        ]
+        return [node for node in on if self._slurmd(node) is not None]
+
+    def _known(self) -> list[str]:
+        """The nodes that the controller has heard of since it started."""
+        done = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", check=False)
+        rows = [line.split() for line in done.stdout.splitlines()]
+        return [node for node, state in rows if not state.endswith("*") and not state.startswith(("unk", "down"))]
+
     def status(self) -> dict[str, object]:
         """Whether it runs, its directory, the daemons and the state of each node."""
         found = self.record
@@ -182,6 +195,8 @@ class Cluster:
             self.run("sacctmgr", "--immediate", "add", "cluster", "rig", check=False)
         else:
             self._wait(daemon, lambda: self.run("scontrol", "ping", check=False).returncode == 0)
+            # Until a node has answered a new controller, it takes no job that asks for its GPUs.
+            self._wait(daemon, lambda: not set(self._answering()) - set(self._known()))
 
     def stop(self, daemon: str, how: int = signal.SIGTERM) -> None:
         """End slurmctld or slurmdbd; with SIGKILL as a crash would."""
