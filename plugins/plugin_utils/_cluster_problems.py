@@ -150,7 +150,7 @@ def problems(settings: Settings) -> list[str]:
     found = []
     if not CLUSTER_NAME.fullmatch(str(settings.get("name", ""))):
         found.append(
-            f"cluster_name is '{settings.get('name', '')}'; it is letters, digits and hyphens, 60 at most, a letter first"
+            f"cluster_name is '{settings.get('name', '')}'; it is letters, digits and hyphens, 60 at most, letter first"
         )
     if not re.fullmatch(r"[a-z]{2,4}(-[a-z]+)+-\d{1,2}", str(settings.get("region", ""))):
         found.append(f"cluster_region is '{settings.get('region', '')}'; it looks like us-east-1")
