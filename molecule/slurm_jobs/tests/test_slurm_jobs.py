@@ -70,7 +70,7 @@ def test_the_job_takes_what_was_built_once_for_all_nodes(host: Host) -> None:
 def test_slurm_runs_the_checks_and_a_job_has_a_directory_of_its_own(host: Host) -> None:
     settings = host.run("scontrol show config").stdout
     for name, script in (("Prolog", "prolog"), ("Epilog", "epilog"), ("HealthCheckProgram", "health_check")):
-        assert re.search(rf"^{name} += /etc/mlcluster/slurm/{script}$", settings, re.MULTILINE), settings
+        assert re.search(rf"^{name}(\[0\])? += /etc/mlcluster/slurm/{script}$", settings, re.MULTILINE), settings
     assert re.search(r"^HealthCheckInterval += 60 sec$", settings, re.MULTILINE)
     done = host.run("runuser -u alice -- srun --chdir=/ sh -c 'echo $SLURM_JOB_ID $TMPDIR'")
     number, place = done.stdout.split()

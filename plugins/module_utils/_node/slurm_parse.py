@@ -175,12 +175,21 @@ def mpi_types(text: str) -> list[str]:
 
 
 def settings(text: str) -> dict[str, t.Optional[str]]:
-    """The lines of `scontrol show config`; None for what is not set."""
+    """The lines of `scontrol show config`; None for what is not set.
+
+    What may be there several times, newer releases number (Prolog[0], Prolog[1]); that is joined by commas.
+    """
     found: dict[str, t.Optional[str]] = {}
     for line in text.splitlines():
         key, separator, value = line.partition("=")
-        if separator and re.fullmatch(r"\w+", key.strip()):
-            found.setdefault(key.strip(), absent(value.strip()))
+        match = re.fullmatch(r"(\w+)(\[\d+\])?", key.strip())
+        if not separator or not match:
+            continue
+        name, told = match.group(1), absent(value.strip())
+        if match.group(2) and found.get(name) and told:
+            found[name] = f"{found[name]},{told}"
+        else:
+            found.setdefault(name, told)
     return found
 
 

@@ -15,6 +15,9 @@ from pathlib import Path
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import cli
 
+from tests.rig.slurm import scripts
+from tests.rig.slurm.scripts import Role
+
 CHECKOUT = Path(__file__).parents[3]
 NAMES = ("prolog", "epilog", "task_prolog", "health_check")
 
@@ -174,3 +177,33 @@ def test_settings_that_cannot_be_meant_are_refused_all_at_once(tmp_path):
         "slurm_jobs_checks.scratch_base is not an absolute path of plain characters",
     ):
         assert part in done.stdout.replace("\n", " ")
+
+
+SCRIPTS = "/etc/mlcluster/slurm"
+FOLDER = "/opt/slurm/etc/scripts/prolog.d"
+
+
+@pytest.mark.parametrize(
+    ("settings", "checks", "due", "taken", "in_use"),
+    [
+        ({"Prolog": None}, {}, ["Prolog", "Epilog", "TaskProlog", "HealthCheckProgram"], [], []),
+        ({"Prolog": f"{SCRIPTS}/prolog", "Epilog": f"{SCRIPTS}/epilog"}, {},
+         ["Prolog", "Epilog", "TaskProlog", "HealthCheckProgram"], [], ["Epilog", "Prolog"]),
+        ({"Prolog": "/site/prolog", "TaskProlog": f"{SCRIPTS}/task_prolog"}, {},
+         ["Prolog", "Epilog", "TaskProlog", "HealthCheckProgram"], ["/site/prolog"], ["TaskProlog"]),
+        ({"Prolog": f"/site/a,{FOLDER}/*"}, {"prolog": f"{FOLDER}/50_mlcluster"},
+         ["Epilog", "TaskProlog", "HealthCheckProgram"], [], []),
+    ],
+)  # fmt: skip
+def test_what_slurm_is_told_and_what_it_runs_already(settings, checks, due, taken, in_use):
+    role = Role(checks=checks)
+    role.variables.update(scripts._load("vars/node_checks.yml"), __slurm_jobs_look={"settings": settings})
+    role.variables["__slurm_jobs_checks"] = role.value("__slurm_jobs_checks_wanted")
+    assert role.value("__slurm_jobs_checks_problems") == []
+    assert list(role.value("__slurm_jobs_checks_due")) == due
+    assert role.value("__slurm_jobs_checks_taken") == taken
+    assert role.value("__slurm_jobs_checks_in_use") == in_use
+    (conf,) = role.value("__slurm_jobs_checks_slurm_files")
+    lines = conf["text"].splitlines()[1:]
+    assert [line.partition("=")[0] for line in lines] == [*due, "HealthCheckInterval", "HealthCheckNodeState"]
+    assert conf["path"] == "/etc/slurm/mlcluster_checks.conf"

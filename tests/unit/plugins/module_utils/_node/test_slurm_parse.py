@@ -242,3 +242,9 @@ def test_licenses():
     text = "LicenseName=matlab Total=2 Used=1 Free=1 Reserved=0 Remote=no\nLicenseName=idl@db Total=4 Used=0 Free=4\n"
     assert slurm_parse.licenses(text) == {"matlab": 2, "idl@db": 4}
     assert slurm_parse.licenses("No licenses configured in Slurm.\n") == {}
+
+
+def test_what_newer_releases_number_is_one_setting():
+    text = "Prolog[0]  = /a\nProlog[1]  = /b/*\nEpilog[0] = (null)\nPrologFlags = (null)\nTaskProlog = /c\n"
+    found = {"Prolog": "/a,/b/*", "Epilog": None, "PrologFlags": None, "TaskProlog": "/c"}
+    assert slurm_parse.settings(text) == found
