@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # User data of an EC2 instance whose role may read the bucket. cloud-init keeps the output in
 # /var/log/cloud-init-output.log.
 set -euo pipefail
