@@ -49,7 +49,11 @@ def test_gdrcopy_came_from_the_repository_and_is_held(host: Host) -> None:
 
 
 def test_nccl_tests_were_built_for_several_nodes(host: Host) -> None:
-    said = host.check_output("/opt/nccl-tests/build/all_reduce_perf")
+    program = "/opt/nccl-tests/build/all_reduce_perf"
+    if host.check_output("hostname").endswith("-debian13"):
+        assert not host.file(program).exists
+        return
+    said = host.check_output(program)
     assert said == "MPI_HOME=/opt/amazon/openmpi CUDA_HOME=/usr/local/cuda"
 
 
