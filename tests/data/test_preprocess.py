@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import signal
+from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import pytest
@@ -379,12 +380,13 @@ def test_s3_that_stays_unwell_is_one_sentence(server, pauses, inputs, preprocess
     assert "could not be written" in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_a_process_that_is_ended_is_one_sentence(inputs, tokenizer, monkeypatch):
+def test_a_process_that_is_ended_is_one_sentence(inputs, tokenizer):
     found, config = tokenizing.load(str(tokenizer))
     definition, _digest = tokenizing.definition_of(found)
     settings = blocks.Settings(definition, tokenizing.ids_of(found, config), False, "fail")
     with blocks.Pool(settings, 2) as pool:
-        pool._pool.submit(os._exit, 9)
+        with pytest.raises(BrokenProcessPool):
+            pool._pool.submit(os._exit, 9).result()
         with pytest.raises(DataError, match="was ended, most likely for want of memory"):
             list(pool.encode(inputs / "input-00000.jsonl", 0))
 

@@ -261,11 +261,16 @@ class Loader:
         steps = len(self)
         batches = loader_order.batches_of(self.geometry, self.dataset.counts, self.epoch, self.rank)
         first, behind = loader_order.position(batches, self.batches)
-        items = (item for item in self._items(first) if item is not None)
-        for item in itertools.islice(items, behind, max(behind, behind + steps - self.batches)):
-            if isinstance(item, Exception):
-                raise item
-            yield self._given(item)
+        items: Any = (item for item in self._items(first) if item is not None)
+        try:
+            for item in itertools.islice(items, behind, max(behind, behind + steps - self.batches)):
+                if isinstance(item, Exception):
+                    raise item
+                yield self._given(item)
+        finally:
+            # An error that is kept keeps this frame, and with it the workers, which then end only after seconds.
+            items.close()
+            del items
         while self.batches < steps:
             yield self._given(collate([], self.dataset, self.config.pad_multiple))
         self.set_epoch(self.epoch + 1)
