@@ -10,6 +10,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.integration.hook.conftest import Node, kill
 
 
@@ -52,6 +54,7 @@ def test_best_effort_goes_on_and_a_required_role_drains_the_node_until_it_is_men
     assert ran.status["state"] == "configured" and not node.marker.exists()
 
 
+@pytest.mark.slow
 def test_the_deadline_ends_the_play_and_the_next_run_finishes(node: Node, real):
     never = json.dumps({"marker_wait": str(node.root / "never")})
     words = [*real[:4], "--roles", "mark", "--vars", never]
