@@ -11,9 +11,9 @@ short_description: Submit a batch job to Slurm, follow it to its end, and tell t
 version_added: 0.1.0
 description:
   - Looks for everything that is wrong with a submission before C(sbatch) is asked, and says it all at once.
-  - Among that is what the script names in comments before its first command, one a line, as C(# Needs program /path), or
-    C(directory), C(file) or C(image). It is looked for below the directory of the script and on shared file systems; of
-    a disk of the nodes this machine knows nothing.
+  - Among that is what the script names in comments before its first command, one a line, as C(# Needs program /path),
+    or C(directory), C(file) or C(image). It is looked for below the directory of the script and on shared file systems;
+    of a disk of the nodes this machine knows nothing.
   - Follows the job at a fraction of a second. A controller that restarts meanwhile, and a job that it has forgotten,
     are no end. The end then comes from the accounting, or from the exit status that the script itself wrote, see
     O(exit_file).

@@ -41,9 +41,23 @@ def lock_suffix(version: tuple[int, int]) -> str:
     return "py311" if version < (3, 12) else "py312"
 
 
-def environment_key(locks: Sequence[Path], where: Path) -> str:
+def find_python(name: str) -> str | None:
+    """The first interpreter of that name on the path that can make an environment; None where there is none.
+
+    One that is found need not run: version managers leave stand-ins for versions that are not chosen.
+    """
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        program = os.path.join(folder, name)
+        if os.access(program, os.X_OK):
+            command = [program, "-c", "import ensurepip, venv"]
+            if subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0:
+                return program
+    return None
+
+
+def environment_key(locks: Sequence[Path], where: Path, python: str) -> str:
     """Everything that makes an environment stale: its locks, the interpreter, its own place."""
-    facts = [*(lock.read_text(encoding="utf-8") for lock in locks), sys.version, sys.base_prefix, str(where)]
+    facts = [*(lock.read_text(encoding="utf-8") for lock in locks), python, sys.version, sys.base_prefix, str(where)]
     return hashlib.sha256("\0".join(facts).encode()).hexdigest()
 
 
@@ -79,20 +93,26 @@ def _install_build(pip: list[str], build: Path, index: str) -> None:
 
 
 def ensure_environment(
-    where: Path, lock: Path, say, build: Path | None = None, index: str = "", partial: bool = False
+    where: Path,
+    lock: Path,
+    say,
+    build: Path | None = None,
+    index: str = "",
+    partial: bool = False,
+    python: str = sys.executable,
 ) -> None:
     """Make the venv ``where`` from ``lock``, anew when it is stale or was left half made.
 
     ``build`` pins one more package, whose build is offered by the package index ``index`` only. ``partial``
-    is that of ``install``.
+    is that of ``install``. ``python`` makes the environment.
     """
-    key = environment_key([lock, *([build] if build else [])], where)
+    key = environment_key([lock, *([build] if build else [])], where, python)
     if is_complete(where, key):
         say(f"{where.name}: up to date")
         return
     say(f"{where.name}: installing {lock.name}")
     shutil.rmtree(where, ignore_errors=True)
-    _run([sys.executable, "-m", "venv", str(where)], f"Making the Python environment {where.name}")
+    _run([python, "-m", "venv", str(where)], f"Making the Python environment {where.name}")
     install(where, lock, partial)
     if build:
         _install_build(pip_of(where), build, index)

@@ -14,11 +14,31 @@ import fcntl
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from . import environments, packages
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def ensure_data(requirements: Path, say: Callable[[str], None]) -> None:
+    """The environment of the data programs. The CPU build of torch that is pinned is one for Python 3.11."""
+    here = sys.version_info[:2] == (3, 11)
+    python = sys.executable if here else environments.find_python("python3.11")
+    if python is None:
+        say(
+            ".venv-data: left out, for it needs Python 3.11: install that and try again to run the parts slurm and data"
+        )
+        return
+    environments.ensure_environment(
+        CHECKOUT / ".venv-data",
+        requirements / "data-py311.txt",
+        say,
+        build=requirements / "torch-cpu.txt",
+        index=environments.TORCH_INDEX,
+        python=python,
+    )
 
 
 def main() -> int:
@@ -43,13 +63,7 @@ def main() -> int:
             packages.ensure(requirements / "apt-debian.txt", say)
             environments.ensure_environment(CHECKOUT / ".venv", requirements / f"{suffix}.txt", say)
             environments.ensure_environment(CHECKOUT / ".venv-lint", requirements / f"lint-{suffix}.txt", say)
-            environments.ensure_environment(
-                CHECKOUT / ".venv-data",
-                requirements / f"data-{suffix}.txt",
-                say,
-                build=requirements / "torch-cpu.txt",
-                index=environments.TORCH_INDEX,
-            )
+            ensure_data(requirements, say)
             environments.ensure_environment(
                 CHECKOUT / ".venv-pcluster", requirements / f"pcluster-check-{suffix}.txt", say, partial=True
             )

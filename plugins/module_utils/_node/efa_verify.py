@@ -295,7 +295,7 @@ def _fabric_manager(facts: t.Mapping[str, t.Any]) -> Result:
     check, manager = "efa.fabric_manager", facts["fabric_manager"]
     switched, driver = facts["family"]["nvswitch"], facts["nvidia_driver"]
     if switched is None and not driver:
-        return not_applicable(check, "the instance type is not known, and no NVIDIA driver is loaded that would need it")
+        return not_applicable(check, "the instance type is not known, and no NVIDIA driver is loaded to need it")
     if switched is None:
         return undeterminable(check, "whether this machine has NVSwitches is not known: its instance type is unknown")
     if not switched:

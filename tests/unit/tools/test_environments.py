@@ -28,11 +28,27 @@ def test_lock_suffix_refuses_an_old_python():
 def test_key_follows_the_lock_and_the_place(tmp_path):
     lock = tmp_path / "lock.txt"
     lock.write_text("a==1\n", encoding="utf-8")
-    first = environments.environment_key([lock], tmp_path / "venv")
-    assert environments.environment_key([lock], tmp_path / "venv") == first
-    assert environments.environment_key([lock], tmp_path / "elsewhere") != first
+    first = environments.environment_key([lock], tmp_path / "venv", "python3")
+    assert environments.environment_key([lock], tmp_path / "venv", "python3") == first
+    assert environments.environment_key([lock], tmp_path / "elsewhere", "python3") != first
     lock.write_text("a==2\n", encoding="utf-8")
-    assert environments.environment_key([lock], tmp_path / "venv") != first
+    assert environments.environment_key([lock], tmp_path / "venv", "python3") != first
+
+
+def test_key_follows_the_interpreter(tmp_path):
+    one, other = (environments.environment_key([], tmp_path, python) for python in ("python3.11", "python3.12"))
+    assert one != other
+
+
+def test_an_interpreter_that_does_not_run_is_passed_over(tmp_path, monkeypatch):
+    for name, text in (("shims", "#!/bin/sh\nexit 127\n"), ("real", f'#!/bin/sh\nexec {sys.executable} "$@"\n')):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "python3.11").write_text(text, encoding="utf-8")
+        (tmp_path / name / "python3.11").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'shims'}:{tmp_path / 'real'}")
+    assert environments.find_python("python3.11") == str(tmp_path / "real" / "python3.11")
+    monkeypatch.setenv("PATH", str(tmp_path / "shims"))
+    assert environments.find_python("python3.11") is None
 
 
 @pytest.fixture
