@@ -122,3 +122,13 @@ def test_what_cannot_be_run_is_said_at_once_and_nothing_is_submitted(play, slurm
     assert "slurm_jobs_run has dance and no job is called so" in said
     assert "slurm_jobs_run_undrain has n1 and it is not drained by mlcluster" in said
     assert list((on.folder / "results").iterdir()) == []
+
+
+def test_a_tool_that_is_missing_is_said_and_nothing_is_submitted(play, tmp_path):
+    fsx = {"name": "fsx", "kind": "fsx_io", "minutes": 9, "nodes": 1}
+    on = play(jobs=[*JOBS, fsx], ior=str(tmp_path / "tools/ior"), mdtest="mdtest")
+    done = on()
+    assert done.returncode == 2
+    said = " ".join(done.stdout.split())
+    assert f"nothing was submitted: job fsx: the program {tmp_path}/tools/ior does not exist" in said
+    assert list((on.folder / "results").iterdir()) == []
