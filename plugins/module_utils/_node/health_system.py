@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 import typing as t
 
 from . import efa, enroot, scratch
@@ -141,8 +142,10 @@ def check_pcluster_diag(host: Host) -> list[Result]:
     program = host.which("pcluster-diag")
     if program is None:
         return [not_applicable("pcluster.diag", "pcluster-diag is not installed")]
-    # Without --yes it asks before a check that is not read-only, and an empty answer leaves it out.
-    told, problem = ask(host, [program, "run", "--output-file", "/dev/null"], timeout=120)
+    # It also writes its report into a file, by default below wherever it runs. Without --yes it asks before a check that
+    # is not read-only, and an empty answer leaves it out.
+    with tempfile.TemporaryDirectory(prefix="mlcluster-") as folder:
+        told, problem = ask(host, [program, "run", "--output-file", f"{folder}/report.json"], timeout=120)
     report = _report_in(told)
     if report is None:
         return [undeterminable("pcluster.diag", problem or "its report is not the JSON that 3.16 writes")]
