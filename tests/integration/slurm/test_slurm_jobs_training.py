@@ -136,6 +136,34 @@ def test_a_signal_saves_requeues_resumes_and_backs_up(train, slurm):
     assert set(training.saved()) >= {*stopped_at, *training.complete()}
 
 
+def test_torchrun_numbers_the_nodes_as_slurm_does(train, slurm, tmp_path, monkeypatch):
+    launcher = tmp_path / "bin" / "torchrun"
+    launcher.parent.mkdir()
+    # The first node comes last, as it may where nodes are numbered in the order of their arrival.
+    launcher.write_text(
+        f"""#!/bin/bash
+if [ "$SLURM_NODEID" = 0 ]; then until [ -e {tmp_path}/seen.n2 ]; do sleep 0.05; done; fi
+printf '%s\\n' "$@" >{tmp_path}/seen.part.$(hostname)
+mv {tmp_path}/seen.part.$(hostname) {tmp_path}/seen.$(hostname)
+"""
+    )
+    launcher.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{launcher.parent}:{os.environ['PATH']}")
+    training = train("5", launcher="torchrun")
+    assert jobs.wait(slurm, training.number, timeout=60).state == "COMPLETED", training.output
+    program = ["/usr/bin/python3", str(PROGRAMS / "training.py"), "5"]
+    for place, node in enumerate(("n1", "n2")):
+        assert (tmp_path / f"seen.{node}").read_text().splitlines() == [
+            f"--node-rank={place}",
+            "--nnodes=2",
+            "--nproc-per-node=2",
+            "--max-restarts=0",
+            "--master-addr=n1",
+            f"--master-port={20000 + training.number % 10000}",
+            *program,
+        ]
+
+
 def test_a_failure_keeps_its_status_and_is_not_requeued(train, slurm):
     training = train(3, 41)
     done = jobs.wait(slurm, training.number, timeout=60)

@@ -175,6 +175,9 @@ def test_a_training_is_signalled_requeued_and_appended_to():
         assert f"#SBATCH {line}\n" in text
     torch = every_script()["torch"]
     assert "#SBATCH --ntasks-per-node=1\n" in torch and "--nproc-per-node=8" in torch
+    # Each task gives the number of its own node; nobody waits for who comes first.
+    assert """bash -c 'exec torchrun --node-rank="$SLURM_NODEID" "$@"' torchrun""" in torch and "rdzv" not in torch
+    assert '--nnodes="${#nodes[@]}"' in torch and '--master-addr="${nodes[0]}" --master-port="$port"' in torch
 
 
 def test_all_nodes_of_the_partition():

@@ -1,0 +1,69 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The script of a training that is signalled before its training runs; what it calls are stand-ins."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from tests.rig.slurm.scripts import Role
+
+HEARS = 'until [ -e "{folder}/c/checkpoint-now" ]; do sleep 0.05; done\nexit 75'
+# Slurm's srun ends its step for TERM, whatever the training does.
+DEAF = "exec sleep 600"
+
+
+@pytest.fixture
+def signalled(tmp_path):
+    """signalled(program, training) runs the script, which that program signals when it is first called."""
+
+    def run(program, training):
+        job = {"name": "t", "kind": "training", "minutes": 60, "command": ["x"], "checkpoints": f"{tmp_path}/c",
+               "launcher": "srun", "monitor_seconds": 0, "notice_seconds": 0, "grace_seconds": 1}  # fmt: skip
+        (text,) = Role(jobs=[job], dir=str(tmp_path), python="python-stand-in").scripts().values()
+        script, programs = tmp_path / "t.sbatch", tmp_path / "bin"
+        script.write_text(text)
+        (tmp_path / "results").mkdir()
+        programs.mkdir()
+        bodies = {
+            "mkdir": 'exec /bin/mkdir "$@"',
+            "python-stand-in": "exit 0",
+            "scontrol": f'echo "$*" >>{tmp_path}/scontrol; [ "$1" = show ] && echo n1; exit 0',
+            "srun": training.format(folder=tmp_path),
+        }
+        once = f"[ -e {tmp_path}/sent ] || {{ : >{tmp_path}/sent; kill -USR1 $(cat {tmp_path}/pid); }}\n"
+        for name, body in bodies.items():
+            (programs / name).write_text(f"#!/bin/sh\n{once if name == program else ''}{body}\n")
+            (programs / name).chmod(0o755)
+        done = subprocess.run(
+            ["bash", "-c", f"echo $$ >{tmp_path}/pid; exec bash {script}"],
+            env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "SLURM_JOB_ID": "7",
+                 "SLURM_JOB_NODELIST": "n1", "SLURM_NTASKS": "1"},
+            capture_output=True, text=True, timeout=50, check=False,
+        )  # fmt: skip
+        assert (tmp_path / "sent").exists(), done
+        return done
+
+    return run
+
+
+@pytest.mark.parametrize("program", ["mkdir", "python-stand-in", "scontrol", "srun"])
+def test_a_signal_that_comes_before_the_training_is_not_lost(signalled, tmp_path, program):
+    done = signalled(program, HEARS)
+    assert (done.returncode, (tmp_path / "results" / "t-7.exit").read_text()) == (75, "75\n"), done
+    events = (tmp_path / "results" / "t-7" / "events.log").read_text()
+    assert events.count("asks for a checkpoint") == 1 and "goes back into the queue" in events
+    assert "requeue 7\n" in (tmp_path / "scontrol").read_text()
+    assert "unbound" not in done.stderr
+
+
+def test_a_training_that_does_not_hear_such_a_signal_is_ended(signalled, tmp_path):
+    done = signalled("python-stand-in", DEAF)
+    assert done.returncode == 143, done
+    assert "training ended with 143" in (tmp_path / "results" / "t-7" / "events.log").read_text()
+    assert "requeue 7\n" in (tmp_path / "scontrol").read_text()
