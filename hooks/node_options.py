@@ -118,7 +118,8 @@ def parse_options(words: Sequence[str]) -> Options:
         wait_seconds=args.wait_seconds,
         log_prefix=args.log_prefix,
         vars_file=args.vars_file,
-        vars_source=args.vars if not args.vars.startswith("{") else "the text of --vars",
+        # What a presigned address has behind its question mark is a key to the object.
+        vars_source="the text of --vars" if args.vars.startswith("{") else args.vars.partition("?")[0],
         started_at=args.started_at,
         deadline_at=args.deadline_at,
     )

@@ -20,14 +20,12 @@ say() {
     local line file
     line="$(now) on_node_configured: $*"
     echo "$line"
-    for file in "$logs/on_node_configured.log" "$root/var/log/parallelcluster/mlcluster.log"; do
-        [ ! -d "${file%/*}" ] || { echo "$line" >>"$file"; } 2>/dev/null
-    done
+    for file in "$logs/on_node_configured.log" "$root/var/log/parallelcluster/mlcluster.log"; do [ ! -d "${file%/*}" ] || echo "$line" >>"$file"; done 2>/dev/null
 }
 put() { { mkdir -p "${1%/*}" && (umask 077 && echo "$2" >"$1.$$") && mv -f "$1.$$" "$1"; } 2>/dev/null; }
 fail() { # CODE SENTENCE: the end of a run that the bundle's own runner could not report
     local text state=failed marker=$root/var/lib/mlcluster/drain.json
-    text=$(tr '\n\t"\134' "  '/" <<<"$2" | tr -d '\000-\037') text=${text% }
+    text=$(tr '\n\t"\134' "  '/" <<<"$2" | tr -d '\000-\037\177-\377') text=${text% } # half a character is no JSON
     [ -z "$work" ] || rm -rf "$work" # first, for it may be what has filled the disk
     say "ERROR: $text"
     if [ "$policy" = drain ]; then
@@ -37,45 +35,64 @@ fail() { # CODE SENTENCE: the end of a run that the bundle's own runner could no
         esac || say "cannot write $marker: keep jobs away from this node by hand"
     fi
     put "$logs/status.json" "{\"schema\": \"mlcluster.node/1\", \"state\": \"$state\", \"stage\": \"$stage\", \"message\": \"$text\", \"exit_code\": $1, \"updated\": \"$(now)\"}"
-    [ -z "${opt[log-prefix]:-}" ] || timeout 60 aws s3 cp --quiet "$logs/on_node_configured.log" "${opt[log-prefix]%/}/$(uname -n)/on_node_configured.log" ||
+    [ -z "${opt[log-prefix]:-}" ] || (s3 put "$logs/on_node_configured.log" "${opt[log-prefix]%/}/$(uname -n)/on_node_configured.log" 60) >/dev/null ||
         say "the log could not be copied to ${opt[log-prefix]}"
     [ "$policy" != terminate ] || exit "$1"
     exit 0
 }
+find_python() { # LOWEST-MINOR [CODE that it must be able to run]: the exact version first, ParallelCluster's own last
+    local candidate
+    for candidate in "python3.$1" "${pythons[@]}"; do
+        "$candidate" -I -c "import sys; sys.version_info[:2] >= (3, $1) or sys.exit(1); ${2:-}" >/dev/null 2>&1 && command -v "$candidate" && return
+    done
+    return 1
+}
+SDK='import shutil, sys, boto3, botocore.config as c
+verb, path, bucket, key = sys.argv[1:]
+s3 = boto3.client("s3", config=c.Config(connect_timeout=10, read_timeout=20))
+s3.upload_file(path, bucket, key) if verb == "put" else shutil.copyfileobj(s3.get_object(Bucket=bucket, Key=key)["Body"], open(path, "wb"))'
+s3() { # get|put FILE ADDRESS SECONDS, in a subshell, which it becomes
+    local bucket=${3#s3://} python file=(--body "$2")
+    if [ "$1" = get ]; then file=("$2") && export AWS_MAX_ATTEMPTS=1; fi # fetch tries again itself
+    if command -v aws >/dev/null; then
+        exec timeout "$4" aws s3api "$1-object" --cli-connect-timeout 10 --cli-read-timeout 20 --bucket "${bucket%%/*}" --key "${bucket#*/}" "${file[@]}"
+    fi
+    python=$(find_python 6 'import boto3') && exec timeout "$4" "$python" -I -c "$SDK" "$1" "$2" "${bucket%%/*}" "${bucket#*/}"
+    echo "NoTool: neither the AWS CLI nor a Python with boto3 is here: install one, or give a presigned https address"
+    return 1
+}
 # shellcheck disable=SC2317 # a trap calls it
 stop() {
+    trap '' TERM INT HUP # a second one must not break into the report
     [ -z "$child" ] || { kill "$child"; wait "$child"; } 2>/dev/null
     local status=$?
     [ "$stage" != roles ] || [ -e "$work/options" ] || exit "$status" # the bundle's runner has reported
     fail 2 "the run was told to stop in stage $stage"
 }
 
-while [ $# -gt 0 ]; do
-    case $1 in
-    --required | --best-effort) shift; continue ;;
-    --bundle | --sha256 | --pointer | --public-key | --version-floor | --vars | --roles | --deadline | --on-failure | \
-        --log-prefix | --phase | --node-type | --wait-for | --wait-seconds | --root) ;;
-    *) problem="there is no option '$1': see docs/boot_hook.md"; break ;;
-    esac
-    [ $# -ge 2 ] || { problem="$1 needs a value"; break; }
-    opt[${1#--}]=$2
-    shift 2
+wrong() { problem=${problem:-$1}; }
+known=' bundle sha256 pointer public-key version-floor vars roles deadline on-failure log-prefix phase node-type wait-for wait-seconds root '
+while [ $# -gt 0 ] && [ -z "$problem" ]; do
+    case $1 in --required | --best-effort) shift; continue ;; esac
+    if [[ $1 != --?* || $known != *" ${1#--} "* ]]; then wrong "there is no option '$1': see docs/boot_hook.md"
+    elif [ $# -lt 2 ]; then wrong "$1 needs a value"
+    else opt[${1#--}]=$2 && shift 2; fi
 done
 root=${opt[root]:-} root=${root%/} logs=$root/var/log/mlcluster said=$root/run/mlcluster/said home=$root/opt/mlcluster/bundles
+pythons=(python3 python3.1{0..9} "$root"/opt/parallelcluster/pyenv/versions/*/{,envs/*/}bin/python3)
+region=$(sed -n "s/^cfn_region=//p" "$root/etc/parallelcluster/cfnconfig" 2>/dev/null | tr -d "\"'")
+[ -n "${AWS_REGION:-}${AWS_DEFAULT_REGION:-}" ] || [ -z "$region" ] || export AWS_DEFAULT_REGION=$region
 bundle=${opt[bundle]:-} sha=${opt[sha256]:-} pointer=${opt[pointer]:-}
 mkdir -p "$logs" "$home" "$root/run/mlcluster" "$root/var/lib/mlcluster" 2>/dev/null
-case ${opt[on-failure]:-drain} in
-continue | drain | terminate) policy=${opt[on-failure]:-drain} ;;
-*) problem=${problem:-"--on-failure takes continue, drain or terminate, not '${opt[on-failure]}'"} ;;
-esac
-[[ ${opt[deadline]:-1} =~ ^[0-9]+$ ]] || problem=${problem:-"--deadline takes whole seconds, not '${opt[deadline]}'"}
+if [[ ${opt[on-failure]:-drain} =~ ^(continue|drain|terminate)$ ]]; then policy=${opt[on-failure]:-drain}
+else wrong "--on-failure takes continue, drain or terminate, not '${opt[on-failure]}'"; fi
+[[ ${opt[deadline]:-1} =~ ^[0-9]+$ ]] || wrong "--deadline takes whole seconds, not '${opt[deadline]}'"
 if [ -n "$pointer" ]; then
-    [ -z "$bundle$sha" ] || problem=${problem:-"--pointer names the bundle: leave --bundle and --sha256 out"}
-    [ -n "${opt[public-key]:-}" ] || problem=${problem:-"--pointer needs --public-key, the key that it has to be signed with"}
-else
-    [[ -n $bundle && $sha =~ ^[0-9a-f]{64}$ ]] || problem=${problem:-"give --bundle with its --sha256 (64 digits, small letters), or --pointer"}
-fi
-[ -n "$root" ] || [ "$(id -u)" = 0 ] || problem=${problem:-"configuring a node needs root: run it with sudo"}
+    [ -z "$bundle$sha" ] || wrong "--pointer names the bundle: leave --bundle and --sha256 out"
+    [[ $pointer != *\?* ]] || wrong "--pointer takes no presigned address: its signature lies beside it, under the same name with .sig"
+    [ -n "${opt[public-key]:-}" ] || wrong "--pointer needs --public-key, the key that it has to be signed with"
+else [[ -n $bundle && $sha =~ ^[0-9a-f]{64}$ ]] || wrong "give --bundle with its --sha256 (64 digits, small letters), or --pointer"; fi
+[ -n "$root" ] || [ "$(id -u)" = 0 ] || wrong "configuring a node needs root: run it with sudo"
 [ -z "$problem" ] || fail 3 "$problem"
 
 # The limit of the bootstrap counts from the launch. 2100 s: Head- and ComputeNodeBootstrapTimeout of ParallelCluster 3.16;
@@ -94,34 +111,10 @@ rm -rf "$home"/.work.* # of a run that was killed: nobody else can be in there
 work=$(mktemp -d "$home/.work.XXXXXX" 2>/dev/null) || fail 2 "cannot make a directory below $home: is the disk full or read-only?"
 trap 'rm -rf "$work"' EXIT
 trap stop TERM INT HUP
-region=$(sed -n "s/^cfn_region=//p" "$root/etc/parallelcluster/cfnconfig" 2>/dev/null | tr -d "\"'")
-[ -n "${AWS_REGION:-}${AWS_DEFAULT_REGION:-}" ] || [ -z "$region" ] || export AWS_DEFAULT_REGION=$region
-
-pythons=(python3 python3.1{0..9} "$root"/opt/parallelcluster/pyenv/versions/*/{,envs/*/}bin/python3)
-find_python() { # LOWEST-MINOR [CODE that it must be able to run]: the exact version first, ParallelCluster's own last
-    local candidate
-    for candidate in "python3.$1" "${pythons[@]}"; do
-        "$candidate" -I -c "import sys; sys.version_info[:2] >= (3, $1) or sys.exit(1); ${2:-}" >/dev/null 2>&1 && command -v "$candidate" && return
-    done
-    return 1
-}
-SDK='import shutil, sys, boto3, botocore.config as c
-s3 = boto3.client("s3", config=c.Config(connect_timeout=10, read_timeout=20, retries={"total_max_attempts": 1}))
-shutil.copyfileobj(s3.get_object(Bucket=sys.argv[1], Key=sys.argv[2])["Body"], open(sys.argv[3], "wb"))'
 fetch_once() {
-    local bucket=${1#s3://} python
     case $1 in
-    s3://*)
-        set -- "$2" "${bucket%%/*}" "${bucket#*/}"
-        if command -v aws >/dev/null; then
-            AWS_MAX_ATTEMPTS=1 exec timeout "$(left)" aws s3api get-object --cli-connect-timeout 10 --cli-read-timeout 20 --bucket "$2" --key "$3" "$1"
-        elif python=$(find_python 6 'import boto3'); then
-            exec timeout "$(left)" "$python" -I -c "$SDK" "$2" "$3" "$1"
-        else
-            echo "NoTool: neither the AWS CLI nor a Python with boto3 is here: install one, or give a presigned https address"
-            return 1
-        fi ;;
-    https://* | http://*) exec curl -fsSL --connect-timeout 10 --speed-limit 1024 --speed-time 20 --max-time "$(left)" -o "$2" "$1" ;;
+    s3://*) s3 get "$2" "$1" "$(left)" ;;
+    https://* | http://*) exec curl -fsSL --proto-redir =https --connect-timeout 10 --speed-limit 1024 --speed-time 20 --max-time "$(left)" -o "$2" "$1" ;;
     *) cp -- "$1" "$2" ;;
     esac
 }
@@ -171,6 +164,7 @@ follow_pointer() { # sets bundle and sha; a floor that the node has seen in a si
     "$python" -I -c "$FOLLOW" "$work/pointer" "${opt[version-floor]:-} $(cat "$seen" 2>/dev/null)" "$family" "${minors[@]}" >"$said" 2>&1 ||
         fail 2 "the pointer $pointer cannot be followed: $(tail -n 1 "$said")"
     read -r bundle sha floor <"$said"
+    [[ $sha =~ ^[0-9a-f]{64}$ ]] || fail 2 "the pointer $pointer cannot be followed: it names no sha256 of 64 digits, but '$sha'"
     put "$seen" "$floor"
 }
 
@@ -182,7 +176,7 @@ if [ ! -d "$tree" ]; then
     fetch "$bundle" "$work/bundle.tar.gz"
     got=$(sha256sum "$work/bundle.tar.gz") got=${got%% *}
     [ "$got" = "$sha" ] || fail 2 "the bundle ${bundle%%\?*} has sha256 $got and not $sha: it was cut short or replaced, and nothing of it was unpacked"
-    if ! { mkdir "$work/tree" && tar -xzf "$work/bundle.tar.gz" --no-same-owner -C "$work/tree"; } 2>"$said"; then
+    if ! { mkdir "$work/tree" && tar -xzf "$work/bundle.tar.gz" --no-same-owner --no-same-permissions -C "$work/tree"; } 2>"$said"; then
         fail 2 "could not unpack the bundle into $home: $(head -c 300 "$said")"
     fi
     [ -f "$work/tree/mlcluster-bundle/bin/run-node" ] || fail 2 "${bundle%%\?*} is no bundle: it has no mlcluster-bundle/bin/run-node"
@@ -210,5 +204,6 @@ timeout --kill-after=20 "$(($(left) + 30))" "$python" -I "$tree/mlcluster-bundle
 child=$!
 wait "$child"
 status=$? child=''
-[ ! -e "$work/options" ] || fail 2 "the bundle's runner ended with status $status before it could report: see what it printed above"
-exit "$status"
+[ -e "$work/options" ] || exit "$status"
+rm -rf "$tree" # cut short by a power loss, or spoilt since: the next run unpacks it anew
+fail 2 "the bundle's runner ended with status $status before it could report: see what it printed above"

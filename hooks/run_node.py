@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -134,6 +135,9 @@ def waits(report: node_status.Report, host: Host) -> None:
     )
     for step in steps:
         _note(report, step())
+    for private in options.path(REPORTS).glob("*/runner-*"):
+        # Of a run that was killed: variables and environment of the run, credentials included.
+        shutil.rmtree(private, ignore_errors=True)
     told = node_waits.mend_dpkg(options.root, host, bound(options.wait_seconds))
     if told:
         report.warn(told)
@@ -278,16 +282,21 @@ def verdict(report: node_status.Report, outcome: run_events.Outcome) -> tuple[st
 
 @contextlib.contextmanager
 def _told_to_stop() -> Iterator[None]:
-    """SIGTERM before and after the play, which handles it itself, is an orderly end."""
+    """SIGTERM before and after the play, which handles it itself, is an orderly end.
+
+    The second one, as a group and timeout(1) both send it, must break into neither the way back nor the report.
+    """
 
     def stop(number: int, _frame: object) -> NoReturn:
+        signal.signal(number, signal.SIG_IGN)
         raise NoVerdictError(f"the run was told to stop ({signal.Signals(number).name})")
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if signal.getsignal(signal.SIGTERM) is stop:
+            signal.signal(signal.SIGTERM, before)
 
 
 def run(words: Sequence[str]) -> int:
@@ -317,9 +326,9 @@ def run(words: Sequence[str]) -> int:
 def _version() -> str:
     try:
         components = json.loads((BUNDLE / "MANIFEST.json").read_text(encoding="utf-8"))["components"]
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return ""
-    found = [item for item in components if isinstance(item, dict) and item.get("name") == "mlcluster.aws"]
+    found = [item for item in components or [] if isinstance(item, dict) and item.get("name") == "mlcluster.aws"]
     return str(found[0].get("version", "")) if found else ""
 
 

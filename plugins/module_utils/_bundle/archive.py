@@ -91,7 +91,13 @@ def _entry(name: str, epoch: int, mode: int) -> tarfile.TarInfo:
 
 
 def archive(members: t.Mapping[str, Member], epoch: int) -> bytes:
-    """The bytes of the tar.gz: sorted, owned by root, dated ``epoch`` (seconds since 1970), whoever packs it."""
+    """The bytes of the tar.gz: sorted, owned by root, dated ``epoch`` (seconds since 1970), whoever packs it.
+
+    Raises BundleError for a path that would leave the top folder, as a package that was made to do so has one.
+    """
+    astray = [path for path in members if path.startswith("/") or ".." in path.split("/")]
+    if astray:
+        raise BundleError(f"{', '.join(sorted(astray))} would be unpacked elsewhere: see which package brings it")
     buffer = io.BytesIO()
     folders = {TOP}
     for path in members:

@@ -10,7 +10,9 @@ from collections import Counter
 
 import pytest
 
-from tests.integration.hook.conftest import BUCKET, Node, build_bundle
+from plugins.module_utils._bundle import archive, build, manifest
+from tests.bench import bench_boot_hook
+from tests.integration.hook.conftest import BUCKET, MARKER_ROLES, Node, build_bundle
 from tests.integration.hook.faults import error, times
 
 NODES = 50
@@ -24,31 +26,48 @@ def boot_all(nodes, words):
     return ran, time.monotonic() - begun
 
 
-@pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_fifty_nodes_at_once(tmp_path, programs, proxy, stored, moto, quick, record_property):
-    archive, shared = tmp_path / "bundle.tar.gz", tmp_path / "shared"
-    sha = build_bundle(archive, quick=quick)
-    name = f"fleet-{quick}.tar.gz"
-    stored.upload_file(str(archive), BUCKET, name)
+def whole_bundle(target):
+    """The bundle as it is released, with its own packages, and the marker roles; its sha256."""
+    aim = archive.parse_target(f"debian-py{bench_boot_hook.PYTHON}")
+    files, components = build.gather(bench_boot_hook.request(), aim)
+    files["MANIFEST.json"] = archive.Member(
+        manifest.to_json(manifest.manifest("1.2.3", "", aim, 1_700_000_000, components))
+    )
+    for path in MARKER_ROLES.rglob("*.yml"):
+        place = f"collections/ansible_collections/mlcluster/aws/roles/{path.relative_to(MARKER_ROLES)}"
+        files[place] = archive.Member(path.read_bytes())
+    target.write_bytes(archive.archive(files, 1_700_000_000))
+    return archive.sha256(target.read_bytes())
+
+
+# The collection's own roles write into /etc and /usr, whatever --root says: their place is test_container.py.
+@pytest.mark.parametrize("whole", [0, pytest.param(4, marks=pytest.mark.slow)])
+def test_fifty_nodes_at_once(tmp_path, programs, proxy, stored, moto, whole, record_property):
+    shared, sums = tmp_path / "shared", {}
+    for name, make in {"quick": build_bundle, "whole": whole_bundle}.items():
+        if name == "quick" or whole:
+            sums[name] = make(tmp_path / name)
+            stored.upload_file(str(tmp_path / name), BUCKET, name)
     urls = {
         key: stored.generate_presigned_url("get_object", {"Bucket": BUCKET, "Key": key}).replace(moto, proxy.url)
-        for key in (name, "vars.json")
+        for key in (*sums, "vars.json")
     }
     # Some of the first to come are turned away.
-    proxy.faults = [times(10, error(503, "SlowDown"), path=name)]
+    proxy.faults = [times(10, error(503, "SlowDown"), path="/quick")]
     nodes = [Node(tmp_path / str(number), programs, {"MARKS": str(shared)}) for number in range(NODES)]
 
     def words(number):
+        name = "whole" if number < whole else "quick"
         bundle, variables = (f"{urls[key]}&node={number}" for key in (name, "vars.json"))
-        return ["--bundle", bundle, "--sha256", sha, "--vars", variables, "--roles", "mark", "--deadline", "600"]
+        return ["--bundle", bundle, "--sha256", sums[name], "--vars", variables, "--roles", "mark", "--deadline", "600"]
 
     ran, seconds = boot_all(nodes, words)
     record_property("seconds", round(seconds, 1))
     assert [(one.rc, one.status["state"]) for one in ran] == [(0, "configured")] * NODES
     # One file that all of them write to stays whole.
-    assert shared.read_text() == "from-s3 False\n"
+    assert set(shared.read_text().splitlines()) == {"from-s3 False"}
     asked = Counter(request.node for request in proxy.requests)
     assert set(asked) == {str(number) for number in range(NODES)}
     assert sum(asked.values()) == 2 * NODES + 10
-    assert {request.path for request in proxy.requests} == {f"/{BUCKET}/{name}", f"/{BUCKET}/vars.json"}
+    assert {request.path for request in proxy.requests} == {f"/{BUCKET}/{key}" for key in urls}
     assert all(node.clean() for node in nodes)

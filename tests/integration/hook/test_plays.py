@@ -77,10 +77,12 @@ def test_a_hook_killed_in_the_middle_of_a_role_is_taken_up_by_the_next(node: Nod
     # Ansible is in a session of its own and goes on: nobody is there to listen to it.
     runs = str(node.root / "var/log/mlcluster/runs")
     until(lambda: playing(runs), "the play that was left behind")
+    # It holds the variables and the environment of the run.
+    assert list(Path(runs).glob("*/runner-*"))
     (node.root / "go").touch()
     ran = node.run(*words)
     assert (ran.rc, ran.status["state"]) == (0, "configured"), ran.out
-    assert node.clean() and not playing(runs)
+    assert node.clean() and not playing(runs) and not list(Path(runs).glob("*/runner-*"))
     assert node.marks() == ["marked False"]
 
 

@@ -95,6 +95,13 @@ def test_what_the_key_has_not_signed_is_not_used(node: Node, releases, tmp_path)
     assert state(node.run(*releases.words))[0] == "configured"
 
 
+def test_a_pointer_that_names_no_sum_is_not_followed(node: Node, releases, bundle):
+    # It would be a path below the bundles' directory, and one that is there.
+    releases.move("1.2.3", bundle=(bundle[0], "../bundles"))
+    ran = node.run(*releases.words)
+    assert state(ran)[0] == "drained" and "it names no sha256 of 64 digits, but '../bundles'" in state(ran)[1]
+
+
 def test_a_node_of_another_family_is_told_what_there_is(node: Node, releases):
     (node.root / "etc").mkdir()
     (node.root / "etc/os-release").write_text('ID="amzn"\nID_LIKE="fedora"\n')

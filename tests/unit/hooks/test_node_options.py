@@ -31,6 +31,11 @@ def test_what_the_hook_was_called_with_and_what_it_added():
     assert (options.started_at, options.deadline_at) == (10, 110)
 
 
+def test_the_key_in_a_presigned_address_is_not_told_again():
+    words = ["--vars", "https://b.example/v.json?X-Amz-Signature=abc", "--bundle", "s3://b/k", *TIMES]
+    assert node_options.parse_options(words).vars_source == "https://b.example/v.json"
+
+
 @pytest.mark.parametrize(
     "words, part",
     [

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import subprocess
 from pathlib import Path
@@ -136,6 +137,37 @@ def test_a_play_that_said_nothing_of_a_role_is_told_in_its_own_last_words(report
     report.document["roles"] = []
     with pytest.raises(run_node.NoVerdictError, match="the play ended as error: b c"):
         run_node.verdict(report, outcome("error", [("", "a\nb\nc")]))
+
+
+@pytest.mark.parametrize(
+    "text, version",
+    [
+        ('{"components": [{"name": "mlcluster.aws", "version": "1.2.3"}]}', "1.2.3"),
+        ('{"components": null}', ""),
+        ('{"components": ["mlcluster.aws"]}', ""),
+        ("[]", ""),
+        ("", ""),
+    ],
+)
+def test_a_manifest_that_says_nothing_ends_no_run(tmp_path, monkeypatch, text, version):
+    (tmp_path / "MANIFEST.json").write_text(text)
+    monkeypatch.setattr(run_node, "BUNDLE", tmp_path)
+    assert run_node._version() == version
+
+
+def test_a_second_order_to_stop_does_not_break_into_what_puts_the_node_back():
+    done = []
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(run_node.NoVerdictError, match="SIGTERM"), run_node._told_to_stop():
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+                done.append("the timers are started")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert done == ["the timers are started"]
 
 
 def test_no_variable_makes_a_role_reboot_the_node():

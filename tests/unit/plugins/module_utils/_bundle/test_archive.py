@@ -45,6 +45,12 @@ def test_files_are_sorted_dated_and_owned_the_same_everywhere():
     assert (modes["run"], modes["a.txt"], modes["bin"]) == (0o755, 0o644, 0o755)
 
 
+@pytest.mark.parametrize("path", ["/etc/x", "../x", "site/../../x"])
+def test_a_path_out_of_the_bundle_is_refused(path):
+    with pytest.raises(BundleError, match="would be unpacked elsewhere"):
+        archive.archive({**FILES, path: Member(b"")}, 0)
+
+
 def test_the_order_in_which_files_were_found_does_not_matter():
     turned = dict(reversed(list(FILES.items())))
     assert archive.archive(FILES, 0) == archive.archive(turned, 0)

@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The policy for nodes against what a node really asks of S3.
+
+The hook's Pythons are isolated, so that nothing can listen in them: what counts is what comes in at the other end.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+
+from plugins.module_utils._bundle import pointer
+from tests.integration.cluster import policies
+from tests.integration.hook.conftest import BUCKET
+from tests.integration.hook.test_pointer import Releases, key  # noqa: F401  (a fixture)
+
+OPERATIONS = {"GET": "s3:GetObject", "HEAD": "s3:HeadObject", "PUT": "s3:PutObject"}
+
+
+def allows(action: str, path: str) -> bool:
+    """Whether the policy allows the action on /bucket/key; the example's bucket stands for any."""
+    told = json.loads((policies.FOLDER / "hook.json").read_text(encoding="utf-8"))["Statement"]
+    keys = [entry["Resource"].partition("/")[2] for entry in told if action in entry["Action"]]
+    return any(fnmatch.fnmatchcase(path.removeprefix(f"/{BUCKET}/"), pattern) for pattern in keys)
+
+
+def test_the_policy_is_what_a_node_asks_for(node, stored, proxy, bundle, key, tmp_path):  # noqa: F811
+    def address(name: str) -> str:
+        return f"s3://{BUCKET}/mlcluster/{name}"
+
+    releases = Releases(tmp_path, key, bundle)
+    releases.move("1.2.3", bundle=(address("bundles/b.tar.gz"), bundle[1]))
+    stored.upload_file(str(bundle[0]), BUCKET, "mlcluster/bundles/b.tar.gz")
+    stored.put_object(Bucket=BUCKET, Key="mlcluster/vars.json", Body=b'{"marker_word": "mine"}')
+    for suffix in ("", ".sig"):
+        stored.upload_file(f"{releases.path}{suffix}", BUCKET, f"mlcluster/pointer.json{suffix}")
+    words = ["--pointer", address("pointer.json"), "--public-key", pointer.public_key(key)]
+    words += ["--vars", address("vars.json"), "--log-prefix", address("logs")]
+    assert node.run(*words, "--roles", "mark").status["state"] == "configured"
+    # A failure that the runner reports, and two that the hook has to report: after a download, and before everything.
+    assert node.run(*words, "--roles", "nothing").status["state"] == "drained"
+    shipped = len([request for request in proxy.requests if request.method == "PUT"])
+    for wrong in (["--vars", address("none.json")], ["--deadline", "soon"]):
+        assert node.run(*words, *wrong).status["state"] == "drained"
+    uploads = [request.path for request in proxy.requests if request.method == "PUT"]
+    assert shipped == 2 and len(uploads) == shipped + 2
+    policies.check_policy("hook", {OPERATIONS[request.method] for request in proxy.requests})
+    asked = {(policies.permission(OPERATIONS[request.method]), request.path) for request in proxy.requests}
+    assert [item for item in sorted(asked) if not allows(*item)] == []
