@@ -159,8 +159,9 @@ def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts
         "dir": base,
         "python": settings["python"],
         "path": f"{base}/{name}.sbatch",
-        "output": f"{base}/results/{name}-%j.out",
-        "exit_file": f"{base}/results/{name}-%j.exit",
+        "array": kind.array,
+        "output": f"{base}/results/{name}-{'%A_%a' if kind.array else '%j'}.out",
+        "exit_file": f"{base}/results/{name}-{'%A_%a' if kind.array else '%j'}.exit",
         "nodes": nodes,
         "tasks": tasks,
         "many": kind.tasks == "gpu" and wish["kind"] != "training",
@@ -205,10 +206,10 @@ def _needs(
         programs = [f"{settings['nccl_tests_dir']}/{name}_perf" for name in values["collectives"]]
     elif wish["kind"] == "training":
         programs = [settings["aws"]] if values["backup"] else []
-    else:
+    elif wish["kind"] != "preprocess" or not image:
         programs = [settings[tool] for tool in KINDS[wish["kind"]].tools if tool != "nccl_tests_dir"]
     wanted = [("program", program) for program in programs]
-    wanted += [("directory", values["directory"])] if values.get("directory") else []
+    wanted += [("directory", values[key]) for key in ("directory", "input") if values.get(key)]
     wanted += [("file", settings["baseline"])] if settings["baseline"] and wish["kind"] in ("nccl", "nccom") else []
     wanted += [("image", image)] if image else []
     yield from ((what, path) for what, path in wanted if path.startswith("/") and "\n" not in path)
@@ -249,14 +250,12 @@ def _directives(
         "job-name": job["name"],
         "nodes": job["nodes"],
         "ntasks-per-node": job["tasks"],
-        "exclusive": None,
-        # All the memory of the nodes: with memory-based scheduling a job is otherwise given the default share.
-        "mem": 0,
+        **_share(kind, job["values"]),
         "time": wish.get("minutes", kind.minutes),
         "output": job["output"],
         "chdir": settings["dir"],
     }
-    if job["gpus"] and _accelerator(settings) != "neuron":
+    if job["gpus"] and _accelerator(settings) != "neuron" and not kind.array:
         lines["gpus-per-node"] = job["gpus"]
     for key in ("partition", "account", "qos", "constraint"):
         value = wish.get(key) or settings.get(key)
@@ -270,6 +269,15 @@ def _directives(
     for key, value in slurm_request.parse_options(wish.get("options", {})).items():
         lines[key] = value
     return [{"name": key, "value": value} for key, value in lines.items()]
+
+
+def _share(kind: Kind, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What of its nodes a job has: all, or the cores that it asks for."""
+    if kind.array:
+        # Submitted as it is, the one task does the work of all; the script itself knows how many there are.
+        return {"cpus-per-task": values["cpus_per_task"], "array": 0}
+    # All the memory of the nodes: with memory-based scheduling a job is otherwise given the default share.
+    return {"exclusive": None, "mem": 0}
 
 
 def values_of(wish: Mapping[str, Any], kind: Kind) -> dict[str, Any]:

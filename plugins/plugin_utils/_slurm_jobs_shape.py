@@ -40,7 +40,7 @@ class Kind:
 
     tasks: "one" or "gpu" a node. use: what the environment is for (None: none is set). container: never, may or always.
     accelerator: the only sort of node it fits. required: options without a default. asked: the options that the verdict
-    needs. tools: settings with paths.
+    needs. tools: settings with paths. array: a task for each of many inputs, which shares its node with others.
     """
 
     title: str
@@ -54,6 +54,7 @@ class Kind:
     accelerator: str | None = None
     requeue: bool = False
     signal: bool = False
+    array: bool = False
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     required: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
@@ -176,6 +177,27 @@ KINDS: dict[str, Kind] = {
         required=("command", "checkpoints"),
         tools=("aws",),
     ),
+    "preprocess": Kind(
+        "Text into shards of tokens, a task for each input, which goes on where it was when it is started again",
+        nodes=1,
+        tasks="one",
+        minutes=240,
+        container="may",
+        requeue=True,
+        array=True,
+        options={
+            "input": "",
+            "output": "",
+            "tokenizer": "",
+            "limit": 16,
+            "tasks": 0,
+            "cpus_per_task": 8,
+            "spool": "",
+            "arguments": [],
+        },
+        required=("input", "output", "tokenizer"),
+        tools=("data_python",),
+    ),
 }
 
 
@@ -261,6 +283,19 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: value in ("", "never") or bool(TIME.fullmatch(str(value))),
         "a time such as 2026-12-01T11:30:00Z, or never",
     ),
+    "input": (_path, "the absolute path of a folder with inputs, on the shared file system"),
+    "output": (
+        lambda value: _path(value) or bool(BUCKET.fullmatch(str(value))),
+        "an absolute path on the shared file system, or s3://BUCKET/PREFIX",
+    ),
+    "tokenizer": (
+        lambda value: isinstance(value, str) and bool(value) and not value.startswith("-") and value.isprintable(),
+        "the path of a tokenizer.json or its folder, or a hub id",
+    ),
+    "limit": (_whole, "how many tasks run at once, a whole number from 1"),
+    "tasks": (lambda value: _whole(value, 0), "a whole number, 0 for a task for each input"),
+    "cpus_per_task": (_whole, "a whole number from 1"),
+    "spool": (_path, "an absolute path on the local disks of the nodes"),
     "step_minutes": (_whole, "a whole number of minutes"),
     "minutes": (_whole, "a whole number of minutes"),
     "nodes": (lambda value: value == "all" or _whole(value), "a whole number, or all"),
@@ -343,6 +378,8 @@ def _job_problems(index: int, job: Any, names: Sequence[Any]) -> Iterator[str]:
     yield from (f"{who}{key} is missing: give {CHECKS[key][1]}" for key in kind.required if key not in job)
     if job["kind"] == "training":
         yield from (f"{who}{problem}" for problem in _training_problems(job, kind))
+    if kind.array:
+        yield from (f"{who}{problem}" for problem in _array_problems(job))
     if job["kind"] == "nccom":
         if job.get("layout") in ("pairs", "bisect") and job.get("launch") != "mpi":
             yield f"{who}layout is {job['layout']} and nccom-test takes all nodes of a job by slurm: set launch to mpi"
@@ -364,6 +401,16 @@ def _training_problems(job: Mapping[str, Any], kind: Kind) -> Iterator[str]:
         yield f"grace_seconds is {grace} and signal_seconds {signal}: give less, or Slurm ends the job before it saves"
     if signal >= minutes * 60:
         yield f"signal_seconds is {signal} and the job has {minutes * 60}: give less, or it is signalled at its start"
+
+
+def _array_problems(job: Mapping[str, Any]) -> Iterator[str]:
+    """What the script of an array works out by itself."""
+    if job.get("nodes", 1) != 1:
+        yield f"nodes is {job['nodes']} and a task has one node: leave it out, and set limit for how many run at once"
+    options = job.get("options", {})
+    for key in options if isinstance(options, Mapping) else ():
+        if key in ("array", "cpus-per-task", "cpus_per_task"):
+            yield f"options has {key}: set limit, tasks or cpus_per_task of the job instead"
 
 
 def _option_problems(options: Any) -> Iterator[str]:

@@ -29,6 +29,8 @@ def run(host: Host, name: str) -> tuple[int, str, str]:
         ("/srv/jobs/results", 0o1777),
         ("/srv/jobs/mlcluster.pyz", 0o755),
         ("/srv/jobs/smoke.sbatch", 0o755),
+        ("/srv/jobs/mlcluster_data", 0o755),
+        ("/srv/jobs/mlcluster_data/preprocess.py", 0o644),
         ("/etc/mlcluster/slurm/prolog", 0o755),
         ("/etc/slurm/mlcluster_checks.conf", 0o644),
     ],
@@ -65,6 +67,19 @@ def test_the_job_takes_what_was_built_once_for_all_nodes(host: Host) -> None:
     assert status == 0, output
     report = json.loads(host.file(f"{RESULTS}/fsx-{number}/report.json").content_string)
     assert {"io.ior.write", "io.ior.read", "io.mdtest"} <= {entry["id"] for entry in report["results"]}
+
+
+def test_the_programs_for_data_come_with_the_scripts_and_the_array_counts_its_inputs(host: Host) -> None:
+    host.run("runuser -u alice -- sh -c 'mkdir -p /srv/jobs/results/texts; echo x >/srv/jobs/results/texts/a.txt'")
+    collect = "collect /srv/jobs/results/texts --inputs 1 --output /srv/jobs/results/inputs"
+    done = host.run(f"runuser -u alice -- sh -c 'cd /srv/jobs && python3 -m mlcluster_data {collect}'")
+    assert done.rc == 0, done.stderr
+    done = host.run("runuser -u alice -- /srv/jobs/shards.sbatch --parsable --wait")
+    # What tokenises is not installed here, and the task says so.
+    assert done.rc == 1, done.stderr
+    log = host.file(f"{RESULTS}/shards-{done.stdout.strip()}_0.out").content_string
+    assert "ERROR: preprocess needs the Python package numpy, which is not installed" in log
+    assert host.file(f"{RESULTS}/shards-{done.stdout.strip()}_0.exit").content_string == "1\n"
 
 
 def test_slurm_runs_the_checks_and_a_job_has_a_directory_of_its_own(host: Host) -> None:

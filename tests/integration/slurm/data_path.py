@@ -65,8 +65,30 @@ class DataPath:
         """Texts into inputs."""
         self.job("collect", str(self.folder / "texts"), f"--output={self.folder}/inputs", f"--inputs={inputs}")
 
-    def preprocess(self, killed_task: int | None = None) -> list[jobs.Job]:
-        """Inputs into shards, by an array; one task is killed in its midst and requeued, where that is asked for."""
+    def install(self, job: dict[str, Any]) -> None:
+        """Put a job of the role into the folder, with the programs for data, as the role does."""
+        role = scripts.Role(self.facts, jobs=[job], dir=str(self.folder), gpus_per_node=2, data_python=str(PYTHON))
+        assert role.problems == []
+        role.install(self.runtime)
+        for entry in role.value("__slurm_jobs_data_files"):
+            path = Path(entry["path"])
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(entry["text"], encoding="utf-8")
+
+    def preprocess(self) -> int:
+        """Inputs into shards, by the role's job, which submits itself as an array; gives its number."""
+        job = {
+            "name": "pre", "kind": "preprocess", "minutes": 9, "limit": 2, "cpus_per_task": 1,
+            "input": f"{self.folder}/inputs", "output": f"{self.folder}/shards",
+            "tokenizer": f"{self.folder}/tokenizer", "arguments": ["--length=32", "--shard-tokens=800"],
+        }  # fmt: skip
+        self.install(job)
+        number = int(self.slurm.run("bash", str(self.folder / "pre.sbatch"), "--parsable").stdout)
+        wait_for("the array to end", lambda: not self._states(number) & {"PENDING", "RUNNING"}, PATIENCE)
+        return number
+
+    def preprocess_with_a_killed_task(self, killed_task: int) -> None:
+        """Inputs into shards, by an array of which one task is killed in its midst and requeued."""
         array = subprocess.run(
             [PYTHON, "-m", "mlcluster_data", "array", str(self.folder / "inputs"), "--limit", "2"],
             cwd=DATA, capture_output=True, text=True, check=True,
@@ -75,9 +97,7 @@ class DataPath:
             "preprocess", f"--input={self.folder}/inputs", f"--output={self.folder}/shards", "--length=32",
             f"--tokenizer={self.folder}/tokenizer", "--processes=1", "--shard-tokens=800",
         )  # fmt: skip
-        script = work
-        if killed_task is not None:
-            script = f"""
+        script = f"""
 if [ "$SLURM_ARRAY_TASK_ID" = {killed_task} ] && [ -z "$SLURM_RESTART_COUNT" ]; then
   ({work}) &
   until ls {self.folder}/shards/shard-0000{killed_task}-*.tar >/dev/null 2>&1; do sleep 0.02; done
@@ -88,11 +108,9 @@ fi
 {work}
 """
         number = jobs.submit(self.slurm, script, f"--array={array}", "--requeue", f"--output={self.folder}/pre-%A_%a")
-        tasks = [f"{number}_{index}" for index in range(int(array.partition("%")[0].partition("-")[2]) + 1)]
-        if killed_task is not None:
-            self._restarted(f"{number}_{killed_task}")
+        self._restarted(f"{number}_{killed_task}")
         wait_for("the array to end", lambda: not self._states(number) & {"PENDING", "RUNNING"}, PATIENCE)
-        assert self._states(number) <= {"COMPLETED", "COMPLETING"}, (self._states(number), tasks)
+        assert self._states(number) <= {"COMPLETED", "COMPLETING"}, self._states(number)
 
     def _states(self, number: int) -> set[str]:
         shown = self.slurm.run("squeue", "--noheader", "--array", "--format=%T", f"--jobs={number}", check=False)
@@ -122,12 +140,10 @@ fi
         ]  # fmt: skip
         job = {
             "name": "train", "kind": "training", "nodes": self.nodes, "minutes": 9, "launcher": "srun",
-            "command": command, "directory": str(DATA), "checkpoints": str(self.folder / "checkpoints"),
+            "command": command, "directory": str(self.folder), "checkpoints": str(self.folder / "checkpoints"),
             "monitor_seconds": 0, "notice_seconds": 0, "signal_seconds": 60, "grace_seconds": 50,
         }  # fmt: skip
-        role = scripts.Role(self.facts, jobs=[job], dir=str(self.folder), gpus_per_node=2)
-        assert role.problems == []
-        role.install(self.runtime)
+        self.install(job)
         self.number = int(self.slurm.run("sbatch", "--parsable", str(self.folder / "train.sbatch")).stdout)
 
     @property

@@ -54,7 +54,13 @@ def test_one_node_trains_stops_resumes_and_sees_each_sample_once(data_path, tmp_
     path = data_path(nodes=1, epochs=3)
     path.prepare(documents=40)
     path.collect(inputs=2)
-    path.preprocess()
+    array = path.preprocess()
+    results = tmp_path / "results"
+    assert {file.name: file.read_text() for file in results.glob("pre-*.exit")} == {
+        f"pre-{array}_{task}.exit": "0\n" for task in (0, 1)
+    }
+    logs = [(results / f"pre-{array}_{task}.out").read_text() for task in (0, 1)]
+    assert ["task 0 of 2: 1 of 2 inputs, 1 processes" in logs[0], "task 1 of 2" in logs[1]] == [True, True], logs
     stopped_at = path.train()
     assert f"resumes from {tmp_path}/checkpoints/step-{stopped_at:08d}" in path.events
     path.check_samples()
@@ -69,7 +75,7 @@ def test_the_whole_path_on_two_nodes_with_a_killed_task_backup_and_restore(data_
     path = data_path(nodes=2, epochs=2)
     path.prepare(documents=120)
     path.collect(inputs=3)
-    path.preprocess(killed_task=1)
+    path.preprocess_with_a_killed_task(1)
     assert "fail" not in path.job("validate", str(tmp_path / "shards"))
     stopped_at = path.train()
     assert f"restart 1: starts on n1 n2, resumes from {tmp_path}/checkpoints/step-{stopped_at:08d}" in path.events

@@ -12,10 +12,11 @@ import subprocess
 
 import pytest
 
-from tests.rig.slurm.scripts import FACTS, Role
+from tests.rig.slurm.scripts import FACTS, ROLE, Role
 
 HOSTILE = ["$(touch /tmp/x)", "`id`", "'; rm -rf ~; '", 'a"b', "two words", "-n", "a\nb", "~", "*", "{1,2}", "!!", ""]
 TRAINING = {"kind": "training", "minutes": 60, "checkpoints": "/fsx/c"}
+PREPROCESS = {"kind": "preprocess", "minutes": 60, "input": "/fsx/in", "output": "/fsx/out", "tokenizer": "/fsx/it's"}
 # Every layout and option once, with and without a container.
 JOBS = [
     {"name": "node_smoke", "kind": "node_smoke"},
@@ -33,6 +34,8 @@ JOBS = [
     {"name": "torch", "command": ["train.py", "--a", "$(id)"], **TRAINING},
     {"name": "ranks", "command": ["./t"], "launcher": "srun", "backup": "s3://bucket/x", "container_image": "/x.sqsh",
      "ends_at": "2026-12-01T11:30:00Z", "directory": "/fsx/src", **TRAINING},
+    {"name": "shards", "partition": "main", "limit": 4, "arguments": ["--eos", "<|end|> $(id)"], **PREPROCESS},
+    {"name": "shards_image", "tasks": 9, "spool": "/local", "container_image": "/x.sqsh", **PREPROCESS},
     {"name": "nccl_image", "kind": "nccl", "container_image": "docker://nvcr.io#nvidia/pytorch:25.10-py3"},
 ]  # fmt: skip
 NEURON = [
@@ -267,3 +270,36 @@ def test_jobs_take_the_tools_that_the_role_builds():
     }
     (problem,) = Role(jobs=jobs, build=["fio"], build_versions={"fio": "../x"}).problems
     assert problem.startswith("build_versions has '../x' for fio")
+
+
+def test_an_array_shares_its_nodes_and_submits_itself_with_a_task_for_each_input():
+    text = every_script()["shards"]
+    directives = re.findall("^#SBATCH --(.*)$", text, re.MULTILINE)
+    assert {"array=0", "cpus-per-task=8", "nodes=1", "ntasks-per-node=1", "partition=main", "requeue"} <= set(
+        directives
+    )
+    assert not [line for line in directives if line.startswith(("exclusive", "mem", "gpus"))]
+    assert "output=/fsx/mlcluster/jobs/results/shards-%A_%a.out" in directives
+    assert 'range=$("${data[@]}" array "$input" --limit 4) ||' in text
+    assert """--tokenizer='/fsx/it'"'"'s'\n""" in text and "  --eos '<|end|> $(id)'\n" in text
+    assert re.findall("^# Needs (.*)$", text, re.MULTILINE) == ["directory /fsx/in"]
+    assert 'array "$input" --limit 16 --tasks 9)' in every_script()["shards_image"]
+
+
+def test_an_array_that_cannot_be_meant_is_refused_all_at_once():
+    wrong = {"nodes": 2, "limit": 0, "cpus_per_task": 0, "output": "s3://b/$(id)", "input": "in", "spool": "/a b",
+             "tokenizer": "-x", "tasks": -1, "options": {"array": "0-9"}}  # fmt: skip
+    problems = Role(jobs=[{"name": "p", "kind": "preprocess", **wrong}]).problems
+    assert sorted(problem.split(" is ")[0].split(":")[1].strip() for problem in problems) == sorted(
+        "nodes limit cpus_per_task output input spool tokenizer tasks".split() + ["options has array"]
+    )
+    missing = Role(jobs=[{"name": "p", "kind": "preprocess"}]).problems
+    assert [problem.split(":")[1] for problem in missing] == [
+        f" {key} is missing" for key in ("input", "output", "tokenizer")
+    ]
+
+
+def test_the_programs_for_data_are_installed_as_they_are():
+    found = {entry["path"]: entry["text"] for entry in Role().value("__slurm_jobs_data_files")}
+    sources = (ROLE / "files" / "mlcluster_data").glob("*.py")
+    assert found == {f"/fsx/mlcluster/jobs/mlcluster_data/{path.name}": path.read_text() for path in sources}
