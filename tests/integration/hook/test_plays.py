@@ -72,7 +72,7 @@ def test_a_hook_killed_in_the_middle_of_a_role_is_taken_up_by_the_next(node: Nod
     wait = json.dumps({"marker_wait": str(node.root / "go")})
     words = [*real, "--roles", "mark", "--vars", wait]
     process = node.start(*words)
-    until(lambda: node.marks(), "the first mark")
+    until(node.marks, "the first mark")
     kill(process)
     # Ansible is in a session of its own and goes on: nobody is there to listen to it.
     runs = str(node.root / "var/log/mlcluster/runs")

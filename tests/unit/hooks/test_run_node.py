@@ -97,7 +97,11 @@ def test_the_log_goes_with_the_aws_cli_else_with_a_python_that_has_boto3(tmp_pat
     monkeypatch.setattr(node_status.subprocess, "run", run)
     node_status.upload(tmp_path / "log", "s3://bucket/a/log", tmp_path)
     assert calls[0][0] == "aws" and calls[-1][-2:] == ["bucket", "a/log"]
-    monkeypatch.setattr(node_status.subprocess, "run", lambda argv, **options: (_ for _ in ()).throw(FileNotFoundError))
+
+    def absent(argv, **options):
+        raise FileNotFoundError(argv[0])
+
+    monkeypatch.setattr(node_status.subprocess, "run", absent)
     with pytest.raises(FileNotFoundError, match="neither the AWS CLI nor a Python with boto3"):
         node_status.upload(tmp_path / "log", "s3://bucket/a/log", tmp_path)
 

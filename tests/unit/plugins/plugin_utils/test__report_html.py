@@ -56,12 +56,12 @@ def everything(size=12):
     storage = scene.verdict("io.fio.read", found={"p5-dy-1": 5e9, "p5-dy-2": 6e9}, unit="B/s", message="/local read: x")
     before = _report_model.build([scene.node("p5-dy-1"), scene.node("gone")], "2026-01-30T12:00:00Z")
     results = [scene.bandwidth(1.0, expected={str(scene.SIZES[-1]): 400.0}), *pairs, storage]
-    return {
-        "nodes": [*scene.cluster(size), scene.silent("p5-dy-9999")],
+    more = {
         "validation": scene.validation(*results, status="fail"),
         "run": scene.RUN,
         "previous": before,
     }
+    return [*scene.cluster(size), scene.silent("p5-dy-9999")], more
 
 
 def test_the_first_screen_says_what_is_wrong_and_what_to_do():
@@ -86,8 +86,8 @@ def test_no_node_at_all_is_no_good_cluster():
 
 
 def test_every_part_is_there():
-    given = everything()
-    text = page(*given.pop("nodes"), **given)
+    nodes, more = everything()
+    text = page(*nodes, **more)
     seen = Page(text).text
     for heading in (
         "Map", "Problems (3)", "Unlike their neighbours", "Validation jobs", "NCCL bandwidth: all_reduce_perf",
@@ -98,8 +98,8 @@ def test_every_part_is_there():
 
 
 def test_the_page_needs_nothing_from_anywhere():
-    given = everything()
-    text = page(*given.pop("nodes"), **given)
+    nodes, more = everything()
+    text = page(*nodes, **more)
     attributes = [pair for _tag, given in Page(text).tags for pair in given.items()]
     assert {value[:6] for name, value in attributes if name == "href"} == {"#node-"}
     assert not [name for name, _value in attributes if name in ("src", "action", "srcset")]
@@ -144,13 +144,13 @@ def test_the_script_has_every_verdict_of_every_node():
 
 
 def test_640_nodes_stay_below_five_megabytes():
-    given = everything(640)
-    assert len(page(*given.pop("nodes"), **given).encode()) < 5_000_000
+    nodes, more = everything(640)
+    assert len(page(*nodes, **more).encode()) < 5_000_000
 
 
 def test_markdown_says_the_same():
-    given = everything()
-    document = _report_model.build(given.pop("nodes"), scene.TIME, cluster="train", version="1.2.3", **given)
+    nodes, more = everything()
+    document = _report_model.build(nodes, scene.TIME, cluster="train", version="1.2.3", **more)
     text = _report_markdown.markdown(document)
     assert text.startswith("# train: broken\n")
     assert "| ✕ broken | p5-dy-3 | p5.48xlarge |" in text
