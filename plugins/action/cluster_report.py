@@ -89,9 +89,11 @@ class ActionModule(ActionBase):
         except _report_model.ReportError as exc:
             raise AnsibleActionFail(f"no report was made: {exc}") from exc
         files = {name: directory / FILES[name][0] for name in given["formats"]}
+        # All are made before the first is written, so that none stands beside one of an older run.
+        texts = {path: FILES[name][1](document) for name, path in files.items()}
         if not self._task.check_mode:
-            for name, path in files.items():
-                _write(path, FILES[name][1](document))
+            for path, text in texts.items():
+                _write(path, text)
         answer.update(
             changed=False,
             files={name: str(path) for name, path in files.items()},
@@ -115,7 +117,7 @@ def _read(path: str | None, what: str) -> Any:
         return None
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, RecursionError) as exc:
         raise AnsibleActionFail(
             f"no report was made: {what} {path} cannot be read ({exc}); give the JSON that was kept, or leave it out"
         ) from exc
@@ -125,7 +127,7 @@ def _previous(path: Path) -> Any:
     """The report that stands there; one that cannot be compared with is no reason to make none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and found.get("schema") == _report_model.SCHEMA else None
 
@@ -136,7 +138,7 @@ def _write(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
                 file.write(text)
             os.replace(temporary, path)
         except BaseException:

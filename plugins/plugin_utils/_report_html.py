@@ -27,6 +27,8 @@ WORDS = {"pass": "good", "fail": "broken", "undeterminable": "not proved", "not_
 GLYPHS = {"pass": "✓", "fail": "✕", "undeterminable": "?", "not_applicable": "-"}
 FIRST_SCREEN = 5
 NAMES = 12
+# Nobody reads more rows of one table, and a page of all of them would not open; the JSON has every one.
+MOST_ROWS = 500
 
 
 def page(document: Mapping[str, Any]) -> str:
@@ -68,10 +70,17 @@ def _cell(what: object, name: str = "") -> str:
 
 def _table(headings: Sequence[str], rows: Sequence[str], name: str = "") -> str:
     head = "".join(f'<th scope="col">{_text(heading)}</th>' for heading in headings)
+    shown = rows if name else rows[:MOST_ROWS]
+    more = f"<p>{_text(more_text(rows))}</p>" if len(shown) < len(rows) else ""
     return (
         f'<div class="scroll"><table{f" id={name}" if name else ""}><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f"<tbody>{''.join(shown)}</tbody></table></div>{more}"
     )
+
+
+def more_text(rows: Sequence[object]) -> str:
+    """What stands below a table that is cut."""
+    return f"and {len(rows) - MOST_ROWS} more, which report.json has"
 
 
 def names_text(names: Sequence[str]) -> str:

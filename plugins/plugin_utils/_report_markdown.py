@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ._report_html import GLYPHS, WORDS, names_text, summary
+from ._report_html import GLYPHS, MOST_ROWS, WORDS, more_text, names_text, summary
 from ._report_svg import number_text, size_text
 
 
@@ -18,13 +18,18 @@ def markdown(document: Mapping[str, Any]) -> str:
     return "\n".join(_lines(document)) + "\n"
 
 
+def printable(text: object) -> str:
+    """Text without what moves a terminal's cursor or colours it: names of nodes may hold anything."""
+    return "".join(char if char.isprintable() else " " for char in str(text))
+
+
 def lines(document: Mapping[str, Any]) -> list[str]:
     """What a terminal shows at the end: the verdict, and what to do first."""
     found = [summary(document)]
     for problem in document["problems"]:
         nodes = f" [{names_text(problem['nodes'])}]" if problem["nodes"] else ""
         found.append(f"{GLYPHS[problem['status']]} {problem['id']}: {problem['text']}{nodes}")
-    return found + [f"≠ {odd['message']}" for odd in document["outliers"]]
+    return [printable(line) for line in (*found, *(f"≠ {odd['message']}" for odd in document["outliers"]))]
 
 
 def _lines(document: Mapping[str, Any]) -> Iterator[str]:
@@ -43,12 +48,16 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
                     problem["text"],
                     names_text(problem["nodes"]) or problem["job"] or "",
                 )
-                for problem in document["problems"]
+                for problem in document["problems"][:MOST_ROWS]
             ],
         )
+        if len(document["problems"]) > MOST_ROWS:
+            yield from ("", more_text(document["problems"]))
     if document["outliers"]:
         yield from ("", "## Unlike their neighbours", "")
-        yield from (f"- {_plain(odd['message'])}" for odd in document["outliers"])
+        yield from (f"- {_plain(odd['message'])}" for odd in document["outliers"][:MOST_ROWS])
+        if len(document["outliers"]) > MOST_ROWS:
+            yield from ("", more_text(document["outliers"]))
     if document["bandwidth"]:
         yield from ("", "## NCCL bandwidth", "")
         yield from _table(
@@ -93,4 +102,4 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[s
 
 def _plain(text: object) -> str:
     """Text that Markdown takes as it is: what a node printed may hold anything."""
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", " ".join(str(text).split()))
+    return re.sub(r"([\\`*_\[\]<>|#&~])", r"\\\1", " ".join(printable(text).split()))

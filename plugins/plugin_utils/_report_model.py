@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import result
 
 from . import _report_outliers
+from ._report_input import cut, is_figure, label, listed, read, short, unproved
 
 SCHEMA = "mlcluster.cluster/1"
 RUN_SCHEMA = "mlcluster.run/1"
@@ -26,6 +28,12 @@ KINDS = ("head", "login", "compute", "node")
 ORDER = (result.FAIL, result.UNDETERMINABLE, result.PASS, result.NOT_APPLICABLE)
 BANDWIDTH = re.compile(r"(nccl|nccom)\.bandwidth\.(\w+)")
 IO = re.compile(r"io\.(fio|ior|gdsio)\.(\w+)")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+# Bounds on what one node may put on everybody's page; node_health_info gives a hundred verdicts at most.
+MOST_SENTENCE = 2000
+MOST_NAME = 300
+MOST_VERDICTS = 2000
+MOST_VERSIONS = 200
 
 
 class ReportError(ValueError):
@@ -51,13 +59,15 @@ def build(
     _demand(validation, VALIDATION_SCHEMA, "validation")
     _demand(run, RUN_SCHEMA, "timings")
     _demand(previous, SCHEMA, "previous")
+    if not isinstance(time, str) or not TIME.fullmatch(time):
+        raise ReportError(f"time is {time!r}: give it like 2026-01-31T12:00:00Z")
     judged = sorted((_node(given) for given in nodes), key=lambda node: natural(node["name"]))
     names = collections.Counter(node["name"] for node in judged)
     if twice := [name for name, count in names.items() if count > 1]:
         raise ReportError(f"nodes has {twice[0]} twice: give each node once")
-    jobs = list((validation or {}).get("jobs") or [])
-    found = [result.Result.from_dict(entry) for job in jobs for entry in job.get("results") or []]
-    status = _worst([*(node["status"] for node in judged), *(entry.status for entry in found)])
+    jobs = _jobs(validation)
+    found = [entry["status"] for job in jobs for entry in job["results"]]
+    status = _worst([*(node["status"] for node in judged), *found])
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "time": time,
@@ -77,7 +87,7 @@ def build(
         "io": io_figures(jobs),
         "timings": timings(run),
     }
-    document["changes"] = changes(previous, document) if previous else None
+    document["changes"] = _changes(previous, document)
     return document
 
 
@@ -100,14 +110,14 @@ def _node(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": name,
         "kind": kind,
-        **{key: given.get(key) or None for key in ("instance_id", "instance_type", "queue")},
-        "place": [str(part) for part in given.get("place") or []],
+        **{key: label(given.get(key)) for key in ("instance_id", "instance_type", "queue")},
+        "place": [short(part) for part in listed(given.get("place"))],
         "answered": answered,
         "status": _worst([entry.status for entry in judged]),
         "severity": result.worst_severity(judged),
         "counts": {state: sum(entry.status == state for entry in judged) for state in ORDER},
-        "seconds": health.get("seconds"),
-        "versions": {str(key): str(text) for key, text in versions.items() if text}
+        "seconds": health.get("seconds") if is_figure(health.get("seconds")) else None,
+        "versions": {short(key): short(text) for key, text in [*versions.items()][:MOST_VERSIONS] if text}
         if isinstance(versions, Mapping)
         else {},
         "results": [entry.to_dict() for entry in judged],
@@ -122,46 +132,34 @@ def _worst(statuses: Sequence[str]) -> str:
 def _results(name: str, health: Mapping[str, Any]) -> tuple[list[result.Result], bool]:
     """The verdicts on a node, and whether it answered at all."""
     if health.get("unreachable"):
-        why = _short(health.get("msg") or "no reason was given")
-        return [_unproved("node.answer", "unreachable", f"the node did not answer: {why}", name)], False
+        why = short(health.get("msg") or "no reason was given")
+        return [unproved("node.answer", "unreachable", f"the node did not answer: {why}", name)], False
     if not isinstance(health.get("results"), (list, tuple)):
         # Of a module that crashed, only the end of what it printed says why.
-        printed = str(health.get("module_stderr") or "").strip().splitlines()[-1:]
-        why = _short(". ".join(str(part) for part in [health.get("msg") or "it gave no verdicts", *printed]))
-        return [_unproved("node.answer", "no_verdicts", f"the node was not judged: {why}", name)], False
-    found = []
-    for entry in health["results"]:
-        try:
-            found.append(result.Result.from_dict(dict(entry)))
-        except (result.ResultError, TypeError, ValueError) as exc:
-            found.append(_unproved("node.answer", "damaged", f"a verdict cannot be read: {_short(exc)}", name))
-    return found or [_unproved("node.answer", "no_verdicts", "the node gave no verdict at all", name)], True
-
-
-def _unproved(check: str, reason: str, message: str, node: str) -> result.Result:
-    return result.undeterminable(
-        check,
-        reason,
-        message=message,
-        hint="See whether it runs, and whether it lets you in with ssh",
-        scope=result.Scope(node=node),
-    )
+        stderr = health.get("module_stderr")
+        printed = stderr.strip().splitlines()[-1:] if isinstance(stderr, str) else []
+        why = short(". ".join(short(part) for part in [health.get("msg") or "it gave no verdicts", *printed]))
+        return [unproved("node.answer", "no_verdicts", f"the node was not judged: {why}", name)], False
+    found = [read(entry, name) for entry in health["results"][:MOST_VERDICTS]]
+    if more := len(health["results"]) - len(found):
+        found.append(unproved("node.answer", "damaged", f"{more} more verdicts than {MOST_VERDICTS} were left", name))
+    return found or [unproved("node.answer", "no_verdicts", "the node gave no verdict at all", name)], True
 
 
 def natural(name: str) -> list[Any]:
     """A key that puts p5-2 before p5-10."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
+    # Not int: Python refuses to read numbers of thousands of digits.
+    return [
+        (len(part.lstrip("0")), part.lstrip("0"), part) if part.isdecimal() else part
+        for part in re.split(r"(\d+)", name)
+    ]
 
 
 def sentence(entry: result.Result) -> str:
     """What a verdict says without its status and id; figures that are long are in the charts and the JSON."""
     if isinstance(entry.found, (dict, list)) and (entry.message or entry.reason):
         entry = dataclasses.replace(entry, found="" if entry.status == result.PASS else None, expected=None)
-    return entry.line().split(": ", 1)[-1]
-
-
-def _short(what: object) -> str:
-    return " ".join(str(what).split())[:300]
+    return str(cut(entry.line().split(": ", 1)[-1], MOST_SENTENCE))
 
 
 def problems(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -208,6 +206,21 @@ def problems(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any
     )
 
 
+def _jobs(validation: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """The validation jobs, each with a name, a status that is one, and verdicts that can be drawn."""
+    found = []
+    for number, job in enumerate(listed((validation or {}).get("jobs")), 1):
+        if not isinstance(job, Mapping):
+            raise ReportError(f"validation has {short(job)} for job {number}: give the file that this version wrote")
+        verdicts = [read(entry, None).to_dict() for entry in listed(job.get("results"))]
+        status = job.get("status")
+        told = {key: value if is_figure(value) else label(value) for key, value in _job(job).items()}
+        name = told["name"] or f"job {number}"
+        known = status if status in ORDER else result.UNDETERMINABLE
+        found.append({**told, "name": str(name), "status": known, "results": verdicts})
+    return found
+
+
 def _job(job: Mapping[str, Any]) -> dict[str, Any]:
     return {key: job.get(key) for key in ("name", "job_id", "state", "nodes", "seconds", "status")}
 
@@ -229,9 +242,9 @@ def bandwidth(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         expected = entry.get("expected")
         least = expected if isinstance(expected, Mapping) else {}
         points: list[dict[str, Any]] = [
-            {"size": int(size), "busbw": figure, "least": least.get(size)}
+            {"size": int(size), "busbw": figure, "least": least.get(size) if is_figure(least.get(size)) else None}
             for size, figure in figures.items()
-            if str(size).isdecimal() and isinstance(figure, (int, float))
+            if _is_size(size) and is_figure(figure)
         ]
         if points:
             scope = entry.get("scope") or {}
@@ -248,6 +261,11 @@ def bandwidth(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return curves
 
 
+def _is_size(size: object) -> bool:
+    # More bytes than 25 digits no message has.
+    return re.fullmatch(r"[0-9]{1,25}", str(size)) is not None
+
+
 def pairs(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Runs of two nodes: a, b (names in order), collective, busbw at the largest size (GB/s), status."""
     found = []
@@ -257,9 +275,9 @@ def pairs(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         figures = entry.get("found")
         if not match or len(two) != 2 or not isinstance(figures, Mapping):
             continue
-        sizes = [int(size) for size in figures if str(size).isdecimal()]
+        sizes = [int(size) for size in figures if _is_size(size)]
         busbw = figures.get("busbw") if "largest_size" in figures else figures[str(max(sizes))] if sizes else None
-        if isinstance(busbw, (int, float)):
+        if is_figure(busbw):
             first, second = sorted(two, key=natural)
             found.append(
                 {"a": first, "b": second, "collective": match.group(2), "busbw": busbw, "status": entry["status"]}
@@ -289,7 +307,7 @@ def io_figures(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 "status": entry["status"],
             }
             for node, figure in by_node.items()
-            if isinstance(figure, (int, float)) and not isinstance(figure, bool)
+            if is_figure(figure)
         ]
     return found
 
@@ -297,7 +315,24 @@ def io_figures(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def timings(run: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Seconds of wall-clock time that each role took, in the order they ran; tasks outside roles are C(other)."""
     roles = (run or {}).get("roles") or {}
-    return [{"role": role or "other", "seconds": seconds} for role, seconds in roles.items()]
+    if not isinstance(roles, Mapping):
+        raise ReportError(f"timings has the roles {short(roles)}: give the status file that this version wrote")
+    return [
+        {"role": short(role) or "other", "seconds": seconds}
+        for role, seconds in roles.items()
+        if is_figure(seconds) and seconds >= 0
+    ]
+
+
+def _changes(previous: Mapping[str, Any] | None, document: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The comparison; a document that is not whole is none to compare with, and no reason to make no report."""
+    try:
+        found = changes(previous, document) if previous else None
+        # As strict as the document that it becomes a part of.
+        json.dumps(found, allow_nan=False)
+        return found
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return None
 
 
 def changes(previous: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
@@ -309,17 +344,17 @@ def changes(previous: Mapping[str, Any], document: Mapping[str, Any]) -> dict[st
     for name in after:
         if name in before:
             verdicts += [
-                {"node": name, "id": key, "before": old, "after": new}
+                {"node": name, "id": cut(key, MOST_NAME), "before": old, "after": new}
                 for key, old, new in _differences(_states(before[name]), _states(after[name]))
             ]
             versions += [
-                {"node": name, "name": key, "before": old, "after": new}
+                {"node": name, "name": cut(key, MOST_NAME), "before": old if old is None else short(old), "after": new}
                 for key, old, new in _differences(before[name]["versions"], after[name]["versions"])
             ]
     return {
-        "since": previous["time"],
+        "since": short(previous["time"]),
         "joined": sorted(after.keys() - before.keys()),
-        "left": sorted(before.keys() - after.keys()),
+        "left": sorted(cut(name, MOST_NAME) for name in before.keys() - after.keys()),
         "verdicts": verdicts,
         "versions": versions,
     }

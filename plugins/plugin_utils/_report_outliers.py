@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import collections
 import json
-import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from ._report_input import is_figure
 
 # Fewer than this many neighbours make no majority.
 LEAST_NODES = 4
@@ -75,13 +76,9 @@ def _odd(what: str, by_node: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
             for node in sorted(texts)
             if texts[node] != common
         ]
-    if all(_is_number(value) for value in plain.values()):
+    if all(is_figure(value) for value in plain.values()):
         return _far(what, plain)
     return []
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _far(what: str, by_node: Mapping[str, float]) -> list[dict[str, Any]]:

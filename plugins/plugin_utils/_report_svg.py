@@ -142,7 +142,7 @@ def bars(rows: Sequence[Mapping[str, Any]]) -> str:
     """Figures of several nodes of one measure (label, value, status), the lowest first, with their median."""
     ordered = sorted(rows, key=lambda row: (row["value"], row["label"]))
     shown, middle = ordered[:BARS], statistics.median(row["value"] for row in rows)
-    peak = max(row["value"] for row in rows) or 1
+    peak = max(*(row["value"] for row in rows), 0) or 1
     left = 16 + 7 * max(len(row["label"]) for row in shown)
     scale = (WIDTH - left - 90) / peak
     height = BAR * len(shown) + 22
@@ -152,8 +152,10 @@ def bars(rows: Sequence[Mapping[str, Any]]) -> str:
             y = number * BAR + 2
             mark = "bad" if row["status"] == "fail" else "c0"
             yield _text(left - 6, y + 12, row["label"], ' text-anchor="end"')
-            yield f'<rect class="{mark}" x="{left}" y="{y}" width="{row["value"] * scale:.1f}" height="{BAR - 4}"/>'
-            yield _text(left + row["value"] * scale + 5, y + 12, number_text(row["value"]))
+            # A damaged file may say anything, and a browser takes no width below nothing.
+            width = max(0, row["value"] * scale)
+            yield f'<rect class="{mark}" x="{left}" y="{y}" width="{width:.1f}" height="{BAR - 4}"/>'
+            yield _text(left + width + 5, y + 12, number_text(row["value"]))
         x = left + middle * scale
         yield f'<path class="least" d="M{x:.1f} 0V{height - 20}"><title>median {number_text(middle)}</title></path>'
         more = f", the lowest {BARS} of {len(rows)}" if len(rows) > BARS else ""

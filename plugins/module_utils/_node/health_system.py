@@ -142,8 +142,8 @@ def check_pcluster_diag(host: Host) -> list[Result]:
     program = host.which("pcluster-diag")
     if program is None:
         return [not_applicable("pcluster.diag", "pcluster-diag is not installed")]
-    # It also writes its report into a file, by default below wherever it runs. Without --yes it asks before a check that
-    # is not read-only, and an empty answer leaves it out.
+    # It also writes its report into a file, by default below wherever it runs. Without --yes it asks before a check
+    # that is not read-only, and an empty answer leaves it out.
     with tempfile.TemporaryDirectory(prefix="mlcluster-") as folder:
         told, problem = ask(host, [program, "run", "--output-file", f"{folder}/report.json"], timeout=120)
     report = _report_in(told)
@@ -155,7 +155,7 @@ def check_pcluster_diag(host: Host) -> list[Result]:
 def _report_in(text: str) -> list[dict[str, t.Any]] | None:
     try:
         found = json.loads(text[text.index("{") :])["results"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return found if isinstance(found, list) and all(isinstance(entry, dict) for entry in found) else None
 
@@ -166,7 +166,7 @@ def _pcluster_verdict(entry: t.Mapping[str, t.Any]) -> Result:
     said = "; ".join(
         f"{one.get('code')}: {one.get('message')}"
         for kind in ("errors", "warnings", "infos")
-        for one in entry.get(kind) or ()
+        for one in (entry[kind] if isinstance(entry.get(kind), list) else ())
         if isinstance(one, dict)
     )
     status = entry.get("status")

@@ -11,7 +11,6 @@ not proved look like a pass.
 from __future__ import annotations
 
 import json
-import math
 import re
 import typing as t
 from xml.etree import ElementTree
@@ -30,6 +29,8 @@ DIAG_STATUS = {
 DIAG_CODE = {FAIL: ("errors", "E1"), UNDETERMINABLE: ("errors", "E0"), NOT_APPLICABLE: ("infos", "I1")}
 # Seconds for NHC; the profile itself ends after 4, a Slurm command may come on top.
 NHC_SECONDS = 15
+# Prometheus has floats of 64 bits; a larger integer is left out, as NaN and infinity are.
+LARGEST = 1e308
 # What XML 1.0 can hold.
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -97,7 +98,7 @@ def prometheus(reports: t.Sequence[Report]) -> str:
             )
             if result.seconds is not None:
                 lines["mlcluster_check_seconds"].append(_sample("mlcluster_check_seconds", labels, result.seconds))
-            if isinstance(result.found, (int, float)) and math.isfinite(result.found):
+            if isinstance(result.found, (int, float)) and abs(result.found) <= LARGEST:
                 unit = {**labels, "unit": result.unit or ""}
                 lines["mlcluster_check_value"].append(_sample("mlcluster_check_value", unit, result.found))
     return "".join(

@@ -10,7 +10,6 @@ inapplicable verdict must carry the reason, and an empty list of results is unde
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -37,6 +36,8 @@ _ID = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*")
 _TEXT_FIELDS = ("unit", "reason", "message", "hint", "source")
 _RESULT_FIELDS = ("id", "status", "severity", "expected", "found") + _TEXT_FIELDS + ("scope", "seconds")
 _REPORT_FIELDS = ("host", "time", "versions", "results")
+# More than thirty years; what is larger is no duration, and too large an integer for a float.
+_MOST_SECONDS = 1e9
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
@@ -51,7 +52,7 @@ def _refuse(what: str, found: object, wanted: str) -> NoReturn:
 def _check_json(what: str, value: object) -> None:
     try:
         json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError) as exc:
+    except (TypeError, ValueError, RecursionError) as exc:
         raise ResultError(f"{what} cannot be written as JSON ({exc}); give numbers, text, lists or mappings") from exc
 
 
@@ -131,7 +132,7 @@ class Result:
         value = self.seconds
         if value is None:
             return
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < _MOST_SECONDS:
             _refuse(f"{self.id}: seconds", value, "it must be a number of seconds, zero or more")
 
     def _check_evidence(self) -> None:

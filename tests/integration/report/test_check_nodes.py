@@ -70,9 +70,12 @@ def test_one_page_on_all_nodes_the_silent_one_too(check):
     }  # fmt: skip
     assert {path.stat().st_mode & 0o777 for path in report.iterdir()} == {0o600}
 
-    status, said, report = check({"compute": group(n1=HERE, new=HERE)})
+    unread = {**HERE, "ec2_queue_name": "{{ 1 / 0 }}"}
+    status, said, report = check({"compute": group(n1=HERE, new=HERE, unread=unread)})
     again = json.loads((report / "report.json").read_text(encoding="utf-8"))
-    assert (again["changes"]["joined"], again["changes"]["left"]) == (["new"], ["h1", "lost", "n2"])
+    assert (again["changes"]["joined"], again["changes"]["left"]) == (["new", "unread"], ["h1", "lost", "n2"])
+    nodes = {node["name"]: node["status"] for node in again["nodes"]}
+    assert (status, nodes["unread"]) == (2, "undeterminable")
 
 
 def test_nothing_is_written_in_check_mode_and_the_verdict_is_the_same(check):
