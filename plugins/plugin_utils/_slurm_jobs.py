@@ -209,7 +209,7 @@ def _needs(
     elif wish["kind"] != "preprocess" or not image:
         programs = [settings[tool] for tool in KINDS[wish["kind"]].tools if tool != "nccl_tests_dir"]
     wanted = [("program", program) for program in programs]
-    wanted += [("directory", values[key]) for key in ("directory", "input") if values.get(key)]
+    wanted += [("directory", values["directory"])] if values.get("directory") else []
     wanted += [("file", settings["baseline"])] if settings["baseline"] and wish["kind"] in ("nccl", "nccom") else []
     wanted += [("image", image)] if image else []
     yield from ((what, path) for what, path in wanted if path.startswith("/") and "\n" not in path)

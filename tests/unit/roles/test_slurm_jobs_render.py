@@ -282,7 +282,6 @@ def test_an_array_shares_its_nodes_and_submits_itself_with_a_task_for_each_input
     assert "output=/fsx/mlcluster/jobs/results/shards-%A_%a.out" in directives
     assert 'range=$("${data[@]}" array "$input" --limit 4) ||' in text
     assert """--tokenizer='/fsx/it'"'"'s'\n""" in text and "  --eos '<|end|> $(id)'\n" in text
-    assert re.findall("^# Needs (.*)$", text, re.MULTILINE) == ["directory /fsx/in"]
     assert 'array "$input" --limit 16 --tasks 9)' in every_script()["shards_image"]
 
 
