@@ -56,6 +56,10 @@ class NoVerdictError(Exception):
         self.code = code
 
 
+class StopError(BaseException):
+    """The run was told to stop. Not an Exception: logging, and whoever waits for a command, would swallow it."""
+
+
 def playbook_command(folder: Path) -> Path:
     """Make ``folder/ansible-playbook``, which runs the bundle's own code with this very Python; its folder.
 
@@ -289,7 +293,7 @@ def _told_to_stop() -> Iterator[None]:
 
     def stop(number: int, _frame: object) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)
-        raise NoVerdictError(f"the run was told to stop ({signal.Signals(number).name})")
+        raise StopError(f"the run was told to stop ({signal.Signals(number).name})")
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
@@ -317,6 +321,8 @@ def run(words: Sequence[str]) -> int:
         return report.finish("failed", str(exc), 3)
     except NoVerdictError as exc:
         return report.finish("failed", str(exc), exc.code)
+    except StopError as exc:
+        return report.finish("failed", str(exc), 2)
     except Exception as exc:
         report.logger.exception("the run could not go on")
         return report.finish("failed", f"the run could not go on ({type(exc).__name__}: {exc})", 2)

@@ -171,6 +171,21 @@ def test_the_aws_cli_is_asked_first(node, wanted, proxy, tmp_path):
     )
 
 
+def test_the_aws_cli_is_asked_to_keep_the_log(node, tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for program in node.programs.iterdir():
+        (programs / program.name).symlink_to(program)
+    (programs / "aws").write_text(f'#!/bin/sh\necho "$@" >>"{tmp_path}/asked"\n')
+    (programs / "aws").chmod(0o755)
+    ran = node.run("--deadline", "soon", "--log-prefix", "s3://b/logs/", PATH=str(programs))
+    failed(node, ran, "--deadline takes whole seconds")
+    log = node.root / "var/log/mlcluster/on_node_configured.log"
+    (asked,) = (tmp_path / "asked").read_text().splitlines()
+    assert asked.startswith("s3api put-object ") and "--bucket b --key logs/" in asked
+    assert asked.endswith(f"/on_node_configured.log --body {log}")
+
+
 STAND_IN = "import boto3, sys; b, k, t = sys.argv[1:]; boto3.client('s3').download_file(b, k, t)"
 
 

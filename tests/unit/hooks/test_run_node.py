@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import stat
@@ -163,9 +164,11 @@ def test_a_second_order_to_stop_does_not_break_into_what_puts_the_node_back():
     done = []
     before = signal.getsignal(signal.SIGTERM)
     try:
-        with pytest.raises(run_node.NoVerdictError, match="SIGTERM"), run_node._told_to_stop():
+        with pytest.raises(run_node.StopError, match="SIGTERM"), run_node._told_to_stop():
             try:
-                os.kill(os.getpid(), signal.SIGTERM)
+                # As logging does it with whatever happens while it writes a line.
+                with contextlib.suppress(Exception):
+                    os.kill(os.getpid(), signal.SIGTERM)
             finally:
                 os.kill(os.getpid(), signal.SIGTERM)
                 done.append("the timers are started")
