@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bundles whose sum is right and whose content is not: nothing of them leaves their directory."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import sys
+import tarfile
+
+from tests.integration.hook.test_failures import failed, finished
+
+
+def test_a_bundle_that_was_spoilt_on_the_disk_is_unpacked_anew(node, bundle):
+    words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
+    finished(node, node.run(*words))
+    # What a power loss leaves of a file that was not yet on the disk.
+    (node.root / "opt/mlcluster/bundles" / bundle[1] / "mlcluster-bundle/bin/run-node").write_text("")
+    failed(node, node.run(*words), "the bundle's runner ended with status 0 before it could report")
+    finished(node, node.run(*words), changed=0)
+
+
+def respun(source, target, change):
+    """The bundle with each member as ``change(member, text)`` wants it, None for as it is; options of a run with it."""
+    with tarfile.open(source) as old, tarfile.open(target, "w:gz", compresslevel=1) as new:
+        for member in old:
+            data = old.extractfile(member).read() if member.isreg() else b""
+            data = change(member, data)
+            member.size = len(data)
+            new.addfile(member, io.BytesIO(data))
+    sha = hashlib.sha256(target.read_bytes()).hexdigest()
+    return ["--bundle", str(target), "--sha256", sha, "--roles", "mark"], sha
+
+
+def test_nobody_else_may_write_what_was_unpacked_and_nothing_of_it_gets_rights(node, bundle, tmp_path):
+    def open_to_all(member, data):
+        member.mode = 0o6777
+        return data
+
+    words, sha = respun(bundle[0], tmp_path / "open.tar.gz", open_to_all)
+    finished(node, node.run(*words))
+    tree = node.root / "opt/mlcluster/bundles" / sha / "mlcluster-bundle"
+    paths = [tree / "MANIFEST.json", tree / "bin/run-node", tree / "hooks/run_node.py"]
+    assert [oct(path.stat().st_mode & 0o7777) for path in paths] == ["0o755"] * 3
+
+
+def test_a_member_that_would_leave_the_bundle_does_not(node, bundle, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+
+    def leave(member, data):
+        if member.name.endswith("hooks/node_facts.py"):
+            member.name = "mlcluster-bundle/site/node_facts.py"
+        elif member.name.endswith("mlcluster-bundle/site"):
+            member.linkname = str(outside)
+        elif member.name.endswith("hooks/node_waits.py"):
+            member.name = "../../../../escaped.py"
+        return data
+
+    # The link comes before what is to go through it.
+    words, _sha = respun(bundle[0], tmp_path / "once.tar.gz", leave)
+    with tarfile.open(tmp_path / "once.tar.gz") as archive:
+        names = [member.name for member in archive]
+    failed(node, node.run(*words))
+    assert "mlcluster-bundle/site/node_facts.py" in names and not list(outside.iterdir())
+    assert not list(tmp_path.rglob("escaped.py"))
+
+
+def test_a_manifest_that_lies_about_its_python_is_refused_in_words(node, bundle, tmp_path):
+    def lie(member, data):
+        return data.replace(f'"3.{sys.version_info[1]}"'.encode(), b'"3.99"') if "MANIFEST" in member.name else data
+
+    words, _sha = respun(bundle[0], tmp_path / "lie.tar.gz", lie)
+    failed(node, node.run(*words), "this node has no Python 3.99 or newer")
