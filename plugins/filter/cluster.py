@@ -9,7 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import network
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _cluster_config, _cluster_lint, _cluster_problems
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import (
+    _cluster_config,
+    _cluster_lint,
+    _cluster_problems,
+    _cluster_stage,
+)
 
 
 def cluster_plan(
@@ -38,6 +43,16 @@ def network_plan(found: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any
     return network.plan(found, wanted)
 
 
+def stage_plan(uploads: list[dict[str, Any]], buckets: list[dict[str, Any]]) -> dict[str, Any]:
+    """What is wrong with buckets and uploads, and the uploads with all their keys."""
+    return _cluster_stage.plan(buckets, uploads)
+
+
+def bucket_policy(there: str, ours: dict[str, Any]) -> dict[str, Any]:
+    """Our policy of a bucket beside what others gave it."""
+    return _cluster_stage.policy(there, ours)
+
+
 class FilterModule:
     """The filters ``mlcluster.aws.cluster_plan`` and the others of this file."""
 
@@ -48,4 +63,6 @@ class FilterModule:
             "cluster_review": cluster_review,
             "cluster_verdict": cluster_verdict,
             "network_plan": network_plan,
+            "stage_plan": stage_plan,
+            "bucket_policy": bucket_policy,
         }

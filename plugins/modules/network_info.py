@@ -45,11 +45,12 @@ RETURN = r"""
 network:
   description:
     - C(vpc) with C(id), C(cidr) and C(dns), none when there is not exactly one; C(vpcs), how many carry the tag.
-    - C(subnets), C(routes) and C(groups) by part; C(igw), C(nat), C(endpoint); C(key); C(zones) of the region.
+    - C(subnets), C(routes) and C(groups) by part; C(igw), C(nat), C(endpoint); C(key), and C(key_ours), whether it carries
+      the tag; C(zones) of the region.
     - C(strangers), what lives in the network besides its own parts.
   returned: success
   type: dict
-  sample: {"vpc": null, "vpcs": 0, "key": null, "zones": ["ap-southeast-3a"], "strangers": []}
+  sample: {"vpc": null, "vpcs": 0, "key": null, "key_ours": false, "zones": ["ap-southeast-3a"], "strangers": []}
 outputs:
   description: What a cluster needs of it; none while the network is not complete.
   returned: success

@@ -162,7 +162,7 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         tree.delete(gone)
     samples = []
     if not module.check_mode:
-        samples = [tree.sample(by_key[start + name], params["sample_dir"]) for name in params["sample"]]
+        samples = [tree.sample(by_key[start + name], name, params["sample_dir"]) for name in params["sample"]]
     result["changed"] = bool(tree.uploaded or gone)
     return {**result, "deleted": gone, "extra": len(extra) - len(gone), "samples": samples}
 
@@ -190,7 +190,7 @@ def main() -> None:
         module.fail_json(msg="part_mib is at least 5 (Amazon S3 takes no smaller part) and threads at least 1")
     try:
         module.exit_json(**run(module))
-    except aws.AwsError as exc:
+    except (aws.AwsError, OSError) as exc:
         module.fail_json(msg=str(exc))
 
 

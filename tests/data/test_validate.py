@@ -108,6 +108,20 @@ def test_what_is_wrong_is_named(copied, capsys, spoil, folder, words):
     assert "fail" in printed
 
 
+def test_of_a_part_only_what_is_there_is_judged(copied, capsys):
+    shards = copied / "shards"
+    first, *others = sorted(shards.glob("*.tar"))
+    for path in others:
+        path.unlink()
+    assert command.main(["validate", str(shards)]) == 1
+    assert command.main(["validate", "--part", str(shards)]) == 0
+    assert "1 shards of the sizes in the manifest" in capsys.readouterr().out
+    first.write_bytes(first.read_bytes()[:-1])
+    assert command.main(["validate", "--part", str(shards)]) == 1
+    first.unlink()
+    assert command.main(["validate", "--part", str(shards)]) == 2
+
+
 def test_many_problems_are_counted(tmp_path):
     verdict = validate.judged("data.content", [f"problem {number}" for number in range(9)], 1, "")
     assert verdict["message"].endswith("problem 4 and 4 more")

@@ -15,6 +15,7 @@ Look = dict[str, t.Any]
 TAG = "mlcluster:network"
 # FSx for Lustre User Guide, limiting access with security groups: 988 and 1018-1023, both ways.
 FSX_PORTS = ("988", "1018-1023")
+ENDPOINT_GONE = ("deleting", "deleted", "failed", "rejected", "expired")
 NAT_GONE = ("deleting", "deleted", "failed")
 ANY = "0.0.0.0/0"
 GROUPS = ("nodes", "fsx", "ssh", "grafana")
@@ -47,12 +48,14 @@ def _part(name: str, entry: t.Mapping[str, t.Any]) -> str:
 
 def look(ec2: t.Any, name: str, key_name: str) -> Look:
     """What there is of the network called ``name``; ``key_name`` empty: no key pair is looked for."""
-    found: Look = {"vpc": None, "vpcs": 0, "key": None, "zones": [], "strangers": []}
+    found: Look = {"vpc": None, "vpcs": 0, "key": None, "key_ours": False, "zones": [], "strangers": []}
     zones = ec2.describe_availability_zones(Filters=_filter("zone-type", "availability-zone"))["AvailabilityZones"]
     found["zones"] = sorted(zone["ZoneName"] for zone in zones if zone["State"] == "available")
     if key_name:
         keys = ec2.describe_key_pairs(Filters=_filter("key-name", key_name))["KeyPairs"]
         found["key"] = keys[0]["KeyName"] if keys else None
+        # One that was there before belongs to somebody, and is never deleted.
+        found["key_ours"] = bool(keys) and aws.tags_of(keys[0]).get(TAG) == name
     vpcs = ec2.describe_vpcs(Filters=_filter(f"tag:{TAG}", name))["Vpcs"]
     found["vpcs"] = len(vpcs)
     if len(vpcs) != 1:
@@ -64,31 +67,68 @@ def look(ec2: t.Any, name: str, key_name: str) -> Look:
     }
     found["vpc"] = {"id": vpc, "cidr": vpcs[0]["CidrBlock"], "dns": all(attributes.values())}
     inside = _filter("vpc-id", vpc)
+    subnets, others = _ours(name, aws.pages(ec2.describe_subnets, "Subnets", Filters=inside), ("public", "private"))
     found["subnets"] = {
-        _part(name, entry): {"id": entry["SubnetId"], "cidr": entry["CidrBlock"], "zone": entry["AvailabilityZone"]}
-        for entry in aws.pages(ec2.describe_subnets, "Subnets", Filters=inside)
+        part: {"id": entry["SubnetId"], "cidr": entry["CidrBlock"], "zone": entry["AvailabilityZone"]}
+        for part, entry in subnets.items()
     }
+    strangers = [f"subnet {entry['SubnetId']}" for entry in others]
     gateways = ec2.describe_internet_gateways(Filters=_filter("attachment.vpc-id", vpc))["InternetGateways"]
     found["igw"] = gateways[0]["InternetGatewayId"] if gateways else None
-    found.update(_gateways(ec2, inside))
-    found["routes"] = _route_tables(ec2, name, inside)
-    groups = aws.pages(ec2.describe_security_groups, "SecurityGroups", Filters=inside)
+    found["strangers"] = strangers
+    found.update(_gateways(ec2, name, inside, strangers))
+    found["routes"] = _route_tables(ec2, name, inside, strangers)
+    groups, others = _ours(name, aws.pages(ec2.describe_security_groups, "SecurityGroups", Filters=inside), GROUPS)
     found["groups"] = {
-        _part(name, entry): {"id": entry["GroupId"], "rules": _rules(entry["IpPermissions"], entry["GroupId"])}
-        for entry in groups
-        if aws.tags_of(entry).get(TAG) == name
+        part: {"id": entry["GroupId"], "rules": _rules(entry["IpPermissions"], entry["GroupId"])}
+        for part, entry in groups.items()
     }
-    found["strangers"] = _strangers(ec2, inside, found, [entry for entry in groups if entry["GroupName"] != "default"])
+    strangers += [f"security group {entry['GroupName']}" for entry in others if entry["GroupName"] != "default"]
+    strangers += [
+        f"network interface {entry['NetworkInterfaceId']} ({entry.get('Description') or 'without description'})"
+        for entry in aws.pages(ec2.describe_network_interfaces, "NetworkInterfaces", Filters=inside)
+        if entry["NetworkInterfaceId"] not in (found["nat"] or {}).get("interfaces", [])
+    ]
+    strangers.sort()
     return found
 
 
-def _gateways(ec2: t.Any, inside: list[dict[str, t.Any]]) -> Look:
+def _ours(
+    name: str, entries: t.Sequence[dict[str, t.Any]], parts: t.Sequence[str]
+) -> tuple[dict[str, dict[str, t.Any]], list[dict[str, t.Any]]]:
+    """Entries by the part of the network that they are, and those that are somebody else's: without our tag, with a
+    name that is none of ours, or a second one of a name."""
+    ours: dict[str, dict[str, t.Any]] = {}
+    others = []
+    for entry in entries:
+        part = _part(name, entry)
+        if aws.tags_of(entry).get(TAG) == name and part in parts and part not in ours:
+            ours[part] = entry
+        else:
+            others.append(entry)
+    return ours, others
+
+
+def _gateways(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strangers: list[str]) -> Look:
+    """NAT gateway and endpoint that carry our tag; what else there is goes to ``strangers``."""
     nats = aws.pages(ec2.describe_nat_gateways, "NatGateways", Filters=inside)
-    living = [nat for nat in nats if nat["State"] not in NAT_GONE]
-    endpoints = aws.pages(ec2.describe_vpc_endpoints, "VpcEndpoints", Filters=inside)
-    s3 = [
-        entry for entry in endpoints if entry["ServiceName"].endswith(".s3") and entry["State"].lower() == "available"
-    ]
+    living = []
+    for nat in nats:
+        if nat["State"] not in NAT_GONE:
+            if aws.tags_of(nat).get(TAG) == name:
+                living.append(nat)
+            else:
+                strangers.append(f"NAT gateway {nat['NatGatewayId']}")
+    s3 = []
+    for entry in aws.pages(ec2.describe_vpc_endpoints, "VpcEndpoints", Filters=inside):
+        if entry["State"].lower() in ENDPOINT_GONE:
+            continue
+        # One of type Interface has network interfaces, and no route table.
+        gateway = entry.get("VpcEndpointType", "Gateway") == "Gateway" and entry["ServiceName"].endswith(".s3")
+        if gateway and aws.tags_of(entry).get(TAG) == name:
+            s3.append(entry)
+        else:
+            strangers.append(f"endpoint {entry['VpcEndpointId']} of {entry['ServiceName']}")
     return {
         "nat": {
             "id": living[0]["NatGatewayId"],
@@ -100,32 +140,22 @@ def _gateways(ec2: t.Any, inside: list[dict[str, t.Any]]) -> Look:
     }
 
 
-def _route_tables(ec2: t.Any, name: str, inside: list[dict[str, t.Any]]) -> Look:
+def _route_tables(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strangers: list[str]) -> Look:
     tables = {}
-    for entry in aws.pages(ec2.describe_route_tables, "RouteTables", Filters=inside):
-        if aws.tags_of(entry).get(TAG) != name:
-            continue
+    every = aws.pages(ec2.describe_route_tables, "RouteTables", Filters=inside)
+    ours, others = _ours(name, every, ("public", "private"))
+    for part, entry in ours.items():
         ways = [route for route in entry["Routes"] if route.get("DestinationCidrBlock") == ANY]
         out = (ways[0].get("NatGatewayId") or ways[0].get("GatewayId")) if ways else None
         subnets = sorted(link["SubnetId"] for link in entry["Associations"] if link.get("SubnetId"))
-        tables[_part(name, entry)] = {"id": entry["RouteTableId"], "out": out, "subnets": subnets}
-    return tables
-
-
-def _strangers(
-    ec2: t.Any, inside: list[dict[str, t.Any]], found: Look, groups: t.Sequence[t.Mapping[str, t.Any]]
-) -> list[str]:
-    """What lives in the network besides its own parts, a text each."""
-    ours = {group["id"] for group in found["groups"].values()}
-    result = [
-        f"network interface {entry['NetworkInterfaceId']} ({entry.get('Description') or 'without description'})"
-        for entry in aws.pages(ec2.describe_network_interfaces, "NetworkInterfaces", Filters=inside)
-        if entry["NetworkInterfaceId"] not in (found["nat"] or {}).get("interfaces", [])
+        tables[part] = {"id": entry["RouteTableId"], "out": out, "subnets": subnets}
+    # The main one comes and goes with the VPC.
+    strangers += [
+        f"route table {entry['RouteTableId']}"
+        for entry in others
+        if not any(link.get("Main") for link in entry["Associations"])
     ]
-    result += [f"security group {entry['GroupName']}" for entry in groups if entry["GroupId"] not in ours]
-    subnets = found["subnets"].items()
-    result += [f"subnet {subnet['id']}" for part, subnet in subnets if part not in ("public", "private")]
-    return sorted(result)
+    return tables
 
 
 def wanted_rules(part: str, wanted: t.Mapping[str, t.Any]) -> list[str]:
@@ -135,25 +165,33 @@ def wanted_rules(part: str, wanted: t.Mapping[str, t.Any]) -> list[str]:
     if part == "fsx":
         return sorted(f"tcp {ports} from itself" for ports in FSX_PORTS)
     port = 22 if part == "ssh" else wanted["grafana_port"]
-    return sorted(f"tcp {port} from {cidr}" for cidr in wanted[f"{part}_cidrs"])
+    return sorted({f"tcp {port} from {network}" for network in _networks(wanted[f"{part}_cidrs"])})
+
+
+def _networks(cidrs: t.Sequence[str]) -> list[str]:
+    """Networks as EC2 writes them: 10.9.0.1/32 for 10.9.0.1. Those that are none are told by L{wish_problems}."""
+    found = []
+    for value in cidrs:
+        try:
+            found.append(str(ipaddress.ip_network(value)))
+        except ValueError:
+            found.append(value)
+    return found
 
 
 def wish_problems(wanted: t.Mapping[str, t.Any]) -> list[str]:
     """What is wrong with the wishes themselves, a sentence each."""
-    found = []
+    found = [*_people_problems(wanted)]
     blocks = {}
     for key in ("cidr", "public_cidr", "private_cidr"):
         try:
             blocks[key] = ipaddress.IPv4Network(wanted[key])
         except ValueError as exc:
             found.append(f"cluster_network_{key} is '{wanted[key]}': {exc}")
-    for key in ("ssh_cidrs", "grafana_cidrs"):
-        for value in wanted[key]:
-            try:
-                if ipaddress.ip_network(value).prefixlen == 0:
-                    found.append(f"cluster_{key} has '{value}', the whole world; give the networks of your people")
-            except ValueError as exc:
-                found.append(f"cluster_{key} has '{value}': {exc}")
+            continue
+        # Amazon VPC User Guide, VPC CIDR blocks and subnet sizing.
+        if not 16 <= blocks[key].prefixlen <= 28:
+            found.append(f"cluster_network_{key} is '{wanted[key]}'; Amazon VPC takes from /16 to /28")
     if len(blocks) == 3:
         for key in ("public_cidr", "private_cidr"):
             if not blocks[key].subnet_of(blocks["cidr"]):
@@ -161,6 +199,22 @@ def wish_problems(wanted: t.Mapping[str, t.Any]) -> list[str]:
         if blocks["public_cidr"].overlaps(blocks["private_cidr"]):
             found.append("cluster_network_public_cidr and cluster_network_private_cidr overlap; give them apart")
     return found
+
+
+def _people_problems(wanted: t.Mapping[str, t.Any]) -> t.Iterator[str]:
+    for key in ("ssh_cidrs", "grafana_cidrs"):
+        for value in wanted[key]:
+            try:
+                network = ipaddress.ip_network(value)
+            except ValueError as exc:
+                yield f"cluster_{key} has '{value}': {exc}"
+                continue
+            if network.prefixlen == 0:
+                yield f"cluster_{key} has '{value}', the whole world; give the networks of your people"
+            elif network.version == 6:
+                yield f"cluster_{key} has '{value}', and the network is made for IPv4 only; give IPv4 networks"
+    if not 1 <= wanted["grafana_port"] <= 65535:
+        yield f"cluster_grafana_port is {wanted['grafana_port']}; a port is 1 to 65535"
 
 
 def _refusals(found: Look, wanted: t.Mapping[str, t.Any], zone: str) -> list[str]:

@@ -10,12 +10,15 @@ import concurrent.futures
 import os
 import tarfile
 import typing as t
+import zlib
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.s3_sums import Sums, part_bytes, sums
 
 # Amazon S3: most keys of one DeleteObjects.
 DELETE_AT_ONCE = 1000
+# Amazon S3 User Guide, naming Amazon S3 objects.
+KEY_BYTES = 1024
 
 
 class File(t.NamedTuple):
@@ -27,29 +30,46 @@ class File(t.NamedTuple):
 
 
 def local_files(source: str, prefix: str) -> tuple[list[File], list[str]]:
-    """The files of a folder, or the one file, by key; and what is none, a sentence each."""
+    """The files of a folder, or the one file, by key; and what cannot be brought, a sentence each."""
     start = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+    found: list[File] = []
+    strange: list[str] = []
+
+    def unread(error: OSError) -> None:
+        # What cannot be listed must not look like what is not there: delete would take it out of S3.
+        strange.append(f"{error.filename!r} cannot be read: {error.strerror}")
+
     if os.path.isfile(source):
-        return [File(start + os.path.basename(source), source, os.path.getsize(source))], []
-    if not os.path.isdir(source):
-        return [], [f"{source} does not exist; give a folder or a file"]
-    found, strange = [], []
-    for folder, folders, names in os.walk(source):
-        folders.sort()
-        strange += [f"{os.path.join(folder, name)} is a link to a folder" for name in folders if _is_link(folder, name)]
-        for name in sorted(names):
-            path = os.path.join(folder, name)
-            relative = os.path.relpath(path, source).replace(os.sep, "/")
-            try:
-                relative.encode("utf-8")
-            except UnicodeEncodeError:
-                strange.append(f"{path!r} has a name that is not UTF-8")
-                continue
-            if os.path.isfile(path):
-                found.append(File(start + relative, path, os.path.getsize(path)))
-            else:
-                strange.append(f"{path} is no file")
+        _add(found, strange, source, start + os.path.basename(source))
+    elif not os.path.isdir(source):
+        strange.append(f"{source} does not exist; give a folder or a file")
+    else:
+        for folder, folders, names in os.walk(source, onerror=unread):
+            folders.sort()
+            strange += [
+                f"{os.path.join(folder, name)} is a link to a folder" for name in folders if _is_link(folder, name)
+            ]
+            for name in sorted(names):
+                path = os.path.join(folder, name)
+                _add(found, strange, path, start + os.path.relpath(path, source).replace(os.sep, "/"))
     return found, strange
+
+
+def _add(found: list[File], strange: list[str], path: str, key: str) -> None:
+    try:
+        length = len(key.encode("utf-8"))
+    except UnicodeEncodeError:
+        strange.append(f"{path!r} has a name that is not UTF-8")
+        return
+    if not os.path.isfile(path):
+        strange.append(f"{path} is no file")
+    elif length > KEY_BYTES:
+        strange.append(f"{path} would get a key of {length} bytes, and Amazon S3 takes {KEY_BYTES}")
+    else:
+        try:
+            found.append(File(key, path, os.path.getsize(path)))
+        except OSError as exc:
+            strange.append(f"{path} cannot be read: {exc.strerror}")
 
 
 def _is_link(folder: str, name: str) -> bool:
@@ -170,9 +190,11 @@ class Tree:
                 kept = ", ".join(f"{error['Key']} ({error['Code']})" for error in answer["Errors"])
                 raise aws.AwsError(f"s3://{self.bucket} kept {kept}; look at the bucket's policy")
 
-    def sample(self, file: File, target: str) -> str:
-        """Fetch one object back, prove it against the local file, and look through it when it is an archive."""
-        path = os.path.join(target, os.path.basename(file.key))
+    def sample(self, file: File, name: str, target: str) -> str:
+        """Fetch one object back to ``name`` below ``target``, prove it against the local file, and look through it
+        when it is an archive."""
+        path = os.path.join(target, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
         with aws.doing(f"fetching s3://{self.bucket}/{file.key}"):
             body = self.s3.get_object(Bucket=self.bucket, Key=file.key)["Body"]
             with open(path, "wb") as stream:
@@ -205,7 +227,7 @@ def look_through(path: str, name: str) -> None:
                     if not chunk:
                         raise tarfile.ReadError(f"{member.name} lacks {left} bytes")
                     left -= len(chunk)
-    except (tarfile.TarError, EOFError, OSError) as exc:
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as exc:
         raise aws.AwsError(f"the sample {name} is no whole archive ({exc}); write it again") from exc
     if not count:
         raise aws.AwsError(f"the sample {name} is an archive of nothing; write it again")

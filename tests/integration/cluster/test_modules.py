@@ -9,6 +9,10 @@ from __future__ import annotations
 import pytest
 from ansible_collections.mlcluster.aws.plugins.modules import fsx_lustre, instance_offers_info, network_info
 
+from tests.integration.cluster.conftest import REGION
+
+# A public key that was made for this test and whose other half is gone.
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBrk7mTbmn3vXZmf0bBoxsZpRBnMN8zZH2AqmQmZmHcS test"
 WISHES = {"name": "checkpoints", "gib": 7200, "throughput": 1000, "efa": True}
 PLACE = {"subnet": "subnet-0123456789abcdef1", "groups": ["sg-0123456789abcdef0"]}
 
@@ -45,6 +49,50 @@ def test_a_network_that_is_not_there(run_module):
     found = run_module(network_info, name="train")
     assert (found["network"]["vpc"], found["network"]["vpcs"], found["outputs"]) == (None, 0, None)
     assert found["network"]["zones"][0] == "ap-southeast-3a"
+
+
+def tagged(kind, name, **tags):
+    every = {"Name": name, **tags}
+    return [{"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in every.items()]}]
+
+
+def test_what_is_not_ours_is_a_stranger_and_what_is_half_made_is_ours(run_module, aws_account):
+    ec2 = aws_account.client("ec2", REGION)
+    ours = {"mlcluster:network": "train"}
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16", TagSpecifications=tagged("vpc", "train", **ours))["Vpc"]["VpcId"]
+
+    def subnet(cidr, name, **tags):
+        specifications = tagged("subnet", name, **tags)
+        made = ec2.create_subnet(VpcId=vpc, CidrBlock=cidr, TagSpecifications=specifications)
+        return made["Subnet"]["SubnetId"]
+
+    public = subnet("10.0.0.0/24", "train-public", **ours)
+    look = run_module(network_info, name="train")["network"]
+    assert (list(look["subnets"]), look["strangers"]) == (["public"], [])
+
+    others = [
+        subnet("10.0.2.0/24", "train-public", **ours),
+        subnet("10.0.3.0/24", "private"),
+        subnet("10.0.4.0/24", ""),
+    ]
+    table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
+    mine = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName=f"com.amazonaws.{REGION}.dynamodb", RouteTableIds=[table])
+    nat = ec2.create_nat_gateway(SubnetId=others[1], AllocationId=ec2.allocate_address()["AllocationId"])
+    ec2.create_security_group(VpcId=vpc, GroupName="{{ 7 * 7 }}", Description="other")
+    ec2.import_key_pair(KeyName="old", PublicKeyMaterial=KEY)
+    look = run_module(network_info, name="train", key_name="old")["network"]
+    (kept,) = look["subnets"].values()
+    assert (look["nat"], look["endpoint"], look["routes"], look["groups"]) == (None, None, {}, {})
+    assert (look["key"], look["key_ours"]) == ("old", False)
+    gone = {public, *others} - {kept["id"]}
+    expected = {f"subnet {name}" for name in gone} | {
+        f"route table {table}",
+        f"endpoint {mine['VpcEndpoint']['VpcEndpointId']} of com.amazonaws.{REGION}.dynamodb",
+        f"NAT gateway {nat['NatGateway']['NatGatewayId']}",
+        "security group {{ 7 * 7 }}",
+    }
+    assert expected <= set(look["strangers"])
+    assert len(gone) == 3
 
 
 @pytest.mark.parametrize("module", [network_info, fsx_lustre])

@@ -156,8 +156,10 @@ def test_samples_come_back_whole(s3, bring, folder, tmp_path):
     archive(folder / "shard.tar", ("1.json", b"{}"), ("1.npy", b"x" * 2000))
     target = tmp_path / "samples"
     target.mkdir()
-    result = bring(sample=["shard.tar", "a.txt"], sample_dir=str(target))
-    assert result["samples"] == [f"{target}/shard.tar", f"{target}/a.txt"]
+    (folder / "deep" / "a.txt").write_bytes(b"another")
+    result = bring(sample=["shard.tar", "a.txt", "deep/a.txt"], sample_dir=str(target))
+    assert result["samples"] == [f"{target}/shard.tar", f"{target}/a.txt", f"{target}/deep/a.txt"]
+    assert [(target / name).read_bytes() for name in ("a.txt", "deep/a.txt")] == [b"alpha", b"another"]
     same = [hashlib.sha256((place / "shard.tar").read_bytes()).digest() for place in (folder, target)]
     assert same[0] == same[1]
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
@@ -31,6 +32,11 @@ def source(tmp_path):
     folder.mkdir()
     (folder / "shard-0.txt").write_text("one\n")
     (folder / "shard-1.txt").write_text("two\n")
+    text = b'{"text": "three"}\n'
+    (folder / "a.jsonl").write_bytes(text)
+    known = {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest(), "documents": 1}
+    files = [{"name": name, **known} for name in ("a.jsonl", "elsewhere.jsonl")]
+    (folder / "inputs.json").write_text(json.dumps({"schema": "mlcluster.inputs/1", "files": files}))
     return folder
 
 
@@ -40,15 +46,21 @@ def wishes(source):
         "cluster_name": "train",
         "cluster_buckets": [{"name": "train-data"}, {"name": "train-keys", "kms_key": KEY, "versioning": True}],
         "cluster_uploads": [
-            {"source": str(source), "bucket": "train-data", "prefix": "datasets", "sample": ["shard-1.txt"]}
+            {"source": str(source), "bucket": "train-data", "prefix": "datasets", "sample": ["shard-1.txt", "a.jsonl"]}
         ],
         # Judges the folder with the samples, as a script of the user would.
         "cluster_sample_command": ["grep", "-rqx", "two"],
     }
 
 
-def test_data_is_foretold_brought_and_then_left_alone(aws_account, play, wishes):
+def test_data_is_foretold_brought_and_then_left_alone(aws_account, play, wishes, source):
     s3 = aws_account.client("s3", REGION)
+    # A bucket that was there, and lets somebody in.
+    s3.create_bucket(Bucket="train-keys", CreateBucketConfiguration={"LocationConstraint": REGION})
+    others = {"Sid": "Them", "Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::111122223333:root"}}
+    others |= {"Action": "s3:GetObject", "Resource": "arn:aws:s3:::train-keys/*"}
+    theirs = {"Version": "2012-10-17", "Statement": [others]}
+    s3.put_bucket_policy(Bucket="train-keys", Policy=json.dumps(theirs))
     foretold = play("stage_data", "--check", **wishes)
     assert foretold.status == 0, foretold.said
     assert foretold.changed == 1
@@ -57,11 +69,13 @@ def test_data_is_foretold_brought_and_then_left_alone(aws_account, play, wishes)
 
     made = play("stage_data", **wishes)
     assert made.status == 0, made.said
-    assert "s3://train-data/datasets: 2 uploaded (8 bytes sent, 0 parts were there), 0 there already" in made.said
+    sent = sum(path.stat().st_size for path in source.iterdir())
+    assert f"s3://train-data/datasets: 4 uploaded ({sent} bytes sent, 0 parts were there), 0 there already" in made.said
     for bucket in ("train-data", "train-keys"):
         closed = s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"]
         assert set(closed.values()) == {True}
-        (tls,) = json.loads(s3.get_bucket_policy(Bucket=bucket)["Policy"])["Statement"]
+        *kept, tls = json.loads(s3.get_bucket_policy(Bucket=bucket)["Policy"])["Statement"]
+        assert kept == ([others] if bucket == "train-keys" else [])
         assert (tls["Effect"], tls["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
         assert tls["Resource"] == [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"]
     (rule,) = s3.get_bucket_encryption(Bucket="train-keys")["ServerSideEncryptionConfiguration"]["Rules"]
@@ -70,7 +84,7 @@ def test_data_is_foretold_brought_and_then_left_alone(aws_account, play, wishes)
 
     again = play("stage_data", **wishes)
     assert (again.status, again.changed) == (0, 0), again.said
-    assert "0 uploaded (0 bytes sent, 0 parts were there), 2 there already" in again.said
+    assert "0 uploaded (0 bytes sent, 0 parts were there), 4 there already" in again.said
     check_policy("stage_data", aws_account.operations(), UNASKED)
 
 
@@ -82,4 +96,12 @@ def test_a_sample_that_the_judge_refuses_stops_the_run(aws_account, play, wishes
     assert "Stage | Judge the samples" in judged.said
     # What was proved stays in S3: the judge speaks about the data and not about the upload.
     keys = [entry["Key"] for entry in aws_account.client("s3", REGION).list_objects_v2(Bucket="train-data")["Contents"]]
-    assert keys == ["datasets/shard-0.txt", "datasets/shard-1.txt"]
+    assert keys == [f"datasets/{name}" for name in ("a.jsonl", "inputs.json", "shard-0.txt", "shard-1.txt")]
+
+
+@pytest.mark.slow
+def test_a_sample_that_its_manifest_refuses_stops_the_run(play, wishes, source):
+    (source / "a.jsonl").write_text('{"text": "other"}\n')
+    judged = play("stage_data", **wishes)
+    assert judged.status == 2
+    assert "a.jsonl has another SHA-256 than the manifest says" in judged.said

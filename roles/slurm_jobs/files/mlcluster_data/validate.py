@@ -117,13 +117,22 @@ def each(function: Callable[[Path, Any], list[str]], folder: Path, files: list[A
         return [problem for found in pool.map(function, [folder] * len(files), files) for problem in found]
 
 
-def validate_inputs(folder: Path, seed: int = 0, jobs: int = 1) -> list[Result]:
+def chosen(folder: Path, files: list[Any], part: bool) -> list[Any]:
+    """The files to judge: all, or of a folder that holds a part those that are there. Raises DataError for none."""
+    found = [file for file in files if not part or (folder / file.name).exists()]
+    if part and files and not found:
+        raise DataError(f"{folder} has none of the {len(files)} files in its manifest: name at least one of them")
+    return found
+
+
+def validate_inputs(folder: Path, seed: int = 0, jobs: int = 1, part: bool = False) -> list[Result]:
     """The verdicts `data.files`, `data.content` and `data.sample` on a folder of inputs. Raises DataError."""
     name = str(folder / manifest.INPUTS)
     content = manifest.parse((folder / manifest.INPUTS).read_bytes(), name, manifest.INPUTS_SCHEMA)
     files = manifest.entries(manifest.Input, content, "files", name)
     listed = {file.name for file in files}
     strange = sorted(path.name for path in folder.glob("*.jsonl") if path.name not in listed)
+    files = chosen(folder, files, part)
     problems = check_files(folder, files) + [f"{path} is not in the manifest" for path in strange]
     results = [judged("data.files", problems, len(files), f"{len(files)} inputs of the sizes in the manifest")]
     if problems:
@@ -138,32 +147,35 @@ def validate_inputs(folder: Path, seed: int = 0, jobs: int = 1) -> list[Result]:
     return results
 
 
-def validate_shards(folder: Path, jobs: int = 1) -> list[Result]:
+def validate_shards(folder: Path, jobs: int = 1, part: bool = False) -> list[Result]:
     """The verdicts `data.files` and `data.content` on a folder of shards. Raises DataError."""
     name = str(folder / manifest.DATASET)
     content = manifest.parse((folder / manifest.DATASET).read_bytes(), name, manifest.DATASET_SCHEMA)
     files = manifest.entries(manifest.Shard, content, "shards", name)
     listed = {file.name for file in files}
     strange = sorted(path.name for path in folder.glob("*.tar") if path.name not in listed)
-    problems = check_files(folder, files) + [f"{path} is not in the manifest" for path in strange]
+    problems = [f"{path} is not in the manifest" for path in strange]
     for total, field in (("samples", "samples"), ("tokens", "tokens"), ("documents", "documents")):
         counted = sum(getattr(file, field) for file in files)
         if content.get(total) != counted:
             problems.append(f"{manifest.DATASET} says {content.get(total)} {total}, its shards add up to {counted}")
+    files = chosen(folder, files, part)
+    problems = check_files(folder, files) + problems
     results = [judged("data.files", problems, len(files), f"{len(files)} shards of the sizes in the manifest")]
     if not problems:
         problems = each(check_shard, folder, files, jobs)
-        good = f"{content['samples']} samples, {content['tokens']} tokens, SHA-256 right"
-        results.append(judged("data.content", problems, content["samples"], good))
+        samples, tokens = (sum(getattr(file, field) for file in files) for field in ("samples", "tokens"))
+        good = f"{samples} samples, {tokens} tokens, SHA-256 right"
+        results.append(judged("data.content", problems, samples, good))
     return results
 
 
-def validate(folder: Path, seed: int = 0, jobs: int = 1) -> list[Result]:
+def validate(folder: Path, seed: int = 0, jobs: int = 1, part: bool = False) -> list[Result]:
     """The verdicts on a folder, whichever kind it is; undeterminable without a manifest. Raises DataError."""
     if (folder / manifest.DATASET).exists():
-        return validate_shards(folder, jobs)
+        return validate_shards(folder, jobs, part)
     if (folder / manifest.INPUTS).exists():
-        return validate_inputs(folder, seed, jobs)
+        return validate_inputs(folder, seed, jobs, part)
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder: name one with inputs or shards")
     texts = sorted(path for path in folder.iterdir() if path.suffix in (".jsonl", ".txt") and path.is_file())
@@ -198,12 +210,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("folder", type=Path, help="folder with inputs or shards")
     parser.add_argument("--json", action="store_true", help="print a mlcluster.report/1")
+    parser.add_argument("--part", action="store_true", help="the folder holds a part only: judge what is there")
     parser.add_argument("--seed", type=int, default=0, help="which documents are shown (0)")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="files read at a time (cores)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Judge the folder, print the verdicts."""
-    results = validate(args.folder, args.seed, max(1, args.jobs))
+    results = validate(args.folder, args.seed, max(1, args.jobs), args.part)
     verdicts.show(results, args.json)
     return verdicts.exit_status(results)

@@ -21,7 +21,7 @@ WANTED = {
     "key_name": "",
     "key_public": "",
 }
-NOTHING = {"vpc": None, "vpcs": 0, "key": None, "zones": ["a", "b"], "strangers": []}
+NOTHING = {"vpc": None, "vpcs": 0, "key": None, "key_ours": False, "zones": ["a", "b"], "strangers": []}
 WHOLE = {
     **NOTHING,
     "vpcs": 1,
@@ -122,3 +122,18 @@ def test_outputs():
         "groups": ["sg-1", "sg-2"],
         "head_groups": ["sg-3"],
     }
+
+
+@pytest.mark.parametrize("people", [["10.9.0.1"], ["10.9.0.1/32", "10.9.0.1"]])
+def test_networks_are_compared_as_ec2_writes_them(people):
+    assert network.wanted_rules("ssh", {**WANTED, "ssh_cidrs": people}) == ["tcp 22 from 10.9.0.1/32"]
+
+
+def test_every_wrong_wish_is_told_at_once():
+    wishes = {
+        **WANTED, "cidr": "10.0.0.0/8", "public_cidr": "no", "ssh_cidrs": ["::/0", "2001:db8::/32", "10.0.0.1/8", ""],
+        "grafana_port": 0,
+    }  # fmt: skip
+    found = network.wish_problems(wishes)
+    assert len(found) == 7
+    assert all(len(sentence.splitlines()) == 1 for sentence in found)

@@ -10,6 +10,8 @@ import base64
 import hashlib
 import io
 import os
+import random
+import tarfile
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws, s3_tree
@@ -114,9 +116,48 @@ def test_what_could_not_be_deleted_is_told():
         s3_tree.Tree(Kept(), "data", "sha256", 5, "STANDARD", False).delete(["a"])
 
 
-def test_names_that_are_not_utf8_and_pipes_are_told(tmp_path):
+def test_what_cannot_be_brought_is_told_file_by_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / os.fsdecode(b"caf\xe9")).touch()
-    found, strange = s3_tree.local_files(str(tmp_path), "")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / ("x" * 200)).touch()
+    found, strange = s3_tree.local_files(str(tmp_path), "y" * 900)
     assert found == []
-    assert len(strange) == 2
+    assert len(strange) == 4
+    assert s3_tree.local_files(os.fsdecode(bytes(tmp_path) + b"/caf\xe9"), "")[0] == []
+
+
+def test_names_become_keys_as_they_are(tmp_path):
+    names = ["a b", "ü/日本.tar", "..x/{{ 7 * 7 }}", "q'\"&<>\n"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found, strange = s3_tree.local_files(str(tmp_path), "p")
+    assert (sorted(file.key for file in found), strange) == (sorted(f"p/{name}" for name in names), [])
+
+
+def test_a_folder_that_cannot_be_listed_is_not_an_empty_one(tmp_path, monkeypatch):
+    (tmp_path / "locked").mkdir()
+    (tmp_path / "a").touch()
+    real = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert s3_tree.local_files(str(tmp_path), "")[1] == [f"'{tmp_path}/locked' cannot be read: Permission denied"]
+
+
+def test_an_archive_damaged_in_its_middle_is_told(tmp_path):
+    path = tmp_path / "shard.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        entry = tarfile.TarInfo("a")
+        entry.size = 1 << 20
+        archive.addfile(entry, io.BytesIO(random.Random(1).randbytes(1 << 20)))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2 :] = bytes(255 - byte for byte in data[len(data) // 2 :])
+    path.write_bytes(data)
+    with pytest.raises(aws.AwsError, match="is no whole archive"):
+        s3_tree.look_through(str(path), str(path))

@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is wrong with buckets and uploads before any is touched, and what of a bucket is ours to write."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+BUCKET_KEYS = ("name", "kms_key", "versioning")
+UPLOAD_KEYS = ("source", "bucket", "prefix", "delete", "sample")
+# Amazon S3 User Guide, general purpose bucket naming rules.
+BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+# Schemas of mlcluster_data, by the names of their files.
+MANIFESTS = {"manifest.json": "mlcluster.dataset/1", "inputs.json": "mlcluster.inputs/1"}
+OWN_SID = "TlsOnly"
+# A manifest says what it is at its beginning or its end, whichever way its keys are sorted; larger ones are none.
+MOST_BYTES = 256 << 20
+
+
+def _texts(what: str, entry: Mapping[str, Any], needs: Sequence[str], known: Sequence[str]) -> Iterator[str]:
+    for key in sorted(set(map(str, entry)) - set(known)):
+        yield f"{what} has the key '{key}', which does not exist; those that do are {', '.join(known)}"
+    for key in needs:
+        if not isinstance(entry.get(key), str) or not entry[key]:
+            yield f"{what}: {key} is {entry.get(key)!r}; give a text"
+
+
+def _bucket_name(what: str, name: Any) -> Iterator[str]:
+    if isinstance(name, str) and name and not BUCKET.fullmatch(name):
+        yield f"{what} has the bucket '{name}'; a name is 3 to 63 small letters, digits, dots and hyphens"
+
+
+def _start(upload: Mapping[str, Any]) -> str:
+    prefix = str(upload.get("prefix") or "").strip("/")
+    return f"{prefix}/" if prefix else ""
+
+
+def _is_true(value: Any) -> bool:
+    return value is True or str(value).strip().lower() in ("true", "yes", "on", "1", "y", "t")
+
+
+def problems(buckets: Sequence[Mapping[str, Any]], uploads: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Everything that is wrong with cluster_buckets and cluster_uploads, a sentence each."""
+    found = []
+    for number, bucket in enumerate(buckets, 1):
+        what = f"bucket {number} of cluster_buckets"
+        found += [*_texts(what, bucket, ("name",), BUCKET_KEYS), *_bucket_name(what, bucket.get("name"))]
+    for number, upload in enumerate(uploads, 1):
+        what = f"upload {number} of cluster_uploads"
+        found += [*_texts(what, upload, ("source", "bucket"), UPLOAD_KEYS), *_bucket_name(what, upload.get("bucket"))]
+        if not isinstance(upload.get("prefix") or "", str):
+            found.append(f"{what}: prefix is {upload['prefix']!r}; give a text")
+        sample = upload.get("sample") or []
+        if not isinstance(sample, list) or not all(isinstance(name, str) for name in sample):
+            found.append(f"{what}: sample is {sample!r}; give a list of paths below source")
+    for one in uploads:
+        for other in uploads:
+            within = one.get("bucket") == other.get("bucket") and _start(other).startswith(_start(one))
+            if one is not other and within and _is_true(one.get("delete")):
+                found.append(
+                    f"the upload of {one.get('source')} has delete and would take what {other.get('source')} brings to "
+                    f"s3://{other.get('bucket')}/{_start(other)}; give it a prefix of its own"
+                )
+    return [" ".join(sentence.split()) for sentence in found]
+
+
+def _schema(path: str) -> str:
+    try:
+        if os.path.getsize(path) > MOST_BYTES:
+            return ""
+        with open(path, encoding="utf-8") as stream:
+            content = json.load(stream)
+    except (OSError, ValueError, RecursionError):
+        return ""
+    return str(content.get("schema")) if isinstance(content, dict) else ""
+
+
+def manifests(upload: Mapping[str, Any]) -> list[str]:
+    """Manifests of mlcluster_data that stand beside the files of the sample, as paths below the source."""
+    folders = dict.fromkeys(os.path.dirname(name) for name in upload.get("sample") or [])
+    paths = [os.path.join(folder, name) for folder in folders for name in MANIFESTS]
+    source = os.path.expanduser(str(upload["source"]))
+    return [path for path in paths if _schema(os.path.join(source, path)) == MANIFESTS[os.path.basename(path)]]
+
+
+def plan(buckets: Sequence[Mapping[str, Any]], uploads: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """``problems``; without any, ``uploads`` with all keys, whose ``sample`` has the manifests too, and ``judged``:
+    number of the upload, and folder of its sample, for each folder with a manifest."""
+    wrong = problems(buckets, uploads)
+    result, judged = [], []
+    for number, upload in enumerate(uploads if not wrong else []):
+        found = manifests(upload)
+        sample = list(dict.fromkeys([*(upload.get("sample") or []), *found]))
+        result.append({"prefix": "", "delete": False, **upload, "sample": sample})
+        judged += [[number, folder] for folder in dict.fromkeys(os.path.dirname(path) for path in found)]
+    return {"problems": wrong, "uploads": result, "judged": judged}
+
+
+def policy(there: str, ours: Mapping[str, Any]) -> dict[str, Any]:
+    """Our policy of a bucket with the statements that others gave it (JSON text, "" for none): they stay."""
+    found = json.loads(there).get("Statement", []) if there else []
+    statements = [found] if isinstance(found, dict) else found
+    kept = [entry for entry in statements if entry.get("Sid") != OWN_SID]
+    return {**ours, "Statement": [*kept, *ours["Statement"]]}
