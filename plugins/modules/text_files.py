@@ -181,7 +181,8 @@ def main() -> None:
     if refused:
         module.fail_json(msg="; ".join(refused))
     due = [entry for entry in files if differs(host, entry)]
-    diff = [difference(host, entry) for entry in due]
+    # Read before anything is changed, and only where somebody asked: the files may be many.
+    shown = {"diff": [difference(host, entry) for entry in due]} if module._diff else {}
     backups = {}
     if not module.check_mode:
         for entry in due:
@@ -200,7 +201,7 @@ def main() -> None:
         written=[entry["path"] for entry in due if entry["state"] == "present"],
         removed=[entry["path"] for entry in due if entry["state"] == "absent"],
         backups=backups,
-        diff=diff,
+        **shown,
     )
 
 
