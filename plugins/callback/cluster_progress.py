@@ -31,6 +31,12 @@ from ansible_collections.mlcluster.aws.hooks.run_tracker import failure_message
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._progress import Progress
 
 
+def _role_of(task: Any) -> str:
+    """The short name of the task's role, empty for one outside of roles."""
+    role = getattr(task, "_role", None)
+    return role.get_name().rpartition(".")[2] if role is not None else ""
+
+
 class CallbackModule(CallbackBase):
     """Translates Ansible's events; what is shown is decided in _progress."""
 
@@ -46,12 +52,16 @@ class CallbackModule(CallbackBase):
 
     def _show(self, lines: list[str]) -> None:
         for line in lines:
-            self.screen.line(line)
+            # What nodes say may hold anything, and must not reach a terminal as it is.
+            self.screen.line("".join(char if char.isprintable() else " " for char in line))
         if self.screen.terminal and self.progress.line():
             self.screen.task(self.progress.line())
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         lines = self.progress.end_part(time.monotonic())
+        strategy = str(play.strategy).rpartition(".")[2]
+        self.progress.interleaved = "free" in strategy or "pinned" in strategy
+        self.said = set()
         name = play.get_name().strip()
         self._show([*lines, f"== {name}"] if name else lines)
 
@@ -59,10 +69,9 @@ class CallbackModule(CallbackBase):
         self._show(["   no node is in its groups"])
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
-        self.said = set()
-        role = getattr(task, "_role", None)
-        name = role.get_name() if role is not None else ""
-        self._show(self.progress.task(name.rpartition(".")[2], task.get_name().strip(), time.monotonic()))
+        if not self.progress.interleaved:
+            self.said = set()
+        self._show(self.progress.task(_role_of(task), task.get_name().strip(), time.monotonic()))
 
     def v2_playbook_on_handler_task_start(self, task: Any) -> None:
         self.v2_playbook_on_task_start(task, False)
@@ -72,7 +81,7 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_ok(self, result: Any) -> None:
         told = result._result
-        self.progress.result(result._host.get_name(), "ok", bool(told.get("changed")))
+        self._ended(result, "ok", bool(told.get("changed")))
         self._show(self._debugged(result))
 
     def _debugged(self, result: Any) -> list[str]:
@@ -87,17 +96,21 @@ class CallbackModule(CallbackBase):
         return [f"   {line}" for line in text.splitlines()]
 
     def v2_runner_on_skipped(self, result: Any) -> None:
-        self.progress.result(result._host.get_name(), "skipped")
+        self._ended(result, "skipped")
         self._show([])
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
-        self.progress.result(result._host.get_name(), "ok" if ignore_errors else "failed")
+        self._ended(result, "ok" if ignore_errors else "failed")
         self._show([] if ignore_errors else self._failure("FAILED", result))
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         ignored = bool(getattr(result._task, "ignore_unreachable", False))
-        self.progress.result(result._host.get_name(), "ok" if ignored else "unreachable")
+        self._ended(result, "ok" if ignored else "unreachable")
         self._show([] if ignored else self._failure("UNREACHABLE", result))
+
+    def _ended(self, result: Any, outcome: str, changed: bool = False) -> None:
+        host = result._host.get_name()
+        self.progress.result(host, outcome, changed, role=_role_of(result._task), now=time.monotonic())
 
     def _failure(self, word: str, result: Any) -> list[str]:
         task = result._task.get_name().strip()

@@ -57,6 +57,10 @@ options:
     description: How long V(wait) waits for something new.
     type: int
     default: 60
+  patient:
+    description: Whether V(wait) returns early for a new status only, and not for every resource.
+    type: bool
+    default: false
   os:
     description: The operating system as in the configuration, which decides the user of the ways in.
     type: str
@@ -132,7 +136,7 @@ def do_step(module: AnsibleModule, program: pcluster.Pcluster) -> dict[str, t.An
     result: dict[str, t.Any] = {"changed": False, "findings": [], "progress": ""}
     step = params["step"]
     if step == "wait":
-        cluster, result["progress"] = program.wait(params["known"], params["seconds"])
+        cluster, result["progress"] = program.wait(params["known"], params["seconds"], params["patient"])
         return {**result, "cluster": cluster}
     cluster = program.describe()
     if step == "delete" and cluster is not None:
@@ -168,6 +172,7 @@ def main() -> None:
             "rollback": {"type": "bool", "default": True},
             "known": {"type": "str", "default": ""},
             "seconds": {"type": "int", "default": 60},
+            "patient": {"type": "bool", "default": False},
             "os": {"type": "str", "default": ""},
             "key_path": {"type": "str", "default": "", "no_log": False},
         },

@@ -18,6 +18,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster_problems im
     QUEUE_DEFAULTS,
     S3_URI,
     Settings,
+    filled,
 )
 
 # ParallelCluster 3.16: NODE_BOOTSTRAP_TIMEOUT.
@@ -77,7 +78,7 @@ def _actions(hook: Settings) -> dict[str, Any]:
     for key in HOOK_OPTIONS:
         if hook.get(key):
             args += [f"--{key.replace('_', '-')}", str(hook[key])]
-    args += [str(argument) for argument in hook.get("args", [])]
+    args += [str(argument) for argument in hook.get("args") or []]
     return {"CustomActions": {"OnNodeConfigured": {"Script": str(hook["script"]), "Args": args}}}
 
 
@@ -102,13 +103,13 @@ def _head(settings: Settings, network: Settings) -> dict[str, Any]:
     head["Ssh"] = ssh
     head["LocalStorage"] = {"RootVolume": _root(settings["head_root_gib"])}
     head.update(_actions(hook))
-    if iam := _iam(settings.get("s3", []), hook, settings.get("policies", [])):
+    if iam := _iam((settings.get("s3") or []), hook, (settings.get("policies") or [])):
         head["Iam"] = iam
     return head
 
 
 def _queue(queue: Settings, settings: Settings, network: Settings) -> dict[str, Any]:
-    given = {**QUEUE_DEFAULTS, **queue}
+    given = filled(QUEUE_DEFAULTS, queue)
     hardware = known_type(given["instance_type"])
     hook = (settings.get("hook") or {}) if given["hook"] else {}
     efa = hardware.get("efa_interfaces", 0) > 0 if given["efa"] is None else given["efa"]
@@ -150,14 +151,14 @@ def _queue(queue: Settings, settings: Settings, network: Settings) -> dict[str, 
         **_actions(hook),
         "ComputeResources": [resource],
     }
-    rights = settings.get("s3", []) if given["s3"] is None else given["s3"]
-    if iam := _iam(rights, hook, [*settings.get("policies", []), *given["policies"]]):
+    rights = (settings.get("s3") or []) if given["s3"] is None else given["s3"]
+    if iam := _iam(rights, hook, [*(settings.get("policies") or []), *given["policies"]]):
         result["Iam"] = iam
     return result
 
 
 def _filesystem(number: int, filesystem: Settings, identifiers: Settings) -> dict[str, Any]:
-    given = {**FILESYSTEM_DEFAULTS, **filesystem}
+    given = filled(FILESYSTEM_DEFAULTS, filesystem)
     if not given["by_cluster"] or given["id"]:
         # Beside FileSystemId no other key is allowed.
         lustre: dict[str, Any] = {
@@ -234,7 +235,7 @@ def render(settings: Settings, network: Settings, identifiers: Settings) -> dict
             "SlurmQueues": [_queue(queue, settings, network) for queue in settings["queues"]],
         },
         "Monitoring": _monitoring(settings),
-        "Tags": [{"Key": str(key), "Value": str(value)} for key, value in sorted(settings.get("tags", {}).items())],
+        "Tags": [{"Key": str(key), "Value": str(value)} for key, value in sorted((settings.get("tags") or {}).items())],
     }
     if settings.get("filesystems"):
         config["SharedStorage"] = [
@@ -260,7 +261,7 @@ def totals(settings: Settings) -> dict[str, Any]:
     sums: dict[str, Any] = {"nodes": 0, "gpus": 0, "vcpus": 0, "memory_gib": 0, "local_tb": 0.0}
     price: float | None = 0.0
     for queue in settings["queues"]:
-        given, count = {**QUEUE_DEFAULTS, **queue}, queue["count"]
+        given, count = filled(QUEUE_DEFAULTS, queue), queue["count"]
         hardware = known_type(queue["instance_type"])
         accelerators = hardware.get("accelerators") or {}
         memory = hardware["memory_mib"] // GIB_PER_TIB if hardware else given["memory_gib"]
@@ -275,7 +276,7 @@ def totals(settings: Settings) -> dict[str, Any]:
         price = (
             None if price is None or given["price_per_hour"] is None else price + count * float(given["price_per_hour"])
         )
-    made = [entry for entry in settings.get("filesystems", []) if not entry.get("id")]
+    made = [entry for entry in (settings.get("filesystems") or []) if not entry.get("id")]
     sums["fsx_gib"] = sum(entry["gib"] for entry in made)
     sums["fsx_mb_per_s"] = sum(entry["gib"] * entry["throughput"] // GIB_PER_TIB for entry in made)
     sums["per_hour"] = None if price is None else round(price, 2)

@@ -49,6 +49,14 @@ def _child(parent: Any, *keys: str) -> Config:
     return parent if isinstance(parent, dict) else {}
 
 
+def _section(parent: Config, key: str) -> Config:
+    """The mapping under ``key`` to write to; it takes the place of anything else that stands there, as YAML's null."""
+    if not isinstance(parent.get(key), dict):
+        parent[key] = {}
+    section: Config = parent[key]
+    return section
+
+
 def _entries(parent: Config, key: str) -> list[Config]:
     value = parent.get(key)
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
@@ -61,7 +69,7 @@ def queues(config: Config) -> list[Config]:
 
 def _image(config: Config) -> Iterator[Problem]:
     image = _child(config, "Image")
-    if image.get("Os") in RETIRED:
+    if isinstance(image.get("Os"), str) and image["Os"] in RETIRED:
         old, image["Os"] = image["Os"], RETIRED[image["Os"]]
         yield _problem("Image/Os", ERROR, old, image["Os"], "ParallelCluster 3.16 has no images of it any more")
 
@@ -70,7 +78,7 @@ def _levels(config: Config) -> Iterator[Problem]:
     """Sections that stand one level too high."""
     if "SlurmQueues" in config:
         moved = config.pop("SlurmQueues")
-        config.setdefault("Scheduling", {}).setdefault("SlurmQueues", moved)
+        _section(config, "Scheduling").setdefault("SlurmQueues", moved)
         yield _problem(
             "SlurmQueues", ERROR, "at the top level", "Scheduling/SlurmQueues", "queues are part of the scheduling"
         )
@@ -79,7 +87,7 @@ def _levels(config: Config) -> Iterator[Problem]:
         if key in iam:
             moved = iam.pop(key)
             for owner in (_child(config, "HeadNode"), *queues(config)):
-                owner.setdefault("Iam", {}).setdefault(key, copy.deepcopy(moved))
+                _section(owner, "Iam").setdefault(key, copy.deepcopy(moved))
             right = f"HeadNode/Iam/{key} and Scheduling/SlurmQueues[]/Iam/{key}"
             yield _problem(f"Iam/{key}", ERROR, "at the top level", right, "each kind of node has rights of its own")
     if "Iam" in config and not iam:
@@ -216,11 +224,19 @@ def _offers(config: Config, offered: Sequence[str] | None) -> Iterator[Problem]:
                 holder["InstanceType"] = others[0]
 
 
-def review(config: Config, offered: Sequence[str] | None = None) -> dict[str, Any]:
+def review(config: Any, offered: Sequence[str] | None = None) -> dict[str, Any]:
     """``problems``, each with ``path, level, found, right, message``, and ``repaired``: the same without them.
 
     ``offered`` are the types that the region offers, None when that was not asked. ``config`` is left as it is.
     """
+    if not isinstance(config, dict):
+        why = "a configuration is a mapping with Region, Image, HeadNode and Scheduling"
+        return {
+            "problems": [_problem("the whole", ERROR, type(config).__name__, "", why)],
+            "repaired": None,
+            "offers_checked": offered is not None,
+            "types": [],
+        }
     repaired = copy.deepcopy(config)
     found: list[Problem] = []
     for rule in (_image, _levels, _identifiers, _storage, _queue_habits, _rights):

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 Settings = Mapping[str, Any]
@@ -53,6 +53,57 @@ HOOK_OPTIONS = ("bundle", "sha256", "pointer", "public_key", "version_floor")
 S3_DEFAULTS: dict[str, Any] = {"prefix": "", "write": False}
 
 
+# What each key has to be; a value of another kind is told by name, and nothing more is asked of its owner.
+QUEUE_KINDS = {
+    **dict.fromkeys(("name", "instance_type", "capacity", "reservation", "ephemeral"), "a text"),
+    **dict.fromkeys(("count", "minimum", "root_gib", "root_iops", "root_throughput", "vcpus"), "a whole number"),
+    **dict.fromkeys(("memory_gib",), "a whole number"),
+    **dict.fromkeys(("placement_group", "smt", "efa", "gpu_health_check", "exclusive", "hook"), "true or false"),
+    "price_per_hour": "a number",
+    "policies": "a list of texts",
+    "s3": "a list of mappings",
+}
+FILESYSTEM_KINDS = {
+    **dict.fromkeys(("name", "mount", "id"), "a text"),
+    **dict.fromkeys(("gib", "throughput"), "a whole number"),
+    **dict.fromkeys(("by_cluster", "efa"), "true or false"),
+    "associations": "a list of mappings",
+}
+S3_KINDS = {"bucket": "a text", "prefix": "a text", "write": "true or false"}
+LINK_KINDS = {"path": "a text", "s3": "a text", "export": "true or false"}
+SETTINGS_KINDS = {
+    **dict.fromkeys(("queues", "filesystems", "s3"), "a list of mappings"),
+    **dict.fromkeys(("hook", "tags", "extra"), "a mapping"),
+    **dict.fromkeys(("name", "region", "key_name", "head_instance_type"), "a text"),
+    "policies": "a list of texts",
+}
+KINDS: dict[str, Callable[[Any], bool]] = {
+    "a text": lambda value: isinstance(value, str),
+    "a whole number": lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9,
+    "a number": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**9,
+    "true or false": lambda value: isinstance(value, bool),
+    "a mapping": lambda value: isinstance(value, Mapping),
+    "a list of texts": lambda value: isinstance(value, list) and all(isinstance(entry, str) for entry in value),
+    "a list of mappings": lambda value: isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value),
+}
+
+
+def filled(defaults: Settings, given: Settings) -> dict[str, Any]:
+    """``given`` over ``defaults``; a key without a value (YAML's null) is one that was not given."""
+    return {**defaults, **{key: value for key, value in given.items() if value is not None}}
+
+
+def _wrong(what: str, given: Settings, kinds: Mapping[str, str]) -> Iterator[str]:
+    for key, kind in kinds.items():
+        if given.get(key) is not None and not KINDS[kind](given[key]):
+            yield f"{what}: {key} is '{given[key]}'; give {kind}"
+
+
+def _right(given: Settings, kinds: Mapping[str, str]) -> dict[str, Any]:
+    """``given`` without the values that _wrong tells, so that the rest is judged in the same run."""
+    return {key: value for key, value in given.items() if value is None or key not in kinds or KINDS[kinds[key]](value)}
+
+
 def _unknown(what: str, given: Settings, known: tuple[str, ...]) -> Iterator[str]:
     for key in sorted(set(map(str, given)) - set(known)):
         yield f"{what} has the key '{key}', which does not exist; those that do are {', '.join(known)}"
@@ -74,7 +125,8 @@ def queue_problems(queue: Settings) -> Iterator[str]:
     what = f"queue '{queue.get('name', '?')}'"
     yield from _unknown(what, queue, (*QUEUE_NEEDS[:2], *QUEUE_DEFAULTS))
     yield from _missing(what, queue, QUEUE_NEEDS)
-    given = {**QUEUE_DEFAULTS, **queue}
+    yield from _wrong(what, queue, QUEUE_KINDS)
+    given = filled(QUEUE_DEFAULTS, _right(queue, QUEUE_KINDS))
     if given.get("name") and not NAME.fullmatch(str(given["name"])):
         yield f"{what}: a queue's name is small letters, digits and hyphens, 25 at most, and begins with a letter"
     if given["capacity"] not in ("ondemand", "spot", "capacity-block"):
@@ -85,12 +137,6 @@ def queue_problems(queue: Settings) -> Iterator[str]:
         r"cr-[0-9a-f]{17}|arn:aws[a-z-]*:resource-groups:\S+", str(given["reservation"])
     ):
         yield f"{what}: reservation is '{given['reservation']}'; it is cr- with 17 digits, or a resource group's ARN"
-    for key in ("count", "minimum", "root_gib", "root_iops", "root_throughput"):
-        if given[key] is not None and (
-            not isinstance(given[key], int) or isinstance(given[key], bool) or given[key] < 0
-        ):
-            yield f"{what}: {key} is '{given[key]}'; give a whole number"
-            return
     if given["count"] is not None and given["minimum"] > given["count"]:
         yield f"{what}: minimum {given['minimum']} is more than count {given['count']}; lower it"
     # Amazon EBS: gp3 gives at most 0.25 MiB/s for each provisioned IOPS.
@@ -106,7 +152,12 @@ def filesystem_problems(filesystem: Settings) -> Iterator[str]:
     what = f"file system '{filesystem.get('name', '?')}'"
     yield from _unknown(what, filesystem, (*FILESYSTEM_NEEDS, *FILESYSTEM_DEFAULTS))
     yield from _missing(what, filesystem, FILESYSTEM_NEEDS)
-    given = {**FILESYSTEM_DEFAULTS, **filesystem}
+    yield from _wrong(what, filesystem, FILESYSTEM_KINDS)
+    given = filled(FILESYSTEM_DEFAULTS, _right(filesystem, FILESYSTEM_KINDS))
+    for link in given["associations"]:
+        yield from _unknown(f"{what}: an association", link, tuple(LINK_KINDS))
+        yield from _missing(f"{what}: an association", link, ("path", "s3"))
+        yield from _wrong(f"{what}: an association", link, LINK_KINDS)
     mount = str(given.get("mount") or "/")
     if not re.fullmatch(r"/[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*|/", mount):
         yield f"{what}: mount is '{mount}'; give an absolute path"
@@ -118,7 +169,7 @@ def filesystem_problems(filesystem: Settings) -> Iterator[str]:
             extra = extra or ["by_cluster"]
             yield f"{what} is there already, so that only name, mount and id apply; take out {', '.join(extra)}"
         return
-    yield from _missing(what, given, ("gib", "throughput"))
+    yield from _missing(what, filesystem, ("gib", "throughput"))
     if given["gib"] and not (given["gib"] == 1200 or given["gib"] % 2400 == 0):
         yield f"{what}: gib is {given['gib']}; PERSISTENT_2 has 1200 or a multiple of 2400"
     if given["throughput"] and given["throughput"] not in PERSISTENT_2_THROUGHPUT:
@@ -133,6 +184,8 @@ def hook_problems(hook: Settings) -> Iterator[str]:
         return
     yield from _unknown("hook", hook, ("script", *HOOK_OPTIONS, "args"))
     yield from _missing("hook", hook, ("script",))
+    if not isinstance(hook.get("args") or [], list):
+        yield f"hook: args is '{hook['args']}'; give a list"
     for key in ("script", "bundle", "pointer"):
         if hook.get(key) and not S3_URI.fullmatch(str(hook[key])):
             yield f"hook: {key} is '{hook[key]}'; give s3://BUCKET/KEY"
@@ -147,6 +200,11 @@ def hook_problems(hook: Settings) -> Iterator[str]:
 
 def problems(settings: Settings) -> list[str]:
     """Everything that is wrong with the variables, a sentence each; pcluster's own validators come later."""
+    wrong = [*_wrong("the cluster", settings, SETTINGS_KINDS)]
+    return [" ".join(sentence.split()) for sentence in (wrong or _problems(settings))]
+
+
+def _problems(settings: Settings) -> list[str]:
     found = []
     if not CLUSTER_NAME.fullmatch(str(settings.get("name", ""))):
         found.append(
@@ -154,7 +212,7 @@ def problems(settings: Settings) -> list[str]:
         )
     if not re.fullmatch(r"[a-z]{2,4}(-[a-z]+)+-\d{1,2}", str(settings.get("region", ""))):
         found.append(f"cluster_region is '{settings.get('region', '')}'; it looks like us-east-1")
-    queues, filesystems = settings.get("queues", []), settings.get("filesystems", [])
+    queues, filesystems = settings.get("queues") or [], settings.get("filesystems") or []
     if not queues:
         found.append("cluster_queues is empty; a cluster needs at least one queue")
     for queue in queues:
@@ -168,8 +226,9 @@ def problems(settings: Settings) -> list[str]:
     if len(made) > 1:
         found.append(f"ParallelCluster makes one file system at most, and {', '.join(made)} ask; keep one")
     found.extend(hook_problems(settings.get("hook") or {}))
-    rights = [right for owner in (settings, *queues) for right in owner.get("s3") or []]
-    for right in rights:
+    owners = (settings, *(_right(queue, QUEUE_KINDS) for queue in queues))
+    for right in (right for owner in owners for right in owner.get("s3") or []):
+        found.extend(_wrong("s3", right, S3_KINDS))
         found.extend(_unknown("s3", right, ("bucket", *S3_DEFAULTS)))
         found.extend(_missing("s3", right, ("bucket",)))
     return found

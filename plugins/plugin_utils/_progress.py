@@ -18,6 +18,7 @@ class Part:
 
     role: str
     began: float
+    last: float | None = None
     hosts: set[str] = dataclasses.field(default_factory=set)
     changed: set[str] = dataclasses.field(default_factory=set)
     failed: set[str] = dataclasses.field(default_factory=set)
@@ -33,11 +34,18 @@ class Part:
 
 
 class Progress:
-    """The state of a run; every method that ends something returns the lines that stay."""
+    """The state of a run; every method that ends something returns the lines that stay.
+
+    ``interleaved``: each node goes on by itself (strategy free), so that roles end with their play and not with the
+    next role.
+    """
+
+    interleaved = False
 
     def __init__(self, now: float) -> None:
         self.began = now
         self.part: Part | None = None
+        self.parts: dict[str, Part] = {}
         self.name = ""
         self.running: set[str] = set()
         self.done: set[str] = set()
@@ -46,33 +54,43 @@ class Progress:
     def task(self, role: str, name: str, now: float) -> list[str]:
         """A task begins, of a role ("": of none)."""
         role = role or OUTSIDE
+        if self.interleaved:
+            self.name, self.part = name, self.parts.setdefault(role, Part(role, now))
+            return []
         self.name, self.running, self.done = name, set(), set()
         if self.part is not None and self.part.role == role:
             return []
         lines = self.end_part(now)
-        self.part = Part(role, now)
+        self.part = self.parts[role] = Part(role, now)
         return lines
 
     def end_part(self, now: float) -> list[str]:
-        """The role's turn is over."""
-        part, self.part = self.part, None
-        return [part.summary(now)] if part is not None and part.hosts else []
+        """The role's turn is over, or that of all that were interleaved."""
+        parts, self.part, self.parts = self.parts, None, {}
+        return [part.summary(now if part.last is None else part.last) for part in parts.values() if part.hosts]
 
     def start(self, host: str) -> None:
         """A node begins with the task."""
         self.running.add(host)
+        self.done.discard(host)
 
-    def result(self, host: str, outcome: str, changed: bool = False) -> None:
-        """A node ended the task; outcome is ok, skipped, failed or unreachable."""
+    def result(
+        self, host: str, outcome: str, changed: bool = False, role: str | None = None, now: float | None = None
+    ) -> None:
+        """A node ended a task, of ``role`` where that may be another than the last that began; outcome is ok, skipped,
+        failed or unreachable."""
         self.running.add(host)
         self.done.add(host)
-        if self.part is None:
+        part = self.part if role is None else self.parts.get(role or OUTSIDE, self.part)
+        if part is None:
             return
-        self.part.hosts.add(host)
+        if self.interleaved:
+            part.last = now
+        part.hosts.add(host)
         if changed:
-            self.part.changed.add(host)
+            part.changed.add(host)
         if outcome in ("failed", "unreachable"):
-            self.part.failed.add(host)
+            part.failed.add(host)
             self.failed[host] = outcome
 
     def line(self) -> str:

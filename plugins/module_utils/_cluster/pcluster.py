@@ -130,10 +130,11 @@ class Pcluster:
             raise AwsError(f"pcluster delete-cluster {self.name} was refused: {answer.get('message', answer)}")
         return t.cast(Answer, answer["cluster"])
 
-    def wait(self, known: str, seconds: float) -> tuple[Answer | None, str]:
+    def wait(self, known: str, seconds: float, patient: bool = False) -> tuple[Answer | None, str]:
         """Return when there is something new to tell or ``seconds`` are over: the cluster, and the line of progress.
 
         ``known`` is the line that was told last; what makes it new are the status and the resources, not the minutes.
+        When ``patient``, only the status does.
         """
         limit = time.monotonic() + seconds
         while True:
@@ -143,7 +144,7 @@ class Pcluster:
             events = self.call("get-cluster-stack-events").get("events", [])
             line = progress(cluster, events, time.time())
             over = cluster["clusterStatus"] not in RUNNING or time.monotonic() + POLL_SECONDS > limit
-            if over or _essence(line) != _essence(known):
+            if over or (not patient and _essence(line) != _essence(known)):
                 return cluster, line
             time.sleep(POLL_SECONDS)
 

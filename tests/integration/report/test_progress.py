@@ -47,7 +47,9 @@ def command(tmp_path, monkeypatch):
     return [CHECKOUT / ".venv/bin/ansible-playbook", "-i", tmp_path / "nodes.yml", tmp_path / "play.yml"]
 
 
-def test_plain_lines_where_there_is_no_terminal(command):
+@pytest.mark.parametrize("strategy", ["linear", "free"])
+def test_plain_lines_where_there_is_no_terminal(command, strategy, monkeypatch):
+    monkeypatch.setenv("ANSIBLE_STRATEGY", strategy)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     lines = done.stdout.splitlines()

@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import copy
+import datetime
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _cluster_config, _cluster_problems
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _cluster_config, _cluster_lint, _cluster_problems
 
 HOOK = {"script": "s3://tools/hooks/on.sh", "bundle": "s3://tools/bundles/b.tar.gz", "sha256": "a" * 64}
 
@@ -256,6 +257,71 @@ def test_parallelcluster_makes_one_filesystem_at_most():
         {"name": name, "mount": f"/{name}", "by_cluster": True, "gib": 1200, "throughput": 125} for name in ("a", "b")
     ]
     assert problem_of(filesystems=two).startswith("ParallelCluster makes one file system at most, and a, b ask")
+
+
+TRAPS = (
+    None, "", 0, 1, -1, 123, 1e3, float("nan"), 10**400, True, False, [], {}, ["a"], [7], [None], {"a": 1},
+    datetime.date(2026, 1, 31), "no", "80", "{{ 7 * 7 }}", "$(id)", "a\nb", "Ünicode", b"bytes",
+)  # fmt: skip
+FILESYSTEM = {
+    "name": "data", "mount": "/fsx", "gib": 1200, "throughput": 125, "associations": [{"path": "/a", "s3": "s3://a-b/c"}],
+}  # fmt: skip
+
+
+def every_place():
+    """Functions that put a value somewhere into good variables."""
+    for key in ("name", "region", "queues", "filesystems", "hook", "s3", "tags", "policies", "extra", "key_name"):
+        yield key, lambda value, key=key: {key: value}
+    for key in ("name", "instance_type", *_cluster_problems.QUEUE_DEFAULTS):
+        yield f"queue {key}", lambda value, key=key: {"queues": [queue_of(**{key: value})]}
+    for key in ("name", "mount", *_cluster_problems.FILESYSTEM_DEFAULTS):
+        yield (
+            f"filesystem {key}",
+            lambda value, key=key: {"filesystems": [{**FILESYSTEM, "by_cluster": True, key: value}]},
+        )
+    for key in ("path", "s3", "export"):
+        link = FILESYSTEM["associations"][0]
+        yield (
+            f"link {key}",
+            lambda value, key=key, link=link: {
+                "filesystems": [{**FILESYSTEM, "by_cluster": True, "associations": [{**link, key: value}]}]
+            },
+        )
+    for key in (*HOOK, "args", "pointer"):
+        yield f"hook {key}", lambda value, key=key: {"hook": {**HOOK, key: value}}
+    for key in ("bucket", "prefix", "write"):
+        yield f"right {key}", lambda value, key=key: {"s3": [{"bucket": "data-1", key: value}]}
+    yield "tag", lambda value: {"tags": {"a": value}}
+
+
+@pytest.mark.parametrize("put", [pytest.param(put, id=name) for name, put in every_place()])
+def test_a_value_of_the_wrong_kind_is_told_and_never_a_traceback(put):
+    for trap in TRAPS:
+        given = settings(**put(trap))
+        found = _cluster_problems.problems(given)
+        assert all(sentence and len(sentence.splitlines()) == 1 for sentence in found)
+        if not found:
+            config = _cluster_config.render(given, _cluster_config.NETWORK, {})
+            _cluster_config.totals(given)
+            assert _cluster_lint.review(config)["problems"] is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"name": False}, "name is 'False'; give a text"),
+        ({"smt": "no"}, "smt is 'no'; give true or false"),
+        ({"vcpus": "96"}, "vcpus is '96'; give a whole number"),
+        ({"policies": "arn:aws:iam::aws:policy/A"}, "give a list of texts"),
+    ],
+)
+def test_traps_of_yaml(changes, sentence):
+    assert any(sentence in problem for problem in _cluster_problems.problems(settings(queues=[queue_of(**changes)])))
+
+
+def test_null_is_what_was_not_given():
+    nothing = {key: None for key in _cluster_problems.QUEUE_DEFAULTS if key != "count"}
+    assert rendered(queues=[queue_of(**nothing)]) == rendered(queues=[queue_of()])
 
 
 def test_all_problems_at_once():

@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 
+import yaml
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _cluster_lint
 
 GOOD = {
@@ -59,6 +61,27 @@ def test_repairs_need_no_second_repair():
     once = _cluster_lint.review(config)
     assert [problem["path"] for problem in once["problems"]] == ["SlurmQueues", "Iam/S3Access"]
     assert _cluster_lint.review(once["repaired"])["problems"] == []
+
+
+def places(value, path=()):
+    yield path
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in pairs:
+        yield from places(inner, (*path, key))
+
+
+def test_no_value_anywhere_ends_in_a_traceback():
+    path = Path(__file__).parents[3] / "integration" / "cluster" / "mistakes.yaml"
+    mistakes = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for place in places(mistakes):
+        for trap in (None, "", 0, True, "x", [], {}, [None], [[1]]):
+            changed = copy.deepcopy({"root": mistakes})
+            holder = changed
+            for key in ("root", *place)[:-1]:
+                holder = holder[key]
+            holder[("root", *place)[-1]] = trap
+            reviewed = _cluster_lint.review(changed["root"], ["p5e.48xlarge"])
+            assert all(_cluster_lint.said(problem) for problem in reviewed["problems"])
 
 
 def test_sections_of_the_wrong_kind_are_left_to_the_schema():

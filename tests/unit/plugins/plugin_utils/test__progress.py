@@ -59,3 +59,21 @@ def test_the_end():
     assert Progress(0.0).finish(counts, 9.0) == ["2 of 3 nodes FAILED: n2, n3; 1 changed; 9.0 s"]
     assert Progress(0.0).finish({"n1": {"ok": 1}}, 2.0) == ["all 1 nodes are done; 0 changed; 2.0 s"]
     assert Progress(0.0).finish({}, 2.0) == ["no node took part; 0 changed; 2.0 s"]
+
+
+def test_roles_that_are_interleaved_have_one_line_each_when_the_play_is_over():
+    progress = Progress(0.0)
+    progress.interleaved = True
+    shown = []
+    for now, (host, role) in enumerate([("a", "nvme"), ("b", "nvme"), ("a", "gds"), ("b", "nvme"), ("a", "gds")], 1):
+        shown += progress.task(role, "task", float(now))
+        progress.start(host)
+        progress.result(host, "ok", changed=role == "gds", role=role, now=now + 0.5)
+    # The result of a task that began before the last one did.
+    progress.result("b", "failed", role="nvme", now=7.0)
+    assert shown == []
+    assert progress.end_part(60.0) == [
+        "nvme             2 nodes, 0 changed, 1 FAILED (b), 6.0 s",
+        "gds              1 nodes, 1 changed, 2.5 s",
+    ]
+    assert progress.end_part(61.0) == []

@@ -119,6 +119,19 @@ def test_waiting_returns_with_news_and_not_with_minutes(monkeypatch):
     assert len(waited) == 2
 
 
+def test_a_patient_one_waits_out_its_time_or_for_the_status(monkeypatch):
+    running = {"clusterName": "c", "clusterStatus": "CREATE_IN_PROGRESS"}
+    events = [
+        {"events": [{"logicalResourceId": name, "resourceStatus": "CREATE_COMPLETE"}]} for name in ("a", "b", "c")
+    ]
+    waited = []
+    monkeypatch.setattr(pcluster.time, "sleep", waited.append)
+    done = {**running, "clusterStatus": "CREATE_FAILED"}
+    one = program(running, events[0], running, events[1], done, events[2])
+    assert one.wait("c: CREATE_IN_PROGRESS", 3600, patient=True)[0] == done
+    assert len(waited) == 2
+
+
 def test_waiting_for_the_end_of_a_deletion():
     assert program(NONE).wait("", 60) == (None, "c: deleted")
 
