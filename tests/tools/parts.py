@@ -34,14 +34,14 @@ SLURM = (*PYTEST, "--timeout=180", "--numprocesses=2", "--dist=loadgroup", "test
 
 PARTS = {
     "setup": Part(600, ("{python}", "-m", "tests.tools.setup")),
-    "lint": Part(120, ("{python}", "-m", "tests.tools.lint")),
+    "lint": Part(180, ("{python}", "-m", "tests.tools.lint")),
     "sanity": Part(360, ("{python}", "-m", "tests.tools.sanity")),
-    "unit": Part(240, (*PYTEST, "--timeout=120", "tests/unit"), PYTEST_CLOSING),
-    "integration": Part(240, (*INTEGRATION, "-m", "not slow"), PYTEST_CLOSING),
+    "unit": Part(360, (*PYTEST, "--timeout=120", "tests/unit"), PYTEST_CLOSING),
+    "integration": Part(420, (*INTEGRATION, "-m", "not slow"), PYTEST_CLOSING),
     "integration-slow": Part(240, (*INTEGRATION, "-m", "slow"), PYTEST_CLOSING),
     "slurm": Part(300, (*SLURM, "-m", "not slow"), PYTEST_CLOSING),
     "slurm-slow": Part(240, (*SLURM, "-m", "slow"), PYTEST_CLOSING),
-    "data": Part(120, (".venv-data/bin/python", *PYTEST[1:], "--timeout=120", "tests/data"), PYTEST_CLOSING),
+    "data": Part(180, (".venv-data/bin/python", *PYTEST[1:], "--timeout=120", "tests/data"), PYTEST_CLOSING),
     "molecule": Part(1200, ("{python}", "-m", "tests.tools.molecule"), MOLECULE_CLOSING),
     "vm": Part(900, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm and ci"), PYTEST_CLOSING),
     "vm-all": Part(7200, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm"), PYTEST_CLOSING),
