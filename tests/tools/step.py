@@ -22,7 +22,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -207,6 +207,9 @@ def run_stage(lanes: tuple[tuple[str, ...], ...]) -> list[Outcome]:
     with ThreadPoolExecutor(len(lanes)) as pool:
         running = [pool.submit(run_lane, lane) for lane in lanes]
         try:
+            # In pieces: a signal that comes just before a wait begins is handled only when that wait ends.
+            while wait(running, timeout=1.0).not_done:
+                pass
             return [outcome for lane in running for outcome in lane.result()]
         except BaseException:
             RUNNING.stop()
