@@ -1,0 +1,158 @@
+#!/usr/bin/python3
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stands in for lfs, lctl, lnetctl, and for what stat and modinfo say of Lustre, in a container that has none.
+
+What it prints has the form of Lustre's manuals; names and figures are made up. A mount with a source such as
+10.0.0.1@tcp:/name counts as Lustre. What it was told lies in /run/lustre and goes with a reboot, as real values do.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import sys
+from pathlib import Path
+
+STATE = Path("/run/lustre")
+PARAMETERS = {
+    "ldlm.namespaces.fs-OST0000-osc-ffff.lru_max_age": "3900000",
+    "ldlm.namespaces.fs-OST0000-osc-ffff.lru_size": "0",
+    "osc.fs-OST0000-osc-ffff.max_rpcs_in_flight": "8",
+    "osc.fs-OST0001-osc-ffff.max_rpcs_in_flight": "8",
+    "mdc.fs-MDT0000-mdc-ffff.max_rpcs_in_flight": "8",
+    "mdc.fs-MDT0000-mdc-ffff.max_mod_rpcs_in_flight": "7",
+}
+UNITS = {"M": 1 << 20, "G": 1 << 30}
+BITS = {"exists": 1, "dirty": 2, "released": 4, "archived": 8}
+NETS = """net:
+    - net type: lo
+      local NI(s):
+        - nid: 0@lo
+          status: up
+    - net type: tcp
+      local NI(s):
+        - nid: 10.0.0.5@tcp
+          status: up
+          statistics:
+              send_count: 100
+              recv_count: 98
+"""
+
+
+def load(name, default):
+    path = STATE / name
+    return json.loads(path.read_text()) if path.exists() else default
+
+
+def keep(name, value):
+    STATE.mkdir(exist_ok=True)
+    (STATE / name).write_text(json.dumps(value))
+
+
+def number(text):
+    return int(text[:-1]) * UNITS[text[-1]]
+
+
+def lctl(verb, word):
+    values = load("parameters.json", PARAMETERS)
+    pattern, _equals, value = word.partition("=")
+    names = fnmatch.filter(values, pattern)
+    if not names:
+        sys.exit(f"error: {verb}: param_path '{pattern}': No such file or directory")
+    if verb == "set_param":
+        keep("parameters.json", {**values, **dict.fromkeys(names, value)})
+    for name in names:
+        print(f"{name}={value or values[name]}")
+
+
+def here():
+    seen = os.stat(".")
+    return f"{seen.st_dev}:{seen.st_ino}"
+
+
+def setstripe(arguments):
+    parts = []
+    for flag, value in zip(arguments[:-1:2], arguments[1:-1:2]):
+        if flag == "-E" or not parts:
+            parts.append({"-S": "1M"})
+        parts[-1][flag] = value
+    keep("layouts.json", {**load("layouts.json", {}), here(): parts})
+
+
+def getstripe():
+    for part in load("layouts.json", {}).get(here(), [{"-c": "1", "-S": "1M"}]):
+        if "-E" in part:
+            end = "EOF" if part["-E"] == "-1" else number(part["-E"])
+            print(f"    lcme_id:             N/A\n    lcme_extent.e_end:   {end}")
+        print(f"      stripe_count:  {part['-c']}       stripe_size:   {number(part['-S'])}       pattern:       raid0")
+
+
+def hsm(verb, paths):
+    states = load("hsm.json", {})
+    for path in paths:
+        state = states.setdefault(path, {"flags": 0, "coming": 0})
+        if verb == "hsm_state":
+            # Data comes some time after it was asked for.
+            if state["coming"]:
+                state["coming"] -= 1
+                state["flags"] &= ~BITS["released"] if not state["coming"] else ~0
+            words = "".join(f" {name}" for name, bit in BITS.items() if state["flags"] & bit)
+            print(f"{path}: ({state['flags']:#010x}){words}" + (", archive_id:1" if words else ""))
+        elif verb == "hsm_restore":
+            state["coming"] = 2
+        elif verb == "hsm_release":
+            if not state["flags"] & BITS["archived"] or state["flags"] & BITS["dirty"]:
+                sys.exit(f"Cannot send HSM request (use of {path}): Operation not permitted")
+            state["flags"] |= BITS["released"]
+        elif verb == "hsm_archive":
+            state["flags"] = state["flags"] & ~BITS["dirty"] | BITS["exists"] | BITS["archived"]
+    keep("hsm.json", states)
+
+
+def stat(arguments):
+    if "--file-system" in arguments:
+        if (STATE / "silent").exists():
+            os.execv("/bin/sleep", ["sleep", "1d"])
+        target = arguments[-1].removesuffix("/.")
+        for row in reversed(Path("/proc/self/mountinfo").read_text().splitlines()):
+            if row.split()[4] == target:
+                source = row.split(" - ")[1].split()[1]
+                if "@tcp:/" in source or source.startswith("fs-"):
+                    return print("lustre" if "@tcp:/" in source else "nfs")
+                break
+    return os.execv("/usr/bin/stat", ["stat", *arguments])
+
+
+def modinfo(arguments):
+    _flag, release, _field, field, module = arguments
+    if not Path(f"/usr/lib/modules/{release}/extra/{module}.ko").exists():
+        sys.exit(f"modinfo: ERROR: Module {module} not found.")
+    print({"vermagic": f"{release} SMP", "version": "2.15.6"}[field])
+
+
+def main():
+    program, arguments = Path(sys.argv[0]).name, sys.argv[1:]
+    if program == "lctl":
+        lctl(*arguments)
+    elif program == "lnetctl":
+        print(NETS, end="")
+    elif program == "stat":
+        stat(arguments)
+    elif program == "modinfo":
+        modinfo(arguments)
+    elif arguments[0] == "setstripe":
+        setstripe(arguments[1:])
+    elif arguments[0] == "getstripe":
+        getstripe()
+    elif arguments[0].startswith("hsm_"):
+        hsm(arguments[0], arguments[1:])
+    else:
+        sys.exit(f"{program} {arguments[0]} is not known here")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a head node has got: one host with three file systems, the other with one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from testinfra.host import Host
+
+UNIT = "mlcluster-lustre.service"
+THREE = {
+    "/fsx1/datasets": None,
+    "/fsx1/weights": "-1",
+    "/fsx2/model1/checkpoints": "-1",
+    "/fsx2/model2/outputs": "-1",
+    "/fsx3/model1/training_logs": "1",
+    "/fsx3/model2/tensorboard": "1",
+}
+ONE = {
+    "/fsx/data": None,
+    "/fsx/scripts": "1",
+    "/fsx/checkpoints/model1": "-1",
+    "/fsx/outputs/model2": "-1",
+    "/fsx/logs/model2": "1",
+}
+
+
+def wanted(host: Host) -> dict[str, str | None]:
+    return THREE if host.file("/fsx1").exists else ONE
+
+
+def test_directories_belong_to_the_group_and_hand_it_on(host: Host) -> None:
+    for path in wanted(host):
+        file = host.file(path)
+        assert (path, file.user, file.group, file.mode) == (path, "root", "ml", 0o2775)
+
+
+def test_new_files_can_be_written_by_the_whole_group(host: Host) -> None:
+    path = next(iter(wanted(host)))
+    script = "import os; print(os.getxattr('%s', 'system.posix_acl_default').hex())"
+    entries = bytes.fromhex(host.check_output(f'python3 -c "{script % path}"'))
+    # Tag 8 is a named group: rights rwx for the number of ml.
+    assert bytes.fromhex("08000700") + (4711).to_bytes(4, "little") in entries
+
+
+def test_each_has_the_layout_of_its_class(host: Host) -> None:
+    for path, count in wanted(host).items():
+        said = host.check_output(f"cd {path} && lfs getstripe -d .")
+        assert f"stripe_count:  {count or '1'}" in said
+        assert (f"stripe_size:   {16 << 20}" in said) == (count == "-1")
+
+
+def test_the_client_came_from_the_repository_and_is_held(host: Host) -> None:
+    assert host.check_output("dpkg-query -W -f '${Version} ${Status}' lustre-client-modules-test").endswith(
+        "2.15.6-1 hold ok installed"
+    )
+
+
+def test_unit_is_sound_and_enabled(host: Host) -> None:
+    checked = host.run("systemd-analyze --man=no verify /etc/systemd/system/%s", UNIT)
+    assert (checked.rc, checked.stdout, checked.stderr) == (0, "", "")
+    assert host.service(UNIT).is_enabled
+    assert host.check_output("systemctl show --property=Result --value %s", UNIT) == "success"
+
+
+@pytest.mark.parametrize("name", ["osc.*OST*.max_rpcs_in_flight=32", "mdc.*.max_rpcs_in_flight=64"])
+def test_the_client_is_tuned(host: Host, name: str) -> None:
+    pattern, value = name.split("=")
+    assert {row.split("=")[1] for row in host.check_output("lctl get_param %s", pattern).splitlines()} == {value}
+
+
+def test_module_options_are_there_for_the_next_boot(host: Host) -> None:
+    assert "options ksocklnd credits=2560\n" in host.file("/etc/modprobe.d/mlcluster-lustre.conf").content_string
+
+
+def test_info_gives_the_report_that_programs_read(host: Host) -> None:
+    shown = host.run("mlcluster lustre-info --json")
+    assert shown.rc == 0
+    verdicts = {entry["id"]: entry["status"] for entry in json.loads(shown.stdout)["results"]}
+    assert (verdicts["lustre.client"], verdicts["lustre.write_read"], verdicts["lustre.tuning"]) == ("pass",) * 3
+
+
+def test_nothing_is_left_half_made(host: Host) -> None:
+    assert host.check_output("find /fsx* -name '.mlcluster*'") == ""

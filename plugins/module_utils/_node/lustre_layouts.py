@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From a layout, a list of models and storage classes to the directories that are wanted. Pure functions.
+
+A layout is a list of {on, path, class, per_model, purpose}: on names a place (data, checkpoints, logs), which the
+settings turn into a mount; path is below it, with {model} where there is one for each model.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+LAYOUTS: dict[str, list[dict[str, t.Any]]] = {
+    # Three file systems, so that a burst of checkpoints does not slow the readers of data.
+    "three": [
+        {"on": "data", "path": "datasets", "class": "dataset", "purpose": "data sets, raw and as shards"},
+        {"on": "data", "path": "weights", "class": "weights", "purpose": "model weights to start from"},
+        {"on": "data", "path": "images", "class": "weights", "purpose": "container images"},
+        {"on": "checkpoints", "path": "{model}/checkpoints", "class": "checkpoint", "purpose": "checkpoints"},
+        {"on": "checkpoints", "path": "{model}/outputs", "class": "weights", "purpose": "what training results in"},
+        {"on": "logs", "path": "{model}/training_logs", "class": "logs", "purpose": "logs of jobs"},
+        {"on": "logs", "path": "{model}/tensorboard", "class": "logs", "purpose": "events for TensorBoard"},
+    ],
+    # One file system for all.
+    "one": [
+        {"on": "data", "path": "images", "class": "weights", "purpose": "container images"},
+        {"on": "data", "path": "scripts", "class": "logs", "purpose": "job scripts"},
+        {"on": "data", "path": "data", "class": "dataset", "purpose": "data sets, raw and as shards"},
+        {"on": "checkpoints", "path": "checkpoints/{model}", "class": "checkpoint", "purpose": "checkpoints"},
+        {"on": "checkpoints", "path": "outputs/{model}", "class": "weights", "purpose": "what training results in"},
+        {"on": "logs", "path": "logs/{model}", "class": "logs", "purpose": "logs of jobs"},
+        {"on": "logs", "path": "tensorboard/{model}", "class": "logs", "purpose": "events for TensorBoard"},
+    ],
+    "none": [],
+}
+PLACES = ("data", "checkpoints", "logs")
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def problems(settings: t.Mapping[str, t.Any]) -> list[str]:
+    """A sentence for everything in layout, models, places, classes and directories that leads to no directories."""
+    found = []
+    layout, places, classes = settings["layout"], settings["places"], settings["classes"]
+    if layout not in LAYOUTS:
+        found.append(f"the layout is {layout!r}: it must be one of {', '.join(LAYOUTS)}")
+        return found
+    missing = [name for name in dict.fromkeys(entry["on"] for entry in LAYOUTS[layout]) if not places.get(name)]
+    if missing:
+        found.append(f"the layout {layout} needs a mount for {', '.join(missing)}: name it in places")
+    for model in settings["models"]:
+        if not _MODEL.fullmatch(str(model)):
+            found.append(f"models has {model!r}: give a name of letters, digits, '.', '_' and '-'")
+    used = [entry["class"] for entry in LAYOUTS[layout]]
+    used += [entry["class"] for entry in settings["directories"] if isinstance(entry, dict) and entry.get("class")]
+    for name in dict.fromkeys(used):
+        if not isinstance(classes.get(name), dict):
+            found.append(
+                f"there is no storage class {name}: add it to classes, there are {', '.join(classes) or 'none'}"
+            )
+    for name, entry in classes.items():
+        if not isinstance(entry, dict) or set(entry) - {"stripe", "purpose", "lifetime"}:
+            found.append(f"the storage class {name} is {entry!r}: give stripe, purpose and lifetime")
+    for entry in settings["directories"]:
+        if not isinstance(entry, dict) or not entry.get("path"):
+            found.append(f"directories has {entry!r}: give a mapping with a path")
+    return found
+
+
+def expand(settings: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
+    """The directories as L{lustre_config} takes them: those of the layout, then the settings' own, which go before.
+
+    settings: layout, models, places ({data, checkpoints, logs}: mount), classes ({name: {stripe}}), owner, group,
+    mode, acl, directories (with a class in place of a stripe, if wanted). They must have no L{problems}.
+    """
+    found: dict[str, dict[str, t.Any]] = {}
+    for entry in LAYOUTS[settings["layout"]]:
+        top = str(settings["places"][entry["on"]]).rstrip("/")
+        for model in settings["models"] if "{model}" in entry["path"] else [""]:
+            path = f"{top}/{entry['path'].replace('{model}', str(model))}"
+            found[path] = _directory({**entry, "path": path}, settings)
+    for entry in settings["directories"]:
+        found[entry["path"]] = _directory(entry, settings)
+    return list(found.values())
+
+
+def _directory(entry: t.Mapping[str, t.Any], settings: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    stripe = settings["classes"].get(entry.get("class"), {}).get("stripe") or []
+    return {
+        "path": entry["path"],
+        "owner": str(entry.get("owner") or settings["owner"]),
+        "group": str(entry.get("group") or settings["group"]),
+        "mode": str(entry.get("mode") or settings["mode"]),
+        "acl": list(entry.get("acl") or settings["acl"]),
+        "stripe": [dict(part) for part in entry.get("stripe") or stripe],
+        "purpose": str(entry.get("purpose") or ""),
+    }

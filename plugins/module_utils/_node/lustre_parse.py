@@ -1,0 +1,89 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What lnetctl and lfs print, and what the mount table says of a path. Pure functions."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+_FIELD = re.compile(r"(?:- )?([a-z_ ]+):\s*(.*)")
+_HSM = re.compile(r"(?P<path>.*): \((?P<flags>0x[0-9a-f]+)\)(?P<words>[^,]*)(?:, archive_id:(?P<archive>\d+))?")
+# Bits of lustre/include/uapi/linux/lustre/lustre_user.h, enum hsm_states.
+HSM_BITS = {
+    "exists": 0x01,
+    "dirty": 0x02,
+    "released": 0x04,
+    "archived": 0x08,
+    "norelease": 0x10,
+    "noarchive": 0x20,
+    "lost": 0x40,
+}
+
+
+def parse_net_show(text: str) -> dict[str, dict[str, int]]:
+    """'lnetctl net show -v' by the type of the net (tcp, efa, ...): {nids, up, sent, received}.
+
+    A net that is there several times (tcp, tcp1) keeps its own name; its interfaces are added up.
+    """
+    nets: dict[str, dict[str, int]] = {}
+    current: dict[str, int] | None = None
+    for row in text.splitlines():
+        found = _FIELD.match(row.strip())
+        if not found:
+            continue
+        key, value = found.group(1).strip(), found.group(2).strip()
+        if key == "net type":
+            current = nets.setdefault(value, {"nids": 0, "up": 0, "sent": 0, "received": 0})
+        elif current is None:
+            continue
+        elif key == "nid":
+            current["nids"] += 1
+        elif key == "status":
+            current["up"] += value == "up"
+        elif key in ("send_count", "recv_count") and value.isdigit():
+            current["sent" if key == "send_count" else "received"] += int(value)
+    return nets
+
+
+def sent_since(
+    before: t.Mapping[str, t.Mapping[str, int]], after: t.Mapping[str, t.Mapping[str, int]]
+) -> dict[str, int]:
+    """How many messages each net has sent between two looks."""
+    return {name: net["sent"] - before.get(name, {"sent": 0})["sent"] for name, net in after.items()}
+
+
+def parse_hsm_state(text: str) -> dict[str, t.Any] | None:
+    """A line of 'lfs hsm_state': {path, flags, states, archive_id}; None for another line.
+
+    The words are those that the flags stand for, in the order of the bits.
+    """
+    found = _HSM.fullmatch(text.rstrip("\n"))
+    if not found:
+        return None
+    flags = int(found.group("flags"), 16)
+    return {
+        "path": found.group("path"),
+        "flags": flags,
+        "states": [name for name, bit in HSM_BITS.items() if flags & bit],
+        "archive_id": int(found.group("archive")) if found.group("archive") else None,
+    }
+
+
+def top_mount(path: str, mounts: t.Iterable[t.Mapping[str, t.Any]]) -> t.Mapping[str, t.Any] | None:
+    """What is mounted on exactly this path, of several there the last; None where nothing is."""
+    found = None
+    for mount in mounts:
+        if mount["target"] == path:
+            found = mount
+    return found
+
+
+def lustre_paths(mounts: t.Iterable[t.Mapping[str, t.Any]], fstab: t.Iterable[t.Mapping[str, str]]) -> list[str]:
+    """Every path that has Lustre mounted, or shall have by fstab, sorted."""
+    return sorted(
+        {str(mount["target"]) for mount in mounts if mount["fstype"] == "lustre"}
+        | {entry["path"] for entry in fstab if entry["fstype"] == "lustre"}
+    )

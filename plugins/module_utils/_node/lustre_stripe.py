@@ -1,0 +1,118 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stripe layouts: what lfs is told to set, and what it says is set. Pure functions.
+
+A layout is a list of components {end, count, size}: end is where the component ends (100M; empty for the rest of the
+file), count over how many OSTs it goes (-1 for all), size how much goes to one of them at a time (empty: the file
+system's default).
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+_SIZE = re.compile(r"[1-9][0-9]{0,8}[KMGT]?")
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+# LOV_MAX_STRIPE_COUNT of Lustre.
+MOST_STRIPES = 2000
+# Lustre stripes by multiples of 64 KiB.
+STRIPE_UNIT = 65536
+_FIELD = re.compile(r"(lcme_extent\.e_end|l?m?m?_?stripe_count|l?m?m?_?stripe_size):\s*(\S+)")
+_COMPONENT = re.compile(r"^\s*(?:-\s+)?lcme_id:", re.MULTILINE)
+
+
+def size_bytes(text: str) -> int:
+    """16M as 16777216."""
+    unit = text[-1] if text[-1] in "KMGT" else ""
+    return int(text[: len(text) - len(unit)]) * _UNITS[unit]
+
+
+def stripe_problem(components: t.Sequence[t.Any]) -> str:
+    """Why components are no layout; empty where they are one."""
+    last = 0
+    for index, part in enumerate(components):
+        if not isinstance(part, dict) or set(part) - {"end", "count", "size"}:
+            return f"stripe has {part!r}: give end, count and size"
+        end, size, count = str(part.get("end") or ""), str(part.get("size") or ""), part.get("count")
+        if isinstance(count, bool) or not isinstance(count, int) or not (count == -1 or 1 <= count <= MOST_STRIPES):
+            return f"stripe has a count of {count!r}: give 1 to {MOST_STRIPES}, or -1 for all OSTs"
+        for name, value in (("end", end), ("size", size)):
+            if value and not _SIZE.fullmatch(value):
+                return f"stripe has {name} {value!r}: give a size such as 16M"
+        if size and size_bytes(size) % STRIPE_UNIT:
+            return f"stripe has size {size}: Lustre takes multiples of 64K"
+        if bool(end) == (index == len(components) - 1):
+            return "stripe must have an end in every component but the last, which is for the rest of the file"
+        if end and size_bytes(end) <= last:
+            return f"stripe has end {end} after an end that is no smaller: give them in order"
+        last = size_bytes(end) if end else last
+    return ""
+
+
+def setstripe(components: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
+    """The command that gives the current directory this default layout for what is made in it."""
+    argv = ["lfs", "setstripe"]
+    for part in components:
+        if len(components) > 1:
+            argv += ["-E", str(part.get("end") or "-1")]
+        argv += ["-c", str(part["count"])]
+        if part.get("size"):
+            argv += ["-S", str(part["size"])]
+    return [*argv, "."]
+
+
+def wanted_layout(components: t.Sequence[t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """The components in numbers: {end: bytes or None, count, size: bytes or None where any will do}."""
+    return [
+        {
+            "end": size_bytes(str(part["end"])) if part.get("end") else None,
+            "count": int(part["count"]),
+            "size": size_bytes(str(part["size"])) if part.get("size") else None,
+        }
+        for part in components
+    ]
+
+
+def parse_getstripe(text: str) -> list[dict[str, t.Any]]:
+    """What 'lfs getstripe -d' says of a directory, in the form of L{wanted_layout}; empty where it is not understood.
+
+    Lines have either one field or several; one component without an end stands for a plain layout.
+    """
+    found: list[dict[str, t.Any]] = []
+    pieces = _COMPONENT.split(text)
+    for piece in pieces[1:] if len(pieces) > 1 else pieces:
+        fields = {name.rsplit(".", 1)[-1].replace("lmm_", ""): value for name, value in _FIELD.findall(piece)}
+        count = fields.get("stripe_count", "")
+        if not re.fullmatch(r"-?[0-9]+", count):
+            continue
+        end, size = fields.get("e_end", "EOF"), fields.get("stripe_size", "")
+        found.append(
+            {
+                "end": int(end) if end.isdigit() else None,
+                # Older clients show -1 as an unsigned number of 16 or 32 bits.
+                "count": -1 if int(count) in (-1, 0xFFFF, 0xFFFFFFFF) else int(count),
+                "size": int(size) if size.isdigit() else None,
+            }
+        )
+    return found
+
+
+def same_layout(wanted: t.Sequence[t.Mapping[str, t.Any]], found: t.Sequence[t.Mapping[str, t.Any]]) -> bool:
+    """Whether what was found has all that is wanted; a size that is not wanted may be any."""
+    return len(wanted) == len(found) and all(
+        want["end"] == have["end"] and want["count"] == have["count"] and want["size"] in (None, have["size"])
+        for want, have in zip(wanted, found)
+    )
+
+
+def show_layout(layout: t.Sequence[t.Mapping[str, t.Any]]) -> str:
+    """A layout in one line, as 'to 104857600: 1 OST; rest: 8 OSTs of 16777216'."""
+    words = []
+    for part in layout:
+        where = "" if len(layout) == 1 else f"to {part['end']}: " if part["end"] else "rest: "
+        count = "all OSTs" if part["count"] == -1 else f"{part['count']} OST{'s' if part['count'] != 1 else ''}"
+        words.append(f"{where}{count}{f' of {part_size}' if (part_size := part['size']) else ''}")
+    return "; ".join(words) or "the file system's default"

@@ -1,0 +1,106 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: lustre_directories
+short_description: Make directories that are missing on Lustre, and leave all others alone
+version_added: 0.1.0
+description:
+  - Makes what is missing, with owner, group, mode, access control list and stripe layout, under a lock.
+  - Never changes anything of a directory that exists, nor of what is in it; it reports how that differs.
+  - Makes nothing on a path that is not proved to be Lustre, follows no link, and deletes nothing.
+  - A directory gets its name when it is whole, so a run that died leaves none that is half made.
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+extends_documentation_fragment:
+  - mlcluster.aws._lustre
+attributes:
+  check_mode:
+    description: Makes nothing, and says what it would.
+    support: full
+  diff_mode:
+    description: Shows the directories before and after.
+    support: full
+notes:
+  - Needs root, and C(lfs) where a stripe layout is wanted.
+  - Run it on one node, the head node; on a mount with the option flock two at once wait for each other all the same.
+seealso:
+  - module: mlcluster.aws.lustre_info
+"""
+
+EXAMPLES = r"""
+- name: Directories for two models, checkpoints over all OSTs
+  mlcluster.aws.lustre_directories:
+    file_systems:
+      - path: /fsx
+    directories:
+      - path: /fsx/checkpoints/model1
+        group: ml
+        stripe:
+          - count: -1
+            size: 16M
+      - path: /fsx/logs/model1
+        group: ml
+        acl: ["default:group:ml:rwx"]
+"""
+
+RETURN = r"""
+made:
+  description: Paths that were made, or would be, from the top down.
+  returned: success
+  type: list
+  elements: str
+  sample: [/fsx/checkpoints, /fsx/checkpoints/model1]
+differences:
+  description: How directories that exist differ from what is wanted, a sentence each.
+  returned: success
+  type: list
+  elements: str
+  sample: ["/fsx/logs exists and was left as it is: mode is 0755 instead of 2775"]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import lustre_directories as directories
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import see_mount, with_adopted
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre_config import ARGUMENT_SPEC, parse_config
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENT_SPEC, supports_check_mode=True)
+    host = Host()
+    try:
+        config = with_adopted(host, parse_config(module.params))
+        mounts = [see_mount(host, system.path, config.timeout) for system in config.file_systems]
+        rows = directories.look(host, config, [mount["path"] for mount in mounts if mount["state"] == "lustre"])
+        refused = [f"{row['path']}: {row['why']}" for row in rows if row["state"] in ("refused", "unknown")]
+        if refused:
+            module.fail_json(msg=f"no directory was made: {'; '.join(refused)}")
+        missing = [row["path"] for row in rows if row["state"] == "missing"]
+        made = missing if module.check_mode else directories.make(host, config, rows)
+    except NodeError as exc:
+        module.fail_json(msg=str(exc))
+    there = [row["path"] for row in rows if row["state"] == "there"]
+    module.exit_json(
+        changed=bool(made),
+        made=made,
+        differences=[
+            f"{row['path']} exists and was left as it is: {', '.join(row['differences'])}"
+            for row in rows
+            if row["differences"]
+        ],
+        diff={
+            "before_header": "directories before",
+            "after_header": "directories after",
+            "before": "".join(f"{path}\n" for path in sorted(there)),
+            "after": "".join(f"{path}\n" for path in sorted(there + made)),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Directories are made on the real file system; lfs is the one of lustre_host."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import lustre_directories
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre_config import FileSystem
+from ansible_collections.mlcluster.aws.plugins.modules import lustre_directories as module
+
+from tests.unit.plugins.module_utils._node.lustre_host import ME, MY_GROUP, LustreHost
+
+ALL = [{"count": -1, "size": "16M"}]
+GROWING = [{"end": "100M", "count": 1}, {"end": "10G", "count": 8}, {"count": 16}]
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    monkeypatch.setattr(lustre_directories, "LOCK_PATH", str(tmp_path / "lock" / "lustre.lock"))
+    return LustreHost(tmp_path)
+
+
+@pytest.fixture
+def make(host, run_module):
+    """make(mount, {below: settings}, check) gives the module's answer."""
+
+    def run(mount, wanted, check=False):
+        entries = [{"path": f"{mount}/{name}", "owner": ME, "group": MY_GROUP, **more} for name, more in wanted.items()]
+        return run_module(module, host, check, file_systems=[{"path": mount}], directories=entries)
+
+    return run
+
+
+def mode_of(path: str) -> int:
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def test_what_is_missing_is_made_with_what_is_above_it(host, make):
+    mount = host.mount("fsx")
+    answer = make(mount, {"checkpoints/model1": {"stripe": ALL}, "logs": {"mode": "0750"}})
+    assert answer["made"] == [f"{mount}/checkpoints", f"{mount}/checkpoints/model1", f"{mount}/logs"]
+    assert [mode_of(path) for path in answer["made"]] == [0o2775, 0o2775, 0o750]
+    assert ["lfs", "setstripe", "-c", "-1", "-S", "16M", "."] in host.ran
+    assert sum(argv[:2] == ["lfs", "setstripe"] for argv in host.ran) == 1
+
+
+def test_the_second_run_changes_nothing_and_finds_no_difference(host, make):
+    mount = host.mount("fsx")
+    wanted = {"a": {"stripe": ALL}, "b/c": {"stripe": GROWING}}
+    make(mount, wanted)
+    answer = make(mount, wanted)
+    assert (answer["changed"], answer["made"], answer["differences"]) == (False, [], [])
+
+
+def test_check_mode_foretells_and_makes_nothing(host, make):
+    mount = host.mount("fsx")
+    answer = make(mount, {"a/b": {}}, check=True)
+    assert (answer["changed"], answer["made"]) == (True, [f"{mount}/a", f"{mount}/a/b"])
+    assert answer["diff"]["after"] == f"{mount}/a\n{mount}/a/b\n"
+    assert os.listdir(mount) == []
+
+
+def test_what_exists_is_left_as_it_is_and_told(host, make):
+    mount = host.mount("fsx")
+    os.mkdir(f"{mount}/logs", 0o700)
+    Path(mount, "logs", "kept").write_text("kept", encoding="utf-8")
+    answer = make(mount, {"logs": {"stripe": ALL}, "logs/model1": {}})
+    assert answer["made"] == [f"{mount}/logs/model1"]
+    assert mode_of(f"{mount}/logs") == 0o700
+    (told,) = answer["differences"]
+    assert told.startswith(f"{mount}/logs exists and was left as it is: mode is 0700 instead of 2775")
+    assert "its stripe layout could not be read" in told
+    assert not any(argv[:2] == ["lfs", "setstripe"] for argv in host.ran)
+
+
+def test_another_layout_is_told_in_words(host, make):
+    mount = host.mount("fsx")
+    make(mount, {"a": {"stripe": GROWING}})
+    (told,) = make(mount, {"a": {"stripe": ALL}})["differences"]
+    assert "layout is to 104857600: 1 OST of 1048576; to 10737418240: 8 OSTs" in told
+    assert told.endswith("instead of all OSTs of 16777216")
+
+
+def test_a_shorter_list_of_models_deletes_nothing(host, make):
+    mount = host.mount("fsx")
+    make(mount, {"one": {}, "two": {}})
+    answer = make(mount, {"two": {}})
+    assert not answer["changed"]
+    assert sorted(os.listdir(mount)) == ["one", "two"]
+
+
+@pytest.mark.parametrize("where", ["logs", "logs/model1"])
+def test_no_link_is_followed(host, make, tmp_path, where):
+    mount = host.mount("fsx")
+    target = tmp_path / "elsewhere"
+    target.mkdir()
+    os.symlink(target, f"{mount}/logs")
+    answer = make(mount, {where: {}})
+    assert "a link or no directory is in its way" in answer["msg"]
+    assert list(target.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["tmpfs", "nfs", "hangs"])
+def test_nothing_is_made_on_what_is_not_lustre(host, make, kind):
+    mount = host.mount("fsx", kind)
+    assert "is not proved to be Lustre, and nothing is done below it" in make(mount, {"a": {}})["msg"]
+    assert os.listdir(mount) == []
+
+
+def test_nothing_is_made_on_an_automount_that_did_not_mount(host, make):
+    mount = host.mount("fsx")
+    host.autofs.add(mount)
+    assert "is not proved to be Lustre" in make(mount, {"a": {}})["msg"]
+
+
+def test_an_unknown_account_stops_all_before_the_first(host, make):
+    mount = host.mount("fsx")
+    answer = make(mount, {"a": {}, "b": {"group": "nobody-has-this"}})
+    assert (
+        answer["msg"]
+        == f"{mount}/b is to belong to group nobody-has-this, which this node does not have: make it first"
+    )
+    assert os.listdir(mount) == []
+
+
+def test_what_a_run_left_half_made_is_made_whole(host, make):
+    mount = host.mount("fsx")
+    os.mkdir(f"{mount}/.mlcluster-new.a")
+    make(mount, {"a": {}})
+    assert os.listdir(mount) == ["a"]
+
+
+def test_a_layout_that_is_refused_leaves_no_directory(host, make):
+    mount = host.mount("fsx")
+    host.broken["lfs"] = "setstripe: Invalid argument"
+    answer = make(mount, {"a": {"stripe": ALL}})
+    assert "was not made, since its stripe layout could not be set" in answer["msg"]
+    assert "Invalid argument" in answer["msg"]
+    assert os.listdir(mount) == []
+
+
+def test_a_list_goes_onto_the_open_directory(host, make, monkeypatch):
+    mount, written = host.mount("fsx"), {}
+    monkeypatch.setattr(os, "setxattr", lambda handle, name, value: written.update({name: value}))
+    entry = f"group:{MY_GROUP}:rwx"
+    make(mount, {"a": {"mode": "2770", "acl": [entry, f"default:{entry}"]}})
+    assert sorted(written) == ["system.posix_acl_access", "system.posix_acl_default"]
+
+
+def test_another_node_that_was_first_is_no_error(host, tmp_path):
+    mount = host.mount("fsx")
+    config = lustre_directories.LustreConfig(
+        file_systems=(FileSystem(mount),),
+        directories=(lustre_directories.Directory(f"{mount}/a", ME, MY_GROUP),),
+    )
+    rows = lustre_directories.look(host, config, [mount])
+    os.mkdir(f"{mount}/a", 0o711)
+    assert lustre_directories.make(host, config, rows) == []
+    assert mode_of(f"{mount}/a") == 0o711
+
+
+def test_the_lock_is_waited_for_and_named(host, monkeypatch):
+    mount = host.mount("fsx")
+    config = lustre_directories.LustreConfig(
+        file_systems=(FileSystem(mount),),
+        directories=(lustre_directories.Directory(f"{mount}/a", ME, MY_GROUP),),
+    )
+    rows = lustre_directories.look(host, config, [mount])
+    other = LustreHost(Path(mount).parent)
+    with (
+        other.locked(lustre_directories.LOCK_PATH, 0),
+        pytest.raises(NodeError, match="another mlcluster run holds it"),
+    ):
+        lustre_directories.make(host, config, rows)
+    assert os.listdir(mount) == []
