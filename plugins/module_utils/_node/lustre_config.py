@@ -69,7 +69,7 @@ BOOT_KEYS = ("file_systems", "tune", "tuning", "timeout")
 
 @dataclasses.dataclass(frozen=True)
 class FileSystem:
-    """One Lustre file system: where it is mounted; dns_name where the node does that itself; mount_name to know it by."""
+    """One Lustre file system: where it is mounted; dns_name where the node mounts it; mount_name to know it by."""
 
     path: str
     dns_name: str = ""

@@ -15,6 +15,8 @@ _KERNEL_HINT = (
     "install the client of that kernel, or boot one that has it: FSx for Lustre User Guide, client compatibility"
 )
 _MOUNT_HINT = "look with 'journalctl -k' and whether the security groups let 988 and 1018-1023 through"
+# Missing directories that are named one by one.
+SHOWN = 4
 _WAYS = {
     "absent": "nothing is mounted there",
     "trigger": "the automount was touched and nothing came",
@@ -24,8 +26,8 @@ _WAYS = {
 
 def verify(facts: t.Mapping[str, t.Any], efa_interfaces: int = 1) -> list[Result]:
     """Verdicts with the ids lustre.client, lustre.next_kernel, lustre.held; for each file system lustre.mounted,
-    lustre.write_read (where it was probed) and, where EFA is wanted, lustre.network; lustre.directories for each that
-    is missing or in the way, or one for all; lustre.tuning, lustre.module_options; nfs.mounted for each.
+    lustre.write_read (where it was probed) and, where EFA is wanted, lustre.network; lustre.directories for all that
+    are missing and for each that is in the way, or one for all; lustre.tuning, lustre.module_options; nfs.mounted for each.
     """
     if not facts["mounts"]:
         return [not_applicable("lustre.mounted", NO_LUSTRE), *_nfs(facts)]
@@ -130,12 +132,14 @@ def _directories(facts: t.Mapping[str, t.Any]) -> list[Result]:
     if not rows:
         return [not_applicable(check, "no directories are wanted")]
     found = []
+    missing = [row["path"] for row in rows if row["state"] == "missing"]
+    if missing:
+        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        what = f"{len(missing)} of {len(rows)} are missing: {', '.join(missing[:SHOWN])}{more}"
+        found.append(failed(check, what, hint="run the role fsx_lustre on the head node, which alone makes them"))
     for row in rows:
         scope = Scope(device=row["path"])
-        if row["state"] == "missing":
-            hint = "run the role fsx_lustre on the head node, which alone makes them"
-            found.append(failed(check, "it is missing", scope=scope, hint=hint))
-        elif row["state"] == "refused":
+        if row["state"] == "refused":
             found.append(failed(check, str(row["why"]), scope=scope))
         elif row["state"] == "unknown":
             found.append(undeterminable(check, str(row["why"]), scope=scope))

@@ -162,7 +162,7 @@ def test_too_few_interfaces_of_efa_fail(host, judge):
 def test_missing_directories_are_named(host, judge):
     path = host.mount("fsx")
     told = judge([{"path": path}], directories=[{"path": f"{path}/a"}])
-    assert told["lustre.directories"].startswith(f"FAIL lustre.directories ({path}/a): it is missing")
+    assert told["lustre.directories"].startswith(f"FAIL lustre.directories: 1 of 1 are missing: {path}/a. run the role")
     os.mkdir(f"{path}/a")
     assert judge([{"path": path}], directories=[{"path": f"{path}/a"}])["lustre.directories"].startswith("PASS")
 
