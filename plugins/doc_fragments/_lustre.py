@@ -99,9 +99,11 @@ options:
     type: dict
     default: {}
   efa_interfaces:
-    description: How many interfaces of EFA LNet must have up where O(file_systems[].efa) is wanted.
+    description:
+      - How many interfaces of EFA LNet must have up where O(file_systems[].efa) is wanted.
+      - With 0, as many as the set-up of AWS gives the instance type.
     type: int
-    default: 1
+    default: 0
   timeout:
     description: Seconds after which a mount that gives no answer counts as silent, at most 300.
     type: int

@@ -183,6 +183,11 @@ fstab:
   type: list
   elements: dict
   sample: [{"src": "fs-1.fsx.us-west-2.amazonaws.com@tcp:/abcdefgh", "path": "/fsx", "fstype": "lustre"}]
+efa_wanted:
+  description: How many interfaces of EFA LNet should have.
+  returned: success
+  type: int
+  sample: 8
 efa_service:
   description: Whether the service of AWS's set-up of EFA clients is enabled.
   returned: success
@@ -241,7 +246,7 @@ def main() -> None:
         facts = look(Host(), config, wishes)
     except NodeError as exc:
         module.fail_json(msg=str(exc))
-    results = verify(facts, config.efa_interfaces)
+    results = verify(facts)
     module.exit_json(
         changed=False,
         results=[result.to_dict() for result in results],

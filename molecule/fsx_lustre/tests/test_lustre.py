@@ -84,5 +84,13 @@ def test_info_gives_the_report_that_programs_read(host: Host) -> None:
     assert (verdicts["lustre.client"], verdicts["lustre.write_read"], verdicts["lustre.tuning"]) == ("pass",) * 3
 
 
+def test_data_goes_over_efa_where_that_was_set_up(host: Host) -> None:
+    shown = host.run("mlcluster lustre-info").stdout
+    is_one = not host.file("/fsx1").exists
+    assert ("PASS lustre.network (/fsx)" in shown) == is_one
+    assert host.file("/etc/systemd/system/configure-efa-fsx-lustre-client.service").exists == is_one
+    assert not host.file("/var/cache/mlcluster/efa-fsx-lustre").exists
+
+
 def test_nothing_is_left_half_made(host: Host) -> None:
     assert host.check_output("find /fsx* -name '.mlcluster*'") == ""

@@ -13,8 +13,10 @@ import dataclasses
 import fnmatch
 import typing as t
 
+from .._data import instance_types
 from . import lustre_directories as directories
 from . import lustre_tuning as tuning
+from .block import instance_type
 from .block_parse import parse_mountinfo
 from .efa import installed_packages
 from .efa_tools import ask, line
@@ -33,6 +35,11 @@ BOOT_UNIT = "mlcluster-lustre.service"
 ENABLED = f"/etc/systemd/system/multi-user.target.wants/{BOOT_UNIT}"
 # The service that AWS's set-up of EFA clients installs (FSx for Lustre User Guide, Configuring EFA clients).
 EFA_SERVICE = "configure-efa-fsx-lustre-client.service"
+# How many interfaces that set-up configures (same page); other types get two with several network cards, else one.
+EFA_INTERFACES = dict.fromkeys(
+    ("p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6e-gb200.36xlarge"), 8
+)
+EFA_SOURCE = "FSx for Lustre User Guide, Configuring EFA clients"
 NFS_TYPES = ("nfs", "nfs4")
 
 
@@ -86,6 +93,7 @@ def look(host: Host, config: LustreConfig, wishes: Wishes) -> dict[str, t.Any]:
         "nets": nets_after,
         "net_problem": net_problem,
         "sent": sent_since(nets_before, nets_after),
+        "efa_wanted": config.efa_interfaces or efa_interfaces(instance_type(host)),
         "efa_service": host.exists(f"/etc/systemd/system/multi-user.target.wants/{EFA_SERVICE}"),
         "boot_unit_enabled": host.exists(ENABLED),
         "mount_units": [mount_unit(system.path) for system in config.file_systems],
@@ -102,6 +110,12 @@ def with_adopted(host: Host, config: LustreConfig) -> LustreConfig:
     fstab = parse_fstab(host.read_text(FSTAB) or "")
     paths = lustre_paths(parse_mountinfo(host.read_text(MOUNTINFO) or ""), fstab)
     return dataclasses.replace(config, file_systems=tuple(FileSystem(path) for path in paths))
+
+
+def efa_interfaces(known: str | None) -> int:
+    """How many interfaces of EFA AWS's set-up gives LNet on a machine of that type; one where the type is unknown."""
+    table = instance_types.lookup(known)
+    return EFA_INTERFACES.get(known or "", 2 if table and table["network_cards"] > 1 else 1)
 
 
 def fstab_line(system: FileSystem, fstab: t.Iterable[t.Mapping[str, str]]) -> dict[str, t.Any]:

@@ -60,7 +60,7 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "tune": {"type": "bool", "default": True},
     "tuning": {"type": "dict", "default": {}},
     "module_options": {"type": "dict", "default": {}},
-    "efa_interfaces": {"type": "int", "default": 1},
+    "efa_interfaces": {"type": "int", "default": 0},
     "timeout": {"type": "int", "default": 30},
 }
 # What of it the boot unit needs; the rest changes too often to be copied to every node.
@@ -97,7 +97,10 @@ class Directory:
 
 @dataclasses.dataclass(frozen=True)
 class LustreConfig:
-    """The whole. tuning and module_options change the sourced values of L{lustre_tuning}; timeout in seconds."""
+    """The whole. tuning and module_options change the sourced values of L{lustre_tuning}; timeout in seconds.
+
+    efa_interfaces 0 means as many as AWS sets up for the instance type.
+    """
 
     file_systems: tuple[FileSystem, ...] = ()
     nfs_mounts: tuple[str, ...] = ()
@@ -105,7 +108,7 @@ class LustreConfig:
     tune: bool = True
     tuning: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
     module_options: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
-    efa_interfaces: int = 1
+    efa_interfaces: int = 0
     timeout: int = 30
 
 
@@ -150,7 +153,7 @@ def problems(raw: t.Mapping[str, t.Any]) -> list[str]:
     found += _value_problems(
         "module_options", raw.get("module_options") or {}, _MODULE_OPTION, "ptlrpc.ptlrpcd_per_cpt_max"
     )
-    for name, least, most in (("timeout", 1, 300), ("efa_interfaces", 1, 64)):
+    for name, least, most in (("timeout", 1, 300), ("efa_interfaces", 0, 64)):
         value = raw.get(name)
         if value is not None and not least <= int(value) <= most:
             found.append(f"{name} is {value}: give {least} to {most}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
+from .lustre import EFA_SOURCE
 from .result import Result, Scope, failed, not_applicable, passed, undeterminable
 
 NO_LUSTRE = "no file system of Lustre is named, mounted or in fstab here"
@@ -24,10 +25,11 @@ _WAYS = {
 }
 
 
-def verify(facts: t.Mapping[str, t.Any], efa_interfaces: int = 1) -> list[Result]:
+def verify(facts: t.Mapping[str, t.Any]) -> list[Result]:
     """Verdicts with the ids lustre.client, lustre.next_kernel, lustre.held; for each file system lustre.mounted,
     lustre.write_read (where it was probed) and, where EFA is wanted, lustre.network; lustre.directories for all that
-    are missing and for each that is in the way, or one for all; lustre.tuning, lustre.module_options; nfs.mounted for each.
+    are missing and for each that is in the way, or one for all; lustre.tuning, lustre.module_options; nfs.mounted for
+    each.
     """
     if not facts["mounts"]:
         return [not_applicable("lustre.mounted", NO_LUSTRE), *_nfs(facts)]
@@ -37,7 +39,7 @@ def verify(facts: t.Mapping[str, t.Any], efa_interfaces: int = 1) -> list[Result
         _held(facts),
         *_mounts(facts),
         *[Result.from_dict(entry) for entry in facts["probes"].values()],
-        *_networks(facts, efa_interfaces),
+        *_networks(facts),
         *_directories(facts),
         _tuning(facts),
         _module_options(facts),
@@ -101,14 +103,14 @@ def _mounts(facts: t.Mapping[str, t.Any]) -> list[Result]:
     return found
 
 
-def _networks(facts: t.Mapping[str, t.Any], wanted: int) -> list[Result]:
+def _networks(facts: t.Mapping[str, t.Any]) -> list[Result]:
     """Whether data goes over EFA: its interfaces are up, and the counters move while the file system is written to."""
-    found = []
+    found, wanted = [], facts["efa_wanted"]
     for mount in facts["mounts"]:
         if not mount["efa"]:
             continue
         check = "lustre.network"
-        fields: dict[str, t.Any] = {"scope": Scope(device=mount["path"])}
+        fields: dict[str, t.Any] = {"scope": Scope(device=mount["path"]), "source": EFA_SOURCE}
         net = facts["nets"].get("efa", {"nids": 0, "up": 0})
         probed = facts["probes"].get(mount["path"], {})
         hint = "run AWS's set-up of EFA clients for FSx for Lustre, and look with 'lnetctl net show -v'"

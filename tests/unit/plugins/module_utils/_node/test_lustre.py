@@ -53,7 +53,7 @@ def judge(host):
         config = parse_config({"file_systems": systems, **options})
         facts = lustre.look(host, config, lustre.Wishes(probe=probe, packages=packages))
         json.dumps(facts)
-        return {result.id: result.line() for result in verify(facts, config.efa_interfaces)}
+        return {result.id: result.line() for result in verify(facts)}
 
     return run
 
@@ -157,6 +157,13 @@ def test_too_few_interfaces_of_efa_fail(host, judge):
     told = judge([{"path": host.mount("fsx"), "efa": True}], efa_interfaces=8)
     assert told["lustre.network"].startswith("FAIL")
     assert "0 interfaces of LNet are up on EFA" in told["lustre.network"]
+
+
+@pytest.mark.parametrize(
+    ("known", "count"), [("p5en.48xlarge", 8), ("p4d.24xlarge", 2), ("g6.16xlarge", 1), ("x9.large", 1), (None, 1)]
+)
+def test_interfaces_of_efa_go_by_the_type(known, count):
+    assert lustre.efa_interfaces(known) == count
 
 
 def test_missing_directories_are_named(host, judge):

@@ -36,7 +36,7 @@ SETTINGS = {
     "tune": True,
     "tuning": {},
     "module_options": {},
-    "efa_interfaces": 1,
+    "efa_interfaces": 0,
     "timeout": 30,
 }
 # 'lnetctl net show -v', shortened; the counters are made up.
