@@ -7,7 +7,11 @@ set -eu
 kernel=$(uname -r)
 tree=$(mktemp -d)
 mkdir -p "$tree/DEBIAN" "$tree/usr/sbin" "$tree/usr/lib/modules/$kernel/extra" /run/lustre-client
-install -m 0755 /run/lustre_standin.py "$tree/usr/sbin/lctl"
+{
+  echo '#!/usr/bin/python3'
+  cat /run/lustre_standin.py
+} >/run/lustre_program
+install -m 0755 /run/lustre_program "$tree/usr/sbin/lctl"
 for name in lfs lnetctl; do ln -s lctl "$tree/usr/sbin/$name"; done
 : >"$tree/usr/lib/modules/$kernel/modules.dep"
 echo "stands for a module" >"$tree/usr/lib/modules/$kernel/extra/lustre.ko"

@@ -22,6 +22,12 @@ from .storage_verify import report
 LOGGER = logging.getLogger("mlcluster")
 MOST_PARALLEL = 64
 MOST_SECONDS = 86400
+# Why an action leaves a file as it is.
+PASSED_OVER = {
+    "hydrate": "their copy in S3 is lost",
+    "release": "S3 does not have them as they are: archive them first",
+    "archive": "they are marked noarchive",
+}
 
 
 def add_verbs(subparsers: t.Any) -> None:
@@ -104,27 +110,41 @@ def tune_verb(args: argparse.Namespace, host: Host | None = None) -> int:
 
 
 def data_verb(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Exit 0: done; 1: something was refused or passed over; 2: it could not be told, or time ran out."""
+    """Exit 0: done; 1: something was refused or passed over; 2: it could not be told, or time ran out.
+
+    With --json the counts have problem besides, a sentence that is empty where all is done.
+    """
     host = host or Host()
     try:
         if args.action == "state":
             counts = lustre_hsm.count(host, args.path, args.parallel)
-            _print(counts, args.json)
+            _print({**counts, "problem": ""}, args.json)
             return result.EXIT_OK
         tally = lustre_hsm.run(host, args.action, args.path, args.parallel, args.timeout, _progress(args.action))
     except NodeError as exc:
         LOGGER.error("lustre-data %s: %s", args.action, exc)
+        if args.json:
+            _print({"problem": str(exc)}, True)
         return result.EXIT_UNDETERMINABLE
-    for sentence in tally.failures:
-        LOGGER.error("lustre-data %s: %s", args.action, sentence)
-    _print(tally.as_dict(), args.json)
+    problem = tally_problem(args.action, tally, args.timeout)
+    _print({**tally.as_dict(), "problem": problem}, args.json)
+    if problem:
+        LOGGER.error("lustre-data %s: %s", args.action, problem)
     if tally.waiting:
-        LOGGER.error(
-            "lustre-data %s: %d files have not come within %d seconds: run it again, it goes on where it was",
-            args.action, tally.waiting, args.timeout,
-        )  # fmt: skip
         return result.EXIT_UNDETERMINABLE
-    return result.EXIT_FAIL if tally.failures or tally.passed_over else result.EXIT_OK
+    return result.EXIT_FAIL if problem else result.EXIT_OK
+
+
+def tally_problem(action: str, tally: lustre_hsm.Tally, timeout: float) -> str:
+    """What was not done, and why, in one sentence; empty where nothing is left."""
+    parts = []
+    if tally.waiting:
+        parts.append(f"{tally.waiting} files were not done within {timeout:g} seconds: run it again, it goes on there")
+    if tally.passed_over:
+        parts.append(f"{tally.passed_over} of {tally.files} files were passed over, since {PASSED_OVER[action]}")
+    if tally.failures:
+        parts.append(f"{len(tally.failures)} files were refused, the first: {tally.failures[0]}")
+    return "; ".join(parts)
 
 
 def _progress(action: str) -> t.Callable[[lustre_hsm.Tally], None]:

@@ -311,11 +311,22 @@ def test_the_verb_prints_counts_and_its_status_fits(host, tree, capsys, caplog):
         return lustre_cli.data_verb(cli.build_parser("1").parse_args(["lustre-data", *words]), host)
 
     assert run("hydrate", tree, "--json") == 1
-    assert json.loads(capsys.readouterr().out)["done"] == 2
+    told = json.loads(capsys.readouterr().out)
+    assert (told["done"], told["problem"]) == (2, "1 of 6 files were passed over, since their copy in S3 is lost")
     assert run("state", tree) == 0
     assert "released 1" in capsys.readouterr().out
     assert run("hydrate", f"{tree}/a") == 0
-    assert run("state", f"{tree}/nothing") == 2
+    assert run("state", f"{tree}/nothing", "--json") == 2
+    assert "could not be read" in json.loads(capsys.readouterr().out.splitlines()[-1])["problem"]
+
+
+def test_what_is_left_is_told_in_one_sentence():
+    tally = lustre_hsm.Tally(files=9, waiting=2, passed_over=3, failures=["/fsx/a: denied", "/fsx/b: denied"])
+    assert lustre_cli.tally_problem("release", tally, 60) == (
+        "2 files were not done within 60 seconds: run it again, it goes on there; "
+        "3 of 9 files were passed over, since S3 does not have them as they are: archive them first; "
+        "2 files were refused, the first: /fsx/a: denied"
+    )
 
 
 def test_apply_tells_what_was_not_set(host):
