@@ -21,6 +21,11 @@ SOURCE = "10.0.1.7@tcp:/abcdefgh"
 KERNEL = "6.8.0-1021-aws"
 
 
+def number(text: str) -> int:
+    """16M as bytes."""
+    return int(text[:-1]) * {"M": 1 << 20, "G": 1 << 30}[text[-1]]
+
+
 def layout_text(argv: t.Sequence[str]) -> str:
     """What 'lfs getstripe -d' says after this setstripe."""
     parts: list[dict[str, str]] = []
@@ -28,8 +33,6 @@ def layout_text(argv: t.Sequence[str]) -> str:
         if flag == "-E" or not parts:
             parts.append({})
         parts[-1][flag] = value
-    units = {"M": 1 << 20, "G": 1 << 30}
-    number = lambda text: int(text[:-1]) * units[text[-1]]  # noqa: E731
     if "-E" not in parts[0]:
         size = number(parts[0]["-S"]) if "-S" in parts[0] else 1048576
         return f"stripe_count:  {parts[0]['-c']} stripe_size:   {size} pattern:       raid0 stripe_offset: -1\n"
@@ -71,13 +74,13 @@ class LustreHost(Host):
     def read_text(self, path):
         if path == "/proc/self/mountinfo":
             rows = [
-                f"{number} 1 0:{number} / {mount} rw shared:1 - "
+                f"{index} 1 0:{index} / {mount} rw shared:1 - "
                 + (
                     "autofs systemd-1 rw"
                     if mount in self.autofs
                     else f"{kind} {self.source.get(mount, SOURCE)} rw,flock"
                 )
-                for number, (mount, kind) in enumerate(self.mounts.items(), 40)
+                for index, (mount, kind) in enumerate(self.mounts.items(), 40)
             ]
             return "\n".join(rows) + "\n"
         return self.files.get(path)
