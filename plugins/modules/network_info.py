@@ -45,8 +45,8 @@ RETURN = r"""
 network:
   description:
     - C(vpc) with C(id), C(cidr) and C(dns), none when there is not exactly one; C(vpcs), how many carry the tag.
-    - C(subnets), C(routes) and C(groups) by part; C(igw), C(nat), C(endpoint); C(key), and C(key_ours), whether it carries
-      the tag; C(zones) of the region.
+    - C(subnets), C(routes) and C(groups) by part; C(igw), C(nat), C(endpoint); C(key), and C(key_ours), whether it
+      carries the tag; C(zones) of the region.
     - C(strangers), what lives in the network besides its own parts.
   returned: success
   type: dict
