@@ -245,3 +245,12 @@ def node(tmp_path: Path, programs: Path, proxy: Proxy) -> Node:
 def wanted(bundle: tuple[Path, str]) -> list[str]:
     """The options of an ordinary run from S3."""
     return ["--bundle", f"s3://{BUCKET}/bundle.tar.gz", "--sha256", bundle[1], "--roles", "mark", "--deadline", "100"]
+
+
+@pytest.fixture(scope="session")
+def key(tmp_path_factory) -> Path:
+    """A private key for releases."""
+    path = tmp_path_factory.mktemp("key") / "release.pem"
+    command = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(path)]
+    subprocess.run(command, check=True, capture_output=True)
+    return path

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,15 +15,6 @@ from plugins.module_utils._bundle import pointer
 from tests.integration.hook.conftest import Node, build_bundle
 
 PYTHON = f"py3.{sys.version_info[1]}"
-
-
-@pytest.fixture(scope="session")
-def key(tmp_path_factory) -> Path:
-    """A private key for releases."""
-    path = tmp_path_factory.mktemp("key") / "release.pem"
-    command = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(path)]
-    subprocess.run(command, check=True, capture_output=True)
-    return path
 
 
 class Releases:

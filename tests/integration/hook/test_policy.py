@@ -14,7 +14,7 @@ import json
 from plugins.module_utils._bundle import pointer
 from tests.integration.cluster import policies
 from tests.integration.hook.conftest import BUCKET
-from tests.integration.hook.test_pointer import Releases, key  # noqa: F401  (a fixture)
+from tests.integration.hook.test_pointer import Releases
 
 OPERATIONS = {"GET": "s3:GetObject", "HEAD": "s3:HeadObject", "PUT": "s3:PutObject"}
 
@@ -26,7 +26,7 @@ def allows(action: str, path: str) -> bool:
     return any(fnmatch.fnmatchcase(path.removeprefix(f"/{BUCKET}/"), pattern) for pattern in keys)
 
 
-def test_the_policy_is_what_a_node_asks_for(node, stored, proxy, bundle, key, tmp_path):  # noqa: F811
+def test_the_policy_is_what_a_node_asks_for(node, stored, proxy, bundle, key, tmp_path):
     def address(name: str) -> str:
         return f"s3://{BUCKET}/mlcluster/{name}"
 
