@@ -4,7 +4,8 @@
 """Checkpoints of a training: which is the last good one, and which may go. What a script of slurm_jobs asks.
 
 A checkpoint is a directory whose name ends in a number; it is complete when the marker file is in it, which the
-training writes last. The number, not the time, says which is newer.
+training writes last. The number, not the time, says which is newer. Directories of another name than that of a complete
+one are somebody else's.
 """
 
 from __future__ import annotations
@@ -26,17 +27,21 @@ LOGGER = logging.getLogger("mlcluster")
 BACKED_UP = ".backed-up"
 # On its way out; such a name is no checkpoint any more, so a removal that is cut short leaves none that looks whole.
 REMOVING = ".removing-"
-_NAME = re.compile(r"[^.].*?(\d+)|(\d+)")
+# The shortest beginning, so that all digits at the end are the number.
+_NAME = re.compile(r"(?!\.)(.*?)(\d+)", re.DOTALL)
 
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """One directory: its path, its number, whether it is complete, and whether its copy was verified."""
+    """One directory: its path, its number, whether it is complete, whether its copy was verified, and its name
+    without the number.
+    """
 
     path: str
     step: int
     complete: bool
     backed_up: bool
+    prefix: str = ""
 
 
 def find(host: Host, directory: str, marker: str) -> list[Checkpoint]:
@@ -49,7 +54,7 @@ def find(host: Host, directory: str, marker: str) -> list[Checkpoint]:
         if match and state and state["is_dir"] and not state["is_link"]:
             complete = host.exists(posixpath.join(path, marker))
             backed_up = host.exists(posixpath.join(path, BACKED_UP))
-            found.append(Checkpoint(path, int(match.group(1) or match.group(2)), complete, backed_up))
+            found.append(Checkpoint(path, int(match.group(2)), complete, backed_up, match.group(1)))
     return sorted(found, key=lambda entry: (-entry.step, entry.path))
 
 
@@ -61,14 +66,22 @@ def latest(found: t.Sequence[Checkpoint]) -> Checkpoint | None:
 def removable(found: t.Sequence[Checkpoint], keep: int, backed_up_only: bool) -> list[Checkpoint]:
     """Complete ones beyond the newest `keep` (at least one stays), and incomplete ones older than the newest complete.
 
-    With backed_up_only a complete one goes only if its copy was verified. Without a complete one nothing goes.
+    Each name is looked at by itself, and one that has no complete checkpoint is left alone: `eval_2` is no older
+    `step-100`. With backed_up_only a complete one goes only if its copy was verified.
     """
-    complete = [entry for entry in found if entry.complete]
-    if not complete:
-        return []
-    beyond = [entry for entry in complete[max(keep, 1) :] if entry.backed_up or not backed_up_only]
-    abandoned = [entry for entry in found if not entry.complete and entry.step < complete[0].step]
-    return beyond + abandoned
+    leaving = []
+    for prefix in dict.fromkeys(entry.prefix for entry in found):
+        same = [entry for entry in found if entry.prefix == prefix]
+        complete = [entry for entry in same if entry.complete]
+        if complete:
+            leaving += [entry for entry in complete[max(keep, 1) :] if entry.backed_up or not backed_up_only]
+            leaving += [entry for entry in same if not entry.complete and entry.step < complete[0].step]
+    return leaving
+
+
+def leftovers(host: Host, directory: str) -> list[str]:
+    """What a removal that was cut short left: paths."""
+    return [posixpath.join(directory, name) for name in host.listdir(directory) if name.startswith(REMOVING)]
 
 
 def remove(entry: Checkpoint) -> None:
@@ -76,7 +89,15 @@ def remove(entry: Checkpoint) -> None:
     directory, name = posixpath.split(entry.path)
     leaving = posixpath.join(directory, REMOVING + name)
     os.rename(entry.path, leaving)
-    shutil.rmtree(leaving)
+    clear(leaving)
+
+
+def clear(leaving: str) -> None:
+    """Empty what is on its way out. Raises OSError; that another does the same is none."""
+    try:
+        shutil.rmtree(leaving)
+    except FileNotFoundError:
+        LOGGER.info("checkpoints: %s is being taken away by another too", leaving)
 
 
 def add_verbs(subparsers: t.Any) -> None:
@@ -94,7 +115,8 @@ def add_verbs(subparsers: t.Any) -> None:
 
 def checkpoints(args: argparse.Namespace, host: Host | None = None) -> int:
     """Print paths, one a line; exit codes as everywhere, and 1 where one could not be taken away."""
-    found = find(host or Host(), args.directory, args.marker)
+    host = host or Host()
+    found = find(host, args.directory, args.marker)
     newest = latest(found)
     if args.latest:
         sys.stdout.write(f"{newest.path}\n" if newest else "")
@@ -103,15 +125,21 @@ def checkpoints(args: argparse.Namespace, host: Host | None = None) -> int:
         sys.stdout.write("".join(f"{entry.path}\n" for entry in found if entry.complete and not entry.backed_up))
         return result.EXIT_OK
     if args.prune is not None:
-        return _prune(removable(found, args.prune, args.backed_up_only))
+        return _prune(removable(found, args.prune, args.backed_up_only), leftovers(host, args.directory))
     for entry in found:
         words = ["complete" if entry.complete else "incomplete"] + (["backed up"] if entry.backed_up else [])
         sys.stdout.write(f"{entry.path}: {', '.join(words)}\n")
     return result.EXIT_OK
 
 
-def _prune(leaving: t.Sequence[Checkpoint]) -> int:
+def _prune(leaving: t.Sequence[Checkpoint], before: t.Sequence[str]) -> int:
     code = result.EXIT_OK
+    for path in before:
+        try:
+            clear(path)
+        except OSError as exc:
+            LOGGER.error("checkpoints: %s could not be taken away: %s", path, exc.strerror)
+            code = result.EXIT_FAIL
     for entry in leaving:
         try:
             remove(entry)

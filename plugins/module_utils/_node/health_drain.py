@@ -27,9 +27,13 @@ def node_name() -> str:
     return os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
 
 
-def reason_for(blocking: t.Sequence[Result]) -> str:
-    """The reason of a drain: the ids of the checks, and what the first of them says."""
-    ids = ",".join(dict.fromkeys(verdict.id for verdict in blocking))
+def _ids(blocking: t.Sequence[Result]) -> list[str]:
+    return list(dict.fromkeys(verdict.id for verdict in blocking))
+
+
+def reason_for(blocking: t.Sequence[Result], before: t.Sequence[str] = ()) -> str:
+    """The reason of a drain: the ids of the checks, those of an earlier drain first, and what the first new says."""
+    ids = ",".join(dict.fromkeys([*before, *_ids(blocking)]))
     first = blocking[0].message or blocking[0].reason or "it failed"
     return " ".join(f"{PREFIX}{ids}: {first}".split())[:LONGEST_REASON]
 
@@ -40,8 +44,11 @@ def drain(slurm: Slurm, node: str, blocking: t.Sequence[Result], seconds: float)
     state = _state(slurm, node, seconds)
     if "DRAIN" in state["flags"]:
         told = state["reason"] or ""
-        if not told.startswith(PREFIX) or told == reason:
+        # What it was drained for before is not forgotten because something else is broken now.
+        before = _IDS.match(told)
+        if not before or set(_ids(blocking)) <= set(before.group(1).split(",")):
             return f"{node} is drained already: {told or 'no reason is given'}"
+        reason = reason_for(blocking, before.group(1).split(","))
     _update(slurm, node, seconds, "State=DRAIN", f"Reason={reason}")
     return f"drained {node}: {reason}"
 

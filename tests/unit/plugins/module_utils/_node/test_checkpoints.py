@@ -114,3 +114,41 @@ def test_a_removal_that_is_cut_short_leaves_nothing_that_looks_whole(tmp_path, m
     with pytest.raises(OSError, match="I/O error"):
         checkpoints.remove(entry)
     assert not os.path.exists(path) and checkpoints.find(Host(), str(tmp_path), "complete") == []
+
+
+@pytest.mark.parametrize("name", ["{}", "step-{}", "v2-{}", "2026-run.{}", "{:04d}"])
+def test_every_digit_at_the_end_of_a_name_counts(tmp_path, verb, name):
+    paths = {step: make(tmp_path / "c", step, name=name) for step in (95, 1000, 950)}
+    newest = paths[1000]
+    assert verb("--latest") == (0, [newest])
+    verb("--prune", "1")
+    assert os.listdir(tmp_path / "c") == [os.path.basename(newest)]
+
+
+def test_directories_of_another_name_are_somebody_elses(tmp_path, verb):
+    folder = tmp_path / "c"
+    for step in (100, 200, 1000):
+        make(folder, step)
+    others = [
+        make(folder, number, complete=False, name=name) for number, name in ((2, "eval_{}"), (1, "tensorboard-run{}"))
+    ]
+    gone = make(folder, 50, complete=False)
+    assert verb("--prune", "3") == (0, [gone])
+    assert all(os.path.isdir(path) for path in others)
+
+
+def test_two_trainings_in_one_directory_keep_their_own(tmp_path, verb):
+    folder = tmp_path / "c"
+    kept = [make(folder, 10, name="small-{}"), make(folder, 5000, name="large-{}")]
+    gone = make(folder, 4000, name="large-{}")
+    assert verb("--prune", "1") == (0, [gone])
+    assert all(os.path.isdir(path) for path in kept)
+
+
+def test_what_a_removal_that_died_left_goes_with_the_next(tmp_path, verb):
+    folder = tmp_path / "c"
+    make(folder, 100)
+    left = folder / f"{checkpoints.REMOVING}step-50"
+    (left / "deep").mkdir(parents=True)
+    assert verb("--prune", "1") == (0, [])
+    assert not left.exists()

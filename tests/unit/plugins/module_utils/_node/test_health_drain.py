@@ -49,6 +49,16 @@ def test_a_drain_of_ours_for_something_else_gets_the_new_reason():
     assert drain(Controller("IDLE+DRAIN", "mlcluster health: efa.devices: old"))[1]
 
 
+def test_what_it_was_drained_for_before_is_not_forgotten():
+    _told, ((_node, _state, reason),) = drain(Controller("IDLE+DRAIN", "mlcluster health: efa.devices: old"))
+    assert reason.startswith("Reason=mlcluster health: efa.devices,gpu.count,storage.mounted: ")
+
+
+def test_a_drain_for_more_than_is_broken_now_stays_as_it_is():
+    more = OURS.replace("gpu.count", "efa.devices,gpu.count")
+    assert drain(Controller("IDLE+DRAIN", more)) == (f"n1 is drained already: {more}", [])
+
+
 def undrain(controller, *results):
     return health_drain.undrain(Slurm(controller), "n1", results, 2), controller.updates
 
