@@ -65,23 +65,27 @@ def fio_figure(text: str | None, mode: str) -> float | str:
 
 
 def judge_fio(figures: t.Mapping[str, t.Mapping[str, float | str]], tolerance: float) -> list[result.Result]:
-    """For each place and mode (``PLACE MODE``), the nodes against their median. tolerance in percent."""
+    """For each place and mode (``PLACE MODE``), the nodes against their median. tolerance in percent.
+
+    A node without a figure is accused only where another one has one.
+    """
     results: list[result.Result] = []
     for what, by_node in sorted(figures.items()):
         mode = what.rpartition(" ")[2]
         check, unit = f"io.fio.{mode}", "1/s" if MEASURES[mode][1] == "iops" else "B/s"
+        good = {node: figure for node, figure in by_node.items() if not isinstance(figure, str)}
+        common = "; it failed on every node, so the cause is common to all" if len(by_node) > 1 else ""
         for node, figure in sorted(by_node.items()):
             if isinstance(figure, str):
                 results.append(
                     result.failed(
                         check,
-                        f"fio, {what} on {node}: {figure}",
-                        severity="isolate",
+                        f"fio, {what} on {node}: {figure}{'' if good else common}",
+                        severity="isolate" if good else "monitor",
                         found=figure,
                         scope=result.Scope(node=node),
                     )
                 )
-        good = {node: figure for node, figure in by_node.items() if not isinstance(figure, str)}
         if good:
             results += _against_median(check, unit, what, good, tolerance)
     return results

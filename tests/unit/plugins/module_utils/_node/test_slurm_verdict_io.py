@@ -45,6 +45,17 @@ def test_a_slow_node_stands_out_from_the_median():
 def test_a_node_without_a_figure_fails_and_the_others_are_still_compared():
     found = io.judge_fio({"/data read": {"a": 1.0, "b": 1.0, "c": 1.0, "d": "it moved nothing"}}, 20)
     assert [(entry.status, entry.scope.node) for entry in found] == [("fail", "d"), ("pass", None)]
+    assert found[0].severity == "isolate" and "common" not in found[0].message
+
+
+def test_what_fails_on_every_node_accuses_none():
+    found = io.judge_fio({"/data read": dict.fromkeys("abc", "it printed no result")}, 20)
+    assert [(entry.status, entry.severity, entry.scope.node) for entry in found] == [
+        ("fail", "monitor", node) for node in "abc"
+    ]
+    assert all(entry.message.endswith("it failed on every node, so the cause is common to all") for entry in found)
+    (alone,) = io.judge_fio({"/data read": {"a": "it printed no result"}}, 20)
+    assert alone.severity == "monitor" and "every node" not in alone.message
 
 
 @pytest.mark.parametrize("text", [None, "", "{", '{"summary": 3}', '{"summary": [{"operation": "write"}]}'])
