@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +22,7 @@ PLAIN = re.compile(r"[A-Za-z0-9_./%@:,+=&|*!()\[\]-]+")
 SIZE = re.compile(r"[1-9][0-9]{0,17}[KMGT]?")
 # Names of buckets (Amazon S3 User Guide, bucket naming rules), and keys without what a shell or S3 gives a meaning to.
 BUCKET = re.compile(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.*()=-]+)*")
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:?\d\d)")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:?\d\d)", re.ASCII)
 VERSION = re.compile(r"[0-9][A-Za-z0-9._]{0,31}")
 COMPONENT = re.compile(r"[a-z_]+(=[\w.+-]+)?")
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce")
@@ -215,6 +216,16 @@ def _path(value: Any) -> bool:
     )
 
 
+def _time(value: Any) -> bool:
+    if not TIME.fullmatch(str(value)):
+        return False
+    try:
+        datetime.datetime.strptime(str(value), "%Y-%m-%dT%H:%M:%S%z")
+    except ValueError:
+        return False
+    return True
+
+
 CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "collectives": (
         lambda value: bool(value) and isinstance(value, list) and all(entry in COLLECTIVES for entry in value),
@@ -280,7 +291,7 @@ CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "monitor_seconds": (lambda value: _whole(value, 0), "a whole number of seconds, 0 for no monitor"),
     "notice_seconds": (lambda value: _whole(value, 0), "a whole number of seconds, 0 for no look"),
     "ends_at": (
-        lambda value: value in ("", "never") or bool(TIME.fullmatch(str(value))),
+        lambda value: value in ("", "never") or _time(value),
         "a time such as 2026-12-01T11:30:00Z, or never",
     ),
     "input": (_path, "the absolute path of a folder with inputs, on the shared file system"),

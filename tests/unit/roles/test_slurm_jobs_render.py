@@ -172,6 +172,20 @@ def test_a_training_that_would_have_no_time_to_save_is_refused():
     ]
 
 
+@pytest.mark.parametrize(
+    "when",
+    ["2026-13-41T99:99:99Z", "2026-02-30T00:00:00Z", "2026-12-01T11:30:60Z", "2026-12-01T11:30:00+99:00",
+     "2026-12-01T11:30:00", "0000-01-01T00:00:00Z"],
+)  # fmt: skip
+def test_an_end_that_no_calendar_has_is_refused(when):
+    job = {"name": "t", "command": ["x"], **TRAINING}
+    (own,) = Role(jobs=[{**job, "ends_at": when}]).problems
+    assert own == f"job t: ends_at is '{when}': give a time such as 2026-12-01T11:30:00Z, or never"
+    (common,) = Role(jobs=[job], ends_at=when).problems
+    assert common == f"ends_at is '{when}': give a time such as 2026-12-01T11:30:00Z"
+    assert Role(jobs=[{**job, "ends_at": "2028-02-29T11:30:00+0530"}]).problems == []
+
+
 def test_a_training_is_signalled_requeued_and_appended_to():
     text = every_script()["ranks"]
     for line in ("--signal=B:USR1@600", "--requeue", "--open-mode=append", "--ntasks-per-node=8", "--gpus-per-node=8"):

@@ -20,11 +20,15 @@ DEAF = "exec sleep 600"
 
 @pytest.fixture
 def signalled(tmp_path):
-    """signalled(program, training) runs the script, which that program signals when it is first called."""
+    """signalled(program, training) runs the script, which that program signals when it is first called.
 
-    def run(program, training):
+    Without a program nothing signals it but itself. Further values are those of the job.
+    """
+
+    def run(program, training, **values):
         job = {"name": "t", "kind": "training", "minutes": 60, "command": ["x"], "checkpoints": f"{tmp_path}/c",
-               "launcher": "srun", "monitor_seconds": 0, "notice_seconds": 0, "grace_seconds": 1}  # fmt: skip
+               "launcher": "srun", "monitor_seconds": 0, "notice_seconds": 0, "grace_seconds": 1,
+               **values}  # fmt: skip
         (text,) = Role(jobs=[job], dir=str(tmp_path), python="python-stand-in").scripts().values()
         script, programs = tmp_path / "t.sbatch", tmp_path / "bin"
         script.write_text(text)
@@ -46,7 +50,7 @@ def signalled(tmp_path):
                  "SLURM_JOB_NODELIST": "n1", "SLURM_NTASKS": "1"},
             capture_output=True, text=True, timeout=50, check=False,
         )  # fmt: skip
-        assert (tmp_path / "sent").exists(), done
+        assert (tmp_path / "sent").exists() == bool(program), done
         return done
 
     return run
@@ -67,3 +71,11 @@ def test_a_training_that_does_not_hear_such_a_signal_is_ended(signalled, tmp_pat
     assert done.returncode == 143, done
     assert "training ended with 143" in (tmp_path / "results" / "t-7" / "events.log").read_text()
     assert "requeue 7\n" in (tmp_path / "scontrol").read_text()
+
+
+def test_an_end_that_is_past_is_ignored_and_said(signalled, tmp_path):
+    done = signalled(None, "exit 3", ends_at="2001-02-03T04:05:06Z")
+    assert done.returncode == 3, done
+    events = (tmp_path / "results" / "t-7" / "events.log").read_text()
+    assert "ignores ends_at, for 2001-02-03T04:05:06Z is past" in events
+    assert "asks for a checkpoint" not in events and "queue" not in events
