@@ -28,7 +28,8 @@ FACTS: dict[str, Any] = {
     "qos": [],
     "licenses": {},
     "settings": {},
-    "nodes": [{"name": name, "gpus": 8, "partitions": ["main"], "features": []} for name in ("n1", "n2")],
+    "nodes": [{"name": name, "gpus": 8, "partitions": ["main"], "features": [], "flags": [], "reason": None}
+              for name in ("n1", "n2")],
     "partitions": [
         {"name": "main", "state": "UP", "default": True, "node_count": 2, "max_nodes": None, "max_seconds": 3600,
          "accounts": None},

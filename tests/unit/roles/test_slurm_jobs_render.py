@@ -186,6 +186,18 @@ def test_an_end_that_no_calendar_has_is_refused(when):
     assert Role(jobs=[{**job, "ends_at": "2028-02-29T11:30:00+0530"}]).problems == []
 
 
+def test_only_what_validates_is_submitted_as_a_validation():
+    work = [{"name": "t", "command": ["x"], **TRAINING}, {"name": "shards", **PREPROCESS}]
+    role = Role(jobs=[*JOBS[:2], *work])
+    assert [job["name"] for job in role.value("__slurm_jobs_run_jobs")] == ["node_smoke", "nccl_all"]
+    assert role.value("__slurm_jobs_run_problems") == []
+    named = Role(jobs=[*JOBS[:2], *work], run=["t", "nccl_all", "shards"])
+    assert named.value("__slurm_jobs_run_problems") == [
+        f"slurm_jobs_run has {name} and the timeout would cancel such work: run it with submit_training or sbatch"
+        for name in ("t", "shards")
+    ]
+
+
 def test_a_training_is_signalled_requeued_and_appended_to():
     text = every_script()["ranks"]
     for line in ("--signal=B:USR1@600", "--requeue", "--open-mode=append", "--ntasks-per-node=8", "--gpus-per-node=8"):
