@@ -110,6 +110,23 @@ def test_what_fails_fails_the_play_and_drains_on_request(play, slurm):
         slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
 
 
+def test_a_reason_that_a_person_gave_while_the_jobs_ran_stays(play, slurm, tmp_path):
+    """The job itself drains the node that will be at fault, in the place of the person."""
+    on = play(environment={"STAND_IN_WRONG_HOST": "n2"})
+    script = tmp_path / "single.sbatch"
+    text = script.read_text()
+    at = text.index("\n", text.rindex("\n#SBATCH ") + 1) + 1
+    script.write_text(f"{text[:at]}scontrol update NodeName=n2 State=DRAIN Reason='fan, ticket 5'\n{text[at:]}")
+    try:
+        done = on(slurm_jobs_run=["single"], slurm_jobs_run_drain=True, slurm_jobs_run_nodes="all")
+        assert done.returncode == 2
+        assert list(on.verdict()["bad_nodes"]) == ["n2"]
+        assert "Reason=fan, ticket 5 " in slurm.run("scontrol", "show", "node", "n2").stdout
+        assert "n2 was left alone, for it is drained already" in " ".join(done.stdout.split())
+    finally:
+        slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
+
+
 def test_what_cannot_be_run_is_said_at_once_and_nothing_is_submitted(play, slurm):
     on = play()
     slurm.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=a person")

@@ -186,6 +186,20 @@ def test_an_end_that_no_calendar_has_is_refused(when):
     assert Role(jobs=[{**job, "ends_at": "2028-02-29T11:30:00+0530"}]).problems == []
 
 
+def test_a_node_that_somebody_else_has_drained_keeps_its_reason():
+    role = Role(run_verdict={"bad_nodes": dict.fromkeys(("n1", "n2", "n3", "n4"), "mlcluster: x")})
+    role.variables["__slurm_jobs_run_now"] = {
+        "nodes": [
+            {"name": "n1", "flags": ["DRAIN"], "reason": "fan, ticket 5"},
+            {"name": "n2", "flags": ["DRAIN"], "reason": "mlcluster: gpu.count: 7"},
+            {"name": "n3", "flags": [], "reason": "back from repair"},
+            {"name": "n4", "flags": [], "reason": None},
+            {"name": "n5", "flags": ["DRAIN"], "reason": "not at fault"},
+        ]
+    }
+    assert [node["name"] for node in role.value("__slurm_jobs_run_theirs")] == ["n1"]
+
+
 def test_only_what_validates_is_submitted_as_a_validation():
     work = [{"name": "t", "command": ["x"], **TRAINING}, {"name": "shards", **PREPROCESS}]
     role = Role(jobs=[*JOBS[:2], *work])
