@@ -31,14 +31,18 @@ def ensure_data(requirements: Path, say: Callable[[str], None]) -> None:
             ".venv-data: left out, for it needs Python 3.11: install that and try again to run the parts slurm and data"
         )
         return
-    environments.ensure_environment(
-        CHECKOUT / ".venv-data",
-        requirements / "data-py311.txt",
-        say,
-        build=requirements / "torch-cpu.txt",
-        index=environments.TORCH_INDEX,
-        python=python,
-    )
+    try:
+        environments.ensure_environment(
+            CHECKOUT / ".venv-data",
+            requirements / "data-py311.txt",
+            say,
+            build=requirements / "torch-cpu.txt",
+            index=environments.TORCH_INDEX,
+            python=python,
+        )
+    except packages.SetupError as error:
+        # Nothing but these two parts needs it, and they fail without it.
+        say(f".venv-data: left out, so the parts slurm and data cannot run: {error}")
 
 
 def main() -> int:
