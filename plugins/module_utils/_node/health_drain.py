@@ -46,9 +46,10 @@ def drain(slurm: Slurm, node: str, blocking: t.Sequence[Result], seconds: float)
         told = state["reason"] or ""
         # What it was drained for before is not forgotten because something else is broken now.
         before = _IDS.match(told)
-        if not before or set(_ids(blocking)) <= set(before.group(1).split(",")):
+        if before:
+            reason = reason_for(blocking, before.group(1).split(","))
+        if not before or told == reason:
             return f"{node} is drained already: {told or 'no reason is given'}"
-        reason = reason_for(blocking, before.group(1).split(","))
     _update(slurm, node, seconds, "State=DRAIN", f"Reason={reason}")
     return f"drained {node}: {reason}"
 
