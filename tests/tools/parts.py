@@ -29,8 +29,8 @@ MOLECULE_CLOSING = rf"{PYTEST_CLOSING}|^\S+ +: actions=\d"
 PYTEST = (".venv/bin/python", "-m", "pytest", "-p", "no:cacheprovider", "--durations=5")
 INTEGRATION = (*PYTEST, "--timeout=180", "tests/integration", "--ignore=tests/integration/slurm")
 
-# Slurm's tests wait more than they work, so two processes share them also beside the other lane.
-SLURM = (*PYTEST, "--timeout=180", "--numprocesses=2", "--dist=loadgroup", "tests/integration/slurm")
+# One process: two beside the other lane were three loads on two cores, and jobs waited in vain for their turn.
+SLURM = (*PYTEST, "--timeout=180", "tests/integration/slurm")
 
 PARTS = {
     "setup": Part(600, ("{python}", "-m", "tests.tools.setup")),
@@ -39,7 +39,7 @@ PARTS = {
     "unit": Part(360, (*PYTEST, "--timeout=120", "tests/unit"), PYTEST_CLOSING),
     "integration": Part(420, (*INTEGRATION, "-m", "not slow"), PYTEST_CLOSING),
     "integration-slow": Part(240, (*INTEGRATION, "-m", "slow"), PYTEST_CLOSING),
-    "slurm": Part(300, (*SLURM, "-m", "not slow"), PYTEST_CLOSING),
+    "slurm": Part(480, (*SLURM, "-m", "not slow"), PYTEST_CLOSING),
     "slurm-slow": Part(240, (*SLURM, "-m", "slow"), PYTEST_CLOSING),
     "data": Part(180, (".venv-data/bin/python", *PYTEST[1:], "--timeout=120", "tests/data"), PYTEST_CLOSING),
     "molecule": Part(1200, ("{python}", "-m", "tests.tools.molecule"), MOLECULE_CLOSING),
