@@ -13,6 +13,7 @@ import sys
 import typing as t
 
 from . import lustre, lustre_hsm, lustre_tuning, result
+from .config_file import read_config
 from .efa_tools import whole_number
 from .host import Host, NodeError
 from .lustre_config import BOOT_KEYS, CONFIG_PATH, LustreConfig, parse_config
@@ -54,13 +55,7 @@ def add_verbs(subparsers: t.Any) -> None:
 
 def load_config(host: Host, path: str) -> LustreConfig:
     """Read lustre.json; raises L{NodeError} with one sentence where it is missing or wrong."""
-    text = host.read_text(path)
-    if text is None:
-        raise NodeError(f"looked for {path} and did not find it: run the role fsx_lustre on this node first")
-    try:
-        raw = json.loads(text)
-    except ValueError as exc:
-        raise NodeError(f"{path} is not valid JSON ({exc}): run the role fsx_lustre again to write it") from None
+    raw = read_config(host, path, "fsx_lustre")
     if not isinstance(raw, dict) or set(raw) - set(BOOT_KEYS) - {"schema"}:
         raise NodeError(f"{path} holds something else: run the role fsx_lustre again to write it")
     return parse_config(raw)

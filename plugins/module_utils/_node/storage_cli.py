@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import logging
 import sys
 import typing as t
 
 from . import result
 from .block import disk_kind, instance_type, is_hidden
+from .config_file import read_config
 from .host import Host, NodeError
 from .storage import RefusedError, context_for, converge, survey, table_disks
 from .storage_config import CONFIG_PATH, StorageConfig, parse_config
@@ -45,13 +45,7 @@ def add_verbs(subparsers: t.Any) -> None:
 
 def load_config(host: Host, path: str) -> StorageConfig:
     """Read storage.json; raise L{NodeError} with one sentence where it is missing or wrong."""
-    text = host.read_text(path)
-    if text is None:
-        raise NodeError(f"looked for {path} and did not find it: run the role nvme_raid0 on this node first")
-    try:
-        raw = json.loads(text)
-    except ValueError as exc:
-        raise NodeError(f"{path} is not valid JSON ({exc}): run the role nvme_raid0 again to write it") from None
+    raw = read_config(host, path, "nvme_raid0")
     if not isinstance(raw, dict):
         raise NodeError(f"{path} holds no JSON object: run the role nvme_raid0 again to write it")
     return parse_config(raw)

@@ -1,0 +1,23 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The JSON files in which roles leave what is wanted on a node, for what runs there without Ansible."""
+
+from __future__ import annotations
+
+import json
+import typing as t
+
+from .host import Host, NodeError
+
+
+def read_config(host: Host, path: str, role: str) -> t.Any:
+    """What the file holds, of any JSON type. Raises L{NodeError} with one sentence, naming the role that writes it."""
+    text = host.read_text(path)
+    if text is None:
+        raise NodeError(f"looked for {path} and did not find it: run the role {role} on this node first")
+    try:
+        return json.loads(text)
+    except ValueError as exc:
+        raise NodeError(f"{path} is not valid JSON ({exc}): run the role {role} again to write it") from None
