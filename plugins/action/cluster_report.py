@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from ansible.module_utils.common.text.converters import to_text
 from ansible.plugins.action import ActionBase
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import report_formats, result
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _report_html, _report_markdown, _report_model
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._runtime import replace_file
 
 COLLECTION = Path(__file__).parents[2]
 
@@ -136,14 +135,7 @@ def _write(path: Path, text: str) -> None:
     """Replace a file at once; who may read it is for its owner to say."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
-                file.write(text)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        replace_file(path, text.encode(errors="replace"), 0o600)
     except OSError as exc:
         raise AnsibleActionFail(
             f"the report cannot be written to {path} ({to_text(exc.strerror)}); give another directory"

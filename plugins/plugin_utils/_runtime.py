@@ -100,12 +100,13 @@ def cache_directory() -> Path:
     return Path(base if os.path.isabs(base) else Path.home() / ".cache") / "mlcluster" / "runtime"
 
 
-def _write(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, mode: int) -> None:
+    """Replace a file at once. Raises OSError."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as handle:
             handle.write(data)
-        os.chmod(temporary, 0o700)
+        os.chmod(temporary, mode)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
@@ -140,7 +141,7 @@ def build(root: AnyPath | None = None, cache: AnyPath | None = None) -> dict[str
         if path.is_file() and path.read_bytes() == data:
             os.utime(path)
         else:
-            _write(path, data)
+            replace_file(path, data, 0o700)
         _prune(directory, path)
     except OSError as exc:
         raise RuntimeBuildError(
