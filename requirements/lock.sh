@@ -25,6 +25,7 @@ compile() {
 for minor in 11 12; do
     compile "3.$minor" "py3$minor"
     compile "3.$minor" "lint-py3$minor"
+    compile "3.$minor" "docs-py3$minor"
     compile "3.$minor" "pcluster-py3$minor"
     # The same versions as in the whole lock, of which it is a part.
     compile "3.$minor" "pcluster-check-py3$minor" --no-deps --constraint "pcluster-py3$minor.txt"
