@@ -201,13 +201,17 @@ def judge_nccl(job: Job, host: Host) -> list[result.Result]:
     judged = [(run, _judge_run(job, run, host, baseline)) for run in runs]
     results = [_complete(job, runs)]
     for run, verdicts in judged:
-        where = run.nodes[0] if len(run.nodes) == 1 else None
+        # What ran between two nodes is of neither alone: a report draws its map of pairs by this.
+        where = result.Scope(
+            node=run.nodes[0] if len(run.nodes) == 1 else None,
+            device="+".join(run.nodes) if len(run.nodes) == 2 else None,
+        )
         for verdict in verdicts:
             results.append(
                 dataclasses.replace(
                     verdict,
                     id=f"{verdict.id}.{run.collective}",
-                    scope=result.Scope(node=where),
+                    scope=where,
                     message=f"{run.unit}: {verdict.message or verdict.reason or verdict.status}",
                 )
             )

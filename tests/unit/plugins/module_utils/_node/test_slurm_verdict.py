@@ -136,6 +136,16 @@ def test_a_run_with_counters(tmp_path):
     assert nccl.judged()["nccl.fabric.all_reduce"].status == "fail"
 
 
+@pytest.mark.parametrize(
+    ("nodes", "node", "device"), [(("n1",), "n1", None), (("n1", "n2"), None, "n1+n2"), (("n1", "n2", "n3"), None, None)]
+)
+def test_whose_a_figure_is(tmp_path, nodes, node, device):
+    nccl = Nccl(tmp_path)
+    nccl.ran(nodes=nodes)
+    scope = nccl.judged()["nccl.bandwidth.all_reduce"].scope
+    assert (scope.node, scope.device) == (node, device)
+
+
 def test_counters_of_one_node_only_prove_nothing(tmp_path):
     nccl = Nccl(tmp_path)
     nccl.ran()
