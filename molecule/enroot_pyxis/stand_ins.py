@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 import sys
 from pathlib import Path
 
@@ -30,18 +31,23 @@ digest) echo 5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef ;;
 import)
     while [ $# -gt 1 ]; do [ "$1" = --output ] && out=$2; shift; done
     case "$1" in *missing*) echo "[ERROR] no such image" >&2; exit 1 ;; esac
-    printf 'hsqs%s' "$1" >"$out" ;;
+    printf '@IMAGE@%s' "$1" >"$out" ;;
 list | remove) ;;
 *) exit 2 ;;
 esac
 """
+# A squashfs superblock and the two tables that it names, of 112 bytes; the reference comes behind them.
+IMAGE = struct.pack(
+    "<4sIIIIHHHHHHQQQ5Q", b"hsqs", 1, 0, 1 << 17, 0, 1, 17, 0, 1, 4, 0, 0, 112, 104, 0, 0, 0, 0, 0
+) + struct.pack("<QQ", 0, 96)  # fmt: skip
 HOOK = b"#!/bin/sh\n"
 
 
 def enroot(version: str) -> list[Deb]:
     """The two packages of Enroot."""
+    program = ENROOT.replace("@VERSION@", version).replace("@IMAGE@", "".join(f"\\{byte:03o}" for byte in IMAGE))
     files = {
-        "/usr/bin/enroot": (ENROOT.replace("@VERSION@", version).encode(), 0o755),
+        "/usr/bin/enroot": (program.encode(), 0o755),
         "/usr/bin/enroot-aufs2ovlfs": (b"\x7fELF stands in for a program\n", 0o755),
         "/etc/enroot/enroot.conf": (b"#ENROOT_RUNTIME_PATH        ${XDG_RUNTIME_DIR}/enroot\n", 0o644),
         "/usr/share/enroot/hooks.d/50-slurm-pmi.sh": (HOOK, 0o755),

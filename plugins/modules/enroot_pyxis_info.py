@@ -37,6 +37,10 @@ options:
   candidate:
     description: A plugin that is not in its place yet, to be judged in RV(candidate).
     type: path
+  jobs:
+    description: Whether to ask Slurm's controller for the jobs that have the node, for C(busy) in RV(slurm).
+    type: bool
+    default: false
   files:
     description: Files to report on in RV(files).
     type: list
@@ -64,7 +68,8 @@ EXAMPLES = r"""
 RETURN = r"""
 slurm:
   description: The Slurm of the node with C(version), C(prefix), C(conf_dir), C(plugstack) and C(steps), the
-    number of job steps that run now; null without Slurm.
+    number of job steps that run now; with O(jobs) also C(busy), why slurmd must not be restarted now, empty when no job
+    has the node; null without Slurm.
   returned: always
   type: dict
   sample: {"version": "23.11.10", "prefix": "/opt/slurm", "conf_dir": "/opt/slurm/etc", "steps": 0}
@@ -210,7 +215,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_config 
     problems,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_host import EnrootHost as Host
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_slurm import judge_plugin
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_slurm import busy, judge_plugin
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_texts import unit_enabled
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_verify import (
     verify,
@@ -222,6 +227,7 @@ OWN_SPEC: dict[str, dict[str, t.Any]] = {
     "build_version": {"type": "str", "default": ""},
     "probe": {"type": "str", "choices": ["never", "unproved", "always"], "default": "never"},
     "candidate": {"type": "path"},
+    "jobs": {"type": "bool", "default": False},
     "files": {"type": "list", "elements": "path", "default": []},
 }
 
@@ -246,6 +252,8 @@ def main() -> None:
     now = plan.plugin is not None and bool(tried) and set(tried) == {"pass"}
     candidate = module.params["candidate"]
     looked: dict[str, t.Any] = {"slurm": facts["slurm"]}
+    if facts["slurm"] and module.params["jobs"]:
+        looked["slurm"] = {**facts["slurm"], "busy": busy(host, facts["slurm"])}
     if facts["slurm"]:
         looked.update(
             enroot=facts["enroot"],

@@ -96,7 +96,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_host im
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_slurm import judge_plugin
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.pyxis_options import option_problems
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.pyxis_plugstack import read_stack
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.pyxis_plugstack import read_stack, shown
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.pyxis_plugstack_write import Wanted, apply_changes
 
 SPEC: dict[str, dict[str, t.Any]] = {
@@ -140,7 +140,12 @@ def main() -> None:
         changes=list(done["after"]),
         problems=read_stack(host, params["path"]).problems,
         diff=[
-            {"before_header": path, "after_header": path, "before": done["before"][path] or "", "after": text or ""}
+            {
+                "before_header": path,
+                "after_header": path,
+                "before": shown(done["before"][path] or ""),
+                "after": shown(text or ""),
+            }
             for path, text in done["after"].items()
         ],
     )

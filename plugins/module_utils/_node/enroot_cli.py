@@ -13,6 +13,7 @@ import sys
 import typing as t
 
 from . import enroot, enroot_credentials, enroot_local, result
+from .config_file import read_config
 from .enroot_config import CONFIG_PATH, CONFIG_SCHEMA, EnrootConfig, parse_config, problems
 from .enroot_host import EnrootHost
 from .enroot_verify import verify
@@ -43,10 +44,8 @@ def add_verbs(subparsers: t.Any) -> None:
 
 def load_config(host: EnrootHost, path: str) -> EnrootConfig:
     """Read enroot.json. Raises NodeError with one sentence where it is missing or wrong."""
-    raw = host.read_json(path)
-    if not isinstance(raw, dict):
-        raise NodeError(f"looked for a JSON object in {path} and found none: run the role enroot_pyxis on this node")
-    if raw.get("schema") != CONFIG_SCHEMA:
+    raw = read_config(host, path, "enroot_pyxis")
+    if not isinstance(raw, dict) or raw.get("schema") != CONFIG_SCHEMA:
         raise NodeError(f"{path} is not of {CONFIG_SCHEMA}: run the role enroot_pyxis again to write it")
     config = parse_config(raw)
     found = problems(config)

@@ -22,13 +22,20 @@ class EnrootHost(Host):
     """The machine this process runs on, as the containers part sees it."""
 
     def read_bytes(self, path: str, limit: int = PLUGIN_LIMIT) -> bytes | None:
-        """The content of a file of at most limit bytes, or None where it cannot be read or is larger."""
+        """The content of a plain file of at most limit bytes, or None where it cannot be read or is larger."""
+        if not os.path.isfile(path):
+            return None
         try:
             with open(path, "rb") as stream:
                 data = stream.read(limit + 1)
         except OSError:
             return None
         return data if len(data) <= limit else None
+
+    def read_exact(self, path: str) -> str | None:
+        """The text of a file so that write_text makes the same bytes of it, whatever they are; None as read_bytes."""
+        data = self.read_bytes(path)
+        return None if data is None else data.decode("utf-8", "surrogateescape")
 
     def is_dir(self, path: str) -> bool:
         """Whether the path leads to a directory."""
@@ -92,13 +99,16 @@ class EnrootHost(Host):
         finally:
             os.close(handle)
 
-    def begins_with(self, path: str, data: bytes) -> bool:
-        """Whether a file begins with these bytes."""
+    def read_piece(self, path: str, offset: int, count: int) -> bytes:
+        """Up to count bytes of a plain file from an offset; fewer where it ends, none where it cannot be read."""
+        if not os.path.isfile(path):
+            return b""
         try:
             with open(path, "rb") as stream:
-                return stream.read(len(data)) == data
+                stream.seek(offset)
+                return stream.read(count)
         except OSError:
-            return False
+            return b""
 
     def capabilities(self, path: str) -> bytes | None:
         """The file capabilities as the kernel keeps them (security.capability), or None where there are none."""

@@ -15,11 +15,9 @@ import posixpath
 import re
 import typing as t
 
+from . import enroot_squashfs
 from .enroot_host import EnrootHost
 from .host import CommandError, NodeError
-
-# The first four bytes of a squashfs filesystem (Documentation/filesystems/squashfs.rst of Linux).
-MAGIC = b"hsqs"
 
 # Enroot takes IMAGE:TAG@DIGEST and has the command digest since 4.0 (its git history).
 OLDEST_BY_DIGEST = (4, 0, 0)
@@ -27,6 +25,8 @@ OLDEST_BY_DIGEST = (4, 0, 0)
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _REFERENCE = re.compile(r"[A-Za-z0-9$@#/._:+-]+")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+# The name of a file has 255 bytes at most (NAME_MAX of Linux), and a digest and .sqsh come after it.
+_BASE_MOST = 200
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +57,8 @@ class ImageWish:
         """The name that the files begin with."""
         reference = self.source.rpartition("/")[2] if self.kind == "file" else self.source.partition("://")[2]
         plain = re.split(r"@sha256:", reference)[0]
-        return self.name or re.sub(r"[^A-Za-z0-9._-]+", "+", re.sub(r"\.sqsh$", "", plain)).strip("+")
+        made = re.sub(r"[^A-Za-z0-9._-]+", "+", re.sub(r"\.sqsh$", "", plain))
+        return self.name or made.lstrip("+._-").rstrip("+")
 
 
 def problems(wish: ImageWish) -> list[str]:
@@ -73,6 +74,8 @@ def problems(wish: ImageWish) -> list[str]:
         found.append(f"directory is {wish.directory!r}: give an absolute path without '..'")
     if wish.name and not _NAME.fullmatch(wish.name):
         found.append(f"name is {wish.name!r}: letters, digits, '.', '_', '+' and '-' make a name")
+    if not found and not 1 <= len(wish.base) <= _BASE_MOST:
+        found.append(f"source is {wish.source!r}, of which no name for files can be made: give one with name")
     if wish.digest and not _DIGEST.fullmatch(wish.digest):
         found.append(f"digest is {wish.digest!r}: it is sha256: and 64 hexadecimal digits")
     if wish.keep is not None and wish.keep < 0:
@@ -155,16 +158,27 @@ def forget(host: EnrootHost, wish: ImageWish, dry: bool = False) -> dict[str, t.
     link = posixpath.join(wish.directory, f"{wish.base}.sqsh")
     linked = host.link_target(link) is not None
     for path in ([link] if linked else []) + [posixpath.join(wish.directory, name) for name in names]:
-        if not dry:
-            host.remove(path)
+        try:
+            if not dry:
+                host.remove(path)
+        except OSError as exc:
+            raise NodeError(
+                f"could not remove {path}: {exc.strerror or exc}; what comes after it was left as it is, so mend that "
+                "and run again"
+            ) from exc
     return {"actions": (["link"] if linked else []) + (["prune"] if names else []), "pruned": names}
 
 
 def _due(host: EnrootHost, wish: ImageWish, name: str) -> list[str]:
     path = posixpath.join(wish.directory, name)
-    due = [] if host.begins_with(path, MAGIC) else ["import"]
+    due = ["import"] if _incomplete(host, path) else []
     due += [] if host.link_target(posixpath.join(wish.directory, f"{wish.base}.sqsh")) == name else ["link"]
     return due + (["prune"] if _surplus(host, wish, name) else [])
+
+
+def _incomplete(host: EnrootHost, path: str) -> str | None:
+    found = host.size_and_time(path)
+    return enroot_squashfs.incomplete(lambda at, count: host.read_piece(path, at, count), found[0] if found else None)
 
 
 def _surplus(host: EnrootHost, wish: ImageWish, name: str) -> list[str]:
@@ -181,8 +195,12 @@ def _import(host: EnrootHost, wish: ImageWish, digest: str, path: str) -> None:
             host.copy_file(wish.source, made)
         else:
             host.run(["enroot", "import", "--output", made, _by_digest(host, wish, digest)], timeout=wish.seconds)
-        if not host.begins_with(made, MAGIC):
-            raise NodeError(f"what {wish.source} gave is no squashfs image, so it was thrown away: look at the source")
+        problem = _incomplete(host, made)
+        if problem:
+            raise NodeError(
+                f"what {wish.source} gave is no whole squashfs image ({problem}), so it was thrown away: look at the "
+                "source"
+            )
         if wish.kind == "file" and f"sha256:{host.sha256(made)}" != digest:
             raise NodeError(f"{wish.source} changed while it was copied, so the copy was thrown away: run again")
         host.settle(made, wish.mode)

@@ -12,9 +12,12 @@ import typing as t
 
 from .enroot_host import EnrootHost, filesystem_of, mounts
 from .enroot_local import SHARED_FILESYSTEMS
-from .host import CommandError
+from .health_drain import node_name
+from .host import CommandError, NodeError
 from .pyxis_elf import ElfError, read_spank_plugin, slurm_release, slurm_version_text
 from .pyxis_plugstack import PLUGIN_NAME, Stack
+from .slurm_client import Slurm
+from .slurm_survey import ON_NODES
 
 # Where ParallelCluster and AWS PCS put Slurm; elsewhere it is found by its commands.
 PREFIX = "/opt/slurm"
@@ -24,6 +27,9 @@ CONF_DIRECTORIES = ("/etc/slurm", "/etc/slurm-llnl")
 OWN_PLUGINS = "/usr/local/lib/mlcluster/pyxis"
 # Where ParallelCluster, the Deep Learning AMIs and packages put the plugin.
 PLUGIN_DIRECTORIES = ("/usr/local/lib/slurm", "/usr/lib/slurm", "/usr/lib64/slurm")
+
+# So long the controller may take to answer.
+_ASK_SECONDS = 20.0
 
 
 def look(host: EnrootHost, prefix: str = "", conf_dir: str = "") -> dict[str, t.Any] | None:
@@ -77,6 +83,26 @@ def running_steps(host: EnrootHost) -> int:
     """How many job steps run on this node: each has a process slurmstepd."""
     names = (host.read_text(f"/proc/{name}/comm") for name in host.listdir("/proc") if name.isdecimal())
     return sum(1 for name in names if name and name.strip() == "slurmstepd")
+
+
+def busy(host: EnrootHost, slurm: t.Mapping[str, t.Any]) -> str:
+    """Why slurmd of this node must not be restarted, in a few words; empty where no job has the node.
+
+    A job has its node from its allocation on, also while no step of it runs, as between the commands of salloc; of
+    that only the controller knows. One that does not answer is taken for one that has jobs here.
+    """
+    steps = running_steps(host)
+    if steps:
+        return f"steps of jobs run on the node ({steps})"
+    conf = f"{slurm['conf_dir']}/slurm.conf" if slurm["has_conf"] else None
+    node = node_name()
+    arguments = ("--noheader", "--all", f"--states={ON_NODES}", f"--nodelist={node}", "--format=%i")
+    try:
+        said = Slurm(host, slurm["prefix"], conf).ask("squeue", *arguments, timeout=_ASK_SECONDS)
+    except NodeError as exc:
+        return f"it could not be learnt which jobs have the node {node} ({exc})"
+    jobs = said.split()
+    return f"jobs have the node ({', '.join(jobs[:5])}{', ...' if len(jobs) > 5 else ''})" if jobs else ""
 
 
 def own_plugin(slurm_version: str) -> str:

@@ -255,12 +255,15 @@ class Host:
         return None
 
     def write_text(self, path: str, text: str, mode: int = 0o644) -> None:
-        """Replace a file atomically and durably: a reader sees the old text or the new, also after a power cut."""
+        """Replace a file atomically and durably: a reader sees the old text or the new, also after a power cut.
+
+        What of the text stands for bytes that are no UTF-8 (PEP 383) is written as those bytes.
+        """
         directory = os.path.dirname(path)
         os.makedirs(directory, mode=0o755, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=directory, prefix=f".{os.path.basename(path)}.")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as stream:
                 stream.write(text)
                 stream.flush()
                 os.fchmod(stream.fileno(), mode)

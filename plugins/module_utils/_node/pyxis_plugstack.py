@@ -53,7 +53,7 @@ class Include:
 
 @dataclasses.dataclass
 class Stack:
-    """All that Slurm would read, in its order. problems are sentences; texts holds each file that was read."""
+    """All that Slurm would read, in its order. problems are sentences; texts holds each file that was read, exactly."""
 
     path: str
     entries: list[Entry] = dataclasses.field(default_factory=list)
@@ -75,6 +75,16 @@ class Stack:
             "includes": [{**dataclasses.asdict(item), "found": list(item.found)} for item in self.includes],
             "problems": list(self.problems),
         }
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines as Slurm counts them: only a line feed ends one, a carriage return is white space."""
+    return text.split("\n")
+
+
+def shown(text: str) -> str:
+    """A text that was read exactly, for people: what is no UTF-8 is a replacement character."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def words_of(line: str) -> list[str]:
@@ -126,7 +136,7 @@ def found_by(host: EnrootHost, pattern: str) -> list[str]:
 def _read(host: EnrootHost, stack: Stack, path: str, depth: int) -> None:
     if host.is_dir(path):
         return
-    text = host.read_text(path)
+    text = host.read_exact(path)
     if text is None or not readable_by_all(host, path):
         stack.problems.append(
             f"{path} cannot be opened by ordinary users, so every srun of theirs fails: remove it, or give it mode "
@@ -135,7 +145,7 @@ def _read(host: EnrootHost, stack: Stack, path: str, depth: int) -> None:
     if text is None:
         return
     stack.texts[path] = text
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines_of(text), 1):
         words = words_of(line)
         if not words:
             continue
@@ -150,7 +160,8 @@ def _read(host: EnrootHost, stack: Stack, path: str, depth: int) -> None:
         elif kind in ("required", "optional") and len(words) >= 2:
             stack.entries.append(Entry(path, number, kind, words[1], tuple(words[2:])))
         else:
-            stack.problems.append(f"line {number} of {path} is neither required, optional nor include: {line.strip()}")
+            said = shown(line.strip())
+            stack.problems.append(f"line {number} of {path} is neither required, optional nor include: {said}")
 
 
 def _judge(stack: Stack) -> None:

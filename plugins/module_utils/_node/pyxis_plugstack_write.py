@@ -5,7 +5,8 @@
 """Changes plugstack.conf so that it names Pyxis once, in the way that is wanted, and keeps all else that it says.
 
 The files are shared by every node of a cluster and read at every step. So a change is decided from the whole stack,
-made under a lock, and each file is replaced in one step; who reads meanwhile sees the old text or the new one.
+made under a lock, and each file is replaced in one step; who reads meanwhile sees the old text or the new one. What
+others wrote stays to the last byte, whatever ends its lines and in whatever encoding it is.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import typing as t
 from .enroot_host import EnrootHost
 from .host import NodeError
 from .pyxis_options import option_words
-from .pyxis_plugstack import Entry, Stack, read_stack, words_of
+from .pyxis_plugstack import Entry, Stack, lines_of, read_stack, words_of
 
 OWN_NAME = "pyxis.conf"
 OWN_COMMENT = "# Written by the role mlcluster.aws.enroot_pyxis."
@@ -76,7 +77,7 @@ def plan_removal(stack: Stack) -> dict[str, str | None]:
     changes: dict[str, str] = {}
     for entry in stack.pyxis:
         _replace_line(stack, changes, entry, None)
-    kept = {path: [line for line in text.splitlines() if words_of(line)] for path, text in changes.items()}
+    kept = {path: [line for line in lines_of(text) if words_of(line)] for path, text in changes.items()}
     own = own_path(stack.path)
     return {path: None if path == own and not kept[path] else text for path, text in changes.items()}
 
@@ -113,7 +114,7 @@ def _change(host: EnrootHost, path: str, wanted: Wanted | None, dry: bool) -> di
 
 
 def _replace_line(stack: Stack, changes: dict[str, str], entry: Entry, line: str | None) -> None:
-    lines = changes.get(entry.file, stack.texts[entry.file]).splitlines()
+    lines = lines_of(changes.get(entry.file, stack.texts[entry.file]))
     old = lines[entry.number - 1]
     if line is None:
         line = (
@@ -122,12 +123,12 @@ def _replace_line(stack: Stack, changes: dict[str, str], entry: Entry, line: str
             else ""
         )
     if line.startswith("#") or words_of(old) != words_of(line):
-        lines[entry.number - 1] = line
-    changes[entry.file] = "\n".join(lines) + "\n"
+        lines[entry.number - 1] = line + ("\r" if old.endswith("\r") else "")
+    changes[entry.file] = "\n".join(lines)
 
 
 def _text_of(stack: Stack, entry: Entry) -> str:
-    return stack.texts[entry.file].splitlines()[entry.number - 1].strip()
+    return lines_of(stack.texts[entry.file])[entry.number - 1].strip()
 
 
 def _with_include(stack: Stack, wanted: Wanted, listed: bool) -> t.Callable[[str], str] | None:
@@ -165,5 +166,6 @@ def _safe_includes(stack: Stack, wanted: Wanted, found: t.Sequence[str]) -> list
 
 
 def _set_lines(text: str, number: int, lines: list[str]) -> str:
-    old = text.splitlines()
-    return "\n".join([*old[: number - 1], *lines, *old[number:]]) + "\n"
+    old = lines_of(text)
+    end = "\r" if old[number - 1].endswith("\r") else ""
+    return "\n".join([*old[: number - 1], *(line + end for line in lines), *old[number:]])

@@ -24,6 +24,14 @@ def test_a_node_without_slurm_is_no_failure(run_module, tmp_path):
     assert (result["slurm"], result["problems"]) == (None, [])
 
 
+def test_the_controller_is_asked_for_jobs_only_when_wanted(run_module, tmp_path):
+    host = rooted.node(tmp_path)
+    host.put("/opt/slurm/bin/squeue")
+    host.answers["/opt/slurm/bin/squeue"] = "7\n"
+    assert "busy" not in run_module(enroot_pyxis_info, host)["slurm"]
+    assert "jobs have the node (7)" in run_module(enroot_pyxis_info, host, jobs=True)["slurm"]["busy"]
+
+
 def test_all_problems_of_the_settings_are_one_failure(run_module, tmp_path):
     result = run_module(enroot_pyxis_info, rooted.node(tmp_path), hooks=["../evil.sh"], smoke_users=["-x"])
     assert result["failed"]

@@ -40,6 +40,16 @@ def test_pyxis_is_listed_once_and_taken_out_again(run_module, host):
     assert not run_module(pyxis_plugstack, host, path=STACK, state="absent")["changed"]
 
 
+def test_bytes_that_are_no_utf8_are_shown_and_kept(run_module, host):
+    host.put(STACK, b"# caf\xe9\nmandatory \xe9\n")
+    result = run_module(pyxis_plugstack, host, **LISTED)
+    (diff,) = (entry for entry in result["diff"] if entry["after_header"] == STACK)
+    assert diff["before"] == "# caf\ufffd\nmandatory \ufffd\n"
+    assert any(problem.endswith("mandatory \ufffd") for problem in result["problems"])
+    with open(host.at(STACK), "rb") as stream:
+        assert stream.read().startswith(b"# caf\xe9\nmandatory \xe9\n")
+
+
 def test_check_mode_shows_and_writes_nothing(run_module, host):
     result = run_module(pyxis_plugstack, host, check=True, **LISTED)
     assert result["changed"]

@@ -79,6 +79,37 @@ def test_the_look_at_slurm(host):
     assert found["slurmd_unit"]
 
 
+SQUEUE = "/opt/slurm/bin/squeue --noheader --all"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("", ""),
+        ("17\n", "jobs have the node (17)"),
+        ("17\n18_3\n", "jobs have the node (17, 18_3)"),
+        ("1\n2\n3\n4\n5\n6\n", "(1, 2, 3, 4, 5, ...)"),
+        (CommandResult(1, "", "slurm_load_jobs error: Unable to contact slurm controller"), "Unable to contact"),
+        (CommandResult(1, "", "squeue: error: Invalid node name here"), "Invalid node name here"),
+        (None, "looked for squeue"),
+    ],
+)
+def test_a_node_is_idle_only_where_slurm_says_that_no_job_has_it(host, monkeypatch, answer, words):
+    """Also a job without a step, as between the commands of salloc."""
+    monkeypatch.setenv("SLURMD_NODENAME", "here")
+    if answer is not None:
+        host.put("/opt/slurm/bin/squeue")
+        host.answers[SQUEUE] = answer
+    said = enroot_slurm.busy(host, enroot_slurm.look(host))
+    assert words in said if words else not said
+    assert answer is None or "--nodelist=here" in host.ran[-1]
+
+
+def test_a_step_that_runs_is_told_without_asking_the_controller(host):
+    host.put("/proc/41/comm", "slurmstepd\n")
+    assert enroot_slurm.busy(host, enroot_slurm.look(host)) == "steps of jobs run on the node (1)"
+
+
 def test_slurm_of_the_distribution(tmp_path):
     host = rooted.RootedHost(tmp_path)
     host.put("/usr/bin/srun")

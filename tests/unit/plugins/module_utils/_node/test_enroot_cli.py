@@ -50,8 +50,9 @@ def test_boot_takes_the_fallback_with_a_warning_and_the_volume_when_it_is_there(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (None, "found none: run the role enroot_pyxis on this node"),
-        ("[]", "found none: run the role"),
+        (None, "did not find it: run the role enroot_pyxis on this node first"),
+        ("{", "is not valid JSON"),
+        ("[]", "is not of mlcluster.enroot_config/1"),
         ('{"schema": "other"}', "is not of mlcluster.enroot_config/1"),
         (config_text(EnrootConfig(local_dir="x")), "local_dir is 'x'"),
         (config_text(EnrootConfig(fallback_dir="")), "enroot_pyxis_fallback_dir is empty"),

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_host import EnrootHost
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_image import (
-    MAGIC,
     ImageWish,
     ensure,
     file_name,
@@ -22,13 +21,16 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_image i
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandError, CommandResult, NodeError
 
+from .squashfs_bytes import image
+
+IMAGE = image(b"rest")
 ONE, TWO = (f"sha256:{sign * 64}" for sign in "ab")
 
 
 class ImageHost(EnrootHost):
     """This machine with commands of Enroot and Docker that the test answers for."""
 
-    def __init__(self, digest=ONE, version="4.1.2", content=MAGIC + b"rest"):
+    def __init__(self, digest=ONE, version="4.1.2", content=IMAGE):
         self.digest, self.version, self.content, self.free = digest, version, content, 100 << 30
         self.ran = []
 
@@ -83,7 +85,13 @@ def test_a_dry_run_writes_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [(None, "no space left"), (b"<html>", "is no squashfs image"), (b"", "is no squashfs image")]
+    ("content", "words"),
+    [
+        (None, "no space left"),
+        (b"<html>", r"is no whole squashfs image \(it does not begin as one\)"),
+        (b"", "is no whole squashfs image"),
+        (image(bytes(9000))[:5000], r"is no whole squashfs image \(it has 5000 of 9110 bytes\)"),
+    ],
 )
 def test_an_import_that_fails_leaves_nothing(tmp_path, content, words):
     with pytest.raises(NodeError, match=words):
@@ -91,16 +99,17 @@ def test_an_import_that_fails_leaves_nothing(tmp_path, content, words):
     assert {path.name for path in tmp_path.iterdir()} <= {".x.lock", "log"}
 
 
-def test_half_a_file_of_a_crash_is_made_again(tmp_path):
+@pytest.mark.parametrize("left", [b"\0\0", b"hsqs", image(bytes(9000))[:8192], b""])
+def test_half_a_file_of_a_crash_is_made_again(tmp_path, left):
     half = tmp_path / file_name(wish(tmp_path, name="x"), ONE)
-    half.write_bytes(b"\0\0")
+    half.write_bytes(left)
     assert "import" in ensure(ImageHost(), wish(tmp_path, name="x"))["actions"]
-    assert half.read_bytes().startswith(MAGIC)
+    assert half.read_bytes() == image(b"rest")
 
 
 def test_a_file_is_copied_and_must_be_what_was_wanted(tmp_path):
     source = tmp_path / "my image.sqsh"
-    source.write_bytes(MAGIC + b"content")
+    source.write_bytes(image(b"content"))
     target = tmp_path / "images"
     target.mkdir()
     done = ensure(ImageHost(), wish(target, str(source)))
@@ -149,12 +158,32 @@ def test_the_directory_has_to_be_there(tmp_path):
 def test_removal(tmp_path):
     host = ImageHost()
     ensure(host, wish(tmp_path, name="x"))
-    (tmp_path / "x-y.sqsh").write_bytes(MAGIC)
+    (tmp_path / "x-y.sqsh").write_bytes(image())
     assert forget(host, wish(tmp_path, name="x"), dry=True)["actions"] == ["link", "prune"]
     forget(host, wish(tmp_path, name="x"))
     assert (tmp_path / "x-y.sqsh").exists()
     assert not list(tmp_path.glob("x-a*"))
     assert forget(host, wish(tmp_path, name="x"))["actions"] == []
+
+
+def test_a_removal_that_fails_says_what_is_in_its_way(tmp_path):
+    (tmp_path / file_name(wish(tmp_path, name="x"), ONE)).mkdir()
+    with pytest.raises(NodeError, match=r"could not remove .*/x-a{16}\.sqsh: Is a directory; .* run again"):
+        forget(ImageHost(), wish(tmp_path, name="x"))
+
+
+@pytest.mark.parametrize(
+    ("source", "base"),
+    [
+        ("docker://alpine", "alpine"),
+        ("/images/.torch.sqsh", "torch"),
+        ("/images/_x-.sqsh", "x-"),
+        ("dockerd://a/b:1@sha256:" + "0" * 64, "a+b+1"),
+    ],
+)
+def test_the_name_that_is_made_of_a_source(source, base):
+    assert ImageWish(source, "/images").base == base
+    assert problems(ImageWish(source, "/images")) == []
 
 
 def ask(folder):
@@ -182,6 +211,11 @@ def test_many_nodes_one_import(tmp_path):
         ({"directory": "/a/../b"}, "without '..'"),
         ({"name": "../x"}, "name is '../x'"),
         ({"digest": "abc"}, "digest is 'abc'"),
+        ({"source": "docker://+"}, "of which no name for files can be made"),
+        ({"source": "/images/"}, "of which no name for files can be made"),
+        ({"source": "/.sqsh"}, "of which no name for files can be made"),
+        ({"source": "/images/.."}, "of which no name for files can be made"),
+        ({"source": f"docker://{'x' * 201}"}, "of which no name for files can be made"),
         ({"keep": -1}, "keep is -1"),
         ({"seconds": 0}, "timeout is 0"),
     ],

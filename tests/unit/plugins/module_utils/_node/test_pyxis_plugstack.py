@@ -202,3 +202,43 @@ def test_fifty_writers_at_once_and_no_reader_sees_half_a_file(host, tmp_path):
         time.sleep(0.001)
     assert [writer.exitcode for writer in writers] == [0] * 50
     assert sorted(host.listdir(STACK + ".d")) == ["pyxis.conf"]
+
+
+THEIRS = b"# caf\xe9, by hand\r\noptional /lib/x11.so a='\xff' \x0b # \x85\x1c\r\n\r\n"
+
+
+def content(host, path):
+    return Path(host.at(path)).read_bytes()
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"# no end of its line", b"#\r"])
+@pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf# with a mark of its order of bytes\n"])
+def test_what_others_wrote_stays_to_the_last_byte(host, begin, end):
+    """In any encoding, with any end of lines, and also where the last line has none."""
+    theirs = begin + THEIRS
+    host.put(STACK, theirs + f"required {PLUGIN} old=1\r\n".encode() + end)
+    apply_changes(host, STACK, Wanted(PLUGIN, options={"container_scope": "global"}))
+    assert content(host, STACK) == theirs + f"optional {PLUGIN} container_scope=global\r\n".encode() + end
+    assert apply_changes(host, STACK, Wanted(PLUGIN, options={"container_scope": "global"}))["after"] == {}
+    apply_changes(host, STACK, None)
+    assert content(host, STACK).startswith(theirs + b"# removed by the role")
+    assert content(host, STACK).endswith(b"container_scope=global\r\n" + end)
+
+
+def test_an_include_is_added_behind_what_others_wrote(host):
+    host.put(STACK, THEIRS + b"# no end")
+    apply_changes(host, STACK, Wanted(PLUGIN))
+    assert content(host, STACK) == THEIRS + b"# no end\n" + GLOB.encode()
+
+
+def test_a_bare_star_among_lines_of_others_is_replaced_alone(host):
+    host.put(STACK, THEIRS + f"include {STACK}.d/*\r\n".encode() + THEIRS)
+    host.put(OWN, f"optional {PLUGIN}\n")
+    apply_changes(host, STACK, Wanted(PLUGIN))
+    assert content(host, STACK) == THEIRS + GLOB.replace("\n", "\r\n").encode() + THEIRS
+
+
+def test_lines_are_counted_as_slurm_counts_them(host):
+    host.put(STACK, b"# a\x0b\x0cb\xe2\x80\xa8c\rd\nmandatory x\r\n")
+    (problem,) = read_stack(host, STACK).problems
+    assert problem == f"line 2 of {STACK} is neither required, optional nor include: mandatory x"

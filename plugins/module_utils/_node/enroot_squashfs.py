@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a file is a whole squashfs image, from what costs two short reads.
+
+The layout is that of Documentation/filesystems/squashfs.rst and fs/squashfs/squashfs_fs.h of Linux: a superblock of 96
+bytes says how long the image is and where its last tables lie.
+"""
+
+from __future__ import annotations
+
+import struct
+import typing as t
+
+MAGIC = b"hsqs"
+VERSION = (4, 0)
+# From 4 KiB to 1 MiB.
+BLOCK_LOGS = range(12, 21)
+# magic, inodes, time, block size, fragments, compression, log of the block size, flags, ids, version (2), root inode,
+# bytes used, start of the ids' table, and the starts of the others.
+_SUPERBLOCK = struct.Struct("<4sIIIIHHHHHHQQQ40x")
+SUPERBLOCK_SIZE = _SUPERBLOCK.size
+_POINTER = struct.Struct("<Q")
+
+Read = t.Callable[[int, int], bytes]
+
+
+def incomplete(read: Read, size: int | None) -> str | None:
+    """What is wrong with a file as a squashfs image, in a few words; None where it is whole as far as this shows.
+
+    read gives so many bytes from an offset, fewer where the file ends or cannot be read; size is the file's in bytes,
+    None where there is none. mksquashfs rounds a file up to 4 KiB unless it is told not to, so it may be longer than
+    the image. The ids' table is written last of all: where it is zero, the disk lost what was still to be written.
+    """
+    if size is None:
+        return "it is not there"
+    head = read(0, SUPERBLOCK_SIZE)
+    if not head.startswith(MAGIC):
+        return "it does not begin as one"
+    if len(head) < SUPERBLOCK_SIZE:
+        return f"it ends after {len(head)} bytes"
+    found = _SUPERBLOCK.unpack(head)
+    block, log, ids, version, used, table = found[3], found[6], found[8], found[9:11], found[12], found[13]
+    if version != VERSION or log not in BLOCK_LOGS or block != 1 << log:
+        return f"its superblock (version {version[0]}.{version[1]}, blocks of {block} bytes) makes no sense"
+    if size < used:
+        return f"it has {size} of {used} bytes"
+    if ids < 1 or not SUPERBLOCK_SIZE < table <= used - _POINTER.size:
+        return "its superblock names no table of ids within the image"
+    (first,) = _POINTER.unpack(read(table, _POINTER.size).ljust(_POINTER.size, b"\0"))
+    return None if SUPERBLOCK_SIZE <= first < table else "its last table is empty, so its end was never written"
