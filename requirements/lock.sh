@@ -35,6 +35,8 @@ done
 # The CPU build of torch that is pinned is one for Python 3.11, so the data programs are tested on that.
 compile 3.11 data-py311
 
+compile 3.11 mitogen
+
 # A node decrypts no vault and installs no collection: without these no compiled code is needed.
 absent=()
 for package in cffi cryptography pycparser resolvelib typing-extensions; do

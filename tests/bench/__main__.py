@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from tests.bench import bench_boot_hook, bench_data, bench_inventory, bench_nvme_raid0
+from tests.bench import bench_boot_hook, bench_data, bench_inventory, bench_nvme_raid0, bench_push
 from tests.rig.vm.command import RigError
 from tests.vm.helpers import ROOT
 
@@ -18,6 +18,7 @@ BENCHES = {
     "data": bench_data,
     "inventory": bench_inventory,
     "nvme_raid0": bench_nvme_raid0,
+    "push": bench_push,
 }
 OUTPUT = ROOT / "tests" / "output" / "bench"
 

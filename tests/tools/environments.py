@@ -85,6 +85,13 @@ def install(where: Path, lock: Path, partial: bool = False) -> None:
     )
 
 
+def install_beside(python: Path, lock: Path, target: Path) -> None:
+    """Install what ``lock`` pins into the folder ``target``, for one program to have on its path."""
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "-qq"]
+    options = ["--no-deps", "--require-hashes", "--requirement", str(lock), "--target", str(target)]
+    _run([*pip, "install", *options], f"Installing {lock.name}")
+
+
 def _install_build(pip: list[str], build: Path, index: str) -> None:
     """Install the one package that ``build`` pins: from where pip looks by itself, else from ``index``."""
     command = [*pip, "install", "--no-deps", "--require-hashes", "--requirement", str(build)]

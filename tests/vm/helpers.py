@@ -40,7 +40,7 @@ class Step(NamedTuple):
     result: dict[str, Any]
 
 
-def _items(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def items_of(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The results of a loop's items; a module may have a key `results` of its own."""
     items = result.get("results", [])
     return items if items and all("ansible_loop_var" in item for item in items) else [result]
@@ -67,7 +67,7 @@ class Run(NamedTuple):
             step.action
             for step in self.steps
             if step.action not in ON_CONTROLLER | FACTS
-            for item in _items(step.result)
+            for item in items_of(step.result)
             if not item.get("skipped")
         ]
 

@@ -1,0 +1,134 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""site.yml pushed from one controller to 1, 10 and 40 nodes over real ssh, with Ansible's strategy and with mitogen's.
+
+The nodes are containers, so there are no disks and no accelerators: every role looks, installs what an image of such a
+node would have and writes its files; the second run changes nothing. Every node is this machine, so the seconds of many
+nodes are those of two cores doing the work of all: what carries over to a cluster is the module executions a node, the
+controller's CPU seconds and the ratio of the strategies.
+
+A module execution is one program that Ansible starts on a node; tasks of the controller and facts are not counted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.bench.push_nodes import nodes
+from tests.tools import environments
+from tests.vm.helpers import BIN, FACTS, ON_CONTROLLER, ROOT, items_of
+
+COUNTS = (1, 10, 40)
+STRATEGIES = ("linear", "mitogen_linear")
+LOCK = ROOT / "requirements" / "mitogen.txt"
+# An image of a node of a cluster is made this way: everything that needs no hardware is installed.
+SETTINGS = {"nvme_raid0_image_build": True, "efa_nccl_image_build": True, "efa_nccl_installer_enabled": False}
+SECONDS = 1800
+
+
+def executions(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(role, node) of every module execution of a run, of what ansible.posix.json tells of it."""
+    for play in document["plays"]:
+        for task in play["tasks"]:
+            path = Path(task["task"].get("path") or "")
+            role = path.parts[path.parts.index("roles") + 1] if "roles" in path.parts else "site.yml"
+            for node, result in task["hosts"].items():
+                if result["action"].rsplit(".", 1)[-1] not in ON_CONTROLLER | FACTS:
+                    yield from ((role, node) for item in items_of(result) if not item.get("skipped"))
+
+
+def most_a_node(document: Mapping[str, Any]) -> dict[str, int]:
+    """Role: module executions on the node that had most of them."""
+    most: dict[str, int] = {}
+    for (role, _node), number in Counter(executions(document)).items():
+        most[role] = max(most.get(role, 0), number)
+    return most
+
+
+def _environment(strategy: str, packages: Path, folder: Path) -> dict[str, str]:
+    environment = {
+        **os.environ,
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
+        "ANSIBLE_CALLBACKS_ENABLED": "ansible.posix.json",
+        "ANSIBLE_LOCAL_TEMP": str(folder / "ansible"),
+        "ANSIBLE_FORKS": "40",
+        # Forty nodes on two cores: a connection may wait for its turn.
+        "ANSIBLE_TIMEOUT": "120",
+        "ANSIBLE_DEPRECATION_WARNINGS": "false",
+        "ANSIBLE_NOCOLOR": "1",
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+    }
+    if strategy != "linear":
+        environment["ANSIBLE_STRATEGY_PLUGINS"] = str(packages / "ansible_mitogen" / "plugins" / "strategy")
+        environment["PYTHONPATH"] = str(packages)
+    return {**environment, "ANSIBLE_STRATEGY": strategy}
+
+
+def push(inventory: Path, strategy: str, packages: Path) -> dict[str, Any]:
+    """One run of site.yml. Raises AssertionError when a node failed or could not be reached."""
+    with tempfile.TemporaryDirectory() as scratch:
+        cost = Path(scratch) / "cost.json"
+        command = [sys.executable, str(Path(__file__).with_name("cost.py")), str(cost)]
+        command += [str(BIN / "ansible-playbook"), "-i", str(inventory), "site.yml", "-e", json.dumps(SETTINGS)]
+        environment = _environment(strategy, packages, Path(scratch))
+        started = time.monotonic()
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
+        )
+        seconds = time.monotonic() - started
+        start = done.stdout.find("{\n")
+        assert done.returncode == 0 and start >= 0, (
+            f"site.yml ended with {done.returncode}: {done.stdout[-2000:]}{done.stderr}"
+        )
+        document, _end = json.JSONDecoder().raw_decode(done.stdout[start:])
+        cpu = json.loads(cost.read_text(encoding="utf-8"))["cpu_seconds"]
+    return {
+        "seconds": round(seconds, 1),
+        "controller_cpu_seconds": round(cpu, 1),
+        "changed": sum(stats["changed"] for stats in document["stats"].values()),
+        "nodes": len(document["stats"]),
+        "module_executions": most_a_node(document),
+    }
+
+
+def measure(counts: Sequence[int] = COUNTS) -> dict[str, Any]:
+    """First and second run for each number of nodes and each strategy. Raises AssertionError, ContainerError."""
+    rows = []
+    with tempfile.TemporaryDirectory() as scratch:
+        packages = Path(scratch)
+        environments.install_beside(BIN / "python", LOCK, packages)
+        for count in counts:
+            for strategy in STRATEGIES:
+                with nodes(count) as inventory:
+                    for run in ("first", "second"):
+                        row = {"strategy": strategy, "run": run, **push(inventory, strategy, packages)}
+                        print(f"  {count} nodes, {strategy}, {run}: {row['seconds']} s", flush=True)
+                        rows.append(row)
+    return {"bench": "push", "cores": os.cpu_count(), "load": round(os.getloadavg()[1], 1), "runs": rows}
+
+
+def table(figures: Mapping[str, Any]) -> list[str]:
+    """The figures as lines for people."""
+    titles = f"  {'nodes':>5} {'strategy':<16}{'run':<8}{'changed':>8}{'seconds':>9}{'controller CPU s':>18}"
+    lines = [
+        f"site.yml pushed to containers on {figures['cores']} cores that stand for all nodes, load {figures['load']}",
+        titles + "  modules a node",
+    ]
+    for row in figures["runs"]:
+        modules = ", ".join(f"{role} {number}" for role, number in sorted(row["module_executions"].items()))
+        lines.append(
+            f"  {row['nodes']:>5} {row['strategy']:<16}{row['run']:<8}{row['changed']:>8}{row['seconds']:>9}"
+            f"{row['controller_cpu_seconds']:>18}  {modules}"
+        )
+    return lines

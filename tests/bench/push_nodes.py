@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes that a push run is measured on: podman containers that boot systemd and answer to a real sshd."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.tools import containers
+
+RELEASE = "debian12"
+# With what the roles install from Debian, so that no run measures the mirror of Debian's packages.
+PACKAGES = ("openssh-server", "mdadm", "e2fsprogs", "xfsprogs")
+SSH_SECONDS = 120
+
+
+def image() -> str:
+    """The name of the containers' image with sshd in it, built when it is not there."""
+    base = containers.ensure_image(RELEASE)
+    key = hashlib.sha256(" ".join((base, *PACKAGES)).encode()).hexdigest()[:12]
+    name = f"{containers.IMAGE_PREFIX}{RELEASE}:ssh-{key}"
+    with containers.locked("image-bench"):
+        age = containers.image_age(name)
+        if age is not None and age < containers.IMAGE_SECONDS:
+            return name
+        builder = f"{containers.PREFIX}bench-build-{RELEASE}"
+        containers.up(builder)
+        try:
+            # As the test hosts find their packages: Debian's lists are in the image.
+            install = [
+                "exec",
+                "--env",
+                "DEBIAN_FRONTEND=noninteractive",
+                builder,
+                "apt-get",
+                "install",
+                "--yes",
+                *PACKAGES,
+            ]
+            containers.demand(containers.podman(*install), f"Installing {', '.join(PACKAGES)}")
+            containers.demand(containers.podman("stop", builder), f"Stopping {builder}")
+            containers.demand(containers.podman("commit", "--quiet", builder, name), f"Keeping {name}")
+        finally:
+            containers.down([builder])
+    return name
+
+
+def _start(name: str, kept: str, public_key: str) -> str:
+    """Boot one node; its address."""
+    run = ["--runtime", "runc", "run", "--detach", "--replace", "--pull=never", "--name", name, "--hostname", name]
+    containers.demand(containers.podman(*run, "--systemd=always", *containers.limits(), kept), f"Starting {name}")
+    containers.boot(name)
+    install = [
+        "exec",
+        "--interactive",
+        name,
+        "install",
+        "-D",
+        "--mode=0600",
+        "/dev/stdin",
+        "/root/.ssh/authorized_keys",
+    ]
+    subprocess.run(["podman", *install], input=public_key, text=True, check=True)
+    settings = json.loads(containers.demand(containers.podman("inspect", name), f"Looking at {name}"))[0]
+    return str(settings["NetworkSettings"]["Networks"]["podman"]["IPAddress"])
+
+
+def _known_host(address: str) -> str:
+    """The node's host keys as ssh wants them, once its sshd answers."""
+    deadline = time.monotonic() + SSH_SECONDS
+    while time.monotonic() < deadline:
+        scan = subprocess.run(["ssh-keyscan", "-T", "5", address], capture_output=True, text=True, check=False)
+        if scan.stdout.strip():
+            return scan.stdout
+        time.sleep(0.2)
+    raise containers.ContainerError(f"The sshd of {address} gave no host key within {SSH_SECONDS} s.")
+
+
+def _inventory(addresses: Sequence[str], folder: Path) -> dict[str, Any]:
+    """The first node is the head node, all others compute nodes."""
+    names = [f"node{number}" for number in range(1, len(addresses) + 1)]
+    hosts = {
+        name: {
+            "ansible_host": address,
+            "ansible_user": "root",
+            "ansible_python_interpreter": "/usr/bin/python3",
+            "ansible_ssh_private_key_file": str(folder / "key"),
+            "ansible_ssh_common_args": f"-o UserKnownHostsFile={folder / 'known_hosts'}",
+        }
+        for name, address in zip(names, addresses)
+    }
+    groups = {"instance_store": names, "efa": names, "head": names[:1], "compute": names[1:]}
+    return {
+        "all": {
+            "hosts": hosts,
+            "children": {group: {"hosts": {name: {} for name in some}} for group, some in groups.items()},
+        }
+    }
+
+
+@contextmanager
+def nodes(count: int) -> Iterator[Path]:
+    """The inventory file of ``count`` fresh nodes, which are gone afterwards. Raises ContainerError."""
+    kept = image()
+    names = [f"{containers.PREFIX}bench{number}-{RELEASE}" for number in range(1, count + 1)]
+    with containers.locked("bench-push"), tempfile.TemporaryDirectory(prefix="mlcluster-bench-") as scratch:
+        folder = Path(scratch)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key")], check=True)
+        public_key = (folder / "key.pub").read_text(encoding="utf-8")
+        try:
+            addresses = [_start(name, kept, public_key) for name in names]
+            known = "".join(_known_host(address) for address in addresses)
+            (folder / "known_hosts").write_text(known, encoding="utf-8")
+            inventory = folder / "inventory.json"
+            inventory.write_text(json.dumps(_inventory(addresses, folder)), encoding="utf-8")
+            yield inventory
+        finally:
+            containers.down(names)
