@@ -5,25 +5,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import lustre_config, lustre_layouts
 
+# FSx API, FileSystemId: fs- and 8 hexadecimal digits or more.
+FILE_SYSTEM_ID = re.compile(r"fs-[0-9a-f]{8,}")
 LAYOUT_KEYS = ("layout", "models", "places", "classes", "owner", "group", "mode", "acl", "directories")
 
 
 def fsx_lustre_plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     """``problems``: a sentence for everything that no node could carry out; ``options``: those of the modules.
 
-    ``settings`` are the role's variables without their prefix. With problems the options have no directories.
+    ``settings`` are the role's variables without their prefix, and ``names``, what FSx has said of the file systems
+    that have an id. ``ids`` are those of which it has said nothing yet: they have no DNS name in the options. With
+    problems the options have no directories.
     """
+    systems, ids, id_problems = _named(settings["file_systems"], settings["names"])
+    settings = {**settings, "file_systems": systems}
     layout = {key: settings[key] for key in LAYOUT_KEYS}
     layout["places"] = {**_places(settings), **(settings["places"] or {})}
     options = {key: settings[key] for key in lustre_config.ARGUMENT_SPEC if key != "directories"}
     problems = lustre_layouts.problems(layout)
     options["directories"] = [] if problems else lustre_layouts.expand(layout)
-    return {"problems": problems + lustre_config.problems(options), "options": options}
+    return {"problems": id_problems + problems + lustre_config.problems(options), "options": options, "ids": ids}
+
+
+def _named(systems: Sequence[Any], names: Mapping[str, Mapping[str, Any]]) -> tuple[list[Any], list[str], list[str]]:
+    """The file systems with their names in the place of an id, the ids that FSx has to be asked for, and problems."""
+    found, ids, problems = [], [], []
+    for entry in systems:
+        identifier = entry.get("id") if isinstance(entry, dict) else None
+        if not identifier:
+            found.append(entry)
+            continue
+        known, where = names.get(identifier, {}), entry.get("path")
+        found.append({key: value for key, value in {**entry, **known}.items() if key not in ("id", "efa")})
+        found[-1]["efa"] = bool(entry.get("efa"))
+        if not FILE_SYSTEM_ID.fullmatch(str(identifier)):
+            problems.append(f"file_systems has {where} with the id {identifier!r}: give one as fs-0123456789abcdef0")
+        elif entry.get("dns_name") or entry.get("mount_name"):
+            problems.append(f"file_systems has {where} with an id and a name: give the id alone, or both names")
+        elif known and entry.get("efa") and not known["efa"]:
+            problems.append(
+                f"file_systems has {where} with efa, and {identifier} was made without it, which cannot be changed: "
+                "take efa out, or make another file system"
+            )
+        if identifier not in names:
+            ids.append(identifier)
+    return found, ids, problems
 
 
 def _places(settings: Mapping[str, Any]) -> dict[str, str]:

@@ -17,6 +17,9 @@ POLL_SECONDS = 15.0
 # FSx API, Lifecycle of a file system and of an association.
 WAITING = ("CREATING",)
 BROKEN = ("FAILED", "DELETING", "MISCONFIGURED", "MISCONFIGURED_UNAVAILABLE")
+# FSx for Lustre User Guide, file system status: clients reach these.
+MOUNTABLE = ("AVAILABLE", "UPDATING")
+NOT_FOUND = "FileSystemNotFound"
 # FSx API, CreateFileSystemLustreConfiguration: with EFA the metadata configuration is needed.
 METADATA_MODE = "AUTOMATIC"
 EVENTS = ["NEW", "CHANGED", "DELETED"]
@@ -35,6 +38,45 @@ def find(fsx: t.Any, name: str, identifier: str) -> dict[str, t.Any] | None:
         found = ", ".join(entry["FileSystemId"] for entry in mine)
         raise aws.AwsError(f"{found} all carry the tag {TAG}={name}; give the id of the one that is meant")
     return mine[0] if mine else None
+
+
+def mount_names(fsx: t.Any, identifiers: t.Sequence[str], region: str) -> tuple[dict[str, dict[str, t.Any]], list[str]]:
+    """By identifier what a client mounts by, {dns_name, mount_name, efa}; and a sentence for each that it cannot mount.
+
+    One request for all, unless one of them is not there. Raises AwsError where FSx cannot be asked.
+    """
+    with aws.doing(f"asking FSx in {region} for {', '.join(identifiers)}"):
+        there = {entry["FileSystemId"]: entry for entry in _described(fsx, identifiers)}
+    names, problems = {}, []
+    for identifier in identifiers:
+        entry = there.get(identifier)
+        lustre = (entry or {}).get("LustreConfiguration", {})
+        if entry is None:
+            problems.append(f"FSx in {region} has no file system {identifier} for this account: check id and region")
+        elif entry["FileSystemType"] != "LUSTRE":
+            problems.append(f"{identifier} is of type {entry['FileSystemType']} and not LUSTRE: give another one")
+        elif entry["Lifecycle"] not in MOUNTABLE:
+            why = entry.get("FailureDetails", {}).get("Message", "see what FSx shows of it, and run this again later")
+            problems.append(f"{identifier} is {entry['Lifecycle']} and cannot be mounted: {why}")
+        else:
+            names[identifier] = {
+                "dns_name": entry["DNSName"],
+                "mount_name": lustre["MountName"],
+                "efa": bool(lustre.get("EfaEnabled")),
+            }
+    return names, problems
+
+
+def _described(fsx: t.Any, identifiers: t.Sequence[str]) -> list[dict[str, t.Any]]:
+    """What FSx says of those that are there; it refuses the whole request where one is not."""
+    import botocore.exceptions
+
+    try:
+        return aws.pages(fsx.describe_file_systems, "FileSystems", FileSystemIds=list(identifiers))
+    except botocore.exceptions.ClientError as exc:
+        if aws.code(exc) != NOT_FOUND:
+            raise
+    return [entry for one in identifiers for entry in _described(fsx, [one])] if len(identifiers) > 1 else []
 
 
 def request(wanted: Wanted) -> dict[str, t.Any]:

@@ -41,6 +41,8 @@ EFA_INTERFACES = dict.fromkeys(
 )
 EFA_SOURCE = "FSx for Lustre User Guide, Configuring EFA clients"
 NFS_TYPES = ("nfs", "nfs4")
+# An option of the role's own lines in fstab; mount keeps what begins with x- to itself (mount(8)).
+OWN_LINE = "x-mlcluster"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,10 +121,13 @@ def efa_interfaces(known: str | None) -> int:
 
 
 def fstab_line(system: FileSystem, fstab: t.Iterable[t.Mapping[str, str]]) -> dict[str, t.Any]:
-    """Whose line fstab has for a file system: {dns_name, line: own, other or none, fstab_options}."""
+    """Whose line fstab has for a file system: {dns_name, line: own, other or none, fstab_options}.
+
+    The same source is not enough for an own one: ParallelCluster writes such lines too, and keeps them.
+    """
     for entry in fstab:
         if entry["path"] == system.path:
-            own = entry["src"] == system.source
+            own = entry["src"] == system.source and OWN_LINE in entry["opts"].split(",")
             return {
                 "dns_name": system.dns_name,
                 "line": "own" if own else "other",

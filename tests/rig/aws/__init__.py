@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A moto server on the loopback interface, whose callers write down every operation they ask for.
 
-Otherwise than moto: file systems of FSx get identifiers of the length that AWS gives, and are there at once;
-policies of buckets are kept and not enforced, for moto would enforce them without their conditions.
+Otherwise than moto: file systems of FSx get identifiers of the length that AWS gives, and those of Lustre a mount name,
+and are there at once; policies of buckets are kept and not enforced, for moto would enforce them without their
+conditions.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ KEY = "AKIARIGMAIN"
 
 
 def _as_aws(make: Any, show: Any) -> tuple[Any, Any]:
-    """FileSystem's own methods with an identifier of 17 digits and the state that AWS tells."""
+    """FileSystem's own methods with an identifier of 17 digits, and the state and mount name that AWS tells."""
 
     def init(self: Any, *arguments: Any, **named: Any) -> None:
         make(self, *arguments, **named)
@@ -37,7 +38,10 @@ def _as_aws(make: Any, show: Any) -> tuple[Any, Any]:
         self.backend.tagger.tag_resource(self.resource_arn, tags)
 
     def to_dict(self: Any) -> dict[str, Any]:
-        return {**show(self), "Lifecycle": "AVAILABLE"}
+        shown = {**show(self), "Lifecycle": "AVAILABLE"}
+        if "LustreConfiguration" in shown:
+            shown["LustreConfiguration"] = {**shown["LustreConfiguration"], "MountName": self.file_system_id[-8:]}
+        return shown
 
     return init, to_dict
 

@@ -189,11 +189,15 @@ def test_a_line_of_this_role_is_kept_up_to_date_and_no_other_is_touched(host, lo
     system = {"path": path, "dns_name": "fs-1.example.com", "mount_name": "abcdefgh"}
     form = "{} " + path + " lustre {} 0 0\n"
     role = Role(UBUNTU, file_systems=[system])
-    host.files["/etc/fstab"] = form.format("fs-1.example.com@tcp:/abcdefgh", "noatime,flock,_netdev,nofail")
+    host.files["/etc/fstab"] = form.format("fs-1.example.com@tcp:/abcdefgh", "noatime,flock,_netdev,nofail,x-mlcluster")
     assert "mounts" not in look(role)
     assert [line["path"] for line in role.value("own_lines")] == [path]
-    host.files["/etc/fstab"] = form.format("fs-1.example.com@tcp:/abcdefgh", "defaults")
+    host.files["/etc/fstab"] = form.format("fs-1.example.com@tcp:/abcdefgh", "defaults,x-mlcluster")
     assert "mounts" in look(role)
+    # ParallelCluster's own line for the same file system.
+    host.files["/etc/fstab"] = form.format("fs-1.example.com@tcp:/abcdefgh", "_netdev,noauto,x-systemd.automount")
+    assert "mounts" not in look(role)
+    assert role.value("own_lines") == []
     host.files["/etc/fstab"] = form.format("fs-1.example.com@tcp:/other", "_netdev,noauto,x-systemd.automount")
     assert "mounts" not in look(role)
     assert role.value("own_lines") == []

@@ -12,8 +12,10 @@ import typing as t
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws
 
 from tests.unit.plugins.module_utils._node.simulated import SimulatedHost
+from tests.unit.plugins.modules import aws_stub
 
 Runner = t.Callable[..., dict[str, t.Any]]
 
@@ -24,11 +26,44 @@ def run_module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
 
     def run(module: types.ModuleType, host: SimulatedHost, check: bool = False, **options: t.Any) -> dict[str, t.Any]:
         monkeypatch.setattr(module, "Host", lambda: host)
-        arguments = {**options, "_ansible_check_mode": check, "_ansible_diff": True}
-        with patch_module_args(arguments), pytest.raises(SystemExit) as ended:
-            module.main()
-        result = json.loads(capsys.readouterr().out)
-        assert bool(ended.value.code) == result.get("failed", False)
-        return result
+        return _answer(module, capsys, {**options, "_ansible_check_mode": check, "_ansible_diff": True})
 
     return run
+
+
+@pytest.fixture
+def run_controller_module(capsys: pytest.CaptureFixture[str]) -> Runner:
+    """The same for a module of the controller: run_controller_module(module, check=False, **options)."""
+
+    def run(module: types.ModuleType, check: bool = False, **options: t.Any) -> dict[str, t.Any]:
+        return _answer(module, capsys, {**options, "_ansible_check_mode": check})
+
+    return run
+
+
+@pytest.fixture
+def fsx(monkeypatch: pytest.MonkeyPatch) -> t.Any:
+    """The stubber of the client that modules get; what they ask for has to be given to it in turn."""
+    client, stubber = aws_stub.client()
+    monkeypatch.setattr(aws, "client", lambda params, service, connections=10: client)
+    return stubber
+
+
+@pytest.fixture
+def run_on_fsx(fsx: t.Any, run_controller_module: Runner) -> Runner:
+    """run_on_fsx(module, check=False, **options) in the region of the stub."""
+
+    def run(module: types.ModuleType, check: bool = False, **options: t.Any) -> dict[str, t.Any]:
+        return run_controller_module(module, check, region=aws_stub.REGION, **options)
+
+    return run
+
+
+def _answer(
+    module: types.ModuleType, capsys: pytest.CaptureFixture[str], arguments: dict[str, t.Any]
+) -> dict[str, t.Any]:
+    with patch_module_args(arguments), pytest.raises(SystemExit) as ended:
+        module.main()
+    result = json.loads(capsys.readouterr().out)
+    assert bool(ended.value.code) == result.get("failed", False)
+    return result

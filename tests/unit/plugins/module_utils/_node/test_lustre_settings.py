@@ -23,6 +23,7 @@ from tests.unit.plugins.module_utils._node.lustre_host import ME, MY_GROUP
 FSX = [{"path": "/fsx"}]
 SETTINGS = {
     "file_systems": FSX,
+    "names": {},
     "nfs_mounts": [],
     "layout": "one",
     "models": ["a", "b"],
@@ -176,6 +177,34 @@ def test_own_directories_go_before_those_of_the_layout():
 )
 def test_bad_layouts_are_refused(change, says):
     assert any(says in problem for problem in fsx_lustre_plan({**SETTINGS, **change})["problems"])
+
+
+KNOWN = {"fs-0123456789abcdef0": {"dns_name": "fs-0.example.com", "mount_name": "abcdefgh", "efa": False}}
+BY_ID = {"path": "/fsx", "id": "fs-0123456789abcdef0"}
+
+
+def test_an_id_becomes_the_names_that_fsx_gave():
+    before = fsx_lustre_plan({**SETTINGS, "file_systems": [BY_ID, {"path": "/fsx2"}]})
+    assert (before["ids"], before["problems"]) == ([BY_ID["id"]], [])
+    after = fsx_lustre_plan({**SETTINGS, "file_systems": [BY_ID, {"path": "/fsx2"}], "names": KNOWN})
+    assert (after["ids"], after["problems"]) == ([], [])
+    assert after["options"]["file_systems"] == [
+        {"path": "/fsx", "dns_name": "fs-0.example.com", "mount_name": "abcdefgh", "efa": False},
+        {"path": "/fsx2"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ({**BY_ID, "id": "fsx-1"}, "file_systems has /fsx with the id 'fsx-1': give one as fs-0123456789abcdef0"),
+        ({**BY_ID, "mount_name": "abcdefgh"}, "with an id and a name: give the id alone, or both names"),
+        ({**BY_ID, "efa": True}, "with efa, and fs-0123456789abcdef0 was made without it, which cannot be changed"),
+    ],
+)
+def test_an_id_that_cannot_be_is_refused(entry, says):
+    (problem,) = fsx_lustre_plan({**SETTINGS, "file_systems": [entry], "names": KNOWN})["problems"]
+    assert says in problem
 
 
 @pytest.mark.parametrize("name", [name for name in lustre_layouts.LAYOUTS if name != "none"])

@@ -1,0 +1,81 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: fsx_lustre_info
+short_description: Find what file systems of FSx for Lustre are mounted by
+version_added: 0.1.0
+description:
+  - Asks FSx once for all identifiers, and gives the DNS name and the mount name of each.
+  - Fails, with a sentence for each, where one is not there, is not Lustre, or cannot be mounted as it is.
+  - Reads only.
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+extends_documentation_fragment:
+  - mlcluster.aws._cluster
+attributes:
+  check_mode:
+    description: Reads only, in check mode too.
+    support: full
+options:
+  ids:
+    description: Identifiers of file systems, as V(fs-0123456789abcdef0).
+    type: list
+    elements: str
+    required: true
+seealso:
+  - module: mlcluster.aws.fsx_lustre
+  - module: mlcluster.aws.lustre_info
+"""
+
+EXAMPLES = r"""
+- name: Find the names of two file systems
+  mlcluster.aws.fsx_lustre_info:
+    region: ap-southeast-3
+    ids: [fs-0123456789abcdef0, fs-0123456789abcdef1]
+  delegate_to: localhost
+  run_once: true
+  register: found
+"""
+
+RETURN = r"""
+file_systems:
+  description: By identifier C(dns_name), C(mount_name), and C(efa), whether it was made so that EFA reaches it.
+  returned: success
+  type: dict
+  sample:
+    fs-0123456789abcdef0:
+      dns_name: fs-0123456789abcdef0.fsx.ap-southeast-3.amazonaws.com
+      mount_name: abcdefgh
+      efa: true
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws, fsx
+
+WAY_OUT = (
+    "let this controller ask (credentials with fsx:DescribeFileSystems), or give dns_name and mount_name, not the id"
+)
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={**aws.OPTIONS, "ids": {"type": "list", "elements": "str", "required": True}},
+        supports_check_mode=True,
+    )
+    wanted = list(dict.fromkeys(module.params["ids"]))
+    try:
+        names, problems = fsx.mount_names(aws.client(module.params, "fsx"), wanted, module.params["region"])
+    except aws.AwsError as exc:
+        module.fail_json(msg=f"{exc}; {WAY_OUT}")
+    if problems:
+        module.fail_json(msg="; ".join(problems))
+    module.exit_json(changed=False, file_systems=names)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The role fsx_lustre finds what file systems are mounted by from their identifiers, on an account of moto."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.integration.cluster.conftest import REGION, ROOT
+
+POLICY = ROOT / "docs" / "iam" / "mount_fsx.json"
+
+PLAYBOOK = """
+- hosts: nodes
+  gather_facts: false
+  tasks:
+    - ansible.builtin.include_role:
+        name: mlcluster.aws.fsx_lustre
+        tasks_from: validate
+        public: true
+    - ansible.builtin.include_role:
+        name: mlcluster.aws.fsx_lustre
+        tasks_from: validate
+    - ansible.builtin.debug:
+        msg: "{{ inventory_hostname }} mounts {{ __fsx_lustre_plan.options.file_systems | to_json }}"
+"""
+
+
+@pytest.fixture
+def made(aws_account):
+    """made(kind, efa) makes a file system; gives its identifier."""
+
+    def make(kind="LUSTRE", efa=False):
+        about = {
+            "LUSTRE": {"LustreConfiguration": {"DeploymentType": "PERSISTENT_2", "EfaEnabled": efa}},
+            "OPENZFS": {"OpenZFSConfiguration": {"DeploymentType": "SINGLE_AZ_1", "ThroughputCapacity": 64}},
+        }[kind]
+        answer = aws_account.client("fsx", REGION).create_file_system(
+            FileSystemType=kind, StorageCapacity=1200, SubnetIds=["subnet-0123456789abcdef1"], **about
+        )
+        return answer["FileSystem"]["FileSystemId"]
+
+    return make
+
+
+@pytest.fixture
+def validate(play, tmp_path):
+    """validate(systems by host) applies the role's checks to hosts that all are this machine."""
+
+    def run(**systems):
+        hosts = {
+            name: {"ansible_connection": "local", "fsx_lustre_file_systems": entries}
+            for name, entries in systems.items()
+        }
+        inventory = tmp_path / "nodes.json"
+        inventory.write_text(json.dumps({"nodes": {"hosts": hosts}}), encoding="utf-8")
+        playbook = tmp_path / "validate.yml"
+        playbook.write_text(PLAYBOOK, encoding="utf-8")
+        return play(str(playbook), "-i", str(inventory))
+
+    return run
+
+
+def test_one_request_serves_the_run_and_another_what_the_first_node_does_not_have(validate, made, aws_account):
+    first, second, third = made(efa=True), made(), made()
+    both = [{"path": "/fsx1", "id": first, "efa": True}, {"path": "/fsx2", "id": second}]
+    nodes = {"node1": both, "node2": both, "node3": both[:1], "node4": [{"path": "/fsx", "id": third}]}
+    done = validate(**nodes)
+    assert done.status == 0, done.said
+    for node, entries in nodes.items():
+        wanted = [
+            {
+                "path": entry["path"],
+                "dns_name": f"{entry['id']}.fsx.{REGION}.amazonaws.com",
+                "mount_name": entry["id"][-8:],
+                "efa": entry.get("efa", False),
+            }
+            for entry in entries
+        ]
+        said = done.said.replace("\\", "").split(f"{node} mounts ")[1]
+        found, _end = json.JSONDecoder().raw_decode(said)
+        assert found == wanted
+    asked = aws_account.record.read_text(encoding="utf-8").split()
+    assert asked == ["fsx:DescribeFileSystems"] * 2
+    (statement,) = json.loads(POLICY.read_text(encoding="utf-8"))["Statement"]
+    assert set(asked) == set(statement["Action"])
+
+
+def test_what_cannot_be_mounted_is_one_sentence_and_stops_all(validate, made):
+    zfs, gone = made("OPENZFS"), "fs-0123456789abcdef0"
+    done = validate(node1=[{"path": "/fsx1", "id": zfs}, {"path": "/fsx2", "id": gone}], node2=[])
+    assert done.status == 2
+    assert f"{zfs} is of type OPENZFS and not LUSTRE: give another one" in done.said
+    assert f"FSx in {REGION} has no file system {gone} for this account" in done.said

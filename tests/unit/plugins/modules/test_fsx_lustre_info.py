@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One look at FSx for all identifiers, and a sentence for each that cannot be mounted."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.modules import fsx_lustre_info as module
+
+from tests.unit.plugins.modules.aws_stub import MISCONFIGURED, REGION, file_system
+
+ONE, TWO = "fs-0123456789abcdef0", "fs-0123456789abcdef1"
+
+
+@pytest.fixture
+def ask(run_on_fsx):
+    """ask(identifiers) gives the module's answer."""
+    return lambda *identifiers: run_on_fsx(module, ids=list(identifiers))
+
+
+def test_all_are_asked_for_at_once_and_each_once(ask, fsx):
+    fsx.add_response(
+        "describe_file_systems",
+        {"FileSystems": [file_system(1, {"EfaEnabled": False}), file_system(0, Lifecycle="UPDATING")]},
+        {"FileSystemIds": [ONE, TWO]},
+    )
+    answer = ask(ONE, TWO, ONE)
+    assert answer["changed"] is False
+    assert answer["file_systems"] == {
+        ONE: {"dns_name": f"{ONE}.fsx.{REGION}.amazonaws.com", "mount_name": "abcdefg0", "efa": True},
+        TWO: {"dns_name": f"{TWO}.fsx.{REGION}.amazonaws.com", "mount_name": "abcdefg1", "efa": False},
+    }
+
+
+def test_the_one_that_is_not_there_is_named(ask, fsx):
+    fsx.add_client_error("describe_file_systems", "FileSystemNotFound", "File system does not exist.")
+    fsx.add_response("describe_file_systems", {"FileSystems": [file_system()]}, {"FileSystemIds": [ONE]})
+    fsx.add_client_error("describe_file_systems", "FileSystemNotFound", expected_params={"FileSystemIds": [TWO]})
+    assert ask(ONE, TWO)["msg"] == (f"FSx in {REGION} has no file system {TWO} for this account: check id and region")
+
+
+def test_every_one_that_cannot_be_mounted_is_told(ask, fsx):
+    zfs = file_system(0, FileSystemType="OPENZFS")
+    fsx.add_response("describe_file_systems", {"FileSystems": [zfs, file_system(1, **MISCONFIGURED)]})
+    assert ask(ONE, TWO)["msg"] == (
+        f"{ONE} is of type OPENZFS and not LUSTRE: give another one; "
+        f"{TWO} is MISCONFIGURED and cannot be mounted: the network interface is gone"
+    )
+
+
+def test_one_that_is_being_made_is_refused_with_what_to_do(ask, fsx):
+    fsx.add_response("describe_file_systems", {"FileSystems": [file_system(0, Lifecycle="CREATING")]})
+    assert ask(ONE)["msg"].endswith(
+        "is CREATING and cannot be mounted: see what FSx shows of it, and run this again later"
+    )
+
+
+def test_who_may_not_ask_is_told_the_ways_out(ask, fsx):
+    fsx.add_client_error("describe_file_systems", "AccessDeniedException", "not authorized", http_status_code=400)
+    said = ask(ONE)["msg"]
+    assert said.startswith(f"asking FSx in {REGION} for {ONE} failed: AccessDeniedException: not authorized")
+    assert said.endswith(module.WAY_OUT)
+
+
+def test_without_credentials_the_ways_out_are_told(monkeypatch, run_controller_module):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, "/dev/null")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    said = run_controller_module(module, region=REGION, ids=[ONE])["msg"]
+    assert "NoCredentialsError: Unable to locate credentials; let this controller ask" in said

@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the module takes, and what it promises to return, on the node of lustre_host."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import yaml
+from ansible_collections.mlcluster.aws.plugins.doc_fragments._lustre import ModuleDocFragment
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_bounded
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre_config import ARGUMENT_SPEC
+from ansible_collections.mlcluster.aws.plugins.modules import lustre_info as module
+
+from tests.unit.plugins.module_utils._node.lustre_host import KERNEL, LustreHost
+
+FIELDS = ("type", "elements", "choices", "default", "required")
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    monkeypatch.setattr(health_bounded, "STATE_DIRECTORY", str(tmp_path / "state"))
+    made = LustreHost(tmp_path)
+    made.files = {
+        "/proc/sys/kernel/osrelease": f"{KERNEL}\n",
+        f"/lib/modules/{KERNEL}/modules.dep": "",
+        "/proc/meminfo": "MemTotal:       16777216 kB\n",
+        "/proc/cpuinfo": "processor\t: 0\n",
+    }
+    return made
+
+
+def documented(options):
+    """The options of a documentation as an argument spec."""
+    spec = {}
+    for name, option in options.items():
+        spec[name] = {field: option[field] for field in FIELDS if field in option}
+        if "suboptions" in option:
+            spec[name]["options"] = documented(option["suboptions"])
+    return spec
+
+
+def test_the_options_are_documented_as_they_are():
+    assert documented(yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]) == ARGUMENT_SPEC
+    assert set(yaml.safe_load(module.DOCUMENTATION)["options"]) == {"probe", "packages", "files"}
+
+
+def test_everything_that_is_promised_is_returned(host, run_module, tmp_path):
+    nothing = str(tmp_path / "nothing")
+    answer = run_module(module, host, file_systems=[{"path": host.mount("fsx")}], files=[nothing])
+    assert set(yaml.safe_load(module.RETURN)) == set(answer) - {"changed", "invocation"}
+    assert answer["changed"] is False
+    assert (answer["files"], answer["paths"]) == ({nothing: None}, {nothing: None})
+
+
+def test_a_probe_writes_and_check_mode_does_not(host, run_module):
+    path = host.mount("fsx")
+    told = {
+        check: run_module(module, host, check, file_systems=[{"path": path}], probe=True)["probes"]
+        for check in (False, True)
+    }
+    assert told[False][path]["status"] == "pass"
+    assert told[True] == {}
+    assert os.listdir(path) == []
+
+
+def test_problems_are_the_lines_that_are_no_pass(host, run_module, tmp_path):
+    answer = run_module(module, host, file_systems=[{"path": str(tmp_path / "none")}], packages=["lustre-*"])
+    assert answer["problems"] == [line for line in answer["lines"] if not line.startswith(("PASS", "n/a"))]
+    assert [result["id"] for result in answer["results"]][:3] == ["lustre.client", "lustre.next_kernel", "lustre.held"]
+    assert any("nothing is mounted there" in line for line in answer["problems"])
+
+
+def test_bad_options_are_refused_before_anything_is_asked(host, run_module):
+    said = run_module(module, host, file_systems=[{"path": "/data"}], timeout=0)["msg"]
+    assert "/data means the local NVMe volume" in said
+    assert "timeout is 0: give 1 to 300" in said
+    assert host.ran == []
