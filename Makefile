@@ -99,8 +99,9 @@ lock-artifacts: setup ## Download, check and pin the artifacts that roles instal
 	@$(VENV)/python tests/tools/lock_artifacts.py
 
 .PHONY: docs
-docs: setup ## Write the generated parts of the documentation again
+docs: setup ## Write the generated parts of the documentation again, and build the site into docs/_build/html
 	@$(VENV)/python -m tests.tools.role_docs
+	@$(VENV)/python -m tests.tools.docs_site
 
 .PHONY: build
 build: setup ## Build the collection archive into dist/
@@ -112,4 +113,4 @@ bundle: setup ## Build what nodes configure themselves from; BUNDLE='-e build_bu
 
 .PHONY: clean
 clean: ## Remove what the build made, environments included
-	rm -rf .venv .venv-lint .venv-data .venv-pcluster .collections .build dist tests/output
+	rm -rf .venv .venv-lint .venv-data .venv-docs .venv-pcluster .collections .build dist docs/_build tests/output
