@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._directory_options import ownership
+
 
 class ModuleDocFragment:
     """The options that instance_store and instance_store_info share; one spec stands behind both."""
 
-    DOCUMENTATION = r"""
+    DOCUMENTATION = (
+        r"""
 options:
   layout:
     description:
@@ -93,19 +96,9 @@ options:
         description: Path below the mount point.
         type: str
         required: true
-      owner:
-        description: Owner.
-        type: str
-        default: root
-      group:
-        description: Group.
-        type: str
-        default: root
-      mode:
-        description: Mode, octal, in quotes. World-writable only together with the sticky bit.
-        type: str
-        default: "0755"
-      purpose:
+"""
+        + ownership("0755")
+        + r"""      purpose:
         description: What the directory is for, for the reader of the configuration.
         type: str
         default: ""
@@ -122,3 +115,4 @@ options:
     type: bool
     default: false
 """
+    )

@@ -10,25 +10,18 @@ The look comes from the module itself on the node of lustre_host, so that role a
 from __future__ import annotations
 
 import hashlib
-import json
 import typing as t
 from pathlib import Path
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_bounded
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandResult
 from ansible_collections.mlcluster.aws.plugins.modules import lustre_info
 
 from tests.unit.plugins.module_utils._node.lustre_host import KERNEL, ME, MY_GROUP, LustreHost
 from tests.unit.roles.distributions import DISTRIBUTIONS, every_distribution
+from tests.unit.roles.rendered import COMMAND_PATH, RUNTIME, RUNTIME_PATH, RenderedRole
 
-ROLE = Path(__file__).parents[3] / "roles" / "fsx_lustre"
-RUNTIME = {"path": "/cache/mlcluster.pyz", "sha256": "5" * 64, "version": "0.1.0"}
-COMMAND_PATH = "/usr/local/bin/mlcluster"
-RUNTIME_PATH = "/usr/local/lib/mlcluster/mlcluster.pyz"
 CONFIG_PATH = "/etc/mlcluster/lustre.json"
 UNIT_PATH = "/etc/systemd/system/mlcluster-lustre.service"
 ENABLED = "/etc/systemd/system/multi-user.target.wants/mlcluster-lustre.service"
@@ -37,53 +30,14 @@ UBUNTU = DISTRIBUTIONS["ubuntu-24.04"]
 TUNED = {"osc.*OST*.max_rpcs_in_flight": 32}
 
 
-def load(path: str) -> t.Any:
-    """A file of the role, its expressions marked as templates as Ansible does for playbook content."""
-    return DataLoader().load_from_file(str(ROLE / path), trusted_as_template=True)
+class Role(RenderedRole):
+    """The role on one node; settings are named without their prefix."""
 
-
-class Role:
-    """The role's variables on one node: defaults, vars files, facts, settings, and the look."""
+    name = "fsx_lustre"
+    unit_template = "mlcluster-lustre.service.j2"
 
     def __init__(self, facts: tuple[str, str, str, str], **settings: t.Any) -> None:
-        distribution, major, family, manager = facts
-        named = {"distribution": distribution, "distribution_major_version": major, "os_family": family}
-        self.variables: dict[str, t.Any] = {
-            **load("defaults/main.yml"),
-            **load("vars/main.yml"),
-            "role_path": str(ROLE),
-            "inventory_hostname": "node1",
-            "group_names": [],
-            "ansible_facts": {**named, "pkg_mgr": manager, "python": {"version": {"major": 3, "minor": 9}}},
-        }
-        for name in (family, distribution, f"{distribution}_{major}"):
-            if (ROLE / "vars" / f"{name}.yml").is_file():
-                self.variables.update(load(f"vars/{name}.yml"))
-        self.variables.update({f"fsx_lustre_{name}": value for name, value in settings.items()})
-        self.variables["__fsx_lustre_runtime"] = RUNTIME
-
-    def render(self, expression: t.Any) -> t.Any:
-        return Templar(loader=DataLoader(), variables=self.variables).template(expression)
-
-    def value(self, name: str) -> t.Any:
-        return self.render(self.variables[f"__fsx_lustre_{name}"])
-
-    def look(self, host: LustreHost, capsys: t.Any, monkeypatch: t.Any) -> list[str]:
-        """Run the module as tasks/look.yml does; returns what differs."""
-        monkeypatch.setattr(lustre_info, "Host", lambda: host)
-        given = self.render(load("tasks/look.yml")[0]["mlcluster.aws.lustre_info"])
-        with patch_module_args(given), pytest.raises(SystemExit):
-            lustre_info.main()
-        result = json.loads(capsys.readouterr().out)
-        assert "msg" not in result
-        self.variables["__fsx_lustre_look"] = result
-        text = (ROLE / "templates" / "mlcluster-lustre.service.j2").read_text(encoding="utf-8")
-        templar = Templar(loader=DataLoader(), variables=self.variables)
-        self.variables["__fsx_lustre_unit_text"] = templar.template(
-            trust_as_template(text), preserve_trailing_newlines=True
-        )
-        self.variables["__fsx_lustre_drift"] = self.value("differences") if self.value("wanted") is True else []
-        return self.variables["__fsx_lustre_drift"]
+        super().__init__(facts, {f"fsx_lustre_{name}": value for name, value in settings.items()})
 
 
 class Node(LustreHost):
@@ -125,7 +79,13 @@ def host(tmp_path, monkeypatch):
 
 @pytest.fixture
 def look(host, capsys, monkeypatch):
-    return lambda role: role.look(host, capsys, monkeypatch)
+    """look(role) lets the role see the node; returns what differs."""
+
+    def on(role: Role) -> list[str]:
+        role.run_look(lustre_info, host, capsys, monkeypatch)
+        return role.drift
+
+    return on
 
 
 @every_distribution

@@ -10,14 +10,9 @@ The look comes from the module itself on a simulated node, so that role and modu
 from __future__ import annotations
 
 import hashlib
-import json
 import typing as t
-from pathlib import Path
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import storage
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import ARGUMENT_SPEC
 from ansible_collections.mlcluster.aws.plugins.modules import instance_store_info
@@ -25,11 +20,8 @@ from ansible_collections.mlcluster.aws.plugins.modules import instance_store_inf
 from tests.unit.plugins.module_utils._node import scene
 from tests.unit.plugins.module_utils._node.simulated import SimulatedHost
 from tests.unit.roles.distributions import DISTRIBUTIONS, every_distribution
+from tests.unit.roles.rendered import COMMAND_PATH, RUNTIME, RUNTIME_PATH, RenderedRole
 
-ROLE = Path(__file__).parents[3] / "roles" / "nvme_raid0"
-RUNTIME = {"path": "/cache/mlcluster.pyz", "sha256": "5" * 64, "version": "0.1.0"}
-COMMAND_PATH = "/usr/local/bin/mlcluster"
-RUNTIME_PATH = "/usr/local/lib/mlcluster/mlcluster.pyz"
 CONFIG_PATH = "/etc/mlcluster/storage.json"
 UNIT_PATH = "/etc/systemd/system/mlcluster-storage.service"
 FSTRIM_LINK = "/etc/systemd/system/timers.target.wants/fstrim.timer"
@@ -39,82 +31,23 @@ EVERYTHING = ["packages", "runtime", "command", "config", "unit", "fstrim", "vol
 AMAZON_2 = ("Amazon", "2", "RedHat", "yum")
 
 
-def load(path: str) -> t.Any:
-    """A file of the role, its expressions marked as templates as Ansible does for playbook content."""
-    return DataLoader().load_from_file(str(ROLE / path), trusted_as_template=True)
+class Role(RenderedRole):
+    """The role on one node."""
 
-
-class Role:
-    """The role's variables on one node: defaults, vars files, facts, settings, and the look."""
+    name = "nvme_raid0"
+    unit_template = "mlcluster-storage.service.j2"
 
     def __init__(self, facts: tuple[str, str, str, str], **settings: t.Any) -> None:
-        distribution, major, family, manager = facts
-        named = {"distribution": distribution, "distribution_major_version": major, "os_family": family}
-        self.variables: dict[str, t.Any] = {
-            **load("defaults/main.yml"),
-            **load("vars/main.yml"),
-            "role_path": str(ROLE),
-            "inventory_hostname": "node1",
-            "ansible_facts": {**named, "pkg_mgr": manager, "python": {"version": {"major": 3, "minor": 9}}},
-            **settings,
-            "__nvme_raid0_runtime": RUNTIME,
-        }
-        self.vars_files = self._include_vars()
-
-    def _include_vars(self) -> list[str]:
-        """Do what tasks/set_vars.yml does; returns the names of the files that were read."""
-        task = next(task for task in load("tasks/set_vars.yml") if "ansible.builtin.include_vars" in task)
-        found = []
-        for name in self.render(task["loop"]):
-            self.variables[task["loop_control"]["loop_var"]] = name
-            path = Path(self.render(task["vars"]["__nvme_raid0_vars_file"]))
-            assert path.parent == ROLE / "vars"
-            if path.is_file():
-                self.variables.update(load(f"vars/{path.name}"))
-                found.append(path.name)
-        return found
-
-    def render(self, expression: t.Any) -> t.Any:
-        return Templar(loader=DataLoader(), variables=self.variables).template(expression)
-
-    def value(self, name: str) -> t.Any:
-        return self.render(self.variables[name])
-
-    def holds(self, conditions: str | list[str]) -> bool:
-        """Whether the conditions of a when or a that are all true."""
-        each = [conditions] if isinstance(conditions, str) else conditions
-        return all(self.render(trust_as_template(f"{{{{ {condition} }}}}")) is True for condition in each)
-
-    def options(self) -> dict[str, t.Any]:
-        """The module options as tasks/look.yml passes them; what is not set is left out."""
-        given = load("tasks/look.yml")[0]["mlcluster.aws.instance_store_info"]
-        self.variables["omit"] = "left out"
-        return {key: value for key, value in self.render(given).items() if value != "left out"}
+        super().__init__(facts, settings)
 
     def look(self, host: SimulatedHost, sums: dict[str, str], capsys: t.Any, monkeypatch: t.Any) -> dict[str, t.Any]:
         """Run the module of tasks/look.yml; sums are the checksums of the files that the node has."""
-        monkeypatch.setattr(instance_store_info, "Host", lambda: host)
         monkeypatch.setattr(type(host), "sha256", lambda _host, path: sums.get(path))
-        with patch_module_args(self.options()), pytest.raises(SystemExit):
-            instance_store_info.main()
-        result = json.loads(capsys.readouterr().out)
-        assert "msg" not in result
-        self.variables["__nvme_raid0_look"] = result
-        self.variables["__nvme_raid0_unit_text"] = self.unit()
-        self.variables["__nvme_raid0_drift"] = (
-            self.value("__nvme_raid0_differences") if self.value("__nvme_raid0_wanted") else []
-        )
-        return result
-
-    def unit(self) -> str:
-        """The boot unit as it would be written."""
-        text = (ROLE / "templates" / "mlcluster-storage.service.j2").read_text(encoding="utf-8")
-        templar = Templar(loader=DataLoader(), variables=self.variables)
-        return templar.template(trust_as_template(text), preserve_trailing_newlines=True)
+        return self.run_look(instance_store_info, host, capsys, monkeypatch)
 
     def install_tasks(self) -> list[str]:
         """The modules of tasks/install.yml that would run, in order."""
-        due = [task for task in load("tasks/install.yml") if self.holds(task["when"])]
+        due = [task for task in self.load("tasks/install.yml") if self.holds(task["when"])]
         return [key for task in due for key in task if "." in key]
 
 
@@ -155,14 +88,14 @@ def as_wanted(role: Role, host: SimulatedHost, look: t.Any) -> dict[str, str]:
 def test_supported_distributions(facts):
     role = Role(facts)
     assert role.vars_files == []
-    asserted = [task["ansible.builtin.assert"]["that"] for task in load("tasks/validate.yml")[1:]]
+    asserted = [task["ansible.builtin.assert"]["that"] for task in Role.load("tasks/validate.yml")[1:]]
     assert [role.holds(condition) for condition in asserted] == [True, True, True]
 
 
 def test_amazon_linux_2_is_refused_by_its_vars_file():
     role = Role(AMAZON_2)
     assert role.vars_files == ["Amazon_2.yml"]
-    task = load("tasks/validate.yml")[1]["ansible.builtin.assert"]
+    task = Role.load("tasks/validate.yml")[1]["ansible.builtin.assert"]
     assert not role.holds(task["that"])
     assert role.render(task["fail_msg"]).startswith("Amazon Linux 2 is not supported: its Python 3.7 is too old")
 
@@ -170,7 +103,7 @@ def test_amazon_linux_2_is_refused_by_its_vars_file():
 def test_bad_settings_are_refused_before_a_node_is_asked():
     role = Role(DISTRIBUTIONS["debian-12"])
     role.variables["nvme_raid0_chunk_kib"] = 500
-    task = load("tasks/validate.yml")[3]["ansible.builtin.assert"]
+    task = Role.load("tasks/validate.yml")[3]["ansible.builtin.assert"]
     assert not role.holds(task["that"])
     assert role.render(task["fail_msg"]).startswith("chunk_kib is 500: md needs a power of two")
 
@@ -179,7 +112,7 @@ def test_bad_settings_are_refused_before_a_node_is_asked():
 def test_python_version(version, accepted):
     role = Role(DISTRIBUTIONS["debian-12"])
     role.variables["ansible_facts"]["python"]["version"] = {"major": version[0], "minor": version[1]}
-    task = load("tasks/validate.yml")[2]["ansible.builtin.assert"]
+    task = Role.load("tasks/validate.yml")[2]["ansible.builtin.assert"]
     assert role.holds(task["that"]) is accepted
     said = role.render(task["fail_msg"])
     assert said.startswith(f"node1 has Python {version[0]}.{version[1]} and this role needs 3.9 or newer")
@@ -193,7 +126,7 @@ def test_python_version(version, accepted):
     ],
 )
 def test_every_option_of_the_modules_is_a_variable_of_the_role(path, module):
-    given = next(task[module] for task in load(path) if module in task)
+    given = next(task[module] for task in Role.load(path) if module in task)
     expressions = {key: given.get(key, "").strip("{} ").removesuffix(" | default(omit)") for key in ARGUMENT_SPEC}
     assert expressions == {key: f"nvme_raid0_{key}" for key in ARGUMENT_SPEC}
 
@@ -202,14 +135,14 @@ def test_every_option_of_the_modules_is_a_variable_of_the_role(path, module):
 def test_packages_come_from_the_package_manager_of_the_distribution(facts, look):
     role = Role(facts, nvme_raid0_fstype="xfs")
     look(role, fresh())
-    assert role.value("__nvme_raid0_missing_packages") == ["xfsprogs", "mdadm"]
+    assert role.value("missing_packages") == ["xfsprogs", "mdadm"]
     manager = "ansible.builtin.apt" if facts[3] == "apt" else "ansible.builtin.dnf"
     files = ["ansible.builtin.file", "ansible.builtin.copy", "ansible.builtin.file"]
     assert role.install_tasks() == [manager, *files]
 
 
 def test_apt_installs_no_recommended_packages():
-    task = next(task for task in load("tasks/install.yml") if "ansible.builtin.apt" in task)
+    task = next(task for task in Role.load("tasks/install.yml") if "ansible.builtin.apt" in task)
     assert task["ansible.builtin.apt"]["install_recommends"] is False
 
 
@@ -226,7 +159,7 @@ def test_apt_installs_no_recommended_packages():
 def test_only_what_the_layout_needs_is_installed(settings, without, packages, look):
     role = Role(DISTRIBUTIONS["rhel-9"], **settings)
     look(role, fresh(without=without))
-    assert role.value("__nvme_raid0_missing_packages") == packages
+    assert role.value("missing_packages") == packages
 
 
 def test_lvm_tools_are_installed_where_there_is_lvm(look):
@@ -234,15 +167,15 @@ def test_lvm_tools_are_installed_where_there_is_lvm(look):
     host = fresh(without=["pvs", "lvs"])
     host.machine.volume("vg.01", "lv_ephemeral", scene.store_names(host))
     look(role, host)
-    assert role.value("__nvme_raid0_missing_packages") == ["lvm2"]
+    assert role.value("missing_packages") == ["lvm2"]
 
 
 @every_distribution
 def test_a_fresh_node_lacks_everything(facts, look):
     role = Role(facts)
     look(role, fresh())
-    assert role.variables["__nvme_raid0_drift"] == EVERYTHING
-    (line,) = role.value("__nvme_raid0_missing_fstab")
+    assert role.drift == EVERYTHING
+    (line,) = role.value("missing_fstab")
     assert (line["path"], line["fstype"], line["passno"]) == ("/data", "ext4", "0")
     assert line["opts"] == "noatime,data=ordered,nofail,x-systemd.device-timeout=15s"
 
@@ -256,7 +189,7 @@ def test_a_node_that_is_as_wanted_lacks_nothing(disks, fstype, look):
     sums = as_wanted(role, host, look)
     seen = look(role, host, sums)
     assert seen["problems"] == []
-    assert role.variables["__nvme_raid0_drift"] == []
+    assert role.drift == []
 
 
 @pytest.mark.parametrize(
@@ -276,7 +209,7 @@ def test_each_missing_file_is_one_difference(path, difference, look):
     sums = as_wanted(role, host, look)
     del sums[path]
     look(role, host, sums)
-    assert role.variables["__nvme_raid0_drift"] == [difference]
+    assert role.drift == [difference]
 
 
 @pytest.mark.parametrize(
@@ -290,28 +223,28 @@ def test_each_lost_link_is_one_difference(path, difference, look):
     sums = as_wanted(role, host, look)
     del host.machine.files[path]
     look(role, host, sums)
-    assert difference in role.variables["__nvme_raid0_drift"]
+    assert difference in role.drift
 
 
 @pytest.mark.parametrize("text", [False, "false", "no"])
 def test_a_node_without_disks_is_left_alone(text, look):
     role = Role(DISTRIBUTIONS["rhel-9"], nvme_raid0_image_build=text)
     assert look(role, fresh(0))["plan"]["situation"] == "no_disks"
-    assert role.variables["__nvme_raid0_drift"] == []
+    assert role.drift == []
 
 
 @pytest.mark.parametrize("text", [True, "true", "yes"])
 def test_an_image_gets_everything_but_the_volume(text, look):
     role = Role(DISTRIBUTIONS["rhel-9"], nvme_raid0_image_build=text)
     look(role, fresh(0))
-    assert role.variables["__nvme_raid0_drift"] == ["packages", "runtime", "command", "config", "unit", "fstrim"]
+    assert role.drift == ["packages", "runtime", "command", "config", "unit", "fstrim"]
 
 
 @pytest.mark.parametrize("text", [False, "false"])
 def test_the_trim_timer_can_be_left_alone(text, look):
     role = Role(DISTRIBUTIONS["rhel-9"], nvme_raid0_fstrim_timer_enabled=text)
     look(role, fresh())
-    assert "fstrim" not in role.variables["__nvme_raid0_drift"]
+    assert "fstrim" not in role.drift
 
 
 def test_a_refused_node_is_left_alone(look):
@@ -319,7 +252,7 @@ def test_a_refused_node_is_left_alone(look):
     host = fresh()
     scene.foreign_array(host)
     assert look(role, host)["plan"]["refusals"]
-    assert role.variables["__nvme_raid0_drift"] == []
+    assert role.drift == []
 
 
 @pytest.mark.parametrize(
@@ -357,7 +290,7 @@ def test_removal_takes_only_its_own_fstab_lines(look):
     ours = host.machine.files["/etc/fstab"]
     host.machine.files["/etc/fstab"] = f"UUID=0000 / ext4 defaults 0 1\n{ours}fs.example:/x /fsx lustre _netdev 0 0\n"
     look(role, host)
-    assert [line["path"] for line in role.value("__nvme_raid0_own_fstab")] == ["/data"]
+    assert [line["path"] for line in role.value("own_fstab")] == ["/data"]
 
 
 def test_removal_on_a_node_that_never_had_a_volume(look):
@@ -365,9 +298,11 @@ def test_removal_on_a_node_that_never_had_a_volume(look):
     host = scene.node(2)
     host.machine.files["/etc/fstab"] = "UUID=0000 / ext4 defaults 0 1\n"
     look(role, host)
-    assert role.value("__nvme_raid0_own_fstab") == []
+    assert role.value("own_fstab") == []
 
 
 def storage_config(role: Role) -> t.Any:
     """The configuration that the role's settings come to."""
-    return scene.config(**{key: value for key, value in role.options().items() if key in ARGUMENT_SPEC})
+    return scene.config(
+        **{key: value for key, value in role.options(instance_store_info).items() if key in ARGUMENT_SPEC}
+    )

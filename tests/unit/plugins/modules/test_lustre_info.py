@@ -10,14 +10,10 @@ import os
 
 import pytest
 import yaml
-from ansible_collections.mlcluster.aws.plugins.doc_fragments._lustre import ModuleDocFragment
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_bounded
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre_config import ARGUMENT_SPEC
 from ansible_collections.mlcluster.aws.plugins.modules import lustre_info as module
 
 from tests.unit.plugins.module_utils._node.lustre_host import KERNEL, LustreHost
-
-FIELDS = ("type", "elements", "choices", "default", "required")
 
 
 @pytest.fixture
@@ -31,21 +27,6 @@ def host(tmp_path, monkeypatch):
         "/proc/cpuinfo": "processor\t: 0\n",
     }
     return made
-
-
-def documented(options):
-    """The options of a documentation as an argument spec."""
-    spec = {}
-    for name, option in options.items():
-        spec[name] = {field: option[field] for field in FIELDS if field in option}
-        if "suboptions" in option:
-            spec[name]["options"] = documented(option["suboptions"])
-    return spec
-
-
-def test_the_options_are_documented_as_they_are():
-    assert documented(yaml.safe_load(ModuleDocFragment.DOCUMENTATION)["options"]) == ARGUMENT_SPEC
-    assert set(yaml.safe_load(module.DOCUMENTATION)["options"]) == {"probe", "packages", "files"}
 
 
 def test_everything_that_is_promised_is_returned(host, run_module, tmp_path):
