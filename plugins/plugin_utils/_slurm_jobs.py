@@ -15,7 +15,8 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._data import instanc
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import nccl_env, slurm_request
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
 
-from ._slurm_jobs_shape import KINDS, Kind, shape_problems
+from ._slurm_jobs_problems import shape_problems
+from ._slurm_jobs_shape import KINDS, Kind, size_bytes
 
 Job = dict[str, Any]
 # What Slurm calls the launches of Open MPI's programs, best first (Slurm's MPI guide).
@@ -189,12 +190,6 @@ def nodes_go(settings: Mapping[str, Any]) -> str:
         return ""
     first = min(datetime.datetime.fromisoformat(str(end).replace("Z", "+00:00")) for end in ends)
     return (first - BLOCK_TAKEN_BACK).astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def size_bytes(text: Any) -> int:
-    """Bytes of a size such as 8, 64K or 1G."""
-    number, unit = re.fullmatch(r"(\d+)([KMGT]?)", str(text)).groups()  # type: ignore[union-attr]
-    return int(number) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[unit]
 
 
 def _needs(

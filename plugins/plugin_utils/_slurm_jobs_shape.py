@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kinds of jobs, their options, and what is wrong with settings before any cluster is asked. Pure."""
+"""The kinds of jobs, and what each of their options has to be. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ import dataclasses
 import datetime
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
-
-from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import slurm_request
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # What stands in a #SBATCH line. Slurm, not a shell, takes it apart there, and blanks, quotes, # and \ mean something.
@@ -30,6 +27,7 @@ LAYOUTS = ("all", "single", "pairs", "bisect")
 # Those of the six that nccom-test has, by its own long names (its user guide, "Required Arguments").
 NCCOM_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
 GDS_MODES = ("nvfs", "p2pdma", "compat")
+MOST = 10**15
 COMMON = frozenset(
     "name kind nodes minutes partition account qos constraint options container_image container_mounts".split()
 )
@@ -202,11 +200,13 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def _whole(value: Any, least: int = 1) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+def whole(value: Any, least: int = 1) -> bool:
+    """Whether it is a whole number from that on, and one that a shell can count with."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= MOST
 
 
-def _path(value: Any) -> bool:
+def is_path(value: Any) -> bool:
+    """Whether it is an absolute path that a #SBATCH line and a shell can carry."""
     return (
         isinstance(value, str)
         and posixpath.isabs(value)
@@ -216,225 +216,104 @@ def _path(value: Any) -> bool:
     )
 
 
+def _size(value: Any) -> bool:
+    return (whole(value) or isinstance(value, str)) and bool(SIZE.fullmatch(str(value)))
+
+
+def _one_of(*words: str) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and value in words
+
+
+def _match(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and bool(pattern.fullmatch(value))
+
+
+def _list_of(check: Callable[[Any], bool], least: int = 0) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and len(value) >= least and all(check(each) for each in value)
+
+
+def _word(value: Any) -> bool:
+    return isinstance(value, (str, int)) and not isinstance(value, bool) and "\0" not in str(value)
+
+
+def size_bytes(text: Any) -> int:
+    """Bytes of a size such as 8, 64K or 1G."""
+    number, unit = re.fullmatch(r"(\d+)([KMGT]?)", str(text)).groups()  # type: ignore[union-attr]
+    return int(number) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[unit]
+
+
 def _time(value: Any) -> bool:
-    if not TIME.fullmatch(str(value)):
+    if not isinstance(value, str) or not TIME.fullmatch(value):
         return False
     try:
-        datetime.datetime.strptime(str(value), "%Y-%m-%dT%H:%M:%S%z")
+        datetime.datetime.strptime(value, "%Y-%m-%dT%H:%M:%S%z")
     except ValueError:
         return False
     return True
 
 
 CHECKS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "collectives": (
-        lambda value: bool(value) and isinstance(value, list) and all(entry in COLLECTIVES for entry in value),
-        f"a list of {', '.join(COLLECTIVES)}",
-    ),
-    "layout": (lambda value: value in LAYOUTS, f"one of {', '.join(LAYOUTS)}"),
-    "smallest": (lambda value: bool(SIZE.fullmatch(str(value))), "bytes, such as 8, 64K, 1M or 16G"),
-    "largest": (lambda value: bool(SIZE.fullmatch(str(value))), "bytes, such as 8, 64K, 1M or 16G"),
-    "factor": (lambda value: _whole(value, 2), "a whole number from 2"),
-    "iterations": (_whole, "a whole number from 1"),
-    "warmup": (lambda value: _whole(value, 0), "a whole number from 0"),
+    "collectives": (_list_of(_one_of(*COLLECTIVES), 1), f"a list of {', '.join(COLLECTIVES)}"),
+    "layout": (_one_of(*LAYOUTS), f"one of {', '.join(LAYOUTS)}"),
+    "smallest": (_size, "bytes, such as 8, 64K, 1M or 16G"),
+    "largest": (_size, "bytes, such as 8, 64K, 1M or 16G"),
+    "factor": (lambda value: whole(value, 2), "a whole number from 2"),
+    "iterations": (whole, "a whole number from 1"),
+    "warmup": (lambda value: whole(value, 0), "a whole number from 0"),
     "require": (
-        lambda value: (
-            isinstance(value, list) and all(re.fullmatch(r"[a-z_]+(=[\w.+-]+)?", str(each)) for each in value)
-        ),
+        _list_of(_match(COMPONENT)),
         "a list of NAME or NAME=VERSION, as mlcluster health --require takes them",
     ),
-    "workers_per_node": (_whole, "how many ranks (logical NeuronCores) a node has, such as 32 on trn1.32xlarge"),
-    "launch": (lambda value: value in ("slurm", "mpi"), "slurm or mpi, as the nccom-test there is takes it"),
-    "datatype": (lambda value: bool(re.fullmatch(r"[a-z]+[0-9]+", str(value))), "a type of nccom-test, such as fp32"),
-    "arguments": (
-        lambda value: isinstance(value, list) and all(isinstance(each, (str, int)) for each in value),
-        "a list of words",
-    ),
-    "mounts": (
-        lambda value: bool(value) and isinstance(value, list) and all(_path(each) for each in value),
-        "a list of absolute paths",
-    ),
-    "modes": (
-        lambda value: isinstance(value, list) and all(each in GDS_MODES for each in value),
-        f"a list of {', '.join(GDS_MODES)}, any of which will do",
-    ),
-    "size_mib": (_whole, "a whole number of MiB"),
+    "workers_per_node": (whole, "how many ranks (logical NeuronCores) a node has, such as 32 on trn1.32xlarge"),
+    "launch": (_one_of("slurm", "mpi"), "slurm or mpi, as the nccom-test there is takes it"),
+    "datatype": (_match(re.compile(r"[a-z]+[0-9]+")), "a type of nccom-test, such as fp32"),
+    "arguments": (_list_of(_word), "a list of words"),
+    "mounts": (_list_of(is_path, 1), "a list of absolute paths"),
+    "modes": (_list_of(_one_of(*GDS_MODES)), f"a list of {', '.join(GDS_MODES)}, any of which will do"),
+    "size_mib": (whole, "a whole number of MiB"),
     "least_gib": (
         lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf"),
         "GiB/s, 0 where it is not known",
     ),
-    "directories": (
-        lambda value: isinstance(value, list) and all(_path(each) for each in value),
-        "a list of absolute paths",
-    ),
-    "directory": (_path, "an absolute path"),
-    "size": (lambda value: bool(SIZE.fullmatch(str(value))), "bytes, such as 4G"),
-    "seconds": (_whole, "a whole number of seconds"),
-    "processes": (_whole, "a whole number from 1"),
-    "median_percent": (lambda value: _whole(value) and value < 100, "a percentage below 100"),
-    "memory_percent": (_whole, "a percentage of a node's memory"),
-    "items": (_whole, "a whole number from 1"),
-    "least_write_mib": (lambda value: _whole(value, 0), "a whole number of MiB/s, 0 where it is not known"),
-    "least_read_mib": (lambda value: _whole(value, 0), "a whole number of MiB/s, 0 where it is not known"),
-    "command": (
-        lambda value: bool(value) and isinstance(value, list) and all(isinstance(each, (str, int)) for each in value),
-        "the program and its arguments as a list",
-    ),
-    "launcher": (lambda value: value in ("torchrun", "srun"), "torchrun or srun"),
-    "checkpoints": (_path, "an absolute path on the shared file system"),
-    "marker": (lambda value: bool(NAME.fullmatch(str(value))), "the name of a file"),
-    "signal_seconds": (lambda value: _whole(value, 0) and value <= 65535, "seconds up to 65535, 0 for no signal"),
-    "grace_seconds": (_whole, "a whole number of seconds"),
-    "requeues": (lambda value: _whole(value, 0), "a whole number from 0"),
-    "keep": (_whole, "a whole number from 1"),
-    "backup": (lambda value: bool(BUCKET.fullmatch(str(value))), "s3://BUCKET/PREFIX without a slash at its end"),
-    "monitor_seconds": (lambda value: _whole(value, 0), "a whole number of seconds, 0 for no monitor"),
-    "notice_seconds": (lambda value: _whole(value, 0), "a whole number of seconds, 0 for no look"),
+    "directories": (_list_of(is_path), "a list of absolute paths"),
+    "directory": (is_path, "an absolute path"),
+    "size": (_size, "bytes, such as 4G"),
+    "seconds": (whole, "a whole number of seconds"),
+    "processes": (whole, "a whole number from 1"),
+    "median_percent": (lambda value: whole(value) and value < 100, "a percentage below 100"),
+    "memory_percent": (whole, "a percentage of a node's memory"),
+    "items": (whole, "a whole number from 1"),
+    "least_write_mib": (lambda value: whole(value, 0), "a whole number of MiB/s, 0 where it is not known"),
+    "least_read_mib": (lambda value: whole(value, 0), "a whole number of MiB/s, 0 where it is not known"),
+    "command": (_list_of(_word, 1), "the program and its arguments as a list"),
+    "launcher": (_one_of("torchrun", "srun"), "torchrun or srun"),
+    "checkpoints": (is_path, "an absolute path on the shared file system"),
+    "marker": (_match(NAME), "the name of a file"),
+    "signal_seconds": (lambda value: whole(value, 0) and value <= 65535, "seconds up to 65535, 0 for no signal"),
+    "grace_seconds": (whole, "a whole number of seconds"),
+    "requeues": (lambda value: whole(value, 0), "a whole number from 0"),
+    "keep": (whole, "a whole number from 1"),
+    "backup": (_match(BUCKET), "s3://BUCKET/PREFIX without a slash at its end"),
+    "monitor_seconds": (lambda value: whole(value, 0), "a whole number of seconds, 0 for no monitor"),
+    "notice_seconds": (lambda value: whole(value, 0), "a whole number of seconds, 0 for no look"),
     "ends_at": (
-        lambda value: value in ("", "never") or _time(value),
+        lambda value: _one_of("", "never")(value) or _time(value),
         "a time such as 2026-12-01T11:30:00Z, or never",
     ),
-    "input": (_path, "the absolute path of a folder with inputs, on the shared file system"),
+    "input": (is_path, "the absolute path of a folder with inputs, on the shared file system"),
     "output": (
-        lambda value: _path(value) or bool(BUCKET.fullmatch(str(value))),
+        lambda value: is_path(value) or _match(BUCKET)(value),
         "an absolute path on the shared file system, or s3://BUCKET/PREFIX",
     ),
     "tokenizer": (
         lambda value: isinstance(value, str) and bool(value) and not value.startswith("-") and value.isprintable(),
         "the path of a tokenizer.json or its folder, or a hub id",
     ),
-    "limit": (_whole, "how many tasks run at once, a whole number from 1"),
-    "tasks": (lambda value: _whole(value, 0), "a whole number, 0 for a task for each input"),
-    "cpus_per_task": (_whole, "a whole number from 1"),
-    "spool": (_path, "an absolute path on the local disks of the nodes"),
-    "step_minutes": (_whole, "a whole number of minutes"),
-    "minutes": (_whole, "a whole number of minutes"),
-    "nodes": (lambda value: value == "all" or _whole(value), "a whole number, or all"),
+    "limit": (whole, "how many tasks run at once, a whole number from 1"),
+    "tasks": (lambda value: whole(value, 0), "a whole number, 0 for a task for each input"),
+    "cpus_per_task": (whole, "a whole number from 1"),
+    "spool": (is_path, "an absolute path on the local disks of the nodes"),
+    "step_minutes": (whole, "a whole number of minutes"),
+    "minutes": (whole, "a whole number of minutes"),
+    "nodes": (lambda value: _one_of("all")(value) or whole(value), "a whole number, or all"),
 }
-
-
-def shape_problems(settings: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence for everything that no cluster could carry out."""
-    yield from _setting_problems(settings)
-    jobs = settings["jobs"]
-    names = [job.get("name") for job in jobs if isinstance(job, Mapping)]
-    for index, job in enumerate(jobs):
-        yield from _job_problems(index, job, names)
-
-
-def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
-    if not _path(settings["dir"]):
-        yield (
-            f"dir is {settings['dir']!r}: give the absolute path of a directory that all nodes share, of letters, "
-            "digits and _ . / - only, since Slurm's own lines in a script know no safe quoting"
-        )
-    for key in ("partition", "account", "qos", "constraint"):
-        if settings.get(key) and not PLAIN.fullmatch(str(settings[key])):
-            yield f"{key} is {settings[key]!r}: it has characters that a #SBATCH line cannot carry"
-    kind = settings.get("instance_type")
-    if kind and instance_types.lookup(kind) is None:
-        yield f"instance_type is {kind!r} and the table of the collection does not have it: leave it out, or correct it"
-    ends_at = settings["ends_at"]
-    if not CHECKS["ends_at"][0](ends_at) or ends_at == "never":
-        yield f"ends_at is {ends_at!r}: give a time such as 2026-12-01T11:30:00Z"
-    for tool, version in settings["build_versions"].items():
-        if not VERSION.fullmatch(str(version)):
-            yield f"build_versions has {version!r} for {tool}: give a version such as 4.0.0"
-    gpus = settings.get("gpus_per_node")
-    if gpus is not None:
-        known = ((instance_types.lookup(kind) or {}).get("accelerators") or {}).get("count")
-        if not _whole(gpus, 0):
-            yield f"gpus_per_node is {gpus!r}: give a whole number"
-        elif known is not None and gpus > known:
-            yield f"gpus_per_node is {gpus} and {kind} has {known}: give at most that"
-    for key in ("container_mounts", "jobs"):
-        if not isinstance(settings[key], Sequence) or isinstance(settings[key], str):
-            yield f"{key} must be a list"
-    yield from _text_problems("", settings)
-
-
-def _text_problems(who: str, found: Mapping[str, Any]) -> Iterator[str]:
-    image = found.get("container_image", "")
-    if not isinstance(image, str) or "\n" in image or "\0" in image:
-        yield f"{who}container_image must be one line of text"
-    mounts = found.get("container_mounts", [])
-    for mount in mounts if isinstance(mounts, list) else []:
-        # Pyxis takes a list of mounts apart at its commas, and a mount at its colons.
-        if not re.fullmatch(r"/[^,:\s]*:/[^,:\s]*(:[a-z,+-]+)?", str(mount)):
-            yield f"{who}container_mounts has {mount!r}: give SOURCE:TARGET or SOURCE:TARGET:FLAGS, without blanks"
-
-
-def _job_problems(index: int, job: Any, names: Sequence[Any]) -> Iterator[str]:
-    name = job.get("name") if isinstance(job, Mapping) else None
-    if not isinstance(name, str) or not NAME.fullmatch(name):
-        yield f"job {index + 1} is called {name!r}: give a name of letters, digits, '.', '_' and '-'"
-        return
-    who = f"job {name}: "
-    if names.index(name) != index:
-        yield f"{who}two jobs are called so: give each its own name, for files go by it"
-    kind = KINDS.get(job.get("kind"))
-    if kind is None:
-        yield f"{who}kind is {job.get('kind')!r}: choose one of {', '.join(KINDS)}"
-        return
-    allowed = COMMON | set(kind.options)
-    unknown = sorted(str(key) for key in job if key not in allowed)
-    if unknown:
-        yield f"{who}unknown keys {', '.join(unknown)}: a {job['kind']} job takes {', '.join(sorted(allowed))}"
-    for key, value in job.items():
-        if key in CHECKS and not CHECKS[key][0](value):
-            yield f"{who}{key} is {value!r}: give {CHECKS[key][1]}"
-        elif key in ("partition", "account", "qos", "constraint") and not PLAIN.fullmatch(str(value)):
-            yield f"{who}{key} is {value!r}: it has characters that a #SBATCH line cannot carry"
-    yield from _text_problems(who, job)
-    yield from (f"{who}{key} is missing: give {CHECKS[key][1]}" for key in kind.required if key not in job)
-    if job["kind"] == "training":
-        yield from (f"{who}{problem}" for problem in _training_problems(job, kind))
-    if kind.array:
-        yield from (f"{who}{problem}" for problem in _array_problems(job))
-    if job["kind"] == "nccom":
-        if job.get("layout") in ("pairs", "bisect") and job.get("launch") != "mpi":
-            yield f"{who}layout is {job['layout']} and nccom-test takes all nodes of a job by slurm: set launch to mpi"
-        yield from (
-            f"{who}nccom-test has no {name}: choose from {', '.join(NCCOM_COLLECTIVES)}"
-            for name in job.get("collectives", ())
-            if name in COLLECTIVES and name not in NCCOM_COLLECTIVES
-        )
-    yield from (f"{who}{problem}" for problem in _option_problems(job.get("options", {})))
-
-
-def _training_problems(job: Mapping[str, Any], kind: Kind) -> Iterator[str]:
-    """Times that do not leave a training the time to save."""
-    signal, grace = (job.get(key, kind.options[key]) for key in ("signal_seconds", "grace_seconds"))
-    minutes = job.get("minutes", kind.minutes)
-    if not all(_whole(value) for value in (signal, grace, minutes)):
-        return
-    if grace >= signal:
-        yield f"grace_seconds is {grace} and signal_seconds {signal}: give less, or Slurm ends the job before it saves"
-    if signal >= minutes * 60:
-        yield f"signal_seconds is {signal} and the job has {minutes * 60}: give less, or it is signalled at its start"
-
-
-def _array_problems(job: Mapping[str, Any]) -> Iterator[str]:
-    """What the script of an array works out by itself."""
-    if job.get("nodes", 1) != 1:
-        yield f"nodes is {job['nodes']} and a task has one node: leave it out, and set limit for how many run at once"
-    options = job.get("options", {})
-    for key in options if isinstance(options, Mapping) else ():
-        if key in ("array", "cpus-per-task", "cpus_per_task"):
-            yield f"options has {key}: set limit, tasks or cpus_per_task of the job instead"
-
-
-def _option_problems(options: Any) -> Iterator[str]:
-    if not isinstance(options, Mapping):
-        yield "options must be a mapping of sbatch's long options"
-        return
-    try:
-        parsed = slurm_request.parse_options(options)
-    except slurm_request.RequestError as exc:
-        yield from exc.problems
-        return
-    for key, value in parsed.items():
-        if value is not None and not PLAIN.fullmatch(value):
-            yield f"options has {key}={value!r}: it has characters that a #SBATCH line cannot carry"
-        if key in ("container-image", "export", "output", "error", "chdir"):
-            yield f"options has {key}: the script takes care of that itself, so leave it out"

@@ -3,48 +3,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Several models on one cluster, as data: does the plan fit, what is submitted, what does it add up to. Pure.
 
-A plan: {"cluster": CLUSTER_KEYS, "models": [MODEL_KEYS, ...]}.
+A plan: {"cluster": CLUSTER_KEYS, "models": [MODEL_KEYS, ...]}, with the keys of slurm_plan_shape.
 """
 
 from __future__ import annotations
 
-import re
 import typing as t
 
 from .._data import instance_types
+from . import slurm_plan_shape
 
-CLUSTER_KEYS = {
-    "nodes",
-    "instance_type",
-    "gpus_per_node",
-    "vcpus_per_node",
-    "memory_mib_per_node",
-    "price_per_node_hour",
-    "partition",
-    "blocks",
-}
-MODEL_KEYS = {
-    "name",
-    "nodes",
-    "minimum",
-    "gpus_per_node",
-    "memory_mib_per_node",
-    "exclusive",
-    "one_block",
-    "hours",
-    "script",
-    "options",
-}
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # Steps of the search for a place in the blocks; seven models take a few dozen.
 SEARCH_STEPS = 200_000
+# Percent of a node's memory that Slurm may give away (ParallelCluster, SchedulableMemory: the default).
+SCHEDULABLE_PERCENT = 95
 
 Plan = t.Mapping[str, t.Any]
 Model = dict[str, t.Any]
-
-
-def _positive(value: t.Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def hardware(cluster: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
@@ -57,68 +32,6 @@ def hardware(cluster: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         "vcpus": cluster.get("vcpus_per_node", known.get("vcpus")),
         "memory_mib": cluster.get("memory_mib_per_node", known.get("memory_mib")),
     }
-
-
-def shape_problems(plan: t.Any) -> list[str]:
-    """What is wrong with the plan as data, before anything is added up."""
-    if (
-        not isinstance(plan, dict)
-        or not isinstance(plan.get("cluster"), dict)
-        or not isinstance(plan.get("models"), list)
-    ):
-        return ["a plan needs a mapping `cluster` and a list `models`"]
-    cluster, models = plan["cluster"], plan["models"]
-    problems = _unknown("cluster", cluster, CLUSTER_KEYS)
-    if not _positive(cluster.get("nodes")):
-        problems.append(f"cluster.nodes is {cluster.get('nodes')!r}: give the number of nodes")
-    blocks = cluster.get("blocks", {})
-    if not isinstance(blocks, dict) or not all(_positive(size) for size in blocks.values()):
-        problems.append("cluster.blocks must map the name of each topology block to its number of nodes")
-    elif blocks and _positive(cluster.get("nodes")) and sum(blocks.values()) != cluster["nodes"]:
-        problems.append(
-            f"the blocks have {sum(blocks.values())} nodes and the cluster {cluster['nodes']}: make them agree"
-        )
-    for key in ("gpus_per_node", "vcpus_per_node", "memory_mib_per_node"):
-        if key in cluster and not (_positive(cluster[key]) or (key == "gpus_per_node" and cluster[key] == 0)):
-            problems.append(f"cluster.{key} is {cluster[key]!r}: give a whole number")
-    price = cluster.get("price_per_node_hour")
-    if price is not None and (isinstance(price, bool) or not isinstance(price, (int, float)) or price < 0):
-        problems.append(f"cluster.price_per_node_hour is {price!r}: give a number")
-    if not models:
-        problems.append("the plan has no models: give at least one")
-    names = [model.get("name") for model in models if isinstance(model, dict)]
-    for index, model in enumerate(models):
-        problems += _model_problems(index, model, names)
-    return problems
-
-
-def _unknown(what: str, found: t.Mapping[str, t.Any], allowed: set[str]) -> list[str]:
-    unknown = sorted(str(key) for key in found if key not in allowed)
-    return [f"{what} has unknown keys {', '.join(unknown)}: it takes {', '.join(sorted(allowed))}"] if unknown else []
-
-
-def _model_problems(index: int, model: t.Any, names: t.Sequence[t.Any]) -> list[str]:
-    if not isinstance(model, dict):
-        return [f"model {index + 1} is {model!r}: give a mapping with name and nodes"]
-    name = model.get("name")
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return [f"model {index + 1} is called {name!r}: give a name of letters, digits, '.', '_' and '-'"]
-    problems = _unknown(f"model {name}", model, MODEL_KEYS)
-    if names.index(name) != index and names.count(name) > 1:
-        problems.append(f"two models are called {name}: give each its own name, for jobs and directories go by it")
-    for key in ("nodes", "minimum", "gpus_per_node", "memory_mib_per_node"):
-        if (key in model or key == "nodes") and not _positive(model.get(key)):
-            problems.append(f"{key} of model {name} is {model.get(key)!r}: give a whole number above 0")
-    if _positive(model.get("nodes")) and _positive(model.get("minimum")) and model["minimum"] > model["nodes"]:
-        problems.append(
-            f"minimum of model {name} is {model['minimum']} and its nodes {model['nodes']}: give at most that"
-        )
-    hours = model.get("hours", 0)
-    if isinstance(hours, bool) or not isinstance(hours, (int, float)) or hours < 0:
-        problems.append(f"hours of model {name} is {hours!r}: give a number")
-    if not isinstance(model.get("options", {}), dict):
-        problems.append(f"options of model {name} must be a mapping of sbatch's long options")
-    return problems
 
 
 def share(plan: Plan, models: t.Sequence[Model]) -> int:
@@ -176,34 +89,67 @@ def place(sizes: t.Mapping[str, int], blocks: t.Mapping[str, int]) -> t.Optional
 
 
 def _wants(plan: Plan) -> list[Model]:
-    """The models with what they leave open filled in: gpus of each node, memory_mib, exclusive, minimum."""
+    """The models with what they leave open filled in: gpus of each node, memory_mib, exclusive, minimum.
+
+    A model that shares its nodes and states no memory has the part of it that its GPUs are of the node's; 0: not known.
+    """
     node = hardware(plan["cluster"])
-    return [
-        {
-            **model,
-            "gpus": model.get("gpus_per_node", node["gpus"] or 0),
-            "memory_mib": model.get("memory_mib_per_node", 0),
-            "exclusive": model.get("exclusive", True),
-            "minimum": model.get("minimum", model["nodes"]),
-        }
-        for model in plan["models"]
-    ]
+    found = []
+    for model in plan["models"]:
+        gpus, exclusive = model.get("gpus_per_node", node["gpus"] or 0), model.get("exclusive", True)
+        part = 0
+        if not exclusive and node["gpus"] and node["memory_mib"]:
+            part = node["memory_mib"] * SCHEDULABLE_PERCENT * gpus // (100 * node["gpus"])
+        found.append(
+            {
+                **model,
+                "gpus": gpus,
+                "memory_mib": model.get("memory_mib_per_node", part),
+                "exclusive": exclusive,
+                "minimum": model.get("minimum", model["nodes"]),
+            }
+        )
+    return found
+
+
+def _node_problems(node: t.Mapping[str, t.Any], models: t.Sequence[Model]) -> list[str]:
+    """What the models want and a node does not have, or of which nobody said whether it has it."""
+    problems = []
+    sharing = [model for model in models if not model["exclusive"]]
+    names = ", ".join(model["name"] for model in sharing)
+    if sharing and node["gpus"] is None:
+        problems.append("models are to share nodes whose GPUs are not known: give cluster.gpus_per_node")
+    elif sharing and node["gpus"] == 0:
+        problems.append(f"{names} are to share nodes by their GPUs and a node has none: leave exclusive out")
+    elif not all(model["memory_mib"] for model in sharing):
+        problems.append("models are to share nodes whose memory is not known: give cluster.memory_mib_per_node")
+    for model in models:
+        for key, unit in (("gpus", "GPUs"), ("memory_mib", "MiB of memory")):
+            if node[key] is not None and model[key] > node[key]:
+                wants = f"model {model['name']} wants {model[key]} {unit} of each node"
+                then = "ask for less" if node[key] else "leave gpus_per_node out"
+                problems.append(f"{wants} and a node has {node[key]}: {then}")
+    return problems
+
+
+def _idle(cluster: t.Mapping[str, t.Any], node: t.Mapping[str, t.Any], models: t.Sequence[Model]) -> list[str]:
+    """What the models leave unused, and what is not counted."""
+    known = (instance_types.lookup(cluster.get("instance_type")) or {}).get("accelerators") or {}
+    notes = []
+    if known.get("kind") == "neuron":
+        devices = f"{cluster['instance_type']} has {known['count']} Neuron devices and no GPUs"
+        notes.append(f"{devices}: the totals count GPUs alone")
+    for model in models:
+        if model["exclusive"] and node["gpus"] and model["gpus"] < node["gpus"]:
+            idle = (node["gpus"] - model["gpus"]) * model["nodes"]
+            notes.append(f"model {model['name']} has its nodes to itself and leaves {idle} GPUs on them unused")
+    return notes
 
 
 def fit_problems(plan: Plan) -> tuple[list[str], list[str], dict[str, str]]:
     """What does not fit, what is worth knowing, and the block of each model that wants one."""
     cluster, node, models = plan["cluster"], hardware(plan["cluster"]), _wants(plan)
-    problems, notes = [], []
-    if node["gpus"] is None and not all(model["exclusive"] for model in models):
-        problems.append("models are to share nodes whose GPUs are not known: give cluster.gpus_per_node")
-    for model in models:
-        for key, unit in (("gpus", "GPUs"), ("memory_mib", "MiB of memory")):
-            if node[key] is not None and model[key] > node[key]:
-                wants = f"model {model['name']} wants {model[key]} {unit} of each node"
-                problems.append(f"{wants} and a node has {node[key]}: ask for less")
-        if model["exclusive"] and node["gpus"] and model["gpus"] < node["gpus"]:
-            idle = (node["gpus"] - model["gpus"]) * model["nodes"]
-            notes.append(f"model {model['name']} has its nodes to itself and leaves {idle} GPUs on them unused")
+    problems, notes = _node_problems(node, models), _idle(cluster, node, models)
     alone = [model for model in models if model["exclusive"]]
     shared = share(plan, [model for model in models if not model["exclusive"]])
     least = sum(model["minimum"] for model in alone) + shared
@@ -256,7 +202,7 @@ def submissions(plan: Plan) -> list[dict[str, t.Any]]:
 
     Shape: name, script, options (those of the module slurm_job).
     """
-    cluster = plan["cluster"]
+    cluster, node = plan["cluster"], hardware(plan["cluster"])
     found = []
     for model in sorted(_wants(plan), key=lambda model: (-model["nodes"], model["name"])):
         span = f"{model['minimum']}-{model['nodes']}" if model["minimum"] < model["nodes"] else str(model["nodes"])
@@ -267,8 +213,12 @@ def submissions(plan: Plan) -> list[dict[str, t.Any]]:
             options["exclusive"] = True
             # All the memory of the node: with memory-based scheduling a job is otherwise given the default share.
             options["mem"] = "0"
-        elif model["memory_mib"]:
+        else:
+            # Each outweighs a line of the script, which by itself takes whole nodes with all that is in them.
+            options["oversubscribe"] = True
             options["mem"] = f"{model['memory_mib']}M"
+            if node["vcpus"] and node["gpus"]:
+                options["cpus-per-gpu"] = str(max(node["vcpus"] // node["gpus"], 1))
         if cluster.get("partition"):
             options["partition"] = cluster["partition"]
         if model.get("one_block"):
@@ -308,7 +258,7 @@ def totals(plan: Plan) -> dict[str, t.Any]:
 
 def judge(plan: t.Any) -> dict[str, t.Any]:
     """problems (a sentence each; none: the plan holds), notes, submissions, blocks and totals."""
-    problems = shape_problems(plan)
+    problems = slurm_plan_shape.problems(plan)
     if problems:
         return {"problems": problems, "notes": [], "submissions": [], "blocks": {}, "totals": {}}
     problems, notes, blocks = fit_problems(plan)

@@ -161,7 +161,7 @@ def partition_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[s
         for entry in closed
     ]
     if chosen:
-        for check in (_size_problem, _gpu_problem, _time_problem):
+        for check in (_size_problem, _gpu_problem, _time_problem, _share_problem):
             problem = check(options, facts, chosen)
             problems += [problem] if problem else []
     return problems
@@ -210,6 +210,17 @@ def _time_problem(
     return (
         f"a time of {options['time']} was asked for and partition {_label(chosen)} allows {max(limits) // 60} minutes: "
         "ask for less"
+    )
+
+
+def _share_problem(
+    options: Options, facts: t.Mapping[str, t.Any], chosen: t.Sequence[t.Mapping[str, t.Any]]
+) -> t.Optional[str]:
+    if not {"oversubscribe", "share"} & set(options) or not all(entry.get("exclusive") for entry in chosen):
+        return None
+    return (
+        f"nodes are to be shared and partition {_label(chosen)} gives each job whole nodes (OverSubscribe=EXCLUSIVE): "
+        "choose another partition, or have that setting changed"
     )
 
 

@@ -16,9 +16,13 @@ import pytest
 
 from tests.rig.slurm import scripts
 from tests.rig.slurm.fixture import needs_slurm
+from tests.rig.slurm.processes import wait_for
 
 pytestmark = needs_slurm
 CHECKOUT = Path(__file__).parents[3]
+NODE = {"gpus_per_node": 8, "vcpus_per_node": 8, "memory_mib_per_node": 1000}
+# How many GPUs a task was given.
+CUDA = "echo $CUDA_VISIBLE_DEVICES | tr , '\\n' | wc -l"
 MODELS = [{"name": "small", "nodes": 1}, {"name": "other", "nodes": 1}]
 
 
@@ -27,12 +31,17 @@ def submit(slurm, facts, runtime, tmp_path):
     """submit(models, **settings) runs the playbook for a plan on two nodes whose trainings take a moment."""
     common = {"kind": "training", "minutes": 9, "launcher": "srun", "signal_seconds": 60, "grace_seconds": 30,
               "monitor_seconds": 0, "nodes": 1}  # fmt: skip
+    hold = f"while [ ! -e {tmp_path}/go ]; do sleep 0.2; done"
     wanted = [
         {
             **common,
             "name": model["name"],
             "checkpoints": str(tmp_path / model["name"]),
-            "command": ["/bin/sh", "-c", f"while [ ! -e {tmp_path}/go ]; do sleep 0.2; done"],
+            "command": [
+                "/bin/sh",
+                "-c",
+                f"{CUDA} >{tmp_path}/{model['name']}/gpus; {hold}",
+            ],
         }
         for model in MODELS
     ]
@@ -42,7 +51,7 @@ def submit(slurm, facts, runtime, tmp_path):
 
     def run(models, **settings):
         given = {
-            "plan": {"cluster": {"nodes": 2, "gpus_per_node": 8}, "models": models},
+            "plan": {"cluster": {"nodes": 2, **NODE}, "models": models},
             "ansible_python_interpreter": sys.executable,
             "slurm_jobs_slurm_conf": f"{slurm.root}/etc/slurm.conf",
             "slurm_jobs_dir": str(tmp_path),
@@ -69,16 +78,28 @@ def queued(slurm):
 
 
 def test_a_plan_is_submitted_once_and_followed(submit, slurm, tmp_path):
-    first = submit(MODELS)
+    first = submit(MODELS, follow=False)
     assert first.returncode == 0, first.stdout
     assert sorted(queued(slurm)) == ["other", "small"]
-    again = submit(MODELS)
+    again = submit(MODELS, follow=False)
     assert "changed=0" in again.stdout, again.stdout
     assert sorted(queued(slurm)) == ["other", "small"]
     (tmp_path / "go").touch()
-    followed = submit(MODELS, follow=True)
+    followed = submit(MODELS)
     assert followed.returncode == 0, followed.stdout
     assert queued(slurm) == []
+
+
+def test_models_that_share_run_on_one_node_at_once(submit, slurm, tmp_path):
+    """The scripts take whole nodes by themselves; the plan's submissions outweigh that."""
+    half = {"nodes": 1, "gpus_per_node": 4, "exclusive": False, "options": {"nodelist": "n1"}}
+    done = submit([{"name": "small", **half}, {"name": "other", **half}], follow=False)
+    assert done.returncode == 0, done.stdout
+    ask = ("squeue", "--noheader", "--name=small,other", "--states=RUNNING", "--format=%j %N")
+    wait_for("both on n1", lambda: sorted(slurm.run(*ask).stdout.splitlines()) == ["other n1", "small n1"], 60)
+    (tmp_path / "go").touch()
+    wait_for("both to end", lambda: queued(slurm) == [], 60)
+    assert [(tmp_path / name / "gpus").read_text() for name in ("small", "other")] == ["4\n", "4\n"]
 
 
 def test_everything_that_is_wrong_is_said_before_anything_is_submitted(submit, slurm):

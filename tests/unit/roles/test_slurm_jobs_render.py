@@ -33,9 +33,10 @@ JOBS = [
     {"name": "fsx_io", "kind": "fsx_io", "minutes": 60, "options": {"comment": "x"}},
     {"name": "torch", "command": ["train.py", "--a", "$(id)"], **TRAINING},
     {"name": "ranks", "command": ["./t"], "launcher": "srun", "backup": "s3://bucket/x", "container_image": "/x.sqsh",
-     "ends_at": "2026-12-01T11:30:00Z", "directory": "/fsx/src", **TRAINING},
+     "ends_at": "2026-12-01T11:30:00Z", "directory": "/fsx/src", **TRAINING, "checkpoints": "/fsx/ranks"},
     {"name": "shards", "partition": "main", "limit": 4, "arguments": ["--eos", "<|end|> $(id)"], **PREPROCESS},
-    {"name": "shards_image", "tasks": 9, "spool": "/local", "container_image": "/x.sqsh", **PREPROCESS},
+    {"name": "shards_image", "tasks": 9, "spool": "/local", "container_image": "/x.sqsh", **PREPROCESS,
+     "output": "/fsx/image"},
     {"name": "nccl_image", "kind": "nccl", "container_image": "docker://nvcr.io#nvidia/pytorch:25.10-py3"},
 ]  # fmt: skip
 NEURON = [
@@ -217,7 +218,7 @@ def test_a_training_is_signalled_requeued_and_appended_to():
     for line in ("--signal=B:USR1@600", "--requeue", "--open-mode=append", "--ntasks-per-node=8", "--gpus-per-node=8"):
         assert f"#SBATCH {line}\n" in text
     torch = every_script()["torch"]
-    assert "#SBATCH --ntasks-per-node=1\n" in torch and "--nproc-per-node=8" in torch
+    assert "#SBATCH --ntasks-per-node=1\n" in torch and '--nproc-per-node="$processes"' in torch
     # Each task gives the number of its own node; nobody waits for who comes first.
     assert """bash -c 'exec torchrun --node-rank="$SLURM_NODEID" "$@"' torchrun""" in torch and "rdzv" not in torch
     assert '--nnodes="${#nodes[@]}"' in torch and '--master-addr="${nodes[0]}" --master-port="$port"' in torch

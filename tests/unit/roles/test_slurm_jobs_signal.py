@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -22,10 +24,10 @@ DEAF = "exec sleep 600"
 def signalled(tmp_path):
     """signalled(program, training) runs the script, which that program signals when it is first called.
 
-    Without a program nothing signals it but itself. Further values are those of the job.
+    Without a program nothing signals it but itself. Further variables come from Slurm; values are those of the job.
     """
 
-    def run(program, training, **values):
+    def run(program, training, environment=None, **values):
         job = {"name": "t", "kind": "training", "minutes": 60, "command": ["x"], "checkpoints": f"{tmp_path}/c",
                "launcher": "srun", "monitor_seconds": 0, "notice_seconds": 0, "grace_seconds": 1,
                **values}  # fmt: skip
@@ -36,7 +38,7 @@ def signalled(tmp_path):
         programs.mkdir()
         bodies = {
             "mkdir": 'exec /bin/mkdir "$@"',
-            "python-stand-in": "exit 0",
+            "python-stand-in": 'case "$*" in *" hold "*) echo holds it; exec cat >/dev/null ;; esac',
             "scontrol": f'echo "$*" >>{tmp_path}/scontrol; [ "$1" = show ] && echo n1; exit 0',
             "srun": training.format(folder=tmp_path),
         }
@@ -47,7 +49,7 @@ def signalled(tmp_path):
         done = subprocess.run(
             ["bash", "-c", f"echo $$ >{tmp_path}/pid; exec bash {script}"],
             env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "SLURM_JOB_ID": "7",
-                 "SLURM_JOB_NODELIST": "n1", "SLURM_NTASKS": "1"},
+                 "SLURM_JOB_NODELIST": "n1", "SLURM_NTASKS": "1", **(environment or {})},
             capture_output=True, text=True, timeout=50, check=False,
         )  # fmt: skip
         assert (tmp_path / "sent").exists() == bool(program), done
@@ -79,3 +81,32 @@ def test_an_end_that_is_past_is_ignored_and_said(signalled, tmp_path):
     events = (tmp_path / "results" / "t-7" / "events.log").read_text()
     assert "ignores ends_at, for 2001-02-03T04:05:06Z is past" in events
     assert "asks for a checkpoint" not in events and "queue" not in events
+
+
+def soon(seconds):
+    """So many seconds from now, as ends_at takes it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
+
+
+def test_an_end_that_is_near_is_heeded_once_and_not_again_after_the_requeue(signalled, tmp_path):
+    """Seconds enough for the slowest machine, and fewer than signal_seconds."""
+    first = signalled(None, HEARS, ends_at=soon(500))
+    log = tmp_path / "results" / "t-7" / "events.log"
+    assert first.returncode == 75 and "goes back into the queue" in log.read_text(), first
+    (tmp_path / "c" / "checkpoint-now").unlink(missing_ok=True)
+    log.unlink()
+    shutil.rmtree(tmp_path / "bin")
+    shutil.rmtree(tmp_path / "results")
+    again = signalled(None, "exit 3", {"SLURM_RESTART_COUNT": "1"}, ends_at=soon(500))
+    assert again.returncode == 3, again
+    assert "restart 1: goes on until the nodes go" in log.read_text()
+    assert "asks for a checkpoint" not in log.read_text() and "queue" not in log.read_text()
+
+
+@pytest.mark.parametrize(("on_node", "processes"), [(None, 8), ("4", 4), ("8", 8), ("16", 8), ("0", 1)])
+def test_a_training_that_shares_its_nodes_starts_a_process_for_each_gpu_it_has(signalled, tmp_path, on_node, processes):
+    told = f'echo "$*" >{tmp_path}/srun-words'
+    given = {} if on_node is None else {"SLURM_GPUS_ON_NODE": on_node}
+    done = signalled(None, told, given)
+    assert done.returncode == 0, done
+    assert f"--ntasks-per-node={processes} --ntasks={processes} " in (tmp_path / "srun-words").read_text()
