@@ -69,6 +69,37 @@ options:
         its least version or an empty text.
     type: dict
     default: {}
+  expectations:
+    description:
+      - What this site expects of its nodes. Keys are C(versions), C(efa), C(gpus), C(disks), C(mounts), C(services),
+        C(held), C(allowed_xids), C(thresholds) and C(buckets), and C(types), a mapping of instance types (with C(*))
+        to the same keys, which outweigh those beside it. What is not said here is taken from the table of instance
+        types. C(buckets), C(services) and C(versions) are looked at in the profile V(full) only.
+      - An entry of C(buckets) is C(s3://BUCKET/PREFIX), or a mapping of C(url), C(rights) (of C(list), C(read) and
+        C(write); the first two by default) and C(key), an object to read. To prove C(write) an object is written below
+        the prefix and removed, except in check mode.
+    type: dict
+    default: {}
+  kind:
+    description: What this node is in the cluster. A V(compute) node has to be known to Slurm where there is one.
+    type: str
+    choices: [head, login, compute]
+  image:
+    description:
+      - An image, a path or C(REGISTRY#NAME:TAG), in which the profile V(container) is gone through as well, started
+        with C(srun --container-image) on this node. Where jobs hold the node nothing is proved and no job is disturbed.
+      - Used in the profile V(full).
+    type: str
+  image_user:
+    description: Who starts that container.
+    type: str
+    default: root
+  slurm_prefix:
+    description: Directory above Slurm's bin. The default is C(/opt/slurm), or the system path.
+    type: path
+  slurm_conf:
+    description: The slurm.conf to use. The default is Slurm's own way to find it.
+    type: path
   gate:
     description: Whether V(closed) only what is proved to be well is RV(ready), or V(open) all that is not broken.
     type: str
@@ -80,6 +111,7 @@ options:
     choices: [monitor, reset, reboot, isolate]
     default: reset
 notes:
+  - Xids and the counters of NVIDIA's DCGM, where its host engine or its exporter runs, are among the verdicts.
   - To see whether the local volume takes and gives bytes, a file without a name is written there, read back and gone.
 seealso:
   - module: mlcluster.aws.accelerator_info
@@ -97,6 +129,21 @@ EXAMPLES = r"""
   ansible.builtin.assert:
     that: health.ready
     fail_msg: "{{ health.blocking | join('; ') }}"
+
+- name: Expect what this site has agreed on, and two places in S3
+  mlcluster.aws.node_health_info:
+    expectations:
+      versions:
+        driver: ">=580.95"
+        kernel: 6.8.0-*
+      mounts: [/fsx]
+      allowed_xids: [13, 31]
+      buckets:
+        - s3://corpus/tokens
+        - url: s3://checkpoints/train
+          rights: [list, read, write]
+      types:
+        p5.48xlarge: {gpus: 8, efa: 32, disks: 8}
 
 - name: The light check, as a Prolog does it
   mlcluster.aws.node_health_info:
@@ -124,9 +171,9 @@ blocking:
 results:
   description: >-
     Verdicts in the shape C(mlcluster.result/1), each with C(seconds). Their ids are node.drain_marker, storage.record,
-    storage.mounted, scratch.space, scratch.write, gpu.count, gpu.xid, efa.devices, node.clock, node.service,
-    node.root_space, mounts.answer, those beginning with pcluster, and those of the other modules; in a container they
-    begin with container and checklist.
+    storage.mounted, scratch.space, scratch.write, gpu.count, gpu.xid, gpu.xid_count, efa.devices, node.clock,
+    node.service, node.kernel, node.root_space, mounts.answer, slurm.controller, slurm.node, those beginning with dcgm,
+    expect, s3 and pcluster, and those of the other modules; in a container they begin with container and checklist.
   returned: always
   type: list
   elements: dict
@@ -146,7 +193,7 @@ problems:
 versions:
   description: >-
     Component to version, of what is there: kernel, os, driver, cuda, efa_driver, efa_installer, nvidia_fs, lustre, and
-    packages by their names. Empty in a profile other than V(full).
+    packages by their names. Empty in a profile other than V(full), and where the look at EFA did not end in time.
   returned: always
   type: dict
   sample: {"kernel": "6.8.0-1030-aws", "driver": "580.95.05", "package libnccl2": "2.28.9-1+cuda13.0"}
@@ -159,16 +206,17 @@ seconds:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import (
+    KINDS,
     LEAST_SEVERITY,
     PROFILES,
     Wishes,
     blocking,
     examine,
+    split,
     unfit,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_checks import LEAST_FREE_PERCENT
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_container import FACTS_PATH
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_system import versions
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import SEVERITIES
 
@@ -186,6 +234,12 @@ def main() -> None:
             "mounts": {"type": "list", "elements": "path", "default": []},
             "host_facts": {"type": "path", "default": FACTS_PATH},
             "require": {"type": "dict", "default": {}},
+            "expectations": {"type": "dict", "default": {}},
+            "kind": {"type": "str", "choices": list(KINDS)},
+            "image": {"type": "str"},
+            "image_user": {"type": "str", "default": "root"},
+            "slurm_prefix": {"type": "path"},
+            "slurm_conf": {"type": "path"},
             "gate": {"type": "str", "choices": ["open", "closed"], "default": "open"},
             "least_severity": {"type": "str", "choices": list(SEVERITIES[1:]), "default": LEAST_SEVERITY},
         },
@@ -201,13 +255,15 @@ def main() -> None:
         mounts=tuple(given["mounts"]),
         host_facts=given["host_facts"],
         require={name: str(version) if version else None for name, version in given["require"].items()},
+        may_write=not module.check_mode,
+        **{name: given[name] for name in ("expectations", "kind", "image", "image_user", "slurm_prefix", "slurm_conf")},
     )
     problems = unfit(wishes, given["seconds"])
     if problems:
         module.fail_json(msg="; ".join(problems))
     host = Host()
     began = host.monotonic()
-    results = examine(host, given["profile"], wishes, given["seconds"])
+    results, versions = split(examine(host, given["profile"], wishes, given["seconds"]))
     keep_away = blocking(results, given["gate"] == "closed", given["least_severity"])
     module.exit_json(
         changed=False,
@@ -217,7 +273,7 @@ def main() -> None:
         results=[result.to_dict() for result in results],
         lines=[result.line() for result in results],
         problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],
-        versions=versions(host) if given["profile"] == "full" else {},
+        versions=versions,
         seconds=round(host.monotonic() - began, 3),
     )
 

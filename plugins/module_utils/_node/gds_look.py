@@ -208,14 +208,20 @@ def kernel_modules(host: Host, name: str = "nvidia-fs") -> dict[str, t.Any]:
 
     {running, next: kernel releases or None, installed: {release: version of the module, or None without it}}
     """
-    running = (host.read_text("/proc/sys/kernel/osrelease") or "").strip() or None
-    releases = [name for name in host.listdir("/lib/modules") if host.exists(f"/lib/modules/{name}/modules.dep")]
+    kernels = kernel_releases(host)
     installed: dict[str, str | None] = {}
     if host.which("modinfo"):
-        for release in releases:
+        for release in kernels["installed"]:
             done = host.run(["modinfo", "-k", release, "-F", "vermagic", name], timeout=20, check=False)
             version = host.run(["modinfo", "-k", release, "-F", "version", name], timeout=20, check=False)
             found = done.rc == 0 and bool(done.stdout.strip())
             installed[release] = (version.stdout.strip() or "unknown") if found else None
+    return {**kernels, "installed": installed}
+
+
+def kernel_releases(host: Host) -> dict[str, t.Any]:
+    """{running, next: the newest, which is the next to boot, or None; installed: releases that have their modules}"""
+    running = (host.read_text("/proc/sys/kernel/osrelease") or "").strip() or None
+    releases = [name for name in host.listdir("/lib/modules") if host.exists(f"/lib/modules/{name}/modules.dep")]
     newest = max(releases, key=lambda text: (version_tuple(text.replace("-", ".")), text), default=None)
-    return {"running": running, "next": newest, "installed": installed}
+    return {"running": running, "next": newest, "installed": releases}

@@ -14,15 +14,20 @@ import functools
 import re
 import typing as t
 
-from . import accelerator, efa, gds, health_checks, health_container, health_system
+from . import accelerator, efa, gds, health_checks, health_container, health_expect, health_system
 from .accelerator_checklist import version_key
-from .accelerator_verify import verify as verify_accelerators
+from .block import instance_type
 from .efa_verify import verify as verify_efa
 from .gds_verify import verify as verify_gds
 from .health_bounded import STATE_DIRECTORY, Check, run_all
+from .health_dcgm import check_dcgm
+from .health_image import check_image, image_problem
 from .health_marker import MARKER_PATH, check_marker
+from .health_s3 import check_buckets
+from .health_slurm import check_slurm
 from .host import Host
-from .result import FAIL, SEVERITIES, UNDETERMINABLE, Result, not_applicable
+from .result import FAIL, SEVERITIES, UNDETERMINABLE, Result, not_applicable, passed, undeterminable
+from .slurm_client import Slurm
 from .storage import context_for, survey
 from .storage_cli import load_config
 from .storage_config import CONFIG_PATH
@@ -30,6 +35,9 @@ from .storage_record import RECORD_PATH, read_document
 from .storage_verify import verify as verify_storage
 
 PROFILES = ("prolog", "full", "container")
+KINDS = ("head", "login", "compute")
+# The verdict whose found is {component: version}; it is no judgement, and L{split} takes it out.
+VERSIONS = "node.versions"
 # Seconds for one check, and for all of them, which run side by side. A Prolog holds a job up, and a Slurm command that
 # drains comes on top: all of it stays below 10 seconds.
 LIMITS = {"prolog": (4.0, 4.0), "full": (150.0, 180.0), "container": (90.0, 120.0)}
@@ -43,7 +51,9 @@ class Wishes:
     """What a caller wants: options of the verb health and of the module node_health_info, under their names.
 
     scratch: the directory of the jobs' directories (None: on the local volume). mounts: paths to ask GPUDirect Storage
-    about (none: the local volume). require: what a container has to have, {name: least version or None}.
+    about (none: the local volume). require: what a container has to have, {name: least version or None}. expectations:
+    what a site expects, see L{health_expect}. kind: one of L{KINDS}. image, image_user: an image in which to go through
+    the profile container as well, and who starts it. may_write: whether the write probe in S3 may run.
     """
 
     instance_type: str | None = None
@@ -55,6 +65,13 @@ class Wishes:
     host_facts: str = health_container.FACTS_PATH
     require: t.Mapping[str, str | None] = dataclasses.field(default_factory=dict)
     marker: str = MARKER_PATH
+    expectations: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    kind: str | None = None
+    image: str | None = None
+    image_user: str = "root"
+    slurm_prefix: str | None = None
+    slurm_conf: str | None = None
+    may_write: bool = True
 
 
 def unfit(wishes: Wishes, seconds: int | None) -> list[str]:
@@ -80,13 +97,20 @@ def unfit(wishes: Wishes, seconds: int | None) -> list[str]:
             problems.append(f"require has {component!r}: it knows {known}")
         elif version and not version_key(version):
             problems.append(f"require wants {component} {version!r}: give a version such as 2.5.1")
-    return problems
+    if wishes.image is not None and image_problem(wishes.image):
+        problems.append(str(image_problem(wishes.image)))
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", wishes.image_user):
+        problems.append(f"image_user is {wishes.image_user!r}: give the name of a user")
+    return problems + health_expect.problems(wishes.expectations)
 
 
-def checks(profile: str, wishes: Wishes, seconds: float | None = None) -> list[Check]:
+Expected = health_expect.Expectations
+
+
+def checks(profile: str, wishes: Wishes, expect: Expected, seconds: float | None = None) -> list[Check]:
     """The checks of a profile, each with its limit; seconds is a limit for all of them together."""
     limit = LIMITS[profile][0] if seconds is None else seconds
-    looks = {"prolog": _prolog, "full": _full, "container": _container}[profile](wishes)
+    looks = {"prolog": _prolog, "full": _full, "container": _container}[profile](wishes, expect)
     return [Check(name, look, limit) for name, look in looks.items()]
 
 
@@ -95,7 +119,15 @@ def examine(
 ) -> list[Result]:
     """Every verdict of a profile, within seconds (default: what L{LIMITS} says)."""
     total = LIMITS[profile][1] if seconds is None else seconds
-    return run_all(host, checks(profile, wishes, seconds), total, state_directory)
+    expect = health_expect.resolve(wishes.expectations, wishes.instance_type or instance_type(host))
+    return run_all(host, checks(profile, wishes, expect, seconds), total, state_directory)
+
+
+def split(results: t.Iterable[Result]) -> tuple[list[Result], dict[str, str]]:
+    """The verdicts, and the versions of what is on the node, where they were asked for and told."""
+    found = list(results)
+    told = next((v.found for v in found if v.id == VERSIONS and isinstance(v.found, dict)), {})
+    return [v for v in found if v.id != VERSIONS or not isinstance(v.found, dict)], dict(told)
 
 
 def blocking(results: t.Iterable[Result], closed: bool, least: str = LEAST_SEVERITY) -> list[Result]:
@@ -110,44 +142,79 @@ def blocking(results: t.Iterable[Result], closed: bool, least: str = LEAST_SEVER
 Look = t.Callable[[Host], t.Sequence[Result]]
 
 
-def _prolog(wishes: Wishes) -> dict[str, Look]:
-    chips = accelerator.Wishes(instance_type=wishes.instance_type, timeout=3, xid_since=wishes.xid_since)
-    fabric = efa.Wishes(instance_type=wishes.instance_type, expected_devices=wishes.expected_efa, units=())
-    return {
+def _wished(wishes: Wishes, expect: Expected, **more: t.Any) -> tuple[accelerator.Wishes, efa.Wishes]:
+    """What the looks at the accelerators and at EFA are asked for; more goes to the latter."""
+    chips = accelerator.Wishes(instance_type=wishes.instance_type, xid_since=wishes.xid_since)
+    devices = wishes.expected_efa if wishes.expected_efa is not None else expect.efa
+    return chips, efa.Wishes(instance_type=wishes.instance_type, expected_devices=devices, **more)
+
+
+def _prolog(wishes: Wishes, expect: Expected) -> dict[str, Look]:
+    chips, fabric = _wished(wishes, expect, units=())
+    chips = dataclasses.replace(chips, timeout=3)
+    least = int(expect.thresholds.get("scratch_free_percent", wishes.least_free_percent))
+    looks: dict[str, Look] = {
         "node.drain_marker": functools.partial(check_marker, path=wishes.marker),
         "storage.record": health_checks.check_storage,
-        "scratch.space": functools.partial(
-            health_checks.check_scratch, base=wishes.scratch, least_percent=wishes.least_free_percent
-        ),
+        "scratch.space": functools.partial(health_checks.check_scratch, base=wishes.scratch, least_percent=least),
         "gpu.count": functools.partial(health_checks.check_accelerators, wishes=chips),
-        "gpu.xid": functools.partial(health_checks.check_xids, wishes=chips),
+        "gpu.xid": functools.partial(health_checks.check_xids, wishes=chips, allowed=expect.allowed_xids),
         "efa.devices": functools.partial(health_checks.check_efa, wishes=fabric),
     }
+    if expect.mounts or expect.gpus is not None or expect.disks is not None or expect.unresolved:
+        looks["expect.devices"] = functools.partial(health_expect.check_devices, expect=expect)
+    return looks
 
 
-def _full(wishes: Wishes) -> dict[str, Look]:
-    chips = accelerator.Wishes(instance_type=wishes.instance_type, xid_since=wishes.xid_since)
-    fabric = efa.Wishes(instance_type=wishes.instance_type, expected_devices=wishes.expected_efa)
-    light = _prolog(wishes)
-    return {
+def _full(wishes: Wishes, expect: Expected) -> dict[str, Look]:
+    chips, fabric = _wished(wishes, expect, packages=health_system.PACKAGES)
+    light = _prolog(wishes, expect)
+    root_percent = expect.thresholds.get("root_free_percent", health_system.LEAST_ROOT_PERCENT)
+    looks: dict[str, Look] = {
         "node.drain_marker": light["node.drain_marker"],
         "storage.record": light["storage.record"],
         "storage.plan": _storage,
         "scratch.space": light["scratch.space"],
-        "gpu.count": lambda host: verify_accelerators(accelerator.look(host, chips)),
-        "efa.devices": lambda host: verify_efa(efa.look(host, fabric)),
+        "gpu.count": lambda host: health_checks.judge_accelerators(accelerator.look(host, chips), expect.allowed_xids),
+        "dcgm.fields": lambda host: check_dcgm(host, expect.allowed_xids, expect.thresholds.get("gpu_celsius")),
+        "efa.devices": lambda host: _fabric(host, fabric, expect),
         "gds.mode": lambda host: verify_gds(gds.survey(host, list(wishes.mounts) or _volumes(host))),
         "node.clock": health_system.check_clock,
         "node.service": health_system.check_services,
-        "node.root_space": health_system.check_root,
+        "node.kernel": health_system.check_kernel,
+        "node.root_space": lambda host: health_system.check_root(host, root_percent),
         "mounts.answer": health_system.check_mounts,
         "enroot.config": lambda host: health_system.check_containers(),
+        "slurm.controller": lambda host: check_slurm(_slurm(host, wishes), wishes.kind),
         "pcluster.diag": health_system.check_pcluster_diag,
     }
+    if "expect.devices" in light:
+        looks["expect.devices"] = light["expect.devices"]
+    if expect.services:
+        looks["expect.service"] = lambda host: health_expect.check_services(host, expect)
+    if expect.buckets:
+        looks["s3.list"] = lambda host: check_buckets(host, expect.buckets, wishes.may_write)
+    if wishes.image:
+        image, user = wishes.image, wishes.image_user
+        looks["container.image"] = lambda host: check_image(host, _slurm(host, wishes), image, user)
+    return looks
 
 
-def _container(wishes: Wishes) -> dict[str, Look]:
+def _container(wishes: Wishes, expect: Expected) -> dict[str, Look]:
     return {"container.scan": lambda host: health_container.scan(host, wishes.host_facts, wishes.require)}
+
+
+def _fabric(host: Host, wishes: efa.Wishes, expect: Expected) -> list[Result]:
+    """What EFA stands on, and the versions of everything: all of it from one question to the package manager."""
+    facts = efa.look(host, wishes)
+    told = health_system.versions(host, facts["packages"])
+    known = passed(VERSIONS, told) if told else undeterminable(VERSIONS, "no version of anything could be found out")
+    held = health_expect.judge_held(expect, facts["held_packages"], facts["package_manager"] is not None)
+    return [*verify_efa(facts), known, *health_expect.judge_versions(expect, told), *held]
+
+
+def _slurm(host: Host, wishes: Wishes) -> Slurm:
+    return Slurm(host, wishes.slurm_prefix, wishes.slurm_conf)
 
 
 def _storage(host: Host) -> list[Result]:

@@ -97,12 +97,27 @@ def _gpu_count(host: Host, facts: t.Mapping[str, t.Any]) -> Result:
     return passed("gpu.count", **fields)
 
 
-def check_xids(host: Host, wishes: accelerator.Wishes) -> list[Result]:
-    """The verdict gpu.xid: what the kernel log of this boot says."""
+def check_xids(host: Host, wishes: accelerator.Wishes, allowed: t.Collection[int] = ()) -> list[Result]:
+    """The verdicts gpu.xid and gpu.xid_count: what the kernel log of this boot says."""
     facts = accelerator.look(running_only(host, "journalctl", "dmesg"), wishes)
     if facts["neuron"] is not None or facts["smi"] is None:
         return [not_applicable("gpu.xid", "no GPU is on this node")]
-    return [verdict for verdict in verify_accelerators(facts) if verdict.id == "gpu.xid"]
+    return [verdict for verdict in judge_accelerators(facts, allowed) if verdict.id.startswith("gpu.xid")]
+
+
+def judge_accelerators(facts: t.Mapping[str, t.Any], allowed: t.Collection[int] = ()) -> list[Result]:
+    """All verdicts on the accelerators. Xids that a site allows are counted in gpu.xid_count, {code: times, total},
+    and otherwise left out.
+    """
+    log = facts["kernel_log"]
+    if not log or log["problem"]:
+        return verify_accelerators(facts)
+    counts = {**log["counts"], "total": sum(log["counts"].values())}
+    left = [event for event in log["xids"] if event["code"] not in allowed]
+    judged = verify_accelerators({**facts, "kernel_log": {**log, "xids": left}})
+    if facts["smi"] is None or log["partial"]:
+        return judged
+    return [*judged, passed("gpu.xid_count", counts, unit="Xids", message="as counted; gpu.xid judges them")]
 
 
 def check_storage(host: Host) -> list[Result]:

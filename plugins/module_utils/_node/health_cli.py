@@ -53,6 +53,12 @@ def add_verbs(subparsers: t.Any) -> None:
         "--require", action="append", default=[], type=_component, metavar="NAME[=VERSION]",
         help=f"what a container must have: {', '.join(COMPONENTS)}",
     )  # fmt: skip
+    parser.add_argument(
+        "--expect", metavar="FILE", help="what this site expects of its nodes, JSON; see docs/health.md for its keys"
+    )
+    parser.add_argument("--kind", choices=health.KINDS, help="what this node is in the cluster (default: not said)")
+    parser.add_argument("--image", help="an image in which the profile container is gone through as well, by srun")
+    parser.add_argument("--image-user", default="root", help="who starts that container (%(default)s)")
     gate = parser.add_mutually_exclusive_group()
     gate.add_argument("--fail-open", action="store_true", help="exit 1 only for failures; what is not proved passes")
     gate.add_argument("--fail-closed", action="store_true", help="exit 1 also for what is not proved")
@@ -93,6 +99,12 @@ def _component(text: str) -> tuple[str, str | None]:
 def show(args: argparse.Namespace, host: Host | None = None) -> int:
     """Print the verdicts. The exit code is theirs, or with --fail-open and --fail-closed 1 where no job may run."""
     host = host or Host()
+    expectations = {} if args.expect is None else host.read_json(args.expect)
+    if expectations is None:
+        LOGGER.error(
+            "health: %s cannot be read or is no JSON: give the file of expectations, or leave it out", args.expect
+        )
+        return result.EXIT_USAGE
     wishes = health.Wishes(
         instance_type=args.instance_type,
         expected_efa=args.expected_efa,
@@ -102,13 +114,19 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
         mounts=tuple(args.mount),
         host_facts=args.host_facts.replace("%N", health_drain.node_name()),
         require=dict(args.require),
+        expectations=expectations,
+        kind=args.kind,
+        image=args.image,
+        image_user=args.image_user,
+        slurm_prefix=args.slurm_prefix,
+        slurm_conf=args.slurm_conf,
     )
     problems = health.unfit(wishes, args.seconds)
     if problems:
         LOGGER.error("health: %s", "; ".join(problems))
         return result.EXIT_USAGE
-    results = health.examine(host, args.profile, wishes, args.seconds)
-    judged = report(host, results, {"mlcluster.aws": args.runtime_version})
+    results, versions = health.split(health.examine(host, args.profile, wishes, args.seconds))
+    judged = report(host, results, {"mlcluster.aws": args.runtime_version, **versions})
     if args.format:
         sys.stdout.write(FORMATS[args.format]([judged]))
     else:

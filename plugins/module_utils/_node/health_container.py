@@ -90,7 +90,7 @@ def look(host: Host) -> dict[str, t.Any]:
 
     cuda.toolkit, nccl.version, plugin.version, libfabric.version, pytorch.version, pytorch.cuda, pytorch.error,
     megatron.version (None: not there), driver (of the kernel), libcuda (version in the name of the library), gpus and
-    efa (numbers of device nodes), volumes [{path, device}] of the local storage.
+    efa (numbers of device nodes), root (what is mounted at /), volumes [{path, device}] of the local storage.
     """
     facts = gather(host, CHECKLISTS["container"], {})
     facts.update(_python(host))
@@ -105,6 +105,8 @@ def look(host: Host) -> dict[str, t.Any]:
         facts["libcuda"] = version.group(1) if version else None
     facts["gpus"] = sum(1 for name in host.listdir("/dev") if re.fullmatch(r"nvidia\d+", name))
     facts["efa"] = sum(1 for name in host.listdir("/dev/infiniband") if name.startswith("uverbs"))
+    top = [m for m in parse_mountinfo(host.read_text("/proc/self/mountinfo") or "") if m["target"] == "/"]
+    facts["root"] = f"{top[-1]['device']} {top[-1]['root']}" if top else None
     return facts
 
 
@@ -133,14 +135,14 @@ def read_facts(host: Host, path: str) -> dict[str, t.Any] | None:
 
 
 def scan(host: Host, path: str, require: t.Mapping[str, str | None]) -> list[Result]:
-    """Every verdict on this container: the checklist, container.driver, container.cuda, one for each of
+    """Every verdict on this container: the checklist, container.root, container.driver, container.cuda, one for each of
     L{COMPONENTS} against the host, container.gpus, container.efa and container.mounts.
     """
     inside, outside = look(host), read_facts(host, path)
     wanted = [check for check in CHECKLISTS["container"] if check["fact"] in inside]
     present = [check for check in wanted if inside[check["fact"]] is not None]
     results = evaluate(present, inside)
-    results += [_driver(host, inside), _cuda(host, inside)]
+    results += [_root(inside, outside), _driver(host, inside), _cuda(host, inside)]
     results += [_component(name, inside, outside, name in require, require.get(name)) for name in COMPONENTS]
     results += [_devices("container.gpus", "gpus", "GPUs", inside, outside, os.environ.get("SLURM_GPUS_ON_NODE"))]
     results += [_devices("container.efa", "efa", "EFA devices", inside, outside, None)]
@@ -160,6 +162,19 @@ def _python(host: Host) -> dict[str, t.Any]:
     except (ValueError, IndexError):
         return {"pytorch.error": f"{program} ended with status {done.rc} while importing PyTorch"}
     return answer if isinstance(answer, dict) else {}
+
+
+def _root(inside: t.Mapping[str, t.Any], outside: t.Mapping[str, t.Any] | None) -> Result:
+    """Whether this is a container at all: one that did not start lets the same command run on the host."""
+    check, here, there = "container.root", inside["root"], (outside or {}).get("root")
+    if outside is None:
+        return undeterminable(check, "there are no facts of the host to compare with", hint=_NO_FACTS)
+    if not here or not there:
+        return undeterminable(check, "what is mounted at / could not be found out, here or on the host")
+    if here == there:
+        hint = "see that Pyxis is loaded: srun --help | grep container-image"
+        return failed(check, "this is no container: its root directory is the host's", severity="reset", hint=hint)
+    return passed(check, "a root directory of its own")
 
 
 def _driver(host: Host, inside: t.Mapping[str, t.Any]) -> Result:

@@ -21,6 +21,7 @@ from .enroot_cli import load_config
 from .enroot_config import CONFIG_PATH as ENROOT_CONFIG
 from .enroot_host import EnrootHost
 from .enroot_verify import verify as verify_enroot
+from .gds_look import kernel_releases
 from .host import Host, NodeError
 from .result import Result, Scope, failed, not_applicable, passed, undeterminable
 
@@ -89,10 +90,10 @@ def check_services(host: Host) -> list[Result]:
     return found or [not_applicable("node.service", "none of the services that are looked at is enabled here")]
 
 
-def check_root(host: Host, least_percent: int = LEAST_ROOT_PERCENT) -> list[Result]:
+def check_root(host: Host, least_percent: float = LEAST_ROOT_PERCENT) -> list[Result]:
     """node.root_space: space and inodes of the root file system; slurmd and the logs end with them."""
     free = min(scratch.free_percent("/").values())
-    fields: dict[str, t.Any] = {"expected": f"{least_percent} % or more", "found": f"{free:g} % free"}
+    fields: dict[str, t.Any] = {"expected": f"{least_percent:g} % or more", "found": f"{free:g} % free"}
     if free < least_percent:
         hint = "look with 'du -x /var' who fills it"
         return [failed("node.root_space", "the root file system runs full", severity="reset", hint=hint, **fields)]
@@ -180,7 +181,20 @@ def _pcluster_verdict(entry: t.Mapping[str, t.Any]) -> Result:
     return undeterminable(check, said or f"its status is {status}", source="pcluster-diag")
 
 
-def versions(host: Host) -> dict[str, str]:
+def check_kernel(host: Host) -> list[Result]:
+    """node.kernel: whether the next boot starts the kernel that runs now, with which everything else was proved."""
+    kernels = kernel_releases(host)
+    if not kernels["next"]:
+        return [not_applicable("node.kernel", "no kernel is installed here, as in a container")]
+    fields: dict[str, t.Any] = {"expected": kernels["running"], "found": kernels["next"]}
+    if kernels["running"] == kernels["next"]:
+        return [passed("node.kernel", **fields)]
+    told = "the next boot starts another kernel, with which no driver was proved"
+    hint = "hold the kernel's packages, or reboot once no job runs and look again"
+    return [failed("node.kernel", told, severity="monitor", hint=hint, **fields)]
+
+
+def versions(host: Host, packages: t.Mapping[str, str | None]) -> dict[str, str]:
     """Component to version, of what is here: kernel, os, driver, cuda, efa_driver, efa_installer, nvidia_fs, lustre,
     and C(package NAME) for each of L{PACKAGES} that is installed.
     """
@@ -195,9 +209,5 @@ def versions(host: Host) -> dict[str, str]:
         "nvidia_fs": line(host, "/sys/module/nvidia_fs/version"),
         "lustre": line(host, "/sys/module/lustre/version"),
     }
-    packages, _manager = efa.installed_packages(host)
-    for name in PACKAGES:
-        entry = (packages or {}).get(name)
-        if entry and entry["installed"]:
-            found[f"package {name}"] = entry["version"]
+    found.update({f"package {name}": packages.get(name) for name in PACKAGES})
     return {name: version for name, version in found.items() if version}

@@ -79,8 +79,8 @@ def prometheus(reports: t.Sequence[Report]) -> str:
     """The text format of Prometheus, for node_exporter's textfile collector.
 
     mlcluster_check_status (1 for the status that a check has, 0 for the others), mlcluster_check_value (figures, in
-    the unit of the label), mlcluster_check_severity (0 none to 4 isolate), mlcluster_check_seconds. The label number
-    tells several verdicts under one check and device apart.
+    the unit of the label; of a mapping of figures each of them, under the label key), mlcluster_check_severity (0 none
+    to 4 isolate), mlcluster_check_seconds. The label number tells several verdicts under one check and device apart.
     """
     lines: dict[str, list[str]] = {name: [] for name in _METRICS}
     for report in reports:
@@ -98,14 +98,24 @@ def prometheus(reports: t.Sequence[Report]) -> str:
             )
             if result.seconds is not None:
                 lines["mlcluster_check_seconds"].append(_sample("mlcluster_check_seconds", labels, result.seconds))
-            if isinstance(result.found, (int, float)) and abs(result.found) <= LARGEST:
-                unit = {**labels, "unit": result.unit or ""}
-                lines["mlcluster_check_value"].append(_sample("mlcluster_check_value", unit, result.found))
+            for key_label, value in _figures(result.found):
+                more = {**labels, "unit": result.unit or "", "key": key_label}
+                lines["mlcluster_check_value"].append(_sample("mlcluster_check_value", more, value))
     return "".join(
         f"# HELP {name} {_METRICS[name]}\n# TYPE {name} gauge\n{''.join(samples)}"
         for name, samples in lines.items()
         if samples
     )
+
+
+def _figures(found: object) -> list[tuple[str, float]]:
+    """What of a value Prometheus can hold, as (key, figure); the key is empty where there is one figure only."""
+    pairs = found.items() if isinstance(found, dict) else [("", found)]
+    return [
+        (str(key), value)
+        for key, value in pairs
+        if isinstance(value, (int, float)) and abs(value) <= LARGEST and str(key).isprintable()
+    ]
 
 
 _METRICS = {

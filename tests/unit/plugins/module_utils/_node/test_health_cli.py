@@ -103,12 +103,42 @@ def test_a_report_as_json(run, capsys):
         (["--xid-since", "yesterday"], "xid_since is 'yesterday': give a time like 2026-01-31 12:00:00"),
         (["--scratch", "jobs"], "scratch has 'jobs': give an absolute path"),
         (["--mount", "local"], "mounts has 'local': give an absolute path"),
+        (["--image=--gres=gpu"], "image is '--gres=gpu': give the path of a .sqsh file"),
+        (["--image", "a.sqsh", "--image-user", "-x y"], "image_user is '-x y': give the name of a user"),
         (["--require", "nccl=new"], "require wants nccl 'new': give a version such as 2.5.1"),
     ],
 )
 def test_options_that_cannot_be_meant_are_one_sentence(run, arguments, sentence, capsys):
     assert run([WELL], *arguments) == 3
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, "cannot be read or is no JSON"),
+        ("{", "cannot be read or is no JSON"),
+        ("[]", "the expectations are []: give a mapping of versions, "),
+        ('{"drivers": "580"}', "drivers is not known: it knows versions, efa"),
+    ],
+)
+def test_a_file_of_expectations_that_cannot_be_meant(run, tmp_path, text, sentence, capsys):
+    path = tmp_path / "site.json"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    assert run([WELL], "--expect", str(path)) == 3
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_file_of_expectations_is_used(run, tmp_path, monkeypatch):
+    path = tmp_path / "site.json"
+    path.write_text(json.dumps({"schema": "mlcluster.expectations/1", "gpus": 8}), encoding="utf-8")
+    seen = []
+    run([WELL])
+    monkeypatch.setattr(health, "examine", lambda host, profile, wishes, seconds: seen.append(wishes) or [WELL])
+    arguments = ["health", "--expect", str(path), "--kind", "compute", "--image", "a.sqsh"]
+    assert cli.main(arguments, log_dir=str(tmp_path)) == 0
+    assert (seen[0].expectations["gpus"], seen[0].kind, seen[0].image) == (8, "compute", "a.sqsh")
 
 
 @pytest.mark.parametrize(
@@ -149,6 +179,7 @@ def test_the_profile_of_a_prolog(tmp_path):
         "scratch.space": "not_applicable",
         "gpu.count": "pass",
         "gpu.xid": "pass",
+        "gpu.xid_count": "pass",
         "efa.devices": "pass",
     }
 
@@ -158,9 +189,51 @@ def test_the_full_profile_has_everything_the_parts_say(tmp_path):
     assert found["efa.provider"] == found["gpu.ecc"] == found["gpu.nvlink"] == "pass"
     assert {"gds.driver", "gds.mode", "storage.plan", "efa.plugin", "gpu.topology"} <= set(found)
     assert {"node.clock", "node.service", "node.root_space", "mounts.answer", "enroot.config"} <= set(found)
-    assert "pcluster.diag" in found
+    assert {"pcluster.diag", "dcgm.fields", "slurm.controller", "node.kernel", "gpu.xid_count"} <= set(found)
+    assert not {name for name in found if name.startswith(("expect.", "s3.", "container."))}
     # A node without a record has no volume, and is asked about its root.
     assert found["storage.plan"] == "not_applicable"
+
+
+def test_the_package_manager_is_asked_once_for_everything(tmp_path):
+    host = good_node()
+    asked = tmp_path / "asked"
+
+    def run(argv, *more, **options):
+        with asked.open("a") as stream:
+            stream.write(" ".join(argv) + "\n")
+        return type(host).run(host, argv, *more, **options)
+
+    host.run = run
+    wishes = health.Wishes(marker=str(tmp_path / "none"), expectations={"held": ["libnccl*"], "versions": {"os": "*"}})
+    results, versions = health.split(health.examine(host, "full", wishes, 60, str(tmp_path)))
+    assert versions["package libnccl2"] == "2.28.9-1+cuda13.0"
+    assert health.VERSIONS not in {one.id for one in results}
+    lines = [line for line in asked.read_text().splitlines() if line.startswith("dpkg-query -W")]
+    assert len(lines) == 1
+    assert {one.id: one.status for one in results}["expect.held"] == "pass"
+
+
+EXPECTATIONS = {
+    "mounts": ["/fsx"],
+    "types": {"p5*": {"disks": 8, "gpus": 8, "efa": 31, "thresholds": {"scratch_free_percent": 50}}},
+}
+
+
+def test_what_a_site_expects_is_looked_at_in_the_light_profile_too(tmp_path):
+    host = good_node()
+    host.files["/proc/self/mountinfo"] = "60 1 0:50 / /fsx rw shared:1 - lustre 10.0.1.5@tcp:/abcd rw\n"
+    for number in range(8):
+        host.files[f"/proc/driver/nvidia/gpus/{number}/information"] = ""
+        host.files[f"/sys/class/nvme/nvme{number + 1}/model"] = "Amazon EC2 NVMe Instance Storage        \n"
+    host.files["/sys/class/nvme/nvme0/model"] = "Amazon Elastic Block Store              \n"
+    found = names("prolog", host, tmp_path, expectations=EXPECTATIONS)
+    expected = {name: status for name, status in found.items() if name.startswith("expect.")}
+    assert expected == {"expect.mount": "pass", "expect.disks": "pass", "expect.gpus": "pass"}
+    # 32 devices are there and 31 are expected: the word of the site counts, and not that of the table.
+    assert found["efa.devices"] == "undeterminable"
+    del host.files["/sys/class/nvme/nvme3/model"]
+    assert names("prolog", host, tmp_path, expectations=EXPECTATIONS)["expect.disks"] == "fail"
 
 
 def test_the_full_profile_reads_the_wanted_storage(tmp_path):

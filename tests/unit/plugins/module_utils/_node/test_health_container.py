@@ -25,6 +25,9 @@ TORCH = {
 }
 
 
+OVERLAY = "29 1 0:77 / / rw - overlay overlay rw\n"
+
+
 @pytest.fixture(autouse=True)
 def python(monkeypatch):
     monkeypatch.setattr(health_container.shutil, "which", lambda program: PYTHON)
@@ -38,7 +41,7 @@ def container(**torch):
     host = good_node(4)
     host.files[BOOT] = "this\n"
     host.files["/usr/local/cuda/version.json"] = '{"cuda": {"name": "CUDA SDK", "version": "13.0.2"}}'
-    host.files["/proc/self/mountinfo"] = "30 1 9:127 / /scratch rw - xfs /dev/md127 rw\n"
+    host.files["/proc/self/mountinfo"] = f"{OVERLAY}30 1 9:127 / /scratch rw - xfs /dev/md127 rw\n"
     for number in range(8):
         host.files[f"/dev/nvidia{number}"] = ""
     library = f"/usr/lib/x86_64-linux-gnu/libcuda.so.{DRIVER}"
@@ -50,7 +53,8 @@ def container(**torch):
 
 def facts(**changes):
     host = container()
-    found = {**health_container.host_facts(host), "volumes": [{"path": "/local", "device": "9:127"}], **changes}
+    found = {**health_container.host_facts(host), "volumes": [{"path": "/local", "device": "9:127"}]}
+    found = {**found, "root": "259:1 /", **changes}
     return json.dumps(found)
 
 
@@ -196,7 +200,19 @@ def test_a_machine_without_any_of_it(monkeypatch):
     host = TrainingHost()
     host.files[BOOT] = "this\n"
     host.files[FACTS] = json.dumps(health_container.host_facts(host))
-    assert set(statuses(host).values()) == {"not_applicable"}
+    found = statuses(host)
+    assert found.pop("container.root") == "undeterminable"
+    assert set(found.values()) == {"not_applicable"}
+
+
+@pytest.mark.parametrize(
+    ("root", "status"),
+    [("259:1 /", "pass"), ("0:77 /", "fail"), ("0:77 /enroot/data/a", "pass"), (None, "undeterminable")],
+)
+def test_what_has_the_root_of_its_host_is_no_container(root, status):
+    host = container()
+    host.files[FACTS] = facts(root=root)
+    assert statuses(host)["container.root"] == status
 
 
 # The child program, in real interpreters.

@@ -182,15 +182,32 @@ def test_versions_of_what_is_there():
     made = scene.good_node()
     made.files["/etc/os-release"] = 'NAME="Ubuntu"\nPRETTY_NAME="Ubuntu 24.04.3 LTS"\n'
     made.files["/proc/sys/kernel/osrelease"] = "6.8.0-1030-aws\n"
-    found = system.versions(made)
+    found = system.versions(made, {"libnccl2": "2.28.9-1+cuda13.0", "enroot": None, "bash": "5.2"})
     assert found["kernel"] == "6.8.0-1030-aws"
     assert found["os"] == "Ubuntu 24.04.3 LTS"
     assert found["driver"] == scene.DRIVER
     assert found["efa_installer"] == "1.43.0"
     assert found["package libnccl2"] == "2.28.9-1+cuda13.0"
-    assert not {"lustre", "package enroot"} & set(found)
+    assert not {"lustre", "package enroot", "package bash"} & set(found)
     assert all(isinstance(version, str) and version for version in found.values())
 
 
 def test_of_a_bare_machine_no_version_is_made_up():
-    assert system.versions(TrainingHost()) == {}
+    assert system.versions(TrainingHost(), {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("running", "installed", "status"),
+    [
+        ("6.8.0-1030-aws", ["6.8.0-1030-aws", "6.8.0-1029-aws"], "pass"),
+        ("6.8.0-1030-aws", ["6.8.0-1030-aws", "6.8.0-1040-aws"], "fail"),
+        # Gone from the disk: the next boot starts what is left.
+        ("6.8.0-1030-aws", ["6.8.0-1029-aws"], "fail"),
+        ("6.8.0-1030-aws", [], "not_applicable"),
+    ],
+)
+def test_the_next_boot_has_to_start_the_kernel_that_was_proved(running, installed, status):
+    made = TrainingHost()
+    made.files["/proc/sys/kernel/osrelease"] = f"{running}\n"
+    made.files.update({f"/lib/modules/{release}/modules.dep": "" for release in installed})
+    assert only(system.check_kernel(made)).status == status
