@@ -10,7 +10,7 @@ module: shared_place_info
 short_description: Tell whether files of a path are seen by other nodes, or land on the root disk
 version_added: 0.1.0
 description:
-  - Below a file system that nobody has mounted a directory is made on the root disk without a word. This says so before.
+  - Below a file system that nobody has mounted, directories are made on the root disk without a word. This says so.
   - What counts as shared is a network file system, and what this machine exports by NFS.
   - A path that is not there yet is judged by the nearest directory above it. An automount is touched.
 author:
