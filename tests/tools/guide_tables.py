@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Write the tables of the guides that repeat what the collection's own data says.
+
+A table stands between the lines ``<!-- table: NAME -->`` and ``<!-- /table -->``; all else in a guide is written by hand
+and left alone.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import ModuleType
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+GUIDES = CHECKOUT / "docs" / "guides"
+DATA = CHECKOUT / "plugins" / "module_utils" / "_data"
+BLOCK = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
+GIB = 1 << 30
+
+
+def data(name: str) -> ModuleType:
+    """A table of the collection, which needs nothing but Python."""
+    spec = importlib.util.spec_from_file_location(f"guide_tables_{name}", DATA / f"{name}.py")
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(f"{DATA / name}.py cannot be loaded")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def table(headings: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """A Markdown table."""
+    head = list(headings)
+    lines = [head, ["---"] * len(head), *([str(cell) for cell in row] for row in rows)]
+    return "\n".join("|" + "|".join(f" {cell} " if cell != "---" else cell for cell in line) + "|" for line in lines)
+
+
+def training_types() -> str:
+    """Every accelerated type with EFA: what each node has to show, and what is published of its fabric."""
+    types, thresholds = data("instance_types"), data("thresholds")
+    published = {figure[0] for figure in thresholds._FIGURES}
+    rows = []
+    for name in types.names():
+        facts = types.lookup(name)
+        chips, store = facts["accelerators"], facts["instance_store"]
+        if not chips or not facts["efa_interfaces"]:
+            continue
+        disks = f"{store['count']} x {store['size_gb']}" if store["count"] else "none"
+        network = f"{facts['network_gbps']:g}"
+        rows.append(
+            (
+                name,
+                f"{chips['count']} {chips['name']}, {chips['memory_mib']} MiB",
+                disks,
+                facts["efa_interfaces"],
+                network,
+                f"{facts['network_gbps'] / 8:g}",
+                "below" if name in published else "no public figure",
+            )
+        )
+    headings = ("type", "accelerators", "disks, GB", "EFA", "network, Gbit/s", "the same in GB/s", "bus bandwidth")
+    return table(headings, rows)
+
+
+def published_bandwidths() -> str:
+    """The figures that nccl.bandwidth compares with, one line for each measurement."""
+    thresholds = data("thresholds")
+    rows = []
+    for name, nodes, collective, figures, source in thresholds._FIGURES:
+        least = 1 - thresholds.TOLERANCE_PERCENT / 100
+        shown = ", ".join(f"{size} GiB {busbw:g}" for size, busbw in figures.items())
+        floor = ", ".join(f"{size} GiB {busbw * least:.1f}" for size, busbw in figures.items())
+        rows.append((name, nodes, collective, shown, floor, source))
+    return table(("type", "nodes", "collective", "published, GB/s", "the least that passes", "source"), rows)
+
+
+def xids() -> str:
+    """The buckets of NVIDIA's catalog: codes, what is done about them, and what they mean for the node."""
+    catalog = data("xid_catalog")
+    rows = [
+        (", ".join(map(str, sorted(codes))), f"`{bucket}`", severity, action)
+        for bucket, (severity, action, codes) in catalog.BUCKETS.items()
+    ]
+    return table(("Xid", "bucket", "severity", "what to do"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "training-types": training_types,
+    "published-bandwidths": published_bandwidths,
+    "xids": xids,
+}
+
+
+def renewed(text: str) -> str:
+    """A guide with its tables up to date. Raises KeyError for a table that this script does not know."""
+    return BLOCK.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}\n{found[3]}", text)
+
+
+def main() -> int:
+    """Bring every guide up to date; returns the exit status."""
+    for guide in sorted(GUIDES.glob("*.md")):
+        old = guide.read_text(encoding="utf-8")
+        if not BLOCK.search(old):
+            continue
+        new = renewed(old)
+        if new != old:
+            guide.write_text(new, encoding="utf-8")
+        print(f"{guide.relative_to(CHECKOUT)}: {'written' if new != old else 'up to date'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
