@@ -136,7 +136,8 @@ job:
   description:
     - The job as it was last seen. Of an array, the worst of its tasks stands for the whole.
     - C(source) says who told the end, C(scontrol), C(sacct) or C(exit_file); C(none) with the state C(LOST) when nobody
-      knows, which is not a success.
+      knows, which is not a success. The state is C(UNKNOWN) where C(sbatch) has taken the job and the controller did
+      not answer after that; C(job_id) then follows it.
   returned: when there is a job
   type: dict
   sample:
@@ -250,15 +251,18 @@ class Run:
         if request.unique and text is not None:
             running = slurm_job.find(self.slurm, request)
             if running is not None:
+                self.result["job"] = slurm_job.unseen(running)
                 return running
         problems = slurm_job.problems(self.slurm, request, text)
         if problems:
             raise slurm_request.RequestError(problems)
-        self.result["changed"] = True
         if self.module.check_mode:
-            self.result["forecast"] = slurm_job.test_only(self.slurm, request)
+            self.result.update(forecast=slurm_job.test_only(self.slurm, request), changed=True)
             return None
-        return slurm_job.submit(self.slurm, request)
+        number = slurm_job.submit(self.slurm, request)
+        # From here on the job is there, whatever becomes of the looks at it.
+        self.result.update(job=slurm_job.unseen(number), changed=True)
+        return number
 
     def complete(self, job_id: int) -> None:
         """Wait for the end and put it into the result; fails the module unless that is a success."""
@@ -287,20 +291,30 @@ class Run:
         follower.wait(timeout, self.params["poll"])
         self.result["job"] = slurm_job.report(self.slurm, follower, self.params["tail_bytes"])
 
+    def glance(self, job_id: int) -> None:
+        """The job as it is now; a controller that is silent takes nothing from what was done."""
+        try:
+            self.see(job_id)
+        except NodeError as exc:
+            if not self.result["changed"]:
+                raise
+            self.result.setdefault("job", slurm_job.unseen(job_id))
+            self.module.warn(str(exc))
+
     def main(self) -> None:
         state, job_id = self.params["state"], self.params["job_id"]
         if state in ("completed", "submitted") and job_id is None:
             job_id = self.submit()
         if state == "requeued":
-            self.result["changed"] = True
             if not self.module.check_mode:
                 slurm_job.requeue(self.slurm, job_id)
+            self.result["changed"] = True
         if state == "cancelled":
             self.cancel(job_id)
         elif job_id is not None and state == "completed" and not self.module.check_mode:
             self.complete(job_id)
         elif job_id is not None:
-            self.see(job_id)
+            self.glance(job_id)
         self.module.exit_json(**self.result)
 
     def cancel(self, job_id: int) -> None:
@@ -326,9 +340,9 @@ def main() -> None:
     try:
         run.main()
     except slurm_request.RequestError as exc:
-        module.fail_json(msg=str(exc), problems=exc.problems, **{**run.result, "changed": False})
+        module.fail_json(msg=str(exc), problems=exc.problems, **run.result)
     except NodeError as exc:
-        module.fail_json(msg=str(exc), **{**run.result, "changed": False})
+        module.fail_json(msg=str(exc), **run.result)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def _results(run: Mapping[str, Any], job: Mapping[str, Any]) -> list[result.Resu
         # Also where a report is there: what ended the job may have ended what it was to prove.
         own = _report(run)[0]
         broken = result.failed("job.end", message or said, severity="monitor", expected="COMPLETED", found=state)
-        if state in ("PENDING", "RUNNING", "LOST", "CANCELLED"):
+        if state in ("PENDING", "RUNNING", "LOST", "CANCELLED", "UNKNOWN"):
             broken = result.undeterminable("job.end", "not_ended", message=message or said)
         return [broken, *own]
     own, problem = _report(run)

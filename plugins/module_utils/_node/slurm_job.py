@@ -21,6 +21,9 @@ from .slurm_survey import survey
 # How long the accounting may still call a job running that the controller has forgotten; slurmdbd is told in batches.
 ACCOUNTING_LAG = 15.0
 COMMENT = "mlcluster:"
+# What Slurm's commands say of a controller that did not answer in time (slurm_errno.h), which may have heard them.
+_NO_ANSWER = re.compile(r"timed out|zero bytes|unable to contact|unexpected message", re.IGNORECASE)
+_MAY_BE_THERE = "the controller may have taken the job all the same: look with squeue before you submit it again"
 _NAME = re.compile(r"[\w.+-]{1,64}")
 
 Job = dict[str, t.Any]
@@ -101,6 +104,8 @@ def _sbatch(slurm: Slurm, request: Request, *first: str) -> str:
     path = f"{slurm.prefix}/bin:{SYSTEM_PATH}" if slurm.prefix else SYSTEM_PATH
     done = slurm.host.run(["env", "-u", "LC_ALL", "-u", "LANGUAGE", f"PATH={path}", *words], check=False)
     said = " ".join((done.stderr or done.stdout).split())
+    if done.rc != 0 and _NO_ANSWER.search(said):
+        raise SlurmError(f"sbatch had no answer for {request.script}", said, _MAY_BE_THERE)
     if done.rc != 0:
         raise SlurmError(f"sbatch does not take {request.script}", said, "change what it names, then submit again")
     return done.stdout or done.stderr
@@ -114,10 +119,12 @@ def test_only(slurm: Slurm, request: Request) -> str:
 def submit(slurm: Slurm, request: Request) -> int:
     """Submit and give the job's number. Raises SlurmError with sbatch's own words."""
     text = _sbatch(slurm, request, "--parsable")
-    found = slurm_parse.number(text.strip().splitlines()[-1].split(";")[0])
-    if found is None:
+    # What a plugin of the site prints may stand before it or after it.
+    lines = [re.fullmatch(r"(\d+)(;\S+)?", line.strip()) for line in text.splitlines()]
+    found = [line.group(1) for line in lines if line]
+    if not found:
         raise SlurmError("sbatch was to print the number of the job", text.strip(), "look for the job with squeue")
-    return found
+    return int(found[-1])
 
 
 def expand_pattern(pattern: str, job: t.Mapping[str, t.Any]) -> str:
@@ -279,6 +286,13 @@ def tail(slurm: Slurm, job: t.Mapping[str, t.Any], which: str, size: int) -> tup
         return path, slurm.host.run(["tail", "-c", str(size), "--", path], timeout=20).stdout
     except CommandError:
         return path, ""
+
+
+def unseen(job_id: int) -> dict[str, t.Any]:
+    """A job that sbatch has taken and that nobody has seen since, in the shape of report."""
+    result = slurm_result.summary([{**slurm_result.blank(job_id), "state": "UNKNOWN"}])
+    nothing = {"stdout": None, "stdout_tail": "", "stderr": None, "stderr_tail": ""}
+    return {**result, "source": "none", **nothing, "tasks": []}
 
 
 def report(slurm: Slurm, follower: Follower, size: int) -> dict[str, t.Any]:

@@ -8,6 +8,7 @@ import json
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import slurm_job as engine
 from ansible_collections.mlcluster.aws.plugins.modules import slurm_job
 
 
@@ -39,3 +40,68 @@ def test_without_slurm_it_says_what_is_missing(capsys):
     result = run(capsys, script=__file__)
     assert result["msg"].startswith("looked for scontrol in /no/such/bin and did not find it: name the directory above")
     assert result["changed"] is False
+
+
+SILENT = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch, capsys):
+    """slurm(sbatch, **options) runs the module against a Slurm whose controller is silent once sbatch has answered."""
+    monkeypatch.setattr(engine, "problems", lambda *_arguments: [])
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "a.sbatch").write_text("#!/bin/sh\n")
+
+    def ask(sbatch: str, **options) -> dict:
+        bodies = {"sbatch": sbatch, "squeue": "exit 0", "scancel": "exit 0"}
+        bodies["scontrol"] = f'[ "$1" = requeue ] || {{ echo "{SILENT}" >&2; exit 1; }}'
+        for name, body in bodies.items():
+            program = tmp_path / "bin" / name
+            program.write_text(f"#!/bin/sh\n{body}\n")
+            program.chmod(0o755)
+        arguments = {"prefix": str(tmp_path), **options}
+        with patch_module_args(arguments), pytest.raises(SystemExit):
+            slurm_job.main()
+        return json.loads(capsys.readouterr().out)
+
+    ask.script = str(tmp_path / "a.sbatch")
+    return ask
+
+
+@pytest.mark.parametrize("unique", [False, True])
+def test_the_number_of_a_job_is_never_lost_once_sbatch_gave_it(slurm, unique, monkeypatch):
+    warnings = []
+    monkeypatch.setattr(slurm_job.AnsibleModule, "warn", lambda _module, text: warnings.append(text))
+    result = slurm("echo a plugin of the site; echo 4711", script=slurm.script, state="submitted", unique=unique)
+    assert (result.get("failed"), result["changed"], result["job"]["job_id"]) == (None, True, 4711)
+    assert (result["job"]["state"], result["job"]["ok"], result["job"]["source"]) == ("UNKNOWN", False, "none")
+    assert len(warnings) == 1 and "the controller did not answer" in warnings[0]
+
+
+def test_a_job_that_is_waited_for_keeps_its_number_too(slurm):
+    result = slurm("echo '4711;rig'", script=slurm.script, timeout=0)
+    assert (result["failed"], result["changed"], result["job"]["job_id"]) == (True, True, 4711)
+
+
+def test_a_requeue_that_was_made_is_told_though_nobody_answers_after_it(slurm):
+    result = slurm("exit 1", job_id=7, state="requeued")
+    assert (result.get("failed"), result["changed"], result["job"]["job_id"]) == (None, True, 7)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Batch job submission failed: Socket timed out on send/recv operation", "may have taken the job all the same"),
+        ("Batch job submission failed: Invalid account", "change what it names, then submit again"),
+    ],
+)
+def test_a_submission_without_a_number_changed_nothing(slurm, said, told):
+    result = slurm(f'echo "sbatch: error: {said}" >&2; exit 1', script=slurm.script, state="submitted")
+    assert (result["failed"], result["changed"], "job" in result) == (True, False, False)
+    assert said in result["msg"] and told in result["msg"]
+
+
+def test_an_answer_without_a_number_is_no_traceback(slurm):
+    result = slurm("echo hello", script=slurm.script, state="submitted")
+    assert result["msg"] == "sbatch was to print the number of the job: hello; look for the job with squeue"
+    assert "look for the job with squeue" in slurm("exit 0", script=slurm.script, state="submitted")["msg"]
