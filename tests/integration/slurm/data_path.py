@@ -70,10 +70,6 @@ class DataPath:
         role = scripts.Role(self.facts, jobs=[job], dir=str(self.folder), gpus_per_node=2, data_python=str(PYTHON))
         assert role.problems == []
         role.install(self.runtime)
-        for entry in role.value("__slurm_jobs_data_files"):
-            path = Path(entry["path"])
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(entry["text"], encoding="utf-8")
 
     def preprocess(self) -> int:
         """Inputs into shards, by the role's job, which submits itself as an array; gives its number."""

@@ -81,6 +81,10 @@ class Role:
             (script.parent / "results").mkdir(parents=True, exist_ok=True)
             script.write_text(text, encoding="utf-8")
             (script.parent / "mlcluster.pyz").write_bytes(runtime.read_bytes())
+        for entry in self.value("__slurm_jobs_data_files"):
+            program = Path(entry["path"])
+            program.parent.mkdir(parents=True, exist_ok=True)
+            program.write_text(entry["text"], encoding="utf-8")
 
 
 def test_only(cluster: Cluster, path: str) -> subprocess.CompletedProcess[str]:

@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "backup": ("backup", "back a directory up to S3, and get it back"),
     "checkpoint": ("checkpoint_command", "look at checkpoints, check them, remove old ones"),
     "collect": ("collect", "gather text from files or the datasets library into N inputs"),
+    "hold": ("hold", "keep a directory for one job while standard input is open"),
     "preprocess": ("preprocess", "tokenise the inputs of one array task into shards"),
     "stage": ("stage", "copy weights or other files to the local disks of this node, once"),
     "train": ("train", "train a small transformer on shards, on any number of ranks"),

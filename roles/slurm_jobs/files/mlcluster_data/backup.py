@@ -28,6 +28,7 @@ from . import checkpoint_store, durable, s3
 from .checkpoint_store import COMPLETE, INCOMING, LATEST, REMOVING, TORN
 from .durable import FileSum
 from .errors import FAIL, PASS, DataError
+from .lock import JOB_NAME as JOB_LOCK
 from .lock import NAME as LOCK
 from .lock import Lock, LockedError
 
@@ -38,7 +39,7 @@ SUMS = ".mlcluster-sums.json"
 BACKUP_LOCK = ".backup-lock"
 # Younger than this a file may change again without its time telling, since times are that coarse on some systems.
 SETTLED_SECONDS = 2.0
-_PASSED_OVER = (INCOMING, REMOVING, TORN, LOCK, BACKUP_LOCK)
+_PASSED_OVER = (INCOMING, REMOVING, TORN, LOCK, JOB_LOCK, BACKUP_LOCK)
 
 
 class BackupError(DataError):

@@ -4,7 +4,8 @@
 """One writer at a time on a directory that many nodes share, also after a writer that was killed.
 
 The lock is a file that names its owner. Its owner touches it; whoever wants it looks whether that goes on, so that no
-two clocks are compared and the file system needs no flock of its own.
+two clocks are compared and the file system needs no flock of its own. It is made by link(2), which NFS and Lustre do in
+one step on the server.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from . import durable
 from .errors import DataError
 
 NAME = ".lock"
+# That of a whole job, whatever program it starts; the program has its own.
+JOB_NAME = ".job-lock"
 # After so many seconds without a sign of life a lock is taken from its owner; it gives one six times as often.
 STALE_SECONDS = 30.0
 
@@ -33,7 +36,7 @@ class LockedError(DataError):
 
 @dataclasses.dataclass(frozen=True)
 class Owner:
-    """A process: host, boot, PID namespace, pid, start time in clock ticks; and its Slurm job and restart count."""
+    """A process: host, boot, PID namespace, pid, start time in clock ticks; its Slurm job, restarts and cluster."""
 
     token: str
     host: str
@@ -43,15 +46,18 @@ class Owner:
     started: int
     job: str
     restart: str
+    cluster: str = ""
 
     def lives(self, other: Owner) -> bool | None:
         """Whether `other` runs, seen from this process; None where that cannot be seen, as on another node.
 
-        An earlier run of the same Slurm job is over.
+        An earlier run of the same Slurm job is over, also while its last process is still being ended.
         """
+        if self.job and (self.cluster, self.job) == (other.cluster, other.job) and self.restart != other.restart:
+            return False
         if (self.host, self.boot, self.namespace) == (other.host, other.boot, other.namespace):
             return _started(other.pid) == other.started
-        return False if self.job and self.job == other.job and self.restart != other.restart else None
+        return None
 
     def __str__(self) -> str:
         of = f" of job {self.job}" if self.job else ""
@@ -77,6 +83,7 @@ def myself() -> Owner:
         _started(os.getpid()) or 0,
         os.environ.get("SLURM_JOB_ID", ""),
         os.environ.get("SLURM_RESTART_COUNT", "0"),
+        os.environ.get("SLURM_CLUSTER_NAME", ""),
     )
 
 
@@ -165,15 +172,23 @@ class Lock:
         return True
 
     def _mark(self) -> tuple[int, int] | None:
+        # An NFS client may answer stat() from memory for a minute; opening a file makes it ask the server.
         try:
-            state = os.stat(self.path)
+            descriptor = os.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
             return None
+        try:
+            state = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
         return state.st_ino, state.st_mtime_ns
 
     def _beat(self) -> None:
-        while not self._released.wait(self.stale_seconds / 6) and self.ours():
-            with contextlib.suppress(FileNotFoundError):
+        while not self._released.wait(self.stale_seconds / 6):
+            # A server that does not answer for a while is no reason to stop giving signs of life.
+            with contextlib.suppress(OSError):
+                if not self.ours():
+                    return
                 os.utime(self.path)
 
     @staticmethod

@@ -1,0 +1,169 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Scripts whose job number, directory for checkpoints or port is taken; most of what they call is a stand-in."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.rig.slurm.scripts import ROLE, Role
+
+SMOKE = {"name": "smoke", "kind": "node_smoke"}
+NUMBER = 7
+# Answers as the runtime does where a script asks for a verdict, and runs the real programs for data.
+PYTHON = f"""#!/bin/sh
+case "$*" in
+*mlcluster_data*) exec {sys.executable} "$@" ;;
+*job-verdict*) for last; do :; done; echo new >"$last/report.json"; exit 0 ;;
+esac
+"""
+STAND_INS = {"scontrol": '[ "$1" = show ] && echo n1; exit 0', "srun": 'echo "$*" >>"$JOBS/srun"', "python": ""}
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(job, **environment) runs the script of a job as Slurm would, as job 7."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "mlcluster_data").symlink_to(ROLE / "files" / "mlcluster_data")
+    for name, body in STAND_INS.items():
+        program = tmp_path / "bin" / name
+        program.write_text(PYTHON if name == "python" else f"#!/bin/sh\n{body}\n")
+        program.chmod(0o755)
+
+    def run(job, **environment):
+        ((path, text),) = Role(jobs=[job], dir=str(tmp_path), python=f"{tmp_path}/bin/python").scripts().items()
+        Path(path).write_text(text)
+        given = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "MLCLUSTER_"))}
+        return subprocess.run(
+            ["bash", path], capture_output=True, text=True, timeout=60, check=False,
+            env={**given, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "SLURM_JOB_ID": str(NUMBER),
+                 "SLURM_JOB_NODELIST": "n1", "SLURM_NTASKS": "1", "JOBS": str(tmp_path), **environment},
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def training(tmp_path):
+    """A training of one process that ends at once."""
+    return {"name": "t", "kind": "training", "minutes": 60, "command": ["x"], "checkpoints": f"{tmp_path}/c",
+            "launcher": "srun", "monitor_seconds": 0, "notice_seconds": 0}  # fmt: skip
+
+
+def left_behind(results: Path, text: str, name: str = "smoke") -> None:
+    """What a job of the same number left: its directory and its exit file."""
+    (results / f"{name}-{NUMBER}").mkdir()
+    (results / f"{name}-{NUMBER}" / "report.json").write_text(text)
+    (results / f"{name}-{NUMBER}.exit").write_text(f"{text}\n")
+
+
+def content(results: Path) -> dict[str, str]:
+    return {str(path.relative_to(results)): path.read_text().strip() for path in results.rglob("*") if path.is_file()}
+
+
+def test_a_number_that_comes_again_loses_and_mixes_nothing(start, tmp_path):
+    results = tmp_path / "results"
+    left_behind(results, "first")
+    done = start(SMOKE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"what an earlier job of this number left is kept in {results}/smoke-7.earlier-1" in done.stdout
+    left_behind_by_first = {"smoke-7.earlier-1/report.json": "first", "smoke-7.earlier-1.exit": "first"}
+    assert content(results) == {"smoke-7/report.json": "new", "smoke-7.exit": "0", **left_behind_by_first}
+    # And a third one, which was put back into the queue.
+    assert start(SMOKE, SLURM_RESTART_COUNT="1").returncode == 0
+    assert content(results) == {
+        "smoke-7/report.json": "new",
+        "smoke-7.exit": "0",
+        "smoke-7.earlier-2/report.json": "new",
+        "smoke-7.earlier-2.exit": "0",
+        **left_behind_by_first,
+    }
+
+
+def test_an_exit_file_alone_is_not_taken_for_that_of_this_job(start, tmp_path):
+    (tmp_path / "results" / "smoke-7.exit").write_text("0\n")
+    (tmp_path / "bin" / "python").write_text(
+        f"#!/bin/sh\ntest ! -e {tmp_path}/results/smoke-7.exit || exit 9\nexit 1\n"
+    )
+    assert start(SMOKE).returncode == 1
+    assert content(tmp_path / "results") == {"smoke-7.exit": "1", "smoke-7.earlier-1.exit": "0"}
+
+
+def test_earlier_results_that_cannot_be_moved_are_left_and_said(start, tmp_path):
+    left_behind(tmp_path / "results", "first")
+    (tmp_path / "bin" / "mv").write_text('#!/bin/sh\ncase "$*" in *earlier*) exit 1 ;; esac\nexec /bin/mv "$@"\n')
+    (tmp_path / "bin" / "mv").chmod(0o755)
+    done = start(SMOKE)
+    assert (done.returncode, "could not be given another name: move it away" in done.stderr) == (2, True)
+    assert (tmp_path / "results" / "smoke-7" / "report.json").read_text() == "first"
+
+
+def test_a_training_that_comes_back_goes_on_in_its_directory_and_a_new_one_does_not(start, tmp_path, training):
+    left_behind(tmp_path / "results", "first", "t")
+    assert start(training, SLURM_RESTART_COUNT="1").returncode == 0
+    assert (tmp_path / "results" / "t-7" / "report.json").exists()
+    assert start(training).returncode == 0
+    assert (tmp_path / "results" / "t-7.earlier-1" / "report.json").exists()
+    assert not (tmp_path / "results" / "t-7" / "report.json").exists()
+
+
+def test_of_two_trainings_with_one_directory_the_second_does_not_start(start, tmp_path, training):
+    (tmp_path / "c").mkdir()
+    command = [sys.executable, "-m", "mlcluster_data", "hold", str(tmp_path / "c")]
+    environment = {**os.environ, "SLURM_JOB_ID": "6", "SLURM_RESTART_COUNT": "0", "PYTHONPATH": str(tmp_path)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as holder:
+        assert holder.stdout.readline() == f"holds {tmp_path}/c\n".encode()
+        done = start(training)
+        assert done.returncode == 1
+        assert f"ERROR: {tmp_path}/c is in use by process {holder.pid} of job 6 on " in done.stderr
+        assert "did not start" in (tmp_path / "results" / "t-7" / "events.log").read_text()
+        assert not (tmp_path / "srun").exists()
+        holder.stdin.close()
+    assert holder.returncode == 0
+    assert start(training).returncode == 0
+    assert (tmp_path / "srun").exists()
+    assert list((tmp_path / "c").iterdir()) == []
+
+
+def test_a_job_that_comes_back_is_not_kept_out_by_its_earlier_run(start, tmp_path, training):
+    """Not even while the last process of that run is still there."""
+    (tmp_path / "c").mkdir()
+    command = [sys.executable, "-m", "mlcluster_data", "hold", str(tmp_path / "c")]
+    environment = {**os.environ, "SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "0", "PYTHONPATH": str(tmp_path)}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as holder:
+        holder.stdout.readline()
+        assert start(training, SLURM_RESTART_COUNT="1").returncode == 0
+        holder.stdin.close()
+    assert "which process" in (tmp_path / "results" / "t-7" / "events.log").read_text()
+
+
+@pytest.fixture
+def taken():
+    """A job number whose port something listens on, while nothing does on the next one that the job would try."""
+    for number in range(NUMBER, NUMBER + 3000):
+        try:
+            with (
+                socket.create_server(("127.0.0.1", 20000 + number + 3163)),
+                socket.create_server(("127.0.0.1", 20000 + number)),
+            ):
+                pass
+            server = socket.create_server(("127.0.0.1", 20000 + number))
+        except OSError:
+            continue
+        with server:
+            yield number
+        return
+
+
+def test_a_port_on_which_something_listens_is_passed_over(start, tmp_path, training, taken):
+    assert start(training, SLURM_JOB_ID=str(taken)).returncode == 0
+    assert f" MASTER_PORT={20000 + taken + 3163} " in (tmp_path / "srun").read_text()
