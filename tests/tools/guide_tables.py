@@ -4,7 +4,7 @@
 
 """Write the tables of the guides that repeat what the collection's own data says.
 
-A table stands between the lines ``<!-- table: NAME -->`` and ``<!-- /table -->``; all else in a guide is written by hand
+A table stands between the lines ``<!-- table: NAME -->`` and ``<!-- /table -->``; all else in a guide is by hand
 and left alone.
 """
 
