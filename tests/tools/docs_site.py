@@ -39,7 +39,7 @@ def is_page(name: str) -> bool:
     """Whether a file of the checkout is a page of the site."""
     if not name.endswith(".md") or name == "CODE_OF_CONDUCT.md":
         return False
-    return "/" not in name or name.startswith("docs/") or name.endswith("/README.md") and "/fixtures/" not in name
+    return "/" not in name or name.startswith("docs/") or (name.endswith("/README.md") and "/fixtures/" not in name)
 
 
 def rewritten(text: str, name: str, pages: set[str], sources: str) -> str:
