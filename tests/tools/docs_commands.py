@@ -208,11 +208,9 @@ def complaints(name: str, page: docs_markdown.Page, checkout: Checkout) -> Itera
         place = f"{name}:{block.line}"
         if block.language == "console" and not block.lines:
             yield f"{place}: a console block without a line that begins with '$ ': call it text"
-        for complaint in (
-            *judge_mark(block, checkout),
-            *(c for line in block.lines for c in judge_line(line, checkout)),
-        ):
-            yield f"{place}: {complaint}"
+        yield from (f"{place}: {complaint}" for complaint in judge_mark(block, checkout))
+        for line in block.lines:
+            yield from (f"{place}: {complaint}" for complaint in judge_line(line, checkout))
     for code in page.codes:
         for complaint in judge_code(code.text, checkout):
             yield f"{name}:{code.line}: {complaint}"

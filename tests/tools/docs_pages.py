@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is wrong with the Markdown of the project besides its commands: links, anchors, titles, blocks that do not parse."""
+"""What is wrong with the project's Markdown besides its commands: links, anchors, titles, blocks that do not parse."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Checkout:
 
     @cached_property
     def variables(self) -> set[str]:
-        """Names that ``-e`` may set: options of roles, those of build_bundle, and what plays and inventories default."""
+        """Names that ``-e`` may set: options of roles and of build_bundle, and what plays and inventories ask for."""
         names = {name for role in role_docs.role_folders(self.root) for name in role_docs.read_options(role)}
         for path in self.root.glob("playbooks/vars/*.yml"):
             names |= set(yaml.safe_load(path.read_text(encoding="utf-8")))
@@ -373,8 +373,8 @@ JUDGES: dict[str, Callable[[Sequence[str], Checkout], Iterator[str]]] = {
 }
 # Programs that a reader has, of which nothing more can be said here.
 KNOWN = frozenset(
-    "ansible ansible-builder ansible-galaxy ansible-test antsibull-changelog apt-get bash cat cd cp curl diff docker dnf "
-    "echo enroot export fio git grep head journalctl jq less lfs ln ls lsblk mdadm mkdir modprobe mount mpirun mv nvidia-smi "
-    "openssl packer pcluster pip podman rm rsync sacct salloc sbatch scancel scontrol scp sed sha256sum sinfo sort squeue "
-    "srun ssh sysctl systemctl tail tar tee test time true umount".split()
+    "ansible ansible-builder ansible-galaxy ansible-test antsibull-changelog apt-get bash cat cd cp curl diff dnf "
+    "docker echo enroot export fio git grep head journalctl jq less lfs ln ls lsblk mdadm mkdir modprobe mount "
+    "mpirun mv nvidia-smi openssl packer pcluster pip podman rm rsync sacct salloc sbatch scancel scontrol scp "
+    "sed sha256sum sinfo sort squeue srun ssh sysctl systemctl tail tar tee test time true umount".split()
 )

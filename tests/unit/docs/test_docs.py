@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
-from tests.tools import docs_commands, docs_pages, docs_programs, docs_site
+from tests.tools import docs_commands, docs_pages, docs_site
 
 ROOT = Path(__file__).parents[3]
 
@@ -19,16 +17,6 @@ ROOT = Path(__file__).parents[3]
 def assert_none(complaints):
     found = list(complaints)
     assert not found, "\n" + "\n".join(found)
-
-
-@pytest.fixture(scope="module")
-def checkout():
-    return docs_programs.Checkout(ROOT)
-
-
-@pytest.fixture(scope="module")
-def pages(checkout):
-    return docs_pages.Pages(ROOT, checkout.files)
 
 
 def test_every_link_and_anchor_leads_somewhere(pages):
