@@ -364,6 +364,34 @@ def in_s3(place: Place, server, function, count: int = 1, **options):
     return ranks(count, work, place.root)
 
 
+def test_s3_refuses_a_second_training_and_lets_the_next_one_in(place, server):
+    def work(tell):
+        first = Checkpointer(S3Store(server.prefix()), place.local)
+        try:
+            Checkpointer(S3Store(server.prefix()), place.local)
+        except CheckpointError as exc:
+            refused = str(exc)
+        first.save(1, filled(1), own(1))
+        outcome = first.close()
+        Checkpointer(S3Store(server.prefix()), place.local).close()
+        return refused, outcome.error
+
+    ((refused, error),) = ranks(1, work, place.root)
+    assert "s3://checkpoints/run is in use by process" in refused and error == ""
+    assert ".lock" not in " ".join(server.prefix().list())
+
+
+def test_s3_publishes_nothing_more_once_its_lock_was_taken(place, server):
+    def work(tell):
+        opened = Checkpointer(S3Store(server.prefix()), place.local)
+        server.client.delete_object(Bucket="checkpoints", Key="run/.lock")
+        opened.save(1, filled(1), own(1))
+        return opened.close().error
+
+    assert "another run has taken the lock" in ranks(1, work, place.root)[0]
+    assert server.prefix().list() == {}
+
+
 def save_four(opened):
     opened.save(4, filled(4), own(4))
     return opened.close().error

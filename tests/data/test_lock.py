@@ -52,6 +52,24 @@ def test_an_earlier_run_of_the_same_job_is_over(tmp_path, monkeypatch):
     lock.release()
 
 
+def test_an_earlier_run_of_the_same_job_is_over_while_its_process_still_ends(tmp_path, monkeypatch):
+    """On the same node, where the process is seen to be there."""
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    before = held_by(tmp_path, **dataclasses.asdict(locks.myself()) | {"restart": "0"})
+    lock = Lock(tmp_path, stale_seconds=600)
+    assert lock.acquire() == before
+    lock.release()
+
+
+def test_a_job_of_the_same_number_of_another_cluster_is_another_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    monkeypatch.setenv("SLURM_CLUSTER_NAME", "one")
+    other = dataclasses.replace(locks.myself(), host="n7", restart="0", cluster="two")
+    assert locks.myself().lives(other) is None
+
+
 def test_another_node_that_gives_no_sign_of_life_loses_it(tmp_path):
     before = held_by(tmp_path)
     lock = Lock(tmp_path, stale_seconds=0.1)

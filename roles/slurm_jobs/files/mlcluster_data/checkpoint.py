@@ -35,10 +35,10 @@ import torch.distributed.checkpoint.api
 from torch.distributed.checkpoint.staging import DefaultStager, StagingOptions
 
 from . import checkpoint_store, durable
-from .checkpoint_store import INDEX, Manifest, Store, TornError, step_name
+from .checkpoint_store import INDEX, Guard, Manifest, Store, TornError, step_name
 from .durable import FileSum
 from .errors import DataError
-from .lock import STALE_SECONDS, Lock, LockedError
+from .lock import LockedError
 
 LOGGER = logging.getLogger("mlcluster.data")
 SAVING = ".saving-"
@@ -91,13 +91,12 @@ class Checkpointer:
     """Saves and loads the state of one training; at most one save is under way."""
 
     def __init__(
-        self, store: Store, local: Path, *, keep: int = 3, lock_directory: Path | None = None,
-        stale_seconds: float = STALE_SECONDS,
+        self, store: Store, local: Path, *, keep: int = 3, stale_seconds: float | None = None,
     ) -> None:  # fmt: skip
         """Open a store for writing.
 
-        local: a directory on this node's own disk. keep: how many good checkpoints stay. lock_directory: where the lock
-        lies, by default the store's directory; a store without one (S3) needs none if the bucket is one run's own.
+        local: a directory on this node's own disk. keep: how many good checkpoints stay. stale_seconds: after so long
+        without a sign of life a lock is left behind, by default as the store has it.
         Raises CheckpointError on every rank when another run writes there or the place cannot be made.
         """
         # A directory for each destination: two trainings of one node may be given the same local disk.
@@ -115,21 +114,19 @@ class Checkpointer:
             )
         )
         self.token = self._from_first(lambda: secrets.token_hex(4), self._saving)
-        place = lock_directory or (Path(store.url) if store.in_place else None)
-        self._lock = Lock(place, stale_seconds) if place and self.rank == 0 else None
-        self._together(self._open, self._saving)
+        self._lock: Guard | None = None
+        self._together(lambda: self._open(stale_seconds), self._saving)
         # Only now: the run that left these is over, since its lock is ours.
         self._forget_earlier_runs()
         self._thread: threading.Thread | None = None
         self._outcome: Outcome | None = None
 
-    def _open(self) -> None:
+    def _open(self, stale_seconds: float | None) -> None:
         if self.rank == 0:
-            if self._lock:
-                self._lock.path.parent.mkdir(parents=True, exist_ok=True)
-                before = self._lock.acquire()
-                if before:
-                    LOGGER.warning("%s: took the lock of %s, which is gone", self.store.url, before)
+            self._lock = self.store.lock(stale_seconds)
+            before = self._lock.acquire()
+            if before:
+                LOGGER.warning("%s: took the lock of %s, which is gone", self.store.url, before)
             self.store.prepare()
         self.local.mkdir(parents=True, exist_ok=True)
 

@@ -14,7 +14,6 @@ from . import checkpoint_store, s3
 from .checkpoint_s3 import S3Store
 from .checkpoint_store import DirectoryStore, Store
 from .errors import FAIL, PASS, DataError
-from .lock import Lock
 
 
 def store_at(place: str) -> Store:
@@ -79,13 +78,11 @@ def _verify(store: Store, steps: list[int]) -> int:
 
 
 def _prune(store: Store, keep: int) -> int:
-    lock = Lock(Path(store.url)) if store.in_place else None
-    if lock:
-        lock.acquire()
+    lock = store.lock()
+    lock.acquire()
     try:
         for step in checkpoint_store.retain(store, keep):
             print(f"step {step}: removed")
     finally:
-        if lock:
-            lock.release()
+        lock.release()
     return PASS

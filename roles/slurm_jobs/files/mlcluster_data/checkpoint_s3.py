@@ -10,22 +10,23 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from . import checkpoint_store, s3
-from .checkpoint_store import COMPLETE, INDEX, LATEST, TORN, Manifest, StoreError, TornError, step_name, step_of
+from . import checkpoint_store, lock_s3, s3
+from .checkpoint_store import COMPLETE, INDEX, LATEST, TORN, Guard, Manifest, StoreError, TornError, step_name, step_of
 from .durable import FileSum
+from .lock_s3 import S3Lock
 
 
 class S3Store:
-    """A prefix in S3. There is no rename there: a checkpoint is published by the object `complete`, written last.
-
-    There is no lock either: one prefix is for one training, as its job's name makes it.
-    """
+    """A prefix in S3. There is no rename there: a checkpoint is published by the object `complete`, written last."""
 
     in_place = False
 
     def __init__(self, prefix: s3.Prefix) -> None:
         self.prefix = prefix
         self.url = prefix.url
+
+    def lock(self, stale_seconds: float | None = None) -> Guard:
+        return S3Lock(self.prefix, stale_seconds or lock_s3.STALE_SECONDS)
 
     def prepare(self) -> None:
         self._remove_unpublished()

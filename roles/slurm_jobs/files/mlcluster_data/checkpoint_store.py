@@ -25,6 +25,7 @@ from . import durable
 from .durable import FileSum
 from .errors import CorruptError, DataError
 from .lock import NAME as LOCK
+from .lock import STALE_SECONDS, Lock, Owner
 
 SCHEMA = "mlcluster.checkpoint/1"
 COMPLETE = "complete"
@@ -96,12 +97,28 @@ def torn_step(name: str) -> int | None:
     return step_of(name.removeprefix(TORN).rpartition("-")[0]) if name.startswith(TORN) else None
 
 
+class Guard(t.Protocol):
+    """A lock: see lock.Lock. What is said there of OSError is S3Error in S3."""
+
+    def acquire(self) -> Owner | None:
+        """Take it, or raise LockedError."""
+
+    def ours(self) -> bool:
+        """Whether nobody has taken it away."""
+
+    def release(self) -> None:
+        """Give it back."""
+
+
 class Store(t.Protocol):
     """What keeps checkpoints. `token` tells the run that writes from every other; all methods raise OSError too."""
 
     url: str
     # Whether every node reads the files in place, so that checking can be shared among all ranks.
     in_place: bool
+
+    def lock(self, stale_seconds: float | None = None) -> Guard:
+        """What lets one run at a time write; makes the place where it is missing."""
 
     def prepare(self) -> None:
         """Make the place, and remove what earlier runs left half written. Needs the lock."""
@@ -162,6 +179,10 @@ class DirectoryStore:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.url = str(path)
+
+    def lock(self, stale_seconds: float | None = None) -> Guard:
+        self.path.mkdir(parents=True, exist_ok=True)
+        return Lock(self.path, stale_seconds or STALE_SECONDS)
 
     def prepare(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)

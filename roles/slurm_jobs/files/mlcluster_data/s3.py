@@ -36,6 +36,10 @@ class S3Error(DataError):
     """S3 did not do what was asked; the text says what was tried, what was found and what to do next."""
 
 
+class ConditionError(S3Error):
+    """Conditional writes are not to be had here; the text says what lacks them."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Remote:
     """An object as a listing shows it: size in bytes, entity tag."""
@@ -133,6 +137,30 @@ class Prefix:
         except self._failures as exc:
             raise S3Error(f"{self.under(name)} could not be written: {durable.reason(exc)}") from exc
 
+    def create(self, name: str, content: bytes) -> str | None:
+        """Put a small object where there is none yet; gives its entity tag, None where there is one.
+
+        Raises ConditionError too.
+        """
+        return self._put_if(name, content, {"IfNoneMatch": "*"})
+
+    def replace(self, name: str, content: bytes, etag: str) -> str | None:
+        """Replace a small object that has this entity tag; gives the new one, None where it has another or is gone.
+
+        Raises ConditionError too.
+        """
+        return self._put_if(name, content, {"IfMatch": etag})
+
+    def get_tagged(self, name: str) -> tuple[bytes, str] | None:
+        """The content of a small object and its entity tag; None where there is none."""
+        try:
+            answer = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name)
+            return answer["Body"].read(), str(answer["ETag"])
+        except self._failures as exc:
+            if _code(exc) in ("NoSuchKey", "404"):
+                return None
+            raise S3Error(f"{self.under(name)} could not be read: {durable.reason(exc)}") from exc
+
     def get(self, name: str) -> bytes | None:
         """The content of a small object; None where there is none."""
         pieces: list[bytes] = []
@@ -189,6 +217,22 @@ class Prefix:
                     raise S3Error(f"s3://{self.bucket}/{first['Key']} could not be deleted: {first.get('Message')}")
         except self._failures as exc:
             raise S3Error(f"objects below {self.url} could not be deleted: {durable.reason(exc)}") from exc
+
+    def _put_if(self, name: str, content: bytes, condition: dict[str, str]) -> str | None:
+        known = self._client.meta.service_model.operation_model("PutObject").input_shape.members
+        if not set(condition) <= set(known):
+            raise ConditionError("this boto3 has no conditional writes, which came with 1.35.69")
+        try:
+            done = self._client.put_object(Bucket=self.bucket, Key=self.prefix + name, Body=content, **condition)
+            return str(done["ETag"])
+        except self._failures as exc:
+            code = _code(exc)
+            # 409: somebody else wrote at the same moment. 404: it was to be replaced and is gone.
+            if code in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409", "NoSuchKey", "404"):
+                return None
+            if code in ("NotImplemented", "501"):
+                raise ConditionError("the server has no conditional writes") from exc
+            raise S3Error(f"{self.under(name)} could not be written: {durable.reason(exc)}") from exc
 
     def _put(self, name: str, content: bytes) -> str:
         checksum = _b64(hashlib.sha256(content).digest())
