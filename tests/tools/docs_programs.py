@@ -16,7 +16,7 @@ import io
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -309,6 +309,7 @@ def molecule(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
             yield f"there is no scenario {word}"
 
 
+@cache
 def _operation(service: str, operation: str) -> set[str] | None:
     """Parameters of an operation as the command line writes them; None when AWS has no such operation."""
     session = botocore.session.get_session()

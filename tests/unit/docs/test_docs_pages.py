@@ -15,6 +15,11 @@ from tests.tools import docs_markdown, docs_pages, docs_site
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.fixture(scope="module")
+def variables():
+    return docs_pages.Variables(ROOT, {"fsx_lustre_own"})
+
+
 @pytest.fixture
 def small(tmp_path):
     """small(name=text, ...) makes these pages, with a file beside them."""
@@ -101,8 +106,7 @@ def test_titles_out_of_order_are_named(small, text):
         ("bash", "if true", "syntax error"),
     ],
 )
-def test_a_block_that_does_not_parse_is_named(language, text, complaint):
-    variables = docs_pages.Variables(ROOT, set())
+def test_a_block_that_does_not_parse_is_named(variables, language, text, complaint):
     block = docs_markdown.Block(language, text, 1, "")
     assert complaint in (docs_pages.block_complaint("docs/x.md", block, variables) or "")
 
@@ -116,16 +120,15 @@ def test_a_block_that_does_not_parse_is_named(language, text, complaint):
         ("bash", "for x in a; do echo $x; done"),
     ],
 )
-def test_a_block_that_parses_is_let_be(language, text):
-    variables = docs_pages.Variables(ROOT, {"fsx_lustre_own"})
+def test_a_block_that_parses_is_let_be(variables, language, text):
     assert docs_pages.block_complaint("docs/x.md", docs_markdown.Block(language, text, 1, ""), variables) is None
 
 
 def test_links_to_what_is_no_page_lead_to_the_sources():
     pages = {"docs/a.md", "docs/b.md"}
-    text = "[b](b.md#x) [j](iam/a.json) [l](../LICENSE) [o](https://x) `](iam/a.json)`\n"
-    assert docs_site.rewritten(text, "docs/a.md", pages, "https://host/p").startswith(
-        "[b](b.md#x) [j](https://host/p/blob/main/docs/iam/a.json) [l](https://host/p/blob/main/LICENSE) [o](https://x) "
+    text = "[b](b.md#x) [j](iam/a.json) [l](../LICENSE) [o](https://x)\n"
+    assert docs_site.rewritten(text, "docs/a.md", pages, "https://p") == (
+        "[b](b.md#x) [j](https://p/blob/main/docs/iam/a.json) [l](https://p/blob/main/LICENSE) [o](https://x)\n"
     )
 
 
