@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every check that a node, a job or a report can fail has its line in the catalogue of failures, and no other has."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._data.accelerator_versions import COMPONENTS
+from ansible_collections.mlcluster.aws.plugins.module_utils._data.checklists import CHECKLISTS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_container, health_dcgm, slurm_verdict_io
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+CATALOGUE = CHECKOUT / "docs" / "guides" / "failure-catalogue.md"
+PLACES = ("plugins/module_utils/_node", "plugins/plugin_utils", "plugins/action", "plugins/modules")
+# The first words of ids; a text that begins with none of them is none.
+FAMILIES = (
+    "checklist container dcgm docker efa enroot expect gds gpu io job lustre mounts nccl nccom neuron nfs node "
+    "pcluster pyxis s3 scratch slurm smoke storage versions"
+).split()
+ID = re.compile(rf"(?:{'|'.join(FAMILIES)})\.[a-z0-9_]+(?:\.[a-z0-9_]+)*")
+# Names of facts, files, packages, services and groups of checks that look the same.
+NO_IDS = {"container.scan", "docker.io", "docker.service", "job.json", "nccl.version", "pyxis.conf"}
+# The end of an entry that stands for all of a family: what others name, and what a site lists.
+REST = ".…"
+NCCL = ("correct", "fabric", "bandwidth", "complete", "nodes")
+# What the code puts together from parts.
+COMPOSED = {
+    *(f"versions.{component}" for component in COMPONENTS),
+    *(check["id"] for checks in CHECKLISTS.values() for check in checks),
+    *(f"container.{name}" for name in health_container.COMPONENTS),
+    *(f"dcgm.{field.name}" for field in health_dcgm.FIELDS),
+    *(f"expect.{what}" for what in ("gpus", "disks")),
+    *(f"{prefix}.{what}" for prefix in ("smoke", "container") for what in ("tasks", "placement", "hosts", "gpus")),
+    *(
+        f"{tool}.{what}"
+        for tool in ("nccl", "nccom")
+        for what in ("correct", "fabric", "bandwidth", "complete", "nodes")
+    ),
+    *(f"io.fio.{mode}" for mode in slurm_verdict_io.MEASURES),
+    *(f"io.ior.{operation}" for operation in ("write", "read")),
+    *(f"{check}.report" for check in ("node", "gds", "container")),
+    *(f"efa.{library}" for library in ("nccl", "nvshmem")),
+}
+# What is put together in the same way and is no id: the fact of a checklist's size.
+NO_PATTERNS = {"size.{}"}
+VERDICTS = {"passed", "failed", "undeterminable", "not_applicable"}
+
+
+def trees():
+    return [
+        ast.parse(path.read_text(encoding="utf-8"))
+        for place in PLACES
+        for path in sorted((CHECKOUT / place).glob("*.py"))
+    ]
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    return [node for tree in trees() for node in ast.walk(tree)]
+
+
+def literal_ids(nodes):
+    """Every id that stands in the code as it is."""
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return {text for text in texts if ID.fullmatch(text)} - NO_IDS
+
+
+def composed_parts(nodes):
+    """The patterns of ids that the code puts together where it gives a verdict, or for ``check`` before it does."""
+    found = set()
+    for node in nodes:
+        values = []
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            values = node.args[:1] if name in VERDICTS else []
+        elif isinstance(node, ast.Assign):
+            values = [node.value, *getattr(node.value, "elts", [])]
+            named = [part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)]
+            values = values if "check" in named else []
+        for value in values:
+            if isinstance(value, ast.JoinedStr):
+                parts = (str(part.value) if isinstance(part, ast.Constant) else "{}" for part in value.values)
+                found.add("".join(parts))
+    return found
+
+
+def catalogued():
+    """The ids in the first column of the tables whose first heading is ``verdict``."""
+    found, inside = set(), False
+    for line in CATALOGUE.read_text(encoding="utf-8").splitlines():
+        first = line.split("|")[1].strip() if line.startswith("|") else None
+        if first is None:
+            inside = False
+        elif first == "verdict":
+            inside = True
+        elif inside:
+            found.update(re.findall(r"`([^`]+)`", first))
+    return found
+
+
+def test_every_id_is_in_the_catalogue(nodes):
+    told = catalogued()
+    missing = [name for name in literal_ids(nodes) | COMPOSED if not {name, name.split(".")[0] + REST} & told]
+    assert sorted(missing) == [], "add a line for each to docs/guides/failure-catalogue.md"
+
+
+def test_the_catalogue_has_no_other(nodes):
+    strange = {name for name in catalogued() if not name.endswith(REST)} - literal_ids(nodes) - COMPOSED
+    assert sorted(strange) == []
+
+
+def test_what_is_composed_is_in_the_catalogue(nodes):
+    told = catalogued()
+    for pattern in composed_parts(nodes) - NO_PATTERNS:
+        known = re.compile(re.escape(pattern).replace(r"\{\}", r"[a-z0-9_.…]+"))
+        assert any(known.fullmatch(name) for name in told), f"no line of the catalogue is for {pattern}"
+
+
+def test_composed_ids_are_found_where_they_are_made(nodes):
+    assert {"versions.{}", "io.fio.{}", "{}.tasks"} <= composed_parts(nodes)
+    assert {"storage.members", "gpu.xid", "lustre.network", "node.answer"} <= literal_ids(nodes)
