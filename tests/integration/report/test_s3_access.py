@@ -1,0 +1,269 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Access to S3 as a node finds it, against a server that holds users to their policies."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+from pathlib import Path
+
+import botocore.config
+import botocore.exceptions
+import botocore.session
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_s3
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_s3 import Bucket
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandResult, Host
+from moto import settings
+from moto.server import ThreadedMotoServer
+
+from tests.rig.ec2.client import client
+
+ALL = ("list", "read", "write")
+ACTIONS = {"list": "s3:ListBucket", "read": "s3:GetObject", "write": "s3:PutObject", "remove": "s3:DeleteObject"}
+
+
+class Server:
+    """A bucket "data" with one object, and users who may do some of L{ACTIONS} there."""
+
+    def __init__(self):
+        self.moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        self.moto.start()
+        host, port = self.moto.get_host_and_port()
+        self.url, self.clients = f"http://{host}:{port}", {}
+        self.s3, self.iam = (client(self.url, service) for service in ("s3", "iam"))
+        with self.unguarded():
+            self._fill()
+
+    def _fill(self):
+        self.s3.create_bucket(Bucket="data")
+        self.s3.put_object(Bucket="data", Key="full/a", Body=b"a")
+        self.s3.put_object(Bucket="data", Key="hollow/a", Body=b"")
+        self.keys = {name: self._user(name, rights) for name, rights in USERS.items()}
+
+    def _user(self, name, rights):
+        self.iam.create_user(UserName=name)
+        actions = [ACTIONS[right] for right in rights] or ["s3:GetBucketLocation"]
+        allow = {"Effect": "Allow", "Action": actions, "Resource": "*"}
+        text = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+        self.iam.put_user_policy(UserName=name, PolicyName="own", PolicyDocument=text)
+        return self.iam.create_access_key(UserName=name)["AccessKey"]
+
+    @contextlib.contextmanager
+    def unguarded(self):
+        """Policies do not count; the server is a thread of this process, and so is what counts its requests."""
+        settings.INITIAL_NO_AUTH_ACTION_COUNT = float("inf")
+        try:
+            yield
+        finally:
+            settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
+
+    def names(self):
+        """All keys of the bucket."""
+        with self.unguarded():
+            return [entry["Key"] for entry in self.s3.list_objects_v2(Bucket="data")["Contents"]]
+
+    def stop(self):
+        settings.INITIAL_NO_AUTH_ACTION_COUNT = float("inf")
+        self.moto.stop()
+
+
+USERS = {
+    "all": ("list", "read", "write", "remove"),
+    "reader": ("list", "read"),
+    "lister": ("list",),
+    "writer": ("write", "remove"),
+    "keeper": ("list", "read", "write"),
+    "nobody": (),
+}
+
+
+@pytest.fixture(scope="module")
+def server():
+    found = Server()
+    yield found
+    found.stop()
+
+
+def parser():
+    """The part of `aws s3api` that is used; what it does not know ends the test."""
+    found = argparse.ArgumentParser(exit_on_error=False)
+    found.add_argument("verb", choices=["list-objects-v2", "get-object", "put-object", "delete-object"])
+    for name in ("bucket", "prefix", "key", "body", "range", "max-keys", "output"):
+        found.add_argument(f"--{name}")
+    for name in ("cli-connect-timeout", "cli-read-timeout"):
+        found.add_argument(f"--{name}", type=int, required=True)
+    found.add_argument("--no-paginate", action="store_true")
+    found.add_argument("outfile", nargs="?")
+    return found
+
+
+class Node(Host):
+    """This machine, with an AWS CLI that is this process, and without any other Python."""
+
+    program = "/usr/bin/aws"
+
+    def __init__(self, server, user):
+        self.server, self.key = server, server.keys.get(user) or {"AccessKeyId": "AKIAUNKNOWN", "SecretAccessKey": "no"}
+
+    def which(self, program):
+        return self.program if program == "aws" else None
+
+    def listdir(self, path):
+        return []
+
+    def run(self, argv, timeout=120, check=True, stdin=None):
+        assert argv[:4] == ["env", "AWS_MAX_ATTEMPTS=2", "AWS_PAGER=", self.program] and argv[4] == "s3api"
+        try:
+            return CommandResult(0, self._asked(parser().parse_intermixed_args(argv[5:])), "")
+        except botocore.exceptions.ClientError as exc:
+            return CommandResult(254, "", f"\n{exc}\n")
+        except botocore.exceptions.EndpointConnectionError as exc:
+            return CommandResult(255, "", f"\n{exc}\n")
+
+    def _asked(self, given):
+        s3, where = self._client(), {"Bucket": given.bucket, "Key": given.key}
+        if given.verb == "list-objects-v2":
+            found = s3.list_objects_v2(Bucket=given.bucket, Prefix=given.prefix, MaxKeys=int(given.max_keys))
+            # Of an empty listing version 2 prints the fields that are there, older ones of version 1 nothing.
+            names = [{"Key": one["Key"]} for one in found.get("Contents", [])]
+            return json.dumps({"Contents": names}) if names else ""
+        if given.verb == "get-object":
+            Path(given.outfile).write_bytes(s3.get_object(**where, Range=given.range)["Body"].read())
+        elif given.verb == "put-object":
+            s3.put_object(**where, Body=Path(given.body).read_bytes())
+        else:
+            s3.delete_object(**where)
+        return "{}"
+
+    def _client(self):
+        clients, name = self.server.clients, self.key["AccessKeyId"]
+        if name not in clients:
+            # One for each user, for making one takes longer than all that is asked of it.
+            session = botocore.session.Session()
+            session.set_credentials(name, self.key["SecretAccessKey"])
+            once = botocore.config.Config(retries={"total_max_attempts": 1, "mode": "standard"})
+            where = {"region_name": "us-east-1", "endpoint_url": self.server.url}
+            clients[name] = session.create_client("s3", config=once, **where)
+        return clients[name]
+
+
+class Bare(Host):
+    """This machine for real, with the AWS CLI given, or none, and no Python but this one."""
+
+    def __init__(self, program=None):
+        self.program = program
+
+    def which(self, program):
+        return self.program if program == "aws" else None
+
+    def listdir(self, path):
+        return []
+
+
+@pytest.fixture
+def judged(server):
+    """judged(user, place) gives the status of each right."""
+
+    def ask(user, *places, **options):
+        node = Node(server, user)
+        ask.results = health_s3.check_buckets(node, places, **options)
+        said = json.dumps([one.to_dict() for one in ask.results])
+        assert node.key["SecretAccessKey"] not in said.split('"') and node.key["AccessKeyId"] not in said
+        assert all(one.seconds is not None for one in ask.results)
+        return {one.id: one.status for one in ask.results}
+
+    return ask
+
+
+def test_rights_are_what_the_server_gives(judged, server):
+    place = Bucket("data", "full/", ALL)
+    assert judged("all", place) == {"s3.list": "pass", "s3.read": "pass", "s3.write": "pass"}
+    assert judged("reader", place) == {"s3.list": "pass", "s3.read": "pass", "s3.write": "fail"}
+    denied = next(one for one in judged.results if one.status == "fail")
+    assert denied.message == "access is denied (AccessDenied)" and "allow s3:PutObject" in denied.hint
+    assert judged("lister", place) == {"s3.list": "pass", "s3.read": "fail", "s3.write": "fail"}
+    assert judged("nobody", place)["s3.list"] == "fail"
+    assert server.names() == ["full/a", "hollow/a"]
+
+
+def test_places_where_nothing_is_yet(judged, server):
+    empty = Bucket("data", "new/", ALL)
+    assert judged("all", empty) == {"s3.list": "pass", "s3.read": "pass", "s3.write": "pass"}
+    assert judged("reader", Bucket("data", "new/")) == {"s3.list": "pass", "s3.read": "undeterminable"}
+    assert judged("writer", Bucket("data", "new/", ("write",))) == {"s3.write": "pass"}
+    assert judged("reader", Bucket("data", "hollow/")) == {"s3.list": "pass", "s3.read": "pass"}
+    assert judged("reader", Bucket("data", "", ("read",), "full/gone")) == {"s3.read": "fail"}
+    assert server.names() == ["full/a", "hollow/a"]
+
+
+def test_a_bucket_that_is_not_there_and_credentials_that_do_not_count(judged):
+    assert judged("all", Bucket("nowhere-at-all", "x/", ALL)) == {
+        "s3.list": "fail",
+        "s3.read": "undeterminable",
+        "s3.write": "fail",
+    }
+    assert "there is no bucket nowhere-at-all" in judged.results[0].message
+    assert judged(None, Bucket("data", "full/", ("list",))) == {"s3.list": "fail"}
+    assert "no credentials that count (InvalidAccessKeyId)" in judged.results[0].message
+
+
+def test_what_cannot_be_removed_again_is_named(judged, server):
+    assert judged("keeper", Bucket("data", "kept/", ("write",))) == {"s3.write": "fail"}
+    (left,) = [name for name in server.names() if name.startswith("kept/mlcluster-health-probe/")]
+    assert left in judged.results[0].message
+    with server.unguarded():
+        server.s3.delete_object(Bucket="data", Key=left)
+
+
+def test_check_mode_writes_nothing(judged, server):
+    place = Bucket("data", "full/", ("list", "write"))
+    assert judged("all", place, may_write=False) == {"s3.list": "pass", "s3.write": "undeterminable"}
+    assert judged("all", place, may_write=False) and server.names() == ["full/a", "hollow/a"]
+
+
+def test_a_server_that_is_not_there(judged, server, monkeypatch):
+    monkeypatch.setattr(server, "url", "http://127.0.0.1:1")
+    monkeypatch.setattr(server, "clients", {})
+    assert judged("all", Bucket("data", "full/", ("list",))) == {"s3.list": "undeterminable"}
+    assert "S3 gave no answer" in judged.results[0].reason
+
+
+PROGRAMS = [None, *filter(None, [os.environ.get("MLCLUSTER_TEST_AWS_CLI")])]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_real_programs_of_a_node(server, monkeypatch, program):
+    """A Python with boto3, and the AWS CLI where a person names one; in processes of their own, as on a node."""
+    for name, value in {
+        "AWS_ENDPOINT_URL": server.url,
+        "AWS_ACCESS_KEY_ID": server.keys["reader"]["AccessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": server.keys["reader"]["SecretAccessKey"],
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+    }.items():
+        monkeypatch.setenv(name, value)
+    found = health_s3.check_buckets(Bare(program), [Bucket("data", "full/", ("read", "write"))])
+    assert {one.id: one.status for one in found} == {"s3.read": "pass", "s3.write": "fail"}
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", server.keys["all"]["AccessKeyId"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", server.keys["all"]["SecretAccessKey"])
+    found = health_s3.check_buckets(Bare(program), [Bucket("data", "new/", ("write",))])
+    assert [one.line() for one in found] == ["PASS s3.write (s3://data/new/): found a probe, which is removed again"]
+    assert server.names() == ["full/a", "hollow/a"]
+
+
+def test_without_a_program_nothing_is_proved(monkeypatch, tmp_path):
+    stranger = tmp_path / "python"
+    stranger.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'boto3'\" >&2; exit 1\n")
+    stranger.chmod(0o755)
+    monkeypatch.setattr(health_s3.sys, "executable", str(stranger))
+    found = health_s3.check_buckets(Bare(), [Bucket("data", "full/")])
+    assert {one.status for one in found} == {"undeterminable"}
+    assert "neither the AWS CLI nor a Python with boto3" in found[0].reason
