@@ -27,9 +27,13 @@ UNWANTED = (
     "tests/unit",
     "tests/rig",
     "tests/integration",
+    "tests/tools",
+    "docs/_build",
+    "ansible-navigator.yml",
+    "execution-environment.yml",
     "dist/",
 )
-MOST_BYTES = 3_000_000
+MOST_BYTES = 1_500_000
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +77,7 @@ def test_it_holds_what_users_need_and_nothing_else(archive):
     with tarfile.open(archive) as opened:
         names = opened.getnames()
     assert not [name for name in names if name.startswith(UNWANTED)]
+    assert [name for name in names if name.startswith("tests/")] == ["tests/config.yml"]
     for needed in (
         "roles/nvme_raid0/README.md",
         "playbooks/site.yml",
