@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import json
 from collections.abc import Callable, Mapping
@@ -69,11 +70,15 @@ class ActionModule(ActionBase):
                     "default": ["html", "markdown", "json"],
                 },
                 "validation": {"type": "path"},
+                "validation_content": {"type": "str"},
+                "validation_source": {"type": "str", "default": ""},
                 "timings": {"type": "path"},
                 "time": {"type": "str"},
-            }
+            },
+            mutually_exclusive=[["validation", "validation_content"]],
         )
         directory = Path(given["directory"])
+        validation, warnings = _fetched(given["validation_content"], given["validation_source"])
         now = given["time"] or f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
         try:
             document = _report_model.build(
@@ -81,7 +86,8 @@ class ActionModule(ActionBase):
                 now,
                 cluster=given["cluster"],
                 version=_version(),
-                validation=_read(given["validation"], "validation"),
+                validation=_read(given["validation"], "validation") if given["validation"] else validation,
+                source=given["validation"] or (given["validation_source"] if validation else ""),
                 run=_read(given["timings"], "timings"),
                 previous=_previous(directory / FILES["json"][0]),
             )
@@ -97,6 +103,7 @@ class ActionModule(ActionBase):
             changed=False,
             files={name: str(path) for name, path in files.items()},
             lines=_report_markdown.lines(document),
+            warnings=warnings,
             **{key: document[key] for key in ("status", "exit_code", "counts", "problems", "outliers", "changes")},
         )
         return answer
@@ -120,6 +127,19 @@ def _read(path: str | None, what: str) -> Any:
         raise AnsibleActionFail(
             f"no report was made: {what} {path} cannot be read ({exc}); give the JSON that was kept, or leave it out"
         ) from exc
+
+
+def _fetched(content: str | None, source: str) -> tuple[Any, list[str]]:
+    """What was fetched from a node, and why it is left out: nobody asked for just that file, so it takes no report."""
+    if not content:
+        return None, []
+    try:
+        found = json.loads(base64.b64decode(content, validate=True))
+        # As it will be read for the page, which is the strictest reader there is.
+        _report_model.build([], "2026-01-31T12:00:00Z", validation=found)
+    except (ValueError, RecursionError) as exc:
+        return None, [f"the report is made without {source or 'the validation'}, which cannot be read: {to_text(exc)}"]
+    return found, []
 
 
 def _previous(path: Path) -> Any:

@@ -55,6 +55,15 @@ options:
   validation:
     description: What the playbook C(mlcluster.aws.run_validation) kept, a file on the controller.
     type: path
+  validation_content:
+    description:
+      - The same as M(ansible.builtin.slurp) gives it. What cannot be read is left out of the report, with a warning.
+      - Mutually exclusive with O(validation).
+    type: str
+  validation_source:
+    description: Where that was found, for the page.
+    type: str
+    default: ""
   timings:
     description: The C(status.json) of a configuration run, a file on the controller.
     type: path

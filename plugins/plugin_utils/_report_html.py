@@ -186,6 +186,8 @@ def _outliers(outliers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _validation(document: Mapping[str, Any]) -> Iterator[str]:
     if document["jobs"]:
         yield "<h2>Validation jobs</h2>"
+        if document["jobs_source"]:
+            yield f'<p class="soft">{_text(document["jobs_source"])}</p>'
         yield _table(
             ("", "Job", "Id", "Nodes", "State", "Seconds"),
             [

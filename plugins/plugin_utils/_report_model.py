@@ -48,13 +48,14 @@ def build(
     validation: Mapping[str, Any] | None = None,
     run: Mapping[str, Any] | None = None,
     previous: Mapping[str, Any] | None = None,
+    source: str = "",
 ) -> dict[str, Any]:
     """Everything together.
 
     Each of ``nodes`` has ``name``, perhaps ``kind``, ``instance_id``, ``instance_type``, ``queue``, ``place`` (network
     nodes or zone, the widest first), and ``health``: what M(node_health_info) returned, or Ansible's word that the node
     did not answer. ``time`` is ISO 8601. ``validation`` is what C(run_validation) kept, ``run`` the status file of a
-    configuration run, ``previous`` an earlier document. Raises ReportError.
+    configuration run, ``previous`` an earlier document, ``source`` where the validation was found. Raises ReportError.
     """
     _demand(validation, VALIDATION_SCHEMA, "validation")
     _demand(run, RUN_SCHEMA, "timings")
@@ -82,6 +83,7 @@ def build(
         "problems": problems(judged, jobs),
         "outliers": _report_outliers.find(judged),
         "jobs": [_job(job) for job in jobs],
+        "jobs_source": short(source),
         "bandwidth": bandwidth(jobs),
         "pairs": pairs(jobs),
         "io": io_figures(jobs),

@@ -19,6 +19,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.unit.plugins.plugin_utils import cluster_scene as scene
+
 CHECKOUT = Path(__file__).parents[3]
 HERE = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
 NOBODY = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
@@ -52,10 +54,28 @@ def group(**hosts):
     return {"hosts": hosts, "vars": {"ec2_instance_type": "m7i.4xlarge", "ec2_cluster_name": "train"}}
 
 
-def test_one_page_on_all_nodes_the_silent_one_too(check):
-    everywhere = {"compute": group(n1=HERE, n2=HERE, lost=NOBODY), "head": group(h1=HERE)}
-    formats = json.dumps({"check_nodes_formats": ["html", "markdown", "json", "junit", "prometheus", "diag", "nhc"]})
-    status, said, report = check(everywhere, "-e", formats)
+SITE = {
+    "node_health_expectations": {"mounts": ["/", "/nowhere"], "types": {"m7i*": {"disks": 0}, "p5*": {"disks": 8}}},
+    "check_nodes_buckets": [{"url": "s3://corpus/tokens", "rights": ["list"]}],
+    "check_nodes_image": "registry.example#train:1",
+    "check_nodes_formats": ["html", "markdown", "json", "junit", "prometheus", "diag", "nhc"],
+}
+
+
+def kept(folder, *results):
+    """Two files of run_validation; gives the variables of the host where they lie."""
+    (folder / "jobs" / "results").mkdir(parents=True)
+    for number, found in enumerate(([], results)):
+        path = folder / "jobs" / "results" / f"validation-{number}.json"
+        path.write_text(json.dumps(scene.validation(*found)), encoding="utf-8")
+        os.utime(path, (number, number))
+    return {**HERE, "slurm_jobs_dir": str(folder / "jobs")}
+
+
+def test_one_page_on_all_nodes_the_silent_one_too(check, tmp_path):
+    head = kept(tmp_path, scene.bandwidth(1.0, "n1+n2"))
+    everywhere = {"compute": group(n1=HERE, n2=HERE, lost=NOBODY), "head": group(h1=head)}
+    status, said, report = check(everywhere, "-e", json.dumps(SITE))
     assert status == 2, said
     document = json.loads((report / "report.json").read_text(encoding="utf-8"))
     nodes = {node["name"]: node for node in document["nodes"]}
@@ -64,6 +84,19 @@ def test_one_page_on_all_nodes_the_silent_one_too(check):
     assert "node.answer: the node did not answer" in said
     assert all(len(nodes[name]["results"]) > 5 for name in ("n1", "n2", "h1"))
     assert (nodes["h1"]["kind"], nodes["n1"]["kind"], document["cluster"]) == ("head", "compute", "train")
+    # What the site expects is merged for each node by its type; nobody here can ask S3 or start containers.
+    first = {entry["id"]: entry for entry in nodes["n1"]["results"]}
+    assert first["expect.disks"]["status"] == "pass"
+    mounts = [entry["status"] for entry in nodes["n1"]["results"] if entry["id"] == "expect.mount"]
+    assert mounts == ["pass", "fail"]
+    assert first["s3.list"]["status"] in ("undeterminable", "fail")
+    assert first["container.image"]["status"] == "undeterminable"
+    assert all(entry["seconds"] is not None for entry in nodes["n1"]["results"])
+    # The newest of the head's files is fetched.
+    assert document["pairs"] == [
+        {"a": "n1", "b": "n2", "collective": "all_reduce_perf", "busbw": 479.53, "status": "pass"}
+    ]
+    assert document["jobs_source"] == f"h1:{tmp_path}/jobs/results/validation-1.json"
     assert "changed=0" in said and "changed=1" not in said
     assert {path.name for path in report.iterdir()} == {
         "report.html", "report.md", "report.json", "junit.xml", "mlcluster.prom", "diag.json", "nhc.conf",

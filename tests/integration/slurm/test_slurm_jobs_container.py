@@ -73,3 +73,42 @@ def test_every_step_of_a_training_is_in_its_container_and_the_batch_step_is_not(
     told = {path.name: path.read_text() for path in (tmp_path / "c").iterdir()}
     assert told == {str(rank): f"/images/a.sqsh {tmp_path}:{tmp_path}\n" for rank in range(4)}
     assert "STAND_IN" not in (done.folder.parent / f"train-{done.job.number}.out").read_text()
+
+
+def health(cluster, runtime, *options):
+    """The verb health on n1, in its namespaces, as root and outside of Slurm."""
+    inside = ["nsenter", f"--target={cluster._init('n1')}", "--mount", "--uts", "--pid", "--"]
+    command = [
+        "/usr/bin/python3",
+        "-I",
+        str(runtime),
+        "health",
+        "--json",
+        f"--slurm-conf={cluster.root}/etc/slurm.conf",
+    ]
+    done = cluster.run(*inside, *command, *options, check=False)
+    return {entry["id"]: entry for entry in json.loads(done.stdout)["results"]}, done
+
+
+def test_the_health_of_a_node_has_that_of_an_image_on_it(contained, runtime):
+    image = "registry.example#train:1"
+    found, done = health(contained, runtime, "--profile", "full", "--image", image, "--kind", "compute")
+    assert found["container.image"]["status"] == "pass", done.stderr
+    assert {entry["scope"]["device"] for key, entry in found.items() if key.startswith("container.")} == {image}
+    assert found["slurm.controller"]["status"] == found["slurm.node"]["status"] == "pass"
+    # The stand-in's containers are the nodes themselves, which is exactly what must not look like a container.
+    assert found["container.root"]["status"] == "fail"
+    assert "no facts of the host" not in json.dumps(list(found.values()))
+
+
+@pytest.mark.slow
+def test_a_node_that_jobs_hold_is_left_to_them(contained, runtime):
+    number = jobs.submit(contained, "sleep 600", "--nodelist=n1", "--gres=gpu:2")
+    try:
+        jobs.wait(contained, number, "RUNNING", timeout=60)
+        found, _done = health(contained, runtime, "--profile", "full", "--image", "registry.example#train:1")
+        assert found["container.image"]["reason"] == "jobs hold the node, so no container was tried"
+        assert "container.root" not in found
+    finally:
+        contained.run("scancel", str(number))
+        jobs.wait(contained, number, timeout=60)
