@@ -79,6 +79,13 @@ options:
     type: list
     elements: str
     default: []
+  compiled:
+    description:
+      - Take along, compiled, what a node loads first, so that its first run is as quick as the next ones. A Python of
+        the target's version does that; where this machine has none, nothing is compiled, and nodes do it themselves.
+      - RV(manifest) names the release of Python that did it. Another release may compile to other bytes.
+    type: bool
+    default: true
   source_date_epoch:
     description:
       - The date of all files, in seconds since 1970.
@@ -144,7 +151,7 @@ manifest:
   description: Its C(MANIFEST.json), schema C(mlcluster.bundle/1).
   type: dict
   returned: success
-  sample: {schema: mlcluster.bundle/1, os_family: debian, python: "3.12"}
+  sample: {schema: mlcluster.bundle/1, os_family: debian, python: "3.12", compiled: 3.12.8}
 sbom:
   description: The bill of materials.
   type: str
@@ -182,6 +189,7 @@ def request(params: dict, environment: dict) -> build.Request:
         pip=params["pip"] or [sys.executable, "-m", "pip"],
         commit=commit,
         epoch=epoch if epoch is not None else int(given) if given else date,
+        compiled=params["compiled"],
     )
 
 
@@ -201,6 +209,7 @@ def main() -> None:
         "artifacts": {"type": "list", "elements": "dict", "default": [], "options": artifact},
         "cache": {"type": "path", "required": True},
         "pip": {"type": "list", "elements": "str", "default": []},
+        "compiled": {"type": "bool", "default": True},
         "source_date_epoch": {"type": "int"},
     }
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)

@@ -12,7 +12,7 @@ import typing as t
 import zipfile
 from pathlib import Path
 
-from . import content, manifest, wheels
+from . import compiled, content, manifest, wheels
 from .archive import (
     LOCKS,
     SHA256,
@@ -45,7 +45,8 @@ class Request(t.NamedTuple):
 
     ``collection`` is this collection's directory, ``requirements`` that of the locks, ``others`` where other
     collections are looked for (empty: they come from the wheel that ``others_lock`` pins), ``epoch`` is the date of
-    everything in seconds since 1970.
+    everything in seconds since 1970. ``compiled`` takes along what a Python of the target's version, where this machine
+    has one, has compiled.
     """
 
     collection: Path
@@ -57,6 +58,7 @@ class Request(t.NamedTuple):
     pip: t.Sequence[str]
     commit: str
     epoch: int
+    compiled: bool = True
 
 
 class Built(t.NamedTuple):
@@ -209,11 +211,22 @@ def gather(request: Request, target: Target) -> tuple[Members, list[dict[str, st
     return files, [*components, *more, ours]
 
 
+def add_compiled(request: Request, target: Target, files: Members) -> str:
+    """Add what is loaded first, compiled; the release of the Python that did it, empty where none does."""
+    program = compiled.interpreter(target.python) if request.compiled else ""
+    if not program:
+        return ""
+    made, release = compiled.compile_files(files, program)
+    files.update(made)
+    return release
+
+
 def build(request: Request, target: Target) -> Built:
     """One bundle, in memory. Raises BundleError."""
     files, components = gather(request, target)
+    release = add_compiled(request, target, files)
     version = content.own_version(request.collection)
-    told = manifest.manifest(version, request.commit, target, request.epoch, components)
+    told = manifest.manifest(version, request.commit, target, request.epoch, components, release)
     files["MANIFEST.json"] = Member(manifest.to_json(told))
     data = archive(files, request.epoch)
     name = file_name(version, target)

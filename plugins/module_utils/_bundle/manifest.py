@@ -26,9 +26,17 @@ def utc(epoch: int) -> str:
 
 
 def manifest(
-    version: str, commit: str, target: Target, epoch: int, components: t.Sequence[t.Mapping[str, str]]
+    version: str,
+    commit: str,
+    target: Target,
+    epoch: int,
+    components: t.Sequence[t.Mapping[str, str]],
+    compiled: str = "",
 ) -> dict[str, t.Any]:
-    """MANIFEST.json as a dictionary; ``components`` have name, version, sha256, license and kind."""
+    """MANIFEST.json as a dictionary; ``components`` have name, version, sha256, license and kind.
+
+    ``compiled`` is the release of the Python that compiled what is loaded first, empty where nothing is compiled.
+    """
     return {
         "schema": SCHEMA,
         "version": version,
@@ -36,6 +44,7 @@ def manifest(
         "os_family": target.family,
         "python": target.python,
         "created": utc(epoch),
+        "compiled": compiled,
         "components": sorted(
             (dict(entry) for entry in components),
             key=lambda entry: (entry["kind"], entry["name"], entry.get("file", "")),

@@ -64,8 +64,9 @@ def build_bundle(target: Path, quick: bool = True, version: str = "1.2.3", entry
             archive.addfile(member, io.BytesIO(text.encode()))
         for path in sorted((ROOT / "hooks").glob("*.py")):
             archive.add(path, f"mlcluster-bundle/hooks/{path.name}")
-        for name in ("configure_node.yml", "tasks/node_role.yml"):
-            archive.add(ROOT / "playbooks" / name, f"mlcluster-bundle/{own}/playbooks/{name}")
+        playbooks = ("playbooks/configure_node.yml", "playbooks/tasks/node_role.yml")
+        for name in (*playbooks, "plugins/action/node_facts.py", "plugins/modules/node_facts.py"):
+            archive.add(ROOT / name, f"mlcluster-bundle/{own}/{name}")
         for folder in ("_node", "_data"):
             for path in sorted((ROOT / "plugins" / "module_utils" / folder).glob("*.py")):
                 archive.add(path, f"mlcluster-bundle/{own}/plugins/module_utils/{folder}/{path.name}")

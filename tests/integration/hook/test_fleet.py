@@ -30,9 +30,9 @@ def whole_bundle(target):
     """The bundle as it is released, with its own packages, and the marker roles; its sha256."""
     aim = archive.parse_target(f"debian-py{bench_boot_hook.PYTHON}")
     files, components = build.gather(bench_boot_hook.request(), aim)
-    files["MANIFEST.json"] = archive.Member(
-        manifest.to_json(manifest.manifest("1.2.3", "", aim, 1_700_000_000, components))
-    )
+    release = build.add_compiled(bench_boot_hook.request(), aim, files)
+    told = manifest.manifest("1.2.3", "", aim, 1_700_000_000, components, release)
+    files["MANIFEST.json"] = archive.Member(manifest.to_json(told))
     for path in MARKER_ROLES.rglob("*.yml"):
         place = f"collections/ansible_collections/mlcluster/aws/roles/{path.relative_to(MARKER_ROLES)}"
         files[place] = archive.Member(path.read_bytes())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,11 @@ from pathlib import Path
 import pytest
 
 from tests.integration.hook.conftest import ROOT
+from tests.rig.slurm import jobs
+from tests.rig.slurm.cluster import Cluster
 from tests.rig.slurm.fixture import needs_slurm, slurm
+from tests.rig.slurm.processes import wait_for
+from tests.rig.slurm.spec import Spec
 
 __all__ = ["slurm"]
 pytestmark = [needs_slurm, pytest.mark.slow]
@@ -26,6 +31,11 @@ def states(cluster) -> dict[str, tuple[str, str]]:
     return {name: (state, reason) for name, state, reason in (line.split("|") for line in out.split("\n") if line)}
 
 
+def scontrol(cluster, node: str, field: str) -> str:
+    """One field of what scontrol says of a node."""
+    return re.search(rf" {field}=(\S+)", cluster.run("scontrol", "--oneliner", "show", "node", node).stdout)[1]
+
+
 @pytest.fixture(autouse=True)
 def nodes_are_idle(slurm) -> None:
     """Let jobs in on every node that an earlier test drained."""
@@ -34,8 +44,19 @@ def nodes_are_idle(slurm) -> None:
             slurm.run("scontrol", "update", f"NodeName={name}", "State=RESUME")
 
 
-def upgrade(cluster, folder, **settings):
-    """Run the playbook; both nodes are this machine."""
+def command(cluster, folder, **settings) -> tuple[list[str], dict[str, str]]:
+    """The playbook's command and its environment; the nodes are this machine, and what changes one is a role that keeps
+    a file a node, asks that no job runs, and fails where the test says so."""
+    role = folder / "collections" / "ansible_collections" / "site" / "own" / "roles" / "driver" / "tasks"
+    role.mkdir(parents=True, exist_ok=True)
+    (role / "main.yml").write_text(
+        f"- name: See that no job runs\n  ansible.builtin.command: squeue --noheader --nodelist {{{{ inventory_hostname }}}}\n"
+        "  register: site_own_jobs\n  changed_when: false\n  failed_when: site_own_jobs.stdout != ''\n"
+        f"- name: Fail where the test says so\n  ansible.builtin.stat:\n    path: {folder}/fail-{{{{ inventory_hostname }}}}\n"
+        "  register: site_own_fail\n  failed_when: site_own_fail.stat.exists\n"
+        f"- name: Keep a file\n  ansible.builtin.copy:\n    content: new\n    mode: '0644'\n"
+        f"    dest: {folder}/driver-{{{{ inventory_hostname }}}}\n"
+    )
     (folder / "change.yml").write_text(
         "- name: Change\n  ansible.builtin.lineinfile:\n    create: true\n    mode: '0644'\n"
         f"    path: {folder}/changed\n    line: '{{{{ inventory_hostname }}}}'\n"
@@ -56,19 +77,32 @@ def upgrade(cluster, folder, **settings):
         "upgrade_nodes_reboot": False,
         "upgrade_nodes_tasks": str(folder / "change.yml"),
         "upgrade_nodes_poll_seconds": 1,
+        "upgrade_nodes_memory": str(folder / "upgrades"),
         **settings,
     }
-    return subprocess.run(
-        [
-            str(Path(sys.executable).with_name("ansible-playbook")),
-            *("-i", str(folder / "inventory.json"), "-e", json.dumps(given), "playbooks/upgrade_nodes.yml"),
-        ],
-        env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections")},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    argv = [
+        str(Path(sys.executable).with_name("ansible-playbook")),
+        *("-i", str(folder / "inventory.json"), "-e", json.dumps(given), "playbooks/upgrade_nodes.yml"),
+    ]
+    paths = f"{folder}/collections:{ROOT / '.collections'}"
+    return argv, {**cluster.environment(), "ANSIBLE_COLLECTIONS_PATH": paths, "ANSIBLE_NOCOLOR": "true"}
+
+
+def upgrade(cluster, folder, **settings):
+    """Run the playbook."""
+    argv, environment = command(cluster, folder, **settings)
+    return subprocess.run(argv, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def roles(**settings):
+    """Settings of the way "roles" with the role of the test."""
+    return {"upgrade_nodes_how": "roles", "upgrade_nodes_roles": ["site.own.driver"], **settings}
+
+
+def changed(said: str) -> dict[str, int]:
+    """How many tasks changed each node."""
+    found = re.findall(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)", said, re.M)
+    return {name: int(count) for name, count in found if name != "localhost"}
 
 
 def test_nodes_are_upgraded_canary_first_and_a_persons_drain_stays(slurm, tmp_path):
@@ -85,9 +119,97 @@ def test_a_canary_that_fails_stays_drained_and_stops_the_rest(slurm, tmp_path):
     first, second, *_rest = states(slurm)
     done = upgrade(slurm, tmp_path, upgrade_nodes_proof=["false"])
     assert done.returncode != 0
+    assert f"{first} was not upgraded, for 'Prove the node' failed" in " ".join(done.stdout.split())
     assert states(slurm)[first] == ("drained", "mlcluster upgrade: reboot")
     assert states(slurm)[second][0] == "idle"
     assert (tmp_path / "changed").read_text().split() == [first]
+    # The next run knows that nobody else has drained it.
+    again = upgrade(slurm, tmp_path, upgrade_nodes_proof=["true"])
+    assert again.returncode == 0, again.stdout
+    assert [state for state, _reason in states(slurm).values()] == ["idle"] * len(states(slurm))
+
+
+def test_roles_wait_for_the_job_and_a_second_run_of_a_release_changes_nothing(slurm, tmp_path):
+    first, second, *_rest = states(slurm)
+    # It ends only once the playbook waits for it.
+    job = jobs.submit(slurm, f"while [ ! -e {tmp_path}/go ]; do sleep 0.2; done; echo whole", f"--nodelist={first}")
+    jobs.wait(slurm, job, "RUNNING")
+    argv, environment = command(slurm, tmp_path, **roles(upgrade_nodes_proof=["true"], upgrade_nodes_release="570.1"))
+    with subprocess.Popen(argv, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True) as playing:
+        wait_for("the canary to drain", lambda: states(slurm)[first][0] == "draining", 120, poll=0.2)
+        assert states(slurm)[second][0] == "idle"
+        assert jobs.look(slurm, job).state == "RUNNING"
+        assert not (tmp_path / f"driver-{first}").exists()
+        (tmp_path / "go").touch()
+        said = playing.communicate()[0]
+    assert playing.returncode == 0, said
+    ended = jobs.wait(slurm, job)
+    assert (ended.state, ended.output) == ("COMPLETED", "whole\n")
+    assert [(tmp_path / f"driver-{name}").read_text() for name in (first, second)] == ["new", "new"]
+    assert {state for state, _reason in states(slurm).values()} == {"idle"}
+    again = upgrade(slurm, tmp_path, **roles(upgrade_nodes_proof=["true"], upgrade_nodes_release="570.1"))
+    assert again.returncode == 0, again.stdout
+    assert set(changed(again.stdout).values()) == {0}
+    assert f"{first} has had 570.1" in again.stdout
+
+
+def test_a_node_that_fails_stops_the_next_batch_and_not_its_neighbours(slurm, tmp_path):
+    first, second, *_rest = states(slurm)
+    (tmp_path / f"fail-{first}").touch()
+    done = upgrade(slurm, tmp_path, **roles(upgrade_nodes_proof=["true"], upgrade_nodes_batches=[2]))
+    assert done.returncode != 0
+    assert f"{first} was not upgraded, for 'site.own.driver : Fail where the test says so'" in " ".join(done.stdout.split())
+    assert states(slurm)[first] == ("drained", "mlcluster upgrade: roles")
+    assert states(slurm)[second][0] == "idle"
+    assert (tmp_path / f"driver-{second}").exists()
+
+
+def test_a_job_that_does_not_end_is_let_be(slurm, tmp_path):
+    first, second, *_rest = states(slurm)
+    job = jobs.submit(slurm, "sleep 600", f"--nodelist={first}")
+    jobs.wait(slurm, job, "RUNNING")
+    done = upgrade(slurm, tmp_path, **roles(upgrade_nodes_drain_minutes=1, upgrade_nodes_poll_seconds=30))
+    assert done.returncode != 0
+    assert f"the jobs {job} did not end within 1 minutes, so that nothing was changed" in " ".join(done.stdout.split())
+    assert jobs.look(slurm, job).state == "RUNNING"
+    assert states(slurm)[first][0] in ("mixed", "allocated")
+    assert states(slurm)[second][0] == "idle"
+    assert not (tmp_path / f"driver-{first}").exists()
+    slurm.run("scancel", str(job))
+    jobs.wait(slurm, job)
+
+
+@pytest.fixture
+def saving(tmp_path):
+    """A cluster whose nodes are powered down and up again by programs in the place of ParallelCluster's, whose daemon
+    clustermgtd gives a static node that goes down another instance."""
+    name = f"pytest-power-{os.getpid()}"
+    rig = f"cd {ROOT} && {sys.executable} -m tests.rig.slurm"
+    down, up = tmp_path / "down", tmp_path / "up"
+    down.write_text(
+        f"#!/bin/sh\n{rig} power-off --name {name} $1\n"
+        "(for _ in $(seq 600); do\n"
+        "  scontrol --oneliner show node $1 | grep -q POWERED_DOWN && break; sleep 0.1\n"
+        "done\nscontrol update NodeName=$1 State=POWER_UP) > /dev/null 2>&1 &\n"
+    )
+    up.write_text(f"#!/bin/sh\n{rig} power-on --name {name} $1\n")
+    for program in (down, up):
+        program.chmod(0o755)
+    settings = {"SuspendProgram": str(down), "ResumeProgram": str(up), "SuspendTime": "86400", "SuspendTimeout": "3"}
+    settings |= {"ResumeTimeout": "120", "MinJobAge": "2"}
+    cluster = Cluster(name)
+    yield cluster.up(Spec(settings=settings), owned=True)
+    cluster.down()
+
+
+def test_reimage_gives_each_node_another_instance(saving, tmp_path):
+    before = {name: scontrol(saving, name, "SlurmdStartTime") for name in states(saving)}
+    done = upgrade(saving, tmp_path, upgrade_nodes_how="reimage", upgrade_nodes_release="ami-1")
+    assert done.returncode == 0, done.stdout
+    assert {state for state, _reason in states(saving).values()} == {"idle"}
+    assert [name for name, since in before.items() if scontrol(saving, name, "SlurmdStartTime") == since] == []
+    again = upgrade(saving, tmp_path, upgrade_nodes_how="reimage", upgrade_nodes_release="ami-1")
+    assert set(changed(again.stdout).values()) == {0}
 
 
 def test_a_way_that_is_not_known_is_refused(slurm, tmp_path):

@@ -80,8 +80,10 @@ def test_what_cannot_be_built_is_told(apply, options, words):
 def test_pip_is_that_of_this_python_unless_it_is_given(tmp_path):
     params = dict.fromkeys(("requirements", "source_date_epoch"), None)
     params.update(collection=str(tmp_path), collections_paths=[], collections_lock="x", artifacts=[], cache="c", pip=[])
+    params["compiled"] = False
     assert node_bundle.request(params, {}).pip == [sys.executable, "-m", "pip"]
     assert node_bundle.request({**params, "pip": ["uv"]}, {}).pip == ["uv"]
     assert node_bundle.request(params, {}).requirements == tmp_path / "requirements"
+    assert not node_bundle.request(params, {}).compiled
     with pytest.raises(BundleError):
         node_bundle.request(params, {"SOURCE_DATE_EPOCH": "-1"})

@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible import constants
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils import basic
+from ansible.plugins.action import ActionBase
+
+SETUP = "ansible.builtin.setup"
+
+
+def gather(subset: Sequence[str]) -> dict[str, Any]:
+    """What the module setup returns, run in this very process, which ends after the task. Raises AnsibleActionFail."""
+    from ansible.modules import setup
+
+    basic._ANSIBLE_ARGS = json.dumps({"ANSIBLE_MODULE_ARGS": {"gather_subset": list(subset)}}).encode()
+    # ansible-core 2.19 and newer: what the module writes is plain JSON.
+    basic._ANSIBLE_PROFILE = "legacy"
+    said = io.StringIO()
+    # A module ends its process, with its answer on stdout.
+    with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+        setup.main()
+    try:
+        told: dict[str, Any] = json.loads(said.getvalue())
+    except ValueError as exc:
+        raise AnsibleActionFail(f"setup gave no facts but {said.getvalue()[:200]!r} ({exc})") from exc
+    return told
+
+
+class ActionModule(ActionBase):
+    """On the machine that Ansible runs on, with the Python that Ansible runs on, needs no other process."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        answer: dict[str, Any] = super().run(tmp, task_vars)
+        _validation, given = self.validate_argument_spec(
+            argument_spec={"gather_subset": {"type": "list", "elements": "str", "default": ["min"]}}
+        )
+        if self._is_here(task_vars):
+            answer.update(gather(given["gather_subset"]))
+        else:
+            answer.update(self._execute_module(module_name=SETUP, module_args=given, task_vars=task_vars))
+        return answer
+
+    def _is_here(self, task_vars: Mapping[str, Any]) -> bool:
+        python = task_vars.get("ansible_python_interpreter") or constants.config.get_config_value("INTERPRETER_PYTHON")
+        become = self._connection.become is not None
+        return self._connection.transport.rpartition(".")[2] == "local" and python == sys.executable and not become

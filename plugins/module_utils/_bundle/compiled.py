@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compiles ahead what a fresh node loads before its first role: that costs it about as much as the whole run after."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import typing as t
+from pathlib import Path
+
+from .archive import BundleError, Member, Members
+
+# What the runner and ansible-playbook load themselves. Modules go to other processes as source (but for setup, which
+# node_facts loads), and the rest of these packages is for other programs and connections.
+LOADED = re.compile(r"^(hooks|site)/.*\.py$")
+OTHERS = re.compile(
+    r"^site/(daemon/|lockfile/|packaging/licenses/|ansible/(modules/(?!__init__|setup)|galaxy/"
+    r"|plugins/(cliconf|httpapi|netconf|terminal)/|cli/(?!__init__|playbook|arguments)))"
+)
+# Reads the folder and the names to compile; its files refer to each other by their place in the bundle alone.
+# Unchecked: dates of files differ from node to node, and the sum of the archive has proved the source.
+COMPILE = """
+import os, py_compile, sys
+os.chdir(sys.argv[1])
+print("%d.%d.%d" % sys.version_info[:3])
+for name in sys.stdin.read().splitlines():
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    made = py_compile.compile(name, dfile=name, quiet=2, invalidation_mode=mode)
+    if made:
+        print(made)
+"""
+SECONDS = 300
+ANSWER_SECONDS = 60
+
+
+def interpreter(python: str) -> str:
+    """A Python of that version on this machine, such as 3.12; empty where there is none."""
+    own = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    for candidate in (sys.executable if own == python else "", f"python{python}"):
+        found = shutil.which(candidate) if candidate else None
+        if found and _answers(found, python):
+            return found
+    return ""
+
+
+def _answers(program: str, python: str) -> bool:
+    command = [program, "-I", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0 and done.stdout.strip() == python
+
+
+def compile_files(files: t.Mapping[str, Member], program: str) -> tuple[Members, str]:
+    """(compiled files by path below the bundle's top folder, release of the Python that made them, such as 3.12.8).
+
+    Raises BundleError for a Python that does not do it.
+    """
+    names = sorted(name for name in files if LOADED.match(name) and not OTHERS.match(name))
+    with tempfile.TemporaryDirectory(prefix="mlcluster-compile-") as folder:
+        for name in names:
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(files[name].data)
+        try:
+            done = subprocess.run(
+                [program, "-s", "-S", "-c", COMPILE, folder],
+                input="\n".join(names),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                # The order of constant sets follows the seed.
+                env={"PATH": os.environ.get("PATH", os.defpath), "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"},
+                timeout=SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as exc:
+            raise BundleError(
+                f"{program} could not compile the packages ({exc}): see that it runs, or build without"
+            ) from exc
+        release, *made = done.stdout.splitlines() or [""]
+        if done.returncode or not made:
+            said = done.stderr.strip().splitlines() or ["nothing was said"]
+            raise BundleError(
+                f"{program} could not compile the packages ({said[-1]}): see that it runs, or build without"
+            )
+        return {name: Member(Path(folder, name).read_bytes()) for name in made}, release

@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Facts that are gathered in the process of the task, and where that would be another machine or Python."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import types
+
+import pytest
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils import basic
+from ansible.modules import setup
+from ansible_collections.mlcluster.aws.plugins.action import node_facts
+
+
+@pytest.fixture(autouse=True)
+def arguments_of_modules(monkeypatch):
+    """What the action leaves behind in its process, which is the suite's here."""
+    monkeypatch.setattr(basic, "_ANSIBLE_ARGS", None)
+    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", None, raising=False)
+
+
+def test_the_facts_are_those_of_setup():
+    facts = node_facts.gather(["!all", "!min", "platform", "python"])["ansible_facts"]
+    assert facts["ansible_kernel"] == platform.release()
+    assert facts["ansible_python"]["executable"] == sys.executable
+
+
+def test_an_answer_that_is_none_is_told(monkeypatch):
+    monkeypatch.setattr(setup, "main", lambda: print("Traceback"))
+    with pytest.raises(AnsibleActionFail, match=r"setup gave no facts but 'Traceback"):
+        node_facts.gather(["min"])
+
+
+@pytest.mark.parametrize(
+    ("transport", "become", "python", "here"),
+    [
+        ("local", None, sys.executable, True),
+        ("ansible.builtin.local", None, sys.executable, True),
+        ("ssh", None, sys.executable, False),
+        ("local", object(), sys.executable, False),
+        ("local", None, "/usr/bin/python3", False),
+        ("local", None, None, False),
+    ],
+)
+def test_only_this_machine_and_this_python_are_here(transport, become, python, here):
+    action = node_facts.ActionModule.__new__(node_facts.ActionModule)
+    action._connection = types.SimpleNamespace(transport=transport, become=become)
+    assert action._is_here({"ansible_python_interpreter": python}) is here

@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a bundle brings compiled."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import build, compiled
+from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive import BundleError, Member, Target
+
+from tests.unit.plugins.module_utils._bundle import made
+
+OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
+SOURCES = {
+    "hooks/run_node.py": b"WORDS = {'a', 'b', 'c'}\n\n\ndef f(x):\n    return x in {'d', 'e', 'f'}\n",
+    "site/ansible/cli/playbook.py": b"X = 1\n",
+    "site/ansible/cli/galaxy.py": b"X = 1\n",
+    "site/ansible/modules/setup.py": b"X = 1\n",
+    "site/ansible/modules/apt.py": b"X = 1\n",
+    "site/old.py": b"print 'of another language'\n",
+    "collections/ansible_collections/mlcluster/aws/plugins/modules/ours.py": b"X = 1\n",
+}
+
+
+def members():
+    return {name: Member(data) for name, data in SOURCES.items()}
+
+
+def test_what_is_loaded_first_is_compiled_and_runs_without_its_source(tmp_path):
+    found, release = compiled.compile_files(members(), sys.executable)
+    tag = sys.implementation.cache_tag
+    assert release == platform.python_version()
+    assert sorted(found) == [
+        f"hooks/__pycache__/run_node.{tag}.pyc",
+        f"site/ansible/cli/__pycache__/playbook.{tag}.pyc",
+        f"site/ansible/modules/__pycache__/setup.{tag}.pyc",
+    ]
+    # As it lies on a node, whose clock says something else: the dates of source and compiled file are not compared.
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / f"run_node.{tag}.pyc").write_bytes(found[f"hooks/__pycache__/run_node.{tag}.pyc"].data)
+    (tmp_path / "run_node.py").write_text("raise SystemExit('the source was read')\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import run_node as r; print(r.f('e'), r.f.__code__)"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("True ") and f'file "{tmp_path}/run_node.py"' in done.stdout, done.stderr
+
+
+def test_the_same_files_compile_to_the_same_bytes():
+    first, second = (compiled.compile_files(members(), sys.executable)[0] for _time in range(2))
+    assert first == second
+
+
+def test_a_python_of_another_version_is_not_taken():
+    assert compiled.interpreter(OWN) == sys.executable
+    assert compiled.interpreter("3.0") == ""
+
+
+def test_a_python_that_cannot_do_it_is_named():
+    with pytest.raises(BundleError, match=r"false could not compile the packages \(nothing was said\)"):
+        compiled.compile_files(members(), "/bin/false")
+
+
+def test_the_manifest_says_which_python_compiled(tmp_path, monkeypatch):
+    # The packages of the test are Python 3.11's, and any Python compiles them.
+    monkeypatch.setattr(compiled, "interpreter", lambda python: sys.executable if python == "3.11" else "")
+    built = build.build(made.request(tmp_path / "one"), Target("debian", "3.11"))
+    assert built.manifest["compiled"] == platform.python_version()
+    without = build.build(made.request(tmp_path / "two", compiled=False), Target("debian", "3.11"))
+    assert without.manifest["compiled"] == "" and without.unpacked < built.unpacked
