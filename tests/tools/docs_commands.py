@@ -22,7 +22,7 @@ from .docs_programs import JUDGES, KNOWN, Checkout, anything, is_own, spoken_of
 CHECKOUT = Path(__file__).resolve().parents[2]
 SHELLS = frozenset({"bash", "console"})
 # What needs something that no test has: only read, never run.
-ELSEWHERE = frozenset({"aws", "node", "slurm"})
+ELSEWHERE = frozenset({"aws", "net", "node", "slurm"})
 AROUND_MAKE = frozenset({"make", "git", "cd", "export"})
 ENDS = frozenset({"&&", "||", ";", "|", "&"})
 PREFIXES = frozenset({"sudo", "time"})
@@ -186,7 +186,7 @@ def _tested(block: Commands, checkout: Checkout) -> Iterator[str]:
 def judge_mark(block: Commands, checkout: Checkout) -> Iterator[str]:
     """Complaints about where a block says that it runs."""
     if not block.mark:
-        yield "say where it runs with <!-- runs: here, make, aws, node, slurm, or a test --> on the line before"
+        yield "say where it runs with <!-- runs: here, make, aws, net, node, slurm, or a test --> on the line before"
     elif block.mark.startswith(("tests/", "molecule/")):
         yield from _tested(block, checkout)
     elif block.mark == "make":

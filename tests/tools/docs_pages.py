@@ -23,7 +23,7 @@ from . import docs_markdown, role_docs
 
 # Whose pages are linked. There is no network in the tests: these are judged by their form alone.
 HOSTS = re.compile(
-    r"(?:[\w-]+\.)*(?:amazon\.com|ansible\.com|debian\.org|github\.com|github\.io|jmespath\.org|kernel\.org|nvidia\.com"
+    r"(?:[\w-]+\.)*(?:amazon\.com|ansible\.com|debian\.org|github\.com|github\.io|jmespath\.org|semver\.org|kernel\.org|nvidia\.com"
     r"|python\.org|pytorch\.org|redhat\.com|schedmd\.com|systemd\.io|ubuntu\.com|lustre\.org|cisecurity\.org)"
 )
 # Languages whose blocks are looked at no closer.

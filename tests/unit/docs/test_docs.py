@@ -48,3 +48,16 @@ def test_every_page_hangs_in_the_site(pages):
         assert name == "docs/index.md" or any(Path(place).match(entry) for entry in entries), f"{name} is in no toctree"
     for entry in entries:
         assert entry == "collection/index" or any(Path(name.removesuffix(".md")).match(entry) for name in pages.read)
+
+
+def test_every_schema_is_in_the_notes_on_upgrades(pages, checkout):
+    schema = re.compile(r"mlcluster\.[a-z_]+/\d+\b")
+    places = ("plugins/", "hooks/", "roles/slurm_jobs/files/")
+    written = {
+        found
+        for name in checkout.files
+        if name.startswith(places) and name.endswith((".py", ".sh"))
+        for found in schema.findall((ROOT / name).read_text(encoding="utf-8"))
+    }
+    told = {found for code in pages.read["docs/upgrading.md"].codes for found in schema.findall(code.text)}
+    assert written and written == told
