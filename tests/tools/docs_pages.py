@@ -23,8 +23,9 @@ from . import docs_markdown, role_docs
 
 # Whose pages are linked. There is no network in the tests: these are judged by their form alone.
 HOSTS = re.compile(
-    r"(?:[\w-]+\.)*(?:amazon\.com|ansible\.com|debian\.org|github\.com|github\.io|jmespath\.org|semver\.org|kernel\.org|nvidia\.com"
-    r"|python\.org|pytorch\.org|redhat\.com|schedmd\.com|systemd\.io|ubuntu\.com|lustre\.org|cisecurity\.org)"
+    r"(?:[\w-]+\.)*(?:amazon\.com|ansible\.com|cisecurity\.org|debian\.org|github\.com|github\.io|jmespath\.org"
+    r"|kernel\.org|lustre\.org|nvidia\.com|python\.org|pytorch\.org|redhat\.com|schedmd\.com|semver\.org|systemd\.io"
+    r"|ubuntu\.com)"
 )
 # Languages whose blocks are looked at no closer.
 PLAIN = frozenset({"console", "hcl", "ini", "mermaid", "text"})
