@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -56,3 +57,82 @@ def test_it_runs_as_a_module():
         [sys.executable, "-m", "mlcluster_data", "--help"], cwd=FILES, capture_output=True, text=True, check=True
     )
     assert result.stdout.startswith("usage: python -m mlcluster_data")
+
+
+# Every place that a command takes, with what else it needs; the last word is the place.
+PLACES = {
+    "array": ["array"],
+    "backup": ["backup", "push", "there", ""],
+    "backup-directory": ["backup", "push"],
+    "checkpoint": ["checkpoint", "list"],
+    "collect": ["collect"],
+    "collect-output": ["collect", "there", "--output"],
+    "hold": ["hold"],
+    "preprocess": ["preprocess", "--output", "o", "--tokenizer", "t", "--input"],
+    "preprocess-output": ["preprocess", "--input", "there", "--tokenizer", "t", "--output"],
+    "preprocess-tokenizer": ["preprocess", "--input", "there", "--output", "o", "--tokenizer"],
+    "stage": ["stage", "--to", "o"],
+    "stage-to": ["stage", "there", "--to"],
+    "train": ["train", "--data-dir"],
+    "train-checkpoints": ["train", "--data-dir", "there", "--checkpoint-dir"],
+    "train-log": ["train", "--data-dir", "there", "--log-dir"],
+    "validate": ["validate"],
+}
+
+
+@pytest.mark.parametrize("words", PLACES.values(), ids=PLACES)
+def test_an_empty_place_is_wrong_usage_and_never_the_working_directory(words, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        command.main([*words, ""])
+    assert stop.value.code == 3
+    assert "it is empty: name a path" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def crooked(tmp_path, monkeypatch):
+    """The working directory: a file, texts, directories that bear the names of files, and one with nothing in it."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("inputs/inputs.json", "shards/manifest.json", "named/a.jsonl", "tokenizer/tokenizer.json", "empty"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("text")
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGUSR1)}
+    yield tmp_path
+    # The trainer hears them.
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("collect texts --inputs 1 --output file", "file cannot be used (file: File exists)"),
+        ("collect texts --inputs 1 --output file/x", "file/x cannot be used (file/x: Not a directory)"),
+        ("collect file/x --output o", "file/x is not there"),
+        ("array inputs", "array could not go on (inputs/inputs.json: Is a directory)"),
+        ("array named", "named/a.jsonl: Is a directory and has the name of an input"),
+        ("array file/x", "file/x is no folder"),
+        ("validate inputs", "validate could not go on (inputs/inputs.json: Is a directory)"),
+        ("validate shards", "validate could not go on (shards/manifest.json: Is a directory)"),
+        ("validate file/x", "file/x is no folder"),
+        ("stage texts --to file/x", "file/x: Not a directory): make room there, or name a folder that can be written"),
+        ("stage file/x --to o", "file/x holds no file"),
+        ("checkpoint list file/x", "file/x cannot be used (file/x: Not a directory)"),
+        ("checkpoint prune empty", "empty holds no checkpoint"),
+        ("hold file/x", "file/x could not be held for one job (Not a directory)"),
+        ("hold empty/x", "empty/x could not be held for one job (No such file or directory)"),
+        ("preprocess --input inputs --output o --tokenizer tokenizer", "inputs/inputs.json: Is a directory"),
+        ("preprocess --input file/x --output o --tokenizer tokenizer", "file/x is no folder"),
+        ("train --data-dir shards --checkpoint-dir c", "shards/manifest.json cannot be read (Is a directory)"),
+        ("train --data-dir file/x --checkpoint-dir c", "file/x/manifest.json is not there"),
+        ("train --data-dir texts --checkpoint-dir c --output-dir file/x", "choose another --output-dir"),
+        ("train --data-dir texts --checkpoint-dir c --tensorboard-dir file/x", "choose another --tensorboard-dir"),
+    ],
+)
+def test_a_place_that_is_something_else_is_one_sentence(words, said, crooked, capsys):
+    assert command.main(words.split()) == 1
+    errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ERROR: ")]
+    assert len(errors) == 1 and said in errors[0]

@@ -427,3 +427,13 @@ def test_a_batch_without_samples_only_fills(shards):
     assert batch["ids"].tolist() == [-1]
     one = subject.collate([(5, np.array([7, 8]))], dataset, 1)
     assert one["input_ids"].tolist() == one["labels"].tolist() == [[7, 8]]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_cache_below_a_file_is_one_sentence(shards, tmp_path, workers):
+    (tmp_path / "file").touch()
+    loader = make_loader(
+        LoaderConfig(str(shards.path), batch_size=4, workers=workers, cache=str(tmp_path / "file" / "cache"))
+    )
+    with pytest.raises(DataError, match=r"file/cache cannot keep shards \(Not a directory\): name a folder"):
+        next(iter(loader))

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from . import durable
 from .errors import FAIL, PASS, USAGE, DataError
 from .lock import LockedError
 from .s3 import S3Error
@@ -69,6 +70,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(module.run(parser.parse_args(words[1:])))
     except (DataError, LockedError, S3Error) as error:
         print(f"ERROR: {error}", file=sys.stderr)
+        return FAIL
+    except OSError as error:
+        # A file that cannot be read, a directory where a file is meant, a file in the middle of a path.
+        print(
+            f"ERROR: {words[0]} could not go on ({durable.reason(error)}): see to that and start it again",
+            file=sys.stderr,
+        )
         return FAIL
     except ModuleNotFoundError as error:
         if (error.name or "").startswith(__package__ or ""):

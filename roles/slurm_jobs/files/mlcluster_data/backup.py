@@ -24,7 +24,7 @@ import typing as t
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
-from . import checkpoint_store, durable, s3
+from . import arguments, checkpoint_store, durable, s3
 from .checkpoint_store import COMPLETE, INCOMING, LATEST, REMOVING, TORN
 from .durable import FileSum
 from .errors import FAIL, PASS, DataError
@@ -342,15 +342,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_argument("--json", action="store_true", help="print the report as JSON")
     verbs = parser.add_subparsers(dest="verb", required=True)
     push = verbs.add_parser("push", parents=[common], help="send what is new or changed")
-    push.add_argument("directory", type=Path, metavar="DIRECTORY")
-    push.add_argument("url", metavar="s3://BUCKET/PREFIX")
+    push.add_argument("directory", type=arguments.path, metavar="DIRECTORY")
+    push.add_argument("url", type=arguments.place, metavar="s3://BUCKET/PREFIX")
     push.add_argument("--rehash", action="store_true", help="read every file again, whatever its time of change says")
     restore = verbs.add_parser("restore", parents=[common], help="get everything back")
-    restore.add_argument("url", metavar="s3://BUCKET/PREFIX")
-    restore.add_argument("directory", type=Path, metavar="DIRECTORY")
+    restore.add_argument("url", type=arguments.place, metavar="s3://BUCKET/PREFIX")
+    restore.add_argument("directory", type=arguments.path, metavar="DIRECTORY")
     restore.add_argument("--overwrite", action="store_true", help="replace files that differ from the backup")
     verify = verbs.add_parser("verify", parents=[common], help="compare the bucket with the manifest of the backup")
-    verify.add_argument("url", metavar="s3://BUCKET/PREFIX")
+    verify.add_argument("url", type=arguments.place, metavar="s3://BUCKET/PREFIX")
     verify.add_argument("--deep", action="store_true", help="read every object to its end")
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from . import checkpoint_store, s3
+from . import arguments, checkpoint_store, durable, s3
 from .checkpoint_s3 import S3Store
 from .checkpoint_store import DirectoryStore, Store
 from .errors import FAIL, PASS, DataError
@@ -21,13 +21,6 @@ def store_at(place: str) -> Store:
     return S3Store(s3.Prefix(place)) if s3.is_url(place) else DirectoryStore(Path(place))
 
 
-def at_least_one(text: str) -> int:
-    """A whole number of 1 or more. Raises ArgumentTypeError."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number of 1 or more")
-    return int(text)
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -35,9 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verify = verbs.add_parser("verify", help="read the newest one to its last byte; 1 where it is not good")
     prune = verbs.add_parser("prune", help="remove all but the newest good ones")
     for verb in (shown, verify, prune):
-        verb.add_argument("place", metavar="DIRECTORY|s3://BUCKET/PREFIX")
+        verb.add_argument("place", type=arguments.place, metavar="DIRECTORY|s3://BUCKET/PREFIX")
     verify.add_argument("--all", action="store_true", help="every one, not only the newest")
-    prune.add_argument("--keep", type=at_least_one, default=3, metavar="N", help="so many stay (%(default)s)")
+    prune.add_argument("--keep", type=arguments.at_least_one, default=3, metavar="N", help="so many stay (%(default)s)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,7 +46,9 @@ def run(args: argparse.Namespace) -> int:
             return _verify(store, steps if args.all else steps[:1])
         return _prune(store, args.keep)
     except OSError as exc:
-        raise DataError(f"{args.place} cannot be used: {exc}") from exc
+        raise DataError(
+            f"{args.place} cannot be used ({durable.reason(exc)}): give the directory that a training was given"
+        ) from exc
 
 
 def _list(store: Store, steps: list[int]) -> int:

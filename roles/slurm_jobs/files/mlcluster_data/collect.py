@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from . import durable, manifest
+from . import arguments, durable, manifest
 from .errors import PASS, DataError
 from .lock import Lock
 from .progress import Progress, amount
@@ -140,9 +140,12 @@ def split(documents: Iterable[str], folder: Path, count: int, about: dict[str, A
     Raises DataError when there are fewer documents than inputs, when the folder holds inputs already, when somebody
     else writes there, or when the disk is full.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     lock = Lock(folder)
-    lock.acquire()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except OSError as exc:
+        raise DataError(f"{folder} cannot be used ({durable.reason(exc)}): name a folder that can be written") from exc
     try:
         if (folder / manifest.INPUTS).exists():
             raise DataError(f"{folder} holds inputs already ({manifest.INPUTS}): remove them, or name another folder")
@@ -168,8 +171,8 @@ def split(documents: Iterable[str], folder: Path, count: int, about: dict[str, A
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("source", nargs="+", help="file, folder, or hf:NAME[:CONFIG[:SPLIT]]")
-    parser.add_argument("--output", type=Path, required=True, help="folder for the inputs")
+    parser.add_argument("source", nargs="+", type=arguments.place, help="file, folder, or hf:NAME[:CONFIG[:SPLIT]]")
+    parser.add_argument("--output", type=arguments.path, required=True, help="folder for the inputs")
     parser.add_argument("--inputs", type=int, default=10, help="how many inputs to make (10)")
     parser.add_argument(
         "--document", choices=("file", "line", "blank", "heading"), default="file", help="what ends a document (file)"

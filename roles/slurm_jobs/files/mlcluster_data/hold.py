@@ -11,31 +11,32 @@ from __future__ import annotations
 import argparse
 import signal
 import sys
-from pathlib import Path
 
-from . import durable
+from . import arguments
 from .errors import PASS, DataError
 from .lock import JOB_NAME, Lock
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
-    parser.add_argument("directory", type=Path, metavar="DIRECTORY", help="what is to be used by one job at a time")
+    parser.add_argument(
+        "directory", type=arguments.path, metavar="DIRECTORY", help="what is to be used by one job at a time"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Hold it until standard input ends. Raises DataError."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
-        signal.signal(number, signal.SIG_IGN)
     lock = Lock(args.directory, name=JOB_NAME)
     try:
         before = lock.acquire()
     except OSError as exc:
         raise DataError(
-            f"{args.directory} could not be held for one job ({durable.reason(exc)}): give a directory that this user "
+            f"{args.directory} could not be held for one job ({exc.strerror or exc}): give a directory that this user "
             "may write to, of a file system that has links"
         ) from exc
     try:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_IGN)
         print(f"holds {args.directory}" + (f", which {before} left" if before else ""), flush=True)
         sys.stdin.read()
     finally:

@@ -95,6 +95,8 @@ def inputs_of(folder: Path) -> list[Input]:
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder: give the one that collect wrote to")
     names = sorted(path.name for path in folder.iterdir() if path.suffix in (*JSON_SUFFIXES, ".txt"))
+    if strange := [name for name in names if (folder / name).is_dir()]:
+        raise DataError(f"{folder / strange[0]}: Is a directory and has the name of an input: move it away")
     if not names:
         raise DataError(f"{folder} holds no input: put .jsonl or .txt files there, or call collect first")
     return [Input(name, 0, (folder / name).stat().st_size, "") for name in names]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from . import blocks, durable, manifest, shards, store, tokenizer
+from . import arguments, blocks, durable, manifest, shards, store, tokenizer
 from .errors import PASS, DataError
 from .lock import Lock
 from .manifest import Input, Shard
@@ -273,9 +273,9 @@ def cores() -> int:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     add = parser.add_argument
-    add("--input", type=Path, required=True, help="folder with the inputs")
-    add("--output", required=True, help="folder or s3://BUCKET/PREFIX for the shards")
-    add("--tokenizer", required=True, help="tokenizer.json, its folder, or a hub id")
+    add("--input", type=arguments.path, required=True, help="folder with the inputs")
+    add("--output", type=arguments.place, required=True, help="folder or s3://BUCKET/PREFIX for the shards")
+    add("--tokenizer", type=arguments.place, required=True, help="tokenizer.json, its folder, or a hub id")
     add("--token-secret", default="", help="the hub token's name in AWS Secrets Manager (else HF_TOKEN)")
     add("--eos", default="", help="token that ends a document (else as tokenizer_config.json says)")
     add("--pad", default="", help="token that fills rows (else the tokenizer's own, else one more number)")

@@ -8,8 +8,8 @@ for each input, or fewer when --tasks says so; --limit is how many of them run a
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
+from . import arguments
 from .errors import PASS, DataError
 from .manifest import inputs_of
 
@@ -24,7 +24,7 @@ def spec(inputs: int, tasks: int | None = None, limit: int | None = None) -> str
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("input", type=Path, help="folder with the inputs")
+    parser.add_argument("input", type=arguments.path, help="folder with the inputs")
     parser.add_argument("--tasks", type=int, help="at most so many tasks (one for each input)")
     parser.add_argument("--limit", type=int, help="at most so many at once")
 

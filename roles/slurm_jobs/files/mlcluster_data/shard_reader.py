@@ -56,8 +56,11 @@ class Cache:
     """Shards that were read before, in a folder of the local NVMe; the longest unused go when room is needed."""
 
     def __init__(self, folder: Path, most: int = 0) -> None:
-        """`most` bytes are kept (0: nine tenths of the disk). Raises OSError."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """`most` bytes are kept (0: nine tenths of the disk). Raises DataError."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise DataError(f"{folder} cannot keep shards ({exc.strerror}): name a folder on the local disks") from exc
         self.folder = folder
         self.most = most
         self.full = False

@@ -18,7 +18,7 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import durable, s3
+from . import arguments, durable, s3
 from .errors import PASS, DataError
 from .progress import Progress, amount
 
@@ -105,7 +105,10 @@ def stage(source: str, folder: Path) -> int:
             durable.write(folder / MARK, json.dumps(wanted).encode())
             return len(missing)
     except OSError as exc:
-        raise DataError(f"{source} could not be staged in {folder}: {durable.reason(exc)}; make room there") from exc
+        raise DataError(
+            f"{source} could not be staged in {folder} ({durable.reason(exc)}): make room there, or name a folder that "
+            "can be written"
+        ) from exc
 
 
 def _remove_halves(folder: Path) -> None:
@@ -122,8 +125,8 @@ def _room(folder: Path, size: int) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("source", help="file, folder or s3://BUCKET/PREFIX")
-    parser.add_argument("--to", type=Path, required=True, help="folder on the local disks")
+    parser.add_argument("source", type=arguments.place, help="file, folder or s3://BUCKET/PREFIX")
+    parser.add_argument("--to", type=arguments.path, required=True, help="folder on the local disks")
 
 
 def run(args: argparse.Namespace) -> int:

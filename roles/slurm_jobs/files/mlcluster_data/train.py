@@ -20,9 +20,9 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from . import checkpoint, loader, ranks, trainer
+from . import arguments, checkpoint, loader, ranks, trainer
 from .checkpoint import Checkpointer
-from .checkpoint_command import at_least_one, store_at
+from .checkpoint_command import store_at
 from .errors import PASS, DataError
 from .journal import Journal
 from .model import Model, ModelConfig
@@ -36,33 +36,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command; those of the training job's environment are the defaults."""
     add = parser.add_argument
     environment = os.environ
-    add("--data-dir", required=True, metavar="DIRECTORY|s3://BUCKET/PREFIX", help="shards that preprocess has finished")
-    add("--checkpoint-dir", default=environment.get("MLCLUSTER_CHECKPOINTS"), metavar="DIRECTORY|s3://BUCKET/PREFIX",
+    add(
+        "--data-dir",
+        type=arguments.place,
+        required=True,
+        metavar="DIRECTORY|s3://BUCKET/PREFIX",
+        help="shards that preprocess has finished",
+    )
+    add("--checkpoint-dir", type=arguments.place, default=environment.get("MLCLUSTER_CHECKPOINTS") or None, metavar="DIRECTORY|s3://BUCKET/PREFIX",
         help="where checkpoints are kept ($MLCLUSTER_CHECKPOINTS)")  # fmt: skip
-    add("--local-dir", type=Path, default=checkpoint.default_local(), metavar="DIRECTORY",
+    add("--local-dir", type=arguments.path, default=checkpoint.default_local(), metavar="DIRECTORY",
         help="where checkpoints are written first, on this node's own disk (%(default)s)")  # fmt: skip
-    add("--log-dir", type=Path, help="folder for MODEL-metrics.jsonl")
-    add("--output-dir", type=Path, help="folder for the weights at the end, MODEL.pt and MODEL.json")
-    add("--tensorboard-dir", type=Path, help="folder for TensorBoard's events")
+    add("--log-dir", type=arguments.path, help="folder for MODEL-metrics.jsonl")
+    add("--output-dir", type=arguments.path, help="folder for the weights at the end, MODEL.pt and MODEL.json")
+    add("--tensorboard-dir", type=arguments.path, help="folder for TensorBoard's events")
     add("--model-name", default="model", help="what the files are called (%(default)s)")
-    add("--batch-size", type=at_least_one, default=32, help="samples a rank takes in a step (%(default)s)")
+    add("--batch-size", type=arguments.at_least_one, default=32, help="samples a rank takes in a step (%(default)s)")
     add("--learning-rate", type=float, default=3e-4, help="(%(default)s)")
     add("--warmup-steps", type=int, default=100, help="steps in which the rate rises to it (%(default)s)")
-    add("--epochs", type=at_least_one, default=1, help="how often each sample is learnt (%(default)s)")
-    add("--checkpoint-freq", type=at_least_one, default=500, metavar="STEPS",
+    add("--epochs", type=arguments.at_least_one, default=1, help="how often each sample is learnt (%(default)s)")
+    add("--checkpoint-freq", type=arguments.at_least_one, default=500, metavar="STEPS",
         help="steps between checkpoints (%(default)s)")  # fmt: skip
-    add("--keep", type=at_least_one, default=3, help="checkpoints that stay (%(default)s)")
-    add("--log-freq", type=at_least_one, default=10, metavar="STEPS", help="steps between metrics (%(default)s)")
+    add("--keep", type=arguments.at_least_one, default=3, help="checkpoints that stay (%(default)s)")
+    add(
+        "--log-freq",
+        type=arguments.at_least_one,
+        default=10,
+        metavar="STEPS",
+        help="steps between metrics (%(default)s)",
+    )
     add("--distributed-backend", choices=sorted(ranks.BACKENDS),
         default="nccl" if torch.cuda.is_available() else "gloo", help="(%(default)s here)")  # fmt: skip
     add("--workers", type=int, default=2, help="loader processes of each rank (%(default)s)")
-    add("--shuffle-buffer", type=at_least_one, default=10_000, help="samples shuffled together (%(default)s)")
+    add("--shuffle-buffer", type=arguments.at_least_one, default=10_000, help="samples shuffled together (%(default)s)")
     add("--cache-dir", default="", help="folder on the local NVMe where shards are kept")
     add("--on-corrupt", choices=("raise", "skip"), default="raise", help="what a corrupt shard does (%(default)s)")
     add("--seed", type=int, default=0, help="of the weights and the order of the samples (%(default)s)")
-    add("--width", type=at_least_one, default=128, help="of the model (%(default)s)")
-    add("--layers", type=at_least_one, default=2, help="of the model (%(default)s)")
-    add("--heads", type=at_least_one, default=4, help="of the model (%(default)s)")
+    add("--width", type=arguments.at_least_one, default=128, help="of the model (%(default)s)")
+    add("--layers", type=arguments.at_least_one, default=2, help="of the model (%(default)s)")
+    add("--heads", type=arguments.at_least_one, default=4, help="of the model (%(default)s)")
     add("--reshard", action="store_true",
         help="go on with other ranks, workers, batches or shards than before, from the begin of the epoch")  # fmt: skip
     add("--record-samples", action="store_true",
@@ -113,12 +125,25 @@ def _journals(args: argparse.Namespace, rank: int) -> tuple[Journal | None, Jour
     return metrics, record
 
 
+def _make_folders(args: argparse.Namespace) -> None:
+    """Those that are written to at the end or now and then, before hours of work. Raises DataError."""
+    for name in ("output_dir", "tensorboard_dir"):
+        folder = getattr(args, name)
+        try:
+            if folder:
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            option = f"--{name.replace('_', '-')}"
+            raise DataError(f"{folder} cannot be made ({exc.strerror}): choose another {option}") from exc
+
+
 def train(args: argparse.Namespace, device: torch.device, stop: ranks.StopRequest) -> int:
     """Train on this rank; gives the exit status. Raises DataError."""
     rank = dist.get_rank()
     if rank:
         # One look a step at a file that all nodes share, not one from each rank; all hear of it from the first.
         stop.file = None
+    _make_folders(args)
     batches = open_batches(args)
     torch.manual_seed(args.seed)
     network = Model(model_config(args, batches.dataset)).to(device)

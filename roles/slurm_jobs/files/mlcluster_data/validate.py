@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from . import manifest, verdicts
+from . import arguments, manifest, verdicts
 from .errors import DataError
 from .text import LINE_MOST, Bad, lines_of, text_of
 
@@ -208,7 +208,7 @@ def check_text(folder: Path, path: Path) -> list[str]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("folder", type=Path, help="folder with inputs or shards")
+    parser.add_argument("folder", type=arguments.path, help="folder with inputs or shards")
     parser.add_argument("--json", action="store_true", help="print a mlcluster.report/1")
     parser.add_argument("--part", action="store_true", help="the folder holds a part only: judge what is there")
     parser.add_argument("--seed", type=int, default=0, help="which documents are shown (0)")
