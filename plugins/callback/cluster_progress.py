@@ -13,7 +13,8 @@ description:
   - Shows how far a run over many nodes is. On a terminal, one line is kept up to date with the role, the task, how many
     nodes have ended it, and at last which nodes everybody waits for. Elsewhere, each role has one line when it is over.
   - A failure is shown at once and whole. What C(debug) says is shown, once where many nodes say the same.
-  - Tasks that went well say nothing; for everything, use another callback.
+  - Tasks that went well say nothing; with C(-v) those that changed something say so for each node, with C(-vv) all do.
+    For what they returned, use another callback.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
 requirements:
@@ -80,9 +81,13 @@ class CallbackModule(CallbackBase):
         self.progress.start(host.get_name())
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        told = result._result
-        self._ended(result, "ok", bool(told.get("changed")))
-        self._show(self._debugged(result))
+        changed = bool(result._result.get("changed"))
+        self._ended(result, "ok", changed)
+        lines = self._debugged(result)
+        if self._display.verbosity > (0 if changed else 1):
+            word = "changed" if changed else "ok"
+            lines = [f"   {word} {result._host.get_name()} | {result._task.get_name().strip()}", *lines]
+        self._show(lines)
 
     def _debugged(self, result: Any) -> list[str]:
         """What a debug task says, once for all nodes that say it."""

@@ -82,3 +82,63 @@ def test_one_line_that_is_kept_up_to_date_on_a_terminal(command):
     lines = [line.rsplit("\x1b[K", 1)[-1].rstrip("\r") for line in text.split("\n")]
     assert "FAILED n2 | Break" in lines
     assert [line for line in lines if line][-1].startswith("2 of 4 nodes FAILED: lost, n2; 3 changed; ")
+
+
+MANY = [
+    {
+        "name": "Forty nodes",
+        "hosts": "all",
+        "gather_facts": False,
+        "tasks": [
+            # Only what needs a node at all costs a process.
+            {"name": "Reach it", "ansible.builtin.raw": "true", "when": "inventory_hostname in groups['lost']"},
+            {"name": "Say it", "ansible.builtin.debug": {"msg": "the same of all"}},
+            {"name": "Change it", "ansible.builtin.set_fact": {"x": 1}, "changed_when": True},
+            {
+                "name": "Break it",
+                "ansible.builtin.fail": {"msg": "disk {{ inventory_hostname }}\nis \x1b[31mgone"},
+                "when": "inventory_hostname in groups['broken']",
+            },
+        ],
+    }
+]
+
+
+@pytest.fixture
+def forty(command, tmp_path):
+    lost = {f"n{number}": {"ansible_connection": "ssh", "ansible_port": 1} for number in range(38, 41)}
+    names = [f"n{number}" for number in range(1, 41)]
+    groups = {
+        "all": {"hosts": {name: {"ansible_host": "127.0.0.1"} for name in names}},
+        "lost": {"hosts": lost},
+        "broken": {"hosts": dict.fromkeys(names[:7])},
+    }
+    (tmp_path / "nodes.yml").write_text(yaml.safe_dump(groups), encoding="utf-8")
+    (tmp_path / "play.yml").write_text(yaml.safe_dump(MANY), encoding="utf-8")
+    return command
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [((), 45), pytest.param(("-v",), 90, marks=pytest.mark.slow), pytest.param(("-vv",), 130, marks=pytest.mark.slow)],
+)
+def test_forty_nodes_of_which_some_are_lost_and_some_break(forty, options, most):
+    done = subprocess.run([*forty, *options], capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    lines = done.stdout.splitlines()
+    assert lines.count("== Forty nodes") == 1
+    assert [line for line in lines if line.startswith("UNREACHABLE")] == [
+        f"UNREACHABLE n{number} | Reach it" for number in range(38, 41)
+    ]
+    assert sorted(line for line in lines if line.startswith("FAILED")) == [
+        f"FAILED n{number} | Break it" for number in range(1, 8)
+    ]
+    # What a node says cannot colour the terminal, and all of it is there.
+    assert lines.count("   the same of all") == 1 and "\x1b" not in done.stdout
+    assert "    disk n7" in lines
+    role = next(line for line in lines if line.startswith("other tasks"))
+    assert "40 nodes, 37 changed, 10 FAILED (n1, n2, n3, n38, n39 and 5 more)" in role
+    assert lines[-1].startswith("10 of 40 nodes FAILED: n1, n2, n3, n38, n39 and 5 more; 37 changed; ")
+    assert sum(line.startswith("   changed ") for line in lines) == (37 if options else 0)
+    assert any(line.startswith("   ok ") for line in lines) is (options == ("-vv",))
+    assert len(lines) < most, done.stdout
