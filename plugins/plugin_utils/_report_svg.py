@@ -81,15 +81,15 @@ def curves(lines: Sequence[Mapping[str, Any]]) -> str:
                 for point in line["points"]:
                     x, y = at(point, "busbw").split(",")
                     yield f'<circle cx="{x}" cy="{y}" r="2.5"/>'
-                yield f'<rect x="{LEFT}" y="{HEIGHT + 16 * number + 2}" width="12" height="8"/></g>'
-                yield "<g>" + _text(LEFT + 18, HEIGHT + 16 * number + 10, title)
+                yield f'<rect x="{LEFT}" y="{HEIGHT + 16 * number + 8}" width="12" height="8"/></g>'
+                yield "<g>" + _text(LEFT + 18, HEIGHT + 16 * number + 16, title)
             yield "</g>"
         wanted = next((line for line in lines if any(point["least"] for point in line["points"])), None)
         if wanted:
             points = [at(point, "least") for point in wanted["points"] if point["least"]]
             yield f'<g class="least"><title>the least that passes</title><polyline points="{" ".join(points)}"/></g>'
 
-    height = HEIGHT + 16 * (len(lines) if len(lines) <= LEGEND else 0)
+    height = HEIGHT + (16 * len(lines) + 8 if len(lines) <= LEGEND else 0)
     return _svg(parts(), WIDTH, height, f"bus bandwidth by message size, {len(lines)} runs, up to {number_text(peak)}")
 
 

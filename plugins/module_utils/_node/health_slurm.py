@@ -32,11 +32,21 @@ def check_slurm(slurm: Slurm, kind: str | None = None) -> list[Result]:
     except NodeError:
         return [not_applicable("slurm.controller", "Slurm is not installed here")]
     controllers = slurm_parse.controllers(ping.stdout)
+    if not controllers:
+        return [_nothing(" ".join((ping.stderr or ping.stdout).split()), kind)]
     up = [entry["host"] for entry in controllers if entry["up"]]
     if not up:
         hint = "start slurmctld on the head node, and look at its log"
         return [failed("slurm.controller", "no controller answers", severity="reset", expected="up", hint=hint)]
     return [passed("slurm.controller", f"{', '.join(up)} up"), _node(slurm, kind)]
+
+
+def _nothing(said: str, kind: str | None) -> Result:
+    """The verdict where scontrol names no controller at all."""
+    if "configuration source" in said and kind is None:
+        return not_applicable("slurm.controller", "Slurm is installed and belongs to no cluster here")
+    hint = "see that this node has its slurm.conf: scontrol ping"
+    return undeterminable("slurm.controller", f"no controller is known: {said or 'it said nothing'}", hint=hint)
 
 
 def _node(slurm: Slurm, kind: str | None) -> Result:

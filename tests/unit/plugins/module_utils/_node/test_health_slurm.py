@@ -21,6 +21,8 @@ from tests.unit.plugins.module_utils._node.training_host import TrainingHost, ha
 BIN = "/opt/slurm/bin"
 UP = "Slurmctld(primary) at head is UP\n"
 NODE = "NodeName=n1 CPUTot=8 Gres=gpu:h100:8 NodeHostName=n1 State={} Partitions=gpu {}\n"
+# As scontrol 22.05 says it where there is no slurm.conf.
+NOT_SET_UP = "scontrol: fatal: Could not establish a configuration source"
 HELP = "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n"
 IMAGE = "/fsx/images/train.sqsh"
 
@@ -97,7 +99,8 @@ def test_a_node_that_slurm_does_not_know(host, kind, status):
     ("ping", "status"),
     [
         ("Slurmctld(primary) at head is DOWN\n", "fail"),
-        (CommandResult(1, "", "slurm_load_ctl_conf error"), "fail"),
+        (CommandResult(1, "", "slurm_load_ctl_conf error"), "undeterminable"),
+        (CommandResult(1, "", NOT_SET_UP), "not_applicable"),
         (hanging("scontrol ping", 20), "undeterminable"),
     ],
 )
@@ -105,6 +108,11 @@ def test_a_controller_that_does_not_answer(host, ping, status):
     host.commands[f"{BIN}/scontrol ping"] = ping
     found = slurm_of(host)
     assert (set(found), found["slurm.controller"].status) == ({"slurm.controller"}, status)
+
+
+def test_a_compute_node_has_to_be_set_up(host):
+    host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, "", NOT_SET_UP)
+    assert slurm_of(host, kind="compute")["slurm.controller"].status == "undeterminable"
 
 
 def test_without_slurm():
