@@ -10,6 +10,7 @@ What it prints has the form of Lustre's manuals; names and figures are made up. 
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import json
 import os
@@ -58,7 +59,9 @@ def load(name, default):
 
 def keep(name, value):
     STATE.mkdir(exist_ok=True)
-    (STATE / name).write_text(json.dumps(value))
+    part = STATE / f"{name}.{os.getpid()}"
+    part.write_text(json.dumps(value))
+    part.replace(STATE / name)
 
 
 def number(text):
@@ -125,6 +128,9 @@ def stat(arguments):
     if "--file-system" in arguments:
         if (STATE / "silent").exists():
             os.execv("/bin/sleep", ["sleep", "1d"])
+        # As the real one does: what an automount stands for is mounted by being asked.
+        with contextlib.suppress(OSError):
+            os.stat(arguments[-1])
         target = arguments[-1].removesuffix("/.")
         for row in reversed(Path("/proc/self/mountinfo").read_text().splitlines()):
             if row.split()[4] == target:
