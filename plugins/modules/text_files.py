@@ -19,7 +19,7 @@ attributes:
     description: Can run in check mode and tell what it would change.
     support: full
   diff_mode:
-    description: Shows every file before and after.
+    description: Shows every file before and after; of one above 100 KB its size and sha256.
     support: full
 options:
   files:
@@ -103,6 +103,10 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
 
 
+# As Ansible's own modules have it: the default of MAX_FILE_SIZE_FOR_DIFF.
+MOST_SHOWN = 104448
+
+
 def problems(host: Host, files: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
     """Why the files cannot be wanted so, a sentence each."""
     found = []
@@ -157,7 +161,15 @@ def difference(host: Host, entry: t.Mapping[str, t.Any]) -> dict[str, str]:
     """The file before and after, as Ansible shows it."""
     path = entry["path"]
     after = "" if entry["state"] == "absent" else entry["text"]
-    return {"before": host.read_text(path) or "", "after": after, "before_header": path, "after_header": path}
+    before = host.read_text(path) or ""
+    return {"before": shown(before), "after": shown(after), "before_header": path, "after_header": path}
+
+
+def shown(text: str) -> str:
+    """A text as a difference shows it: of one that nobody would read, what tells it from another."""
+    if len(text) <= MOST_SHOWN:
+        return text
+    return f"{len(text)} characters, sha256 {hashlib.sha256(text.encode()).hexdigest()}\n"
 
 
 def main() -> None:

@@ -45,6 +45,15 @@ def test_check_mode_foretells_and_writes_nothing(apply, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_of_a_large_file_the_difference_says_what_tells_it_from_another(apply, tmp_path):
+    path = tmp_path / "large"
+    path.write_text("a" * 200_000)
+    (shown,) = apply([{"path": str(path), "text": "b" * 200_000}])["diff"]
+    assert shown["before"].startswith("200000 characters, sha256 ") and len(shown["before"]) < 120
+    assert shown["before"] != shown["after"]
+    assert path.read_text() == "b" * 200_000
+
+
 def test_another_mode_is_put_right(apply, tmp_path):
     path = tmp_path / "a"
     path.write_text("a\n")
