@@ -15,7 +15,7 @@ import typing as t
 from .efa_tools import ask, line, number
 from .host import Host
 
-GUIDE = "FSx for Lustre User Guide, Performance, client tuning"
+GUIDE = "FSx for Lustre User Guide, Performance tips, client instance tuning"
 # More memory than this, in KiB, and more vCPUs than this, call for other values (same guide).
 LARGE_MEMORY_KIB = 64 << 20
 MANY_CPUS = 64
