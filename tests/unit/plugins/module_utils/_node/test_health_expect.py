@@ -4,7 +4,11 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
+import yaml
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_checks, health_expect
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator import Wishes, look
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_s3 import Bucket
@@ -35,6 +39,19 @@ def test_a_site_counts_for_all_and_a_type_over_it():
     assert (other.gpus, other.mounts, other.versions["kernel"]) == (None, ("/fsx", "/home"), "6.8.0-*")
     # What was merged for one node has not changed what the next is judged by.
     assert SITE["versions"]["kernel"] == "6.8.0-*"
+
+
+def test_the_example_of_the_documentation_is_one():
+    text = (Path(__file__).parents[5] / "docs" / "health.md").read_text(encoding="utf-8")
+    (block,) = (
+        found for found in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "node_health_expectations" in found
+    )
+    example = yaml.safe_load(block)["node_health_expectations"]
+    assert health_expect.problems(example) == []
+    assert set(example) == {*health_expect.KEYS, "types"} - {"efa", "gpus", "disks"}
+    found = health_expect.resolve(example, "p5.48xlarge")
+    assert (found.gpus, found.disks, found.efa, found.thresholds["gpu_celsius"]) == (8, 8, 32, 85)
+    assert health_expect.resolve(example, "g6.xlarge").mounts == ()
 
 
 def test_nothing_expected_is_nothing_judged():
