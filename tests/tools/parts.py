@@ -35,6 +35,8 @@ SLURM = (*PYTEST, "--timeout=180", "tests/integration/slurm")
 PARTS = {
     "setup": Part(600, ("{python}", "-m", "tests.tools.setup")),
     "lint": Part(180, ("{python}", "-m", "tests.tools.lint")),
+    "docs": Part(120, (".venv/bin/python", "-m", "tests.tools.docs_site", "lint")),
+    "docs-site": Part(180, (".venv/bin/python", "-m", "tests.tools.docs_site")),
     "sanity": Part(360, ("{python}", "-m", "tests.tools.sanity")),
     "unit": Part(360, (*PYTEST, "--timeout=120", "tests/unit"), PYTEST_CLOSING),
     "integration": Part(420, (*INTEGRATION, "-m", "not slow"), PYTEST_CLOSING),
@@ -50,9 +52,9 @@ PARTS = {
 # A suite is a list of stages, one after the other; the lanes of a stage run side by side, one for each core, and
 # the parts of a lane in turn. Set-up comes alone and first: without it nothing else can run.
 SETUP = (("setup",),)
-QUICK = ("lint", "sanity", "unit", "integration", "data", "slurm")
+QUICK = ("lint", "docs", "sanity", "unit", "integration", "data", "slurm")
 SUITES = {
     "test": (SETUP, (("vm", "molecule"), QUICK)),
-    "test-all": (SETUP, (("molecule", "vm-all"), (*QUICK, "integration-slow", "slurm-slow"))),
+    "test-all": (SETUP, (("molecule", "vm-all"), (*QUICK, "docs-site", "integration-slow", "slurm-slow"))),
     "test-vm-all": (SETUP, (("vm-all",),)),
 }
