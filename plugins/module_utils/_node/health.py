@@ -184,6 +184,7 @@ def _full(wishes: Wishes, expect: Expected) -> dict[str, Look]:
         "node.kernel": health_system.check_kernel,
         "node.root_space": lambda host: health_system.check_root(host, root_percent),
         "mounts.answer": health_system.check_mounts,
+        "lustre.mounted": health_system.check_lustre,
         "enroot.config": lambda host: health_system.check_containers(),
         "slurm.controller": lambda host: check_slurm(_slurm(host, wishes), wishes.kind),
         "pcluster.diag": health_system.check_pcluster_diag,

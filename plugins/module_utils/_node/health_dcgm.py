@@ -167,7 +167,10 @@ def _judge(
             return passed(check, expected=most_celsius, **fields)
         told = f"{', '.join(hot)} is hotter than {most_celsius:g} C"
         return failed(check, told, severity="monitor", expected=most_celsius, scope=_scope(hot), **fields)
-    return not_applicable(check, "it is told, and nothing says what it should be", **fields)
+    span = " to ".join(dict.fromkeys(f"{value:g}" for value in (min(figures.values()), max(figures.values()))))
+    return not_applicable(
+        check, f"{span} {field.unit} on {len(figures)} GPUs; nothing says what it should be", **fields
+    )
 
 
 def _scope(gpus: t.Sequence[str]) -> Scope:

@@ -13,7 +13,7 @@ import re
 import tempfile
 import typing as t
 
-from . import efa, enroot, scratch
+from . import efa, enroot, lustre, scratch
 from .block_parse import parse_mountinfo
 from .efa_parse import parse_driver_version, parse_marker, parse_units
 from .efa_tools import ask, cuda_version, line
@@ -23,6 +23,9 @@ from .enroot_host import EnrootHost
 from .enroot_verify import verify as verify_enroot
 from .gds_look import kernel_releases
 from .host import Host, NodeError
+from .lustre_cli import load_config as load_lustre
+from .lustre_config import CONFIG_PATH as LUSTRE_CONFIG
+from .lustre_verify import verify as verify_lustre
 from .result import Result, Scope, failed, not_applicable, passed, undeterminable
 
 # Services that a training node may have; one that is enabled and does not run is broken.
@@ -133,6 +136,16 @@ def check_containers(host: EnrootHost | None = None) -> list[Result]:
         return verify_enroot(host, facts, enroot.make_plan(host, facts, config), config)
     except NodeError as exc:
         return [undeterminable("enroot.config", str(exc))]
+
+
+def check_lustre(host: Host) -> list[Result]:
+    """What lustre-info says, without a write, on a node that the role fsx_lustre set up."""
+    if host.read_text(LUSTRE_CONFIG) is None:
+        return [not_applicable("lustre.mounted", "the role fsx_lustre has not set this node up")]
+    try:
+        return verify_lustre(lustre.look(host, load_lustre(host, LUSTRE_CONFIG), lustre.Wishes()))
+    except NodeError as exc:
+        return [undeterminable("lustre.mounted", str(exc))]
 
 
 def check_pcluster_diag(host: Host) -> list[Result]:

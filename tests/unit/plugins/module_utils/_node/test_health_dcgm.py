@@ -69,6 +69,8 @@ def told_by(request):
 def test_a_good_node_by_either_source(told_by):
     found = by_id(told_by())
     assert set(found) == {f"dcgm.{name}" for name in NAMES}
+    assert found["dcgm.power"].reason == "57.43 W on 2 GPUs; nothing says what it should be"
+    assert by_id(told_by(power="99"))["dcgm.power"].reason.startswith("57.43 to 99 W on 2 GPUs")
     assert found["dcgm.power"].found == {"gpu0": 57.43, "gpu1": 57.43}
     judged = {name for name, one in found.items() if one.status == "pass"}
     assert judged == {"dcgm.xid", "dcgm.ecc_uncorrected", "dcgm.remap_failure", "dcgm.remap_pending"}

@@ -10,6 +10,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_system as system
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_host import EnrootHost
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandError, CommandResult
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre_config import config_text, parse_config
 
 from tests.unit.plugins.module_utils._node import training_host as scene
 from tests.unit.plugins.module_utils._node.training_host import TrainingHost
@@ -126,6 +127,17 @@ def test_containers_are_judged_where_the_role_ran(monkeypatch):
             return {"schema": "other"}
 
     assert only(system.check_containers(Damaged())).status == "undeterminable"
+
+
+def test_lustre_is_judged_where_the_role_ran():
+    made = TrainingHost()
+    assert only(system.check_lustre(made)).status == "not_applicable"
+    made.files[system.LUSTRE_CONFIG] = "{"
+    assert "run the role fsx_lustre again" in only(system.check_lustre(made)).reason
+    made.files[system.LUSTRE_CONFIG] = config_text(parse_config({"file_systems": [{"path": "/fsx"}]}))
+    made.files["/proc/self/mountinfo"] = LOCAL
+    found = {one.id: one.status for one in system.check_lustre(made)}
+    assert found["lustre.mounted"] == "fail" and "lustre.write_read" not in found
 
 
 def diag(*results):
