@@ -18,7 +18,16 @@ PHASES = ("build", "boot")
 KINDS = ("head", "login", "compute", "standalone")
 ROLE_NAME = re.compile(r"(?:[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*\.)?[a-z_][a-z0-9_]*")
 # What a report needs, whatever else is wrong with the options.
-KEPT = ("--root", "--started-at", "--deadline-at", "--bundle-sha256", "--log-prefix", "--pointer", "--bundle")
+KEPT = (
+    "--root",
+    "--started-at",
+    "--deadline-at",
+    "--bundle-sha256",
+    "--log-prefix",
+    "--bucket-owner",
+    "--pointer",
+    "--bundle",
+)
 LEVELS = {"required": True, "best-effort": False}
 
 
@@ -53,6 +62,7 @@ class Options:
     vars_source: str
     started_at: float
     deadline_at: float
+    bucket_owner: str = ""
 
     def path(self, absolute: str) -> Path:
         """A path of the node below the root of this run."""
@@ -78,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--wait-for", action="append", default=[], type=Path)
     parser.add_argument("--wait-seconds", type=int, default=300)
     parser.add_argument("--log-prefix", default="")
+    parser.add_argument("--bucket-owner", default="")
     parser.add_argument("--root", type=Path, default=Path("/"))
     parser.add_argument("--vars-file", type=Path)
     parser.add_argument("--bundle-sha256", default="")
@@ -122,6 +133,7 @@ def parse_options(words: Sequence[str]) -> Options:
         vars_source="the text of --vars" if args.vars.startswith("{") else args.vars.partition("?")[0],
         started_at=args.started_at,
         deadline_at=args.deadline_at,
+        bucket_owner=args.bucket_owner,
     )
 
 

@@ -160,7 +160,7 @@ class Report:
         try:
             for path in files:
                 if path.is_file():
-                    upload(path, f"{prefix}/{path.name}", self.options.root)
+                    upload(path, f"{prefix}/{path.name}", self.options.root, self.options.bucket_owner)
         except Exception as exc:
             self.logger.warning("the log could not be copied to %s: %s", prefix, " ".join(str(exc).split())[:300])
         else:
@@ -170,12 +170,15 @@ class Report:
 # As it is for any Python that has boto3: the bundle has none.
 UPLOAD = """import sys, boto3, botocore.config
 config = botocore.config.Config(connect_timeout=5, read_timeout=20)
-boto3.client("s3", config=config).upload_file(*sys.argv[1:])
+*place, owner = sys.argv[1:]
+boto3.client("s3", config=config).upload_file(*place, {"ExpectedBucketOwner": owner} if owner else {})
 """
 
 
-def upload(path: Path, target: str, root: Path) -> None:
+def upload(path: Path, target: str, root: Path, owner: str = "") -> None:
     """Put one file under an s3:// address with the AWS CLI, else with a Python of this node that has boto3.
+
+    ``owner`` is the account that the bucket has to belong to, empty for any.
 
     Raises OSError where there is neither, and SubprocessError with what was said where it did not work.
     """
@@ -186,7 +189,8 @@ def upload(path: Path, target: str, root: Path) -> None:
         *map(str, root.glob("opt/parallelcluster/pyenv/versions/*/envs/*/bin/python3")),
     ]
     ways = [["aws", "s3api", "put-object", "--bucket", bucket, "--key", key, "--body", str(path)]]
-    ways += [[python, "-I", "-c", UPLOAD, str(path), bucket, key] for python in pythons]
+    ways[0] += ["--expected-bucket-owner", owner] if owner else []
+    ways += [[python, "-I", "-c", UPLOAD, str(path), bucket, key, owner] for python in pythons]
     problem: Exception = FileNotFoundError("neither the AWS CLI nor a Python with boto3 is on this node")
     for way in ways:
         try:

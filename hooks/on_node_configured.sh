@@ -48,16 +48,16 @@ find_python() { # LOWEST-MINOR [CODE that it must be able to run]: the exact ver
     return 1
 }
 SDK='import shutil, sys, boto3, botocore.config as c
-verb, path, bucket, key = sys.argv[1:]
-s3 = boto3.client("s3", config=c.Config(connect_timeout=10, read_timeout=20))
-s3.upload_file(path, bucket, key) if verb == "put" else shutil.copyfileobj(s3.get_object(Bucket=bucket, Key=key)["Body"], open(path, "wb"))'
+verb, path, bucket, key, owner = sys.argv[1:]
+s3, more = boto3.client("s3", config=c.Config(connect_timeout=10, read_timeout=20)), {"ExpectedBucketOwner": owner} if owner else {}
+s3.upload_file(path, bucket, key, more) if verb == "put" else shutil.copyfileobj(s3.get_object(Bucket=bucket, Key=key, **more)["Body"], open(path, "wb"))'
 s3() { # get|put FILE ADDRESS SECONDS, in a subshell, which it becomes
     local bucket=${3#s3://} python file=(--body "$2")
     if [ "$1" = get ]; then file=("$2") && export AWS_MAX_ATTEMPTS=1; fi # fetch tries again itself
     if command -v aws >/dev/null; then
-        exec timeout "$4" aws s3api "$1-object" --cli-connect-timeout 10 --cli-read-timeout 20 --bucket "${bucket%%/*}" --key "${bucket#*/}" "${file[@]}"
+        exec timeout "$4" aws s3api "$1-object" --cli-connect-timeout 10 --cli-read-timeout 20 --bucket "${bucket%%/*}" --key "${bucket#*/}" "${file[@]}" ${owner:+--expected-bucket-owner "$owner"}
     fi
-    python=$(find_python 6 'import boto3') && exec timeout "$4" "$python" -I -c "$SDK" "$1" "$2" "${bucket%%/*}" "${bucket#*/}"
+    python=$(find_python 6 'import boto3') && exec timeout "$4" "$python" -I -c "$SDK" "$1" "$2" "${bucket%%/*}" "${bucket#*/}" "$owner"
     echo "NoTool: neither the AWS CLI nor a Python with boto3 is here: install one, or give a presigned https address"
     return 1
 }
@@ -71,7 +71,7 @@ stop() {
 }
 
 wrong() { problem=${problem:-$1}; }
-known=' bundle sha256 pointer public-key version-floor vars roles deadline on-failure log-prefix phase node-type wait-for wait-seconds root '
+known=' bundle sha256 pointer public-key version-floor vars roles deadline on-failure log-prefix bucket-owner phase node-type wait-for wait-seconds root '
 while [ $# -gt 0 ] && [ -z "$problem" ]; do
     case $1 in --required | --best-effort) shift; continue ;; esac
     if [[ $1 != --?* || $known != *" ${1#--} "* ]]; then wrong "there is no option '$1': see docs/boot_hook.md"
@@ -82,16 +82,18 @@ root=${opt[root]:-} root=${root%/} logs=$root/var/log/mlcluster said=$root/run/m
 pythons=(python3 python3.1{0..9} "$root"/opt/parallelcluster/pyenv/versions/*/{,envs/*/}bin/python3)
 region=$(sed -n "s/^cfn_region=//p" "$root/etc/parallelcluster/cfnconfig" 2>/dev/null | tr -d "\"'")
 [ -n "${AWS_REGION:-}${AWS_DEFAULT_REGION:-}" ] || [ -z "$region" ] || export AWS_DEFAULT_REGION=$region
-bundle=${opt[bundle]:-} sha=${opt[sha256]:-} pointer=${opt[pointer]:-}
+bundle=${opt[bundle]:-} sha=${opt[sha256]:-} pointer=${opt[pointer]:-} owner=${opt[bucket-owner]:-}
 mkdir -p "$logs" "$home" "$root/run/mlcluster" "$root/var/lib/mlcluster" 2>/dev/null
 if [[ ${opt[on-failure]:-drain} =~ ^(continue|drain|terminate)$ ]]; then policy=${opt[on-failure]:-drain}
 else wrong "--on-failure takes continue, drain or terminate, not '${opt[on-failure]}'"; fi
+[[ $owner =~ ^([0-9]{12})?$ ]] || wrong "--bucket-owner takes the 12 digits of an account, not '$owner'"
 [[ ${opt[deadline]:-1} =~ ^[0-9]+$ ]] || wrong "--deadline takes whole seconds, not '${opt[deadline]}'"
 if [ -n "$pointer" ]; then
     [ -z "$bundle$sha" ] || wrong "--pointer names the bundle: leave --bundle and --sha256 out"
     [[ $pointer != *\?* ]] || wrong "--pointer takes no presigned address: its signature lies beside it, under the same name with .sig"
     [ -n "${opt[public-key]:-}" ] || wrong "--pointer needs --public-key, the key that it has to be signed with"
-else [[ -n $bundle && $sha =~ ^[0-9a-f]{64}$ ]] || wrong "give --bundle with its --sha256 (64 digits, small letters), or --pointer"; fi
+else [[ -n $bundle && $sha =~ ^[0-9a-f]{64}$ ]] || wrong "give --bundle with its --sha256 (64 digits, small letters), or --pointer"
+    [[ $sha =~ [^0] ]] || wrong "the --sha256 of zeros is a placeholder: give the one that make bundle has printed"; fi
 [ -n "$root" ] || [ "$(id -u)" = 0 ] || wrong "configuring a node needs root: run it with sudo"
 [ -z "$problem" ] || fail 3 "$problem"
 

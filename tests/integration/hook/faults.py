@@ -18,12 +18,13 @@ ERROR = '<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Mess
 
 @dataclass(frozen=True)
 class Request:
-    """What came in: ``path`` without its query, ``region`` of the signature (empty without one)."""
+    """What came in: ``path`` without its query, ``region`` of the signature, ``owner`` that is expected (or empty)."""
 
     method: str
     path: str
     node: str
     region: str
+    owner: str
 
 
 @dataclass
@@ -114,7 +115,11 @@ class Proxy:
         parts = urlsplit(handler.path)
         scope = re.search(r"Credential=[^/]+/\d+/([^/]+)/", handler.headers.get("Authorization", ""))
         request = Request(
-            handler.command, parts.path, parse_qs(parts.query).get("node", [""])[0], scope[1] if scope else ""
+            handler.command,
+            parts.path,
+            parse_qs(parts.query).get("node", [""])[0],
+            scope[1] if scope else "",
+            handler.headers.get("x-amz-expected-bucket-owner", ""),
         )
         with self._lock:
             self.requests.append(request)

@@ -84,8 +84,8 @@ def test_a_presigned_address_needs_curl_alone_and_its_secret_is_not_told(node, b
 
 
 def test_a_wrong_sum_is_refused_before_anything_is_unpacked(node, wanted, proxy):
-    ran = node.run(*wanted[:3], "0" * 64, *wanted[4:])
-    failed(node, ran, f"has sha256 {wanted[3]} and not {'0' * 64}", "nothing of it was unpacked")
+    ran = node.run(*wanted[:3], "1" * 64, *wanted[4:])
+    failed(node, ran, f"has sha256 {wanted[3]} and not {'1' * 64}", "nothing of it was unpacked")
     assert not list((node.root / "opt/mlcluster/bundles").iterdir())
     assert len(proxy.requests) == 1
     finished(node, node.run(*wanted))
@@ -113,6 +113,22 @@ def test_a_bucket_in_another_region_is_followed_there(node, wanted, proxy):
     finished(node, ran)
     assert [request.region for request in proxy.requests] == ["us-west-2", "eu-west-1"]
     assert ran.status["node"]["kind"] == "compute"
+
+
+def test_a_bucket_of_another_account_is_not_read_and_gets_no_log(node, wanted, proxy):
+    def stranger(request):
+        return error(403, "AccessDenied") if request.owner not in ("", "111122223333") else None
+
+    proxy.faults = [stranger]
+    words = [*wanted, "--log-prefix", f"s3://{BUCKET}/logs"]
+    ran = node.run(*words, "--deadline", "3", "--bucket-owner", "999999999999")
+    failed(node, ran, "could not get s3://mlcluster-test/bundle.tar.gz", "AccessDenied")
+    assert {request.owner for request in proxy.requests} == {"999999999999"}
+    assert "the log could not be copied to" in ran.log
+    finished(node, node.run(*words, "--bucket-owner", "111122223333"))
+    # The runner's own log goes the same way as the hook's.
+    failed(node, node.run(*words, "--bucket-owner", "111122223333", "--roles", "nothing"), "the bundle has no role")
+    assert [request.owner for request in proxy.requests if request.method == "PUT"][-2:] == ["111122223333"] * 2
 
 
 def test_what_is_not_there_is_not_asked_for_again(node, wanted, proxy):
@@ -250,7 +266,7 @@ def test_a_lock_of_dpkg_is_waited_for_and_one_that_stays_is_named(node, bundle):
 
 @pytest.mark.parametrize("policy, code", [("continue", 0), ("terminate", 2)])
 def test_the_policy_decides_what_a_failure_is(node, wanted, policy, code):
-    ran = node.run(*wanted[:3], "0" * 64, "--on-failure", policy)
+    ran = node.run(*wanted[:3], "1" * 64, "--on-failure", policy)
     assert (ran.rc, ran.status["state"], ran.status["exit_code"]) == (code, "failed", 2), ran.out
     assert not node.marker.exists()
 
@@ -261,6 +277,8 @@ def test_the_policy_decides_what_a_failure_is(node, wanted, policy, code):
         (["--bundel", "x"], "there is no option '--bundel': see docs/boot_hook.md"),
         (["--bundle"], "--bundle needs a value"),
         (["--bundle", "x", "--sha256", "abc"], "give --bundle with its --sha256"),
+        (["--bundle", "x", "--sha256", "0" * 64], "the --sha256 of zeros is a placeholder"),
+        (["--bucket-owner", "me"], "--bucket-owner takes the 12 digits of an account, not 'me'"),
         (["--pointer", "x"], "--pointer needs --public-key"),
         (["--pointer", "https://x/y?z=1", "--public-key", "k"], "--pointer takes no presigned address"),
         # A byte that is no UTF-8 makes neither status nor marker unreadable.
@@ -278,7 +296,7 @@ def test_options_that_are_wrong(node, words, sentence):
 def test_a_person_s_marker_stays(node, wanted):
     node.marker.parent.mkdir(parents=True)
     node.marker.write_text('{"schema": "mlcluster.drain/1", "reason": "GPU 3 is slow", "by": "an operator"}')
-    ran = node.run(*wanted[:3], "0" * 64)
+    ran = node.run(*wanted[:3], "1" * 64)
     assert ran.status["state"] == "drained" and node.reason() == "GPU 3 is slow"
     ran = node.run(*wanted)
     assert ran.status["state"] == "configured" and node.reason() == "GPU 3 is slow"
@@ -318,7 +336,7 @@ def test_a_full_disk_leaves_nothing_behind_and_the_next_run_finishes(node, bundl
     finished(node, node.run(*words))
 
 
-@pytest.mark.parametrize("stage", ["download", "unpack", "runner"])
+@pytest.mark.parametrize("stage", ["download", "unpack", "variables", "runner"])
 def test_a_hook_that_was_killed_is_finished_by_the_next(node, wanted, proxy, tmp_path, stage):
     bundles = node.root / "opt/mlcluster/bundles"
     words = list(wanted)
@@ -326,6 +344,10 @@ def test_a_hook_that_was_killed_is_finished_by_the_next(node, wanted, proxy, tmp
         proxy.faults = [times(1, Answer(200, b"", hang=True))]
         process = node.start(*words)
         until(lambda: proxy.requests, "the request")
+    elif stage == "variables":
+        proxy.faults = [times(1, Answer(200, b"", hang=True), path="/vars.json")]
+        process = node.start(*words, "--vars", f"s3://{BUCKET}/vars.json")
+        until(lambda: f"/{BUCKET}/vars.json" in proxy.paths(), "the request for the variables")
     elif stage == "unpack":
         programs = tmp_path / "bin"
         programs.mkdir()

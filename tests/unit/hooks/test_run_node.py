@@ -97,7 +97,11 @@ def test_the_log_goes_with_the_aws_cli_else_with_a_python_that_has_boto3(tmp_pat
 
     monkeypatch.setattr(node_status.subprocess, "run", run)
     node_status.upload(tmp_path / "log", "s3://bucket/a/log", tmp_path)
-    assert calls[0][0] == "aws" and calls[-1][-2:] == ["bucket", "a/log"]
+    assert calls[0][0] == "aws" and calls[-1][-3:] == ["bucket", "a/log", ""]
+    assert "--expected-bucket-owner" not in calls[0]
+    calls.clear()
+    node_status.upload(tmp_path / "log", "s3://bucket/a/log", tmp_path, "111122223333")
+    assert calls[0][-2:] == ["--expected-bucket-owner", "111122223333"] and calls[-1][-1] == "111122223333"
 
     def absent(argv, **options):
         raise FileNotFoundError(argv[0])
