@@ -42,7 +42,9 @@ options:
     description: EC2 instance type. The default is what the firmware tables say.
     type: str
   expected_efa:
-    description: How many EFA devices there must be, at most 1000. The default is what the instance type allows.
+    description: >-
+      How many EFA devices there must be, at most 1000, where O(expectations) says nothing of it. The default is what the
+      instance type allows.
     type: int
   xid_since:
     description: Xids before this time do not count, as C(2026-01-31 12:00:00). The default is the last boot.
@@ -88,7 +90,7 @@ options:
     description:
       - An image, a path or C(REGISTRY#NAME:TAG), in which the profile V(container) is gone through as well, started
         with C(srun --container-image) on this node. Where jobs hold the node nothing is proved and no job is disturbed.
-      - Used in the profile V(full).
+      - Used in the profile V(full), and not in check mode.
     type: str
   image_user:
     description: Who starts that container.

@@ -53,7 +53,7 @@ class Wishes:
     scratch: the directory of the jobs' directories (None: on the local volume). mounts: paths to ask GPUDirect Storage
     about (none: the local volume). require: what a container has to have, {name: least version or None}. expectations:
     what a site expects, see L{health_expect}. kind: one of L{KINDS}. image, image_user: an image in which to go through
-    the profile container as well, and who starts it. may_write: whether the write probe in S3 may run.
+    the profile container as well, and who starts it. may_write: whether the write probe in S3 and that container may.
     """
 
     instance_type: str | None = None
@@ -145,7 +145,8 @@ Look = t.Callable[[Host], t.Sequence[Result]]
 def _wished(wishes: Wishes, expect: Expected, **more: t.Any) -> tuple[accelerator.Wishes, efa.Wishes]:
     """What the looks at the accelerators and at EFA are asked for; more goes to the latter."""
     chips = accelerator.Wishes(instance_type=wishes.instance_type, xid_since=wishes.xid_since)
-    devices = wishes.expected_efa if wishes.expected_efa is not None else expect.efa
+    # What EC2 says is attached is the caller's word; a site that wants more is not content with it.
+    devices = expect.efa if expect.efa is not None else wishes.expected_efa
     return chips, efa.Wishes(instance_type=wishes.instance_type, expected_devices=devices, **more)
 
 
@@ -196,8 +197,7 @@ def _full(wishes: Wishes, expect: Expected) -> dict[str, Look]:
     if expect.buckets:
         looks["s3.list"] = lambda host: check_buckets(host, expect.buckets, wishes.may_write)
     if wishes.image:
-        image, user = wishes.image, wishes.image_user
-        looks["container.image"] = lambda host: check_image(host, _slurm(host, wishes), image, user)
+        looks["container.image"] = lambda host: _image(host, wishes, str(wishes.image))
     return looks
 
 
@@ -212,6 +212,12 @@ def _fabric(host: Host, wishes: efa.Wishes, expect: Expected) -> list[Result]:
     known = passed(VERSIONS, told) if told else undeterminable(VERSIONS, "no version of anything could be found out")
     held = health_expect.judge_held(expect, facts["held_packages"], facts["package_manager"] is not None)
     return [*verify_efa(facts), known, *health_expect.judge_versions(expect, told), *held]
+
+
+def _image(host: Host, wishes: Wishes, image: str) -> list[Result]:
+    if not wishes.may_write:
+        return [undeterminable("container.image", "no container is started in check mode")]
+    return check_image(host, _slurm(host, wishes), image, wishes.image_user)
 
 
 def _slurm(host: Host, wishes: Wishes) -> Slurm:

@@ -230,10 +230,21 @@ def test_what_a_site_expects_is_looked_at_in_the_light_profile_too(tmp_path):
     found = names("prolog", host, tmp_path, expectations=EXPECTATIONS)
     expected = {name: status for name, status in found.items() if name.startswith("expect.")}
     assert expected == {"expect.mount": "pass", "expect.disks": "pass", "expect.gpus": "pass"}
-    # 32 devices are there and 31 are expected: the word of the site counts, and not that of the table.
+    # 32 devices are there and 31 are expected: the word of the site counts, and not that of the table or of EC2.
     assert found["efa.devices"] == "undeterminable"
+    assert (
+        names("prolog", host, tmp_path, expectations=EXPECTATIONS, expected_efa=32)["efa.devices"] == "undeterminable"
+    )
     del host.files["/sys/class/nvme/nvme3/model"]
     assert names("prolog", host, tmp_path, expectations=EXPECTATIONS)["expect.disks"] == "fail"
+
+
+def test_check_mode_writes_nothing_in_s3_and_starts_no_container(tmp_path):
+    buckets = {"buckets": [{"url": "s3://checkpoints/train", "rights": ["write"]}]}
+    host = good_node()
+    host.programs.add("aws")
+    found = names("full", host, tmp_path, expectations=buckets, image="a.sqsh", may_write=False)
+    assert (found["s3.write"], found["container.image"]) == ("undeterminable", "undeterminable")
 
 
 def test_the_full_profile_reads_the_wanted_storage(tmp_path):

@@ -69,7 +69,7 @@ def slurm_of(host, **options):
 def test_a_node_that_takes_jobs(host):
     found = slurm_of(host)
     assert {key: one.status for key, one in found.items()} == {"slurm.controller": "pass", "slurm.node": "pass"}
-    assert found["slurm.node"].found == "IDLE"
+    assert (found["slurm.node"].found, found["slurm.node"].message) == ("takes jobs", "it takes jobs: IDLE")
 
 
 @pytest.mark.parametrize(
