@@ -61,10 +61,17 @@ def command_lines(text: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def script_lines(text: str) -> tuple[str, ...]:
+    """The lines of a script, without comments, with those that they go on over."""
+    joined = re.sub(r"\\\n\s*", " ", text)
+    return tuple(line for line in map(str.strip, joined.splitlines()) if line and not line.startswith("#"))
+
+
 def blocks(name: str, page: docs_markdown.Page) -> list[Commands]:
-    """The blocks of a page that hold commands; of a script the lines are not told apart."""
+    """The blocks of a page that hold commands."""
+    lines = {"bash": script_lines, "console": command_lines}
     return [
-        Commands(name, block.line, block.language, block.mark, command_lines(block.text))
+        Commands(name, block.line, block.language, block.mark, lines[block.language](block.text))
         for block in page.blocks
         if block.language in SHELLS
     ]
@@ -124,6 +131,17 @@ def judge(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
         yield from anything(words, checkout)
     else:
         yield f"{name} is no program that is known here: correct it, or add it to KNOWN in tests/tools/docs_programs.py"
+
+
+def judge_script(line: str, checkout: Checkout) -> Iterator[str]:
+    """Complaints about a line of a script, as far as it can be understood alone: commands of ours, and Ansible's."""
+    try:
+        commands = simple_commands(line)
+    except ValueError:
+        return
+    for words in commands:
+        if program(words[0]) in JUDGES:
+            yield from (f"{' '.join(words)}: {complaint}" for complaint in judge(words, checkout))
 
 
 def judge_line(line: str, checkout: Checkout) -> Iterator[str]:
@@ -209,8 +227,9 @@ def complaints(name: str, page: docs_markdown.Page, checkout: Checkout) -> Itera
         if block.language == "console" and not block.lines:
             yield f"{place}: a console block without a line that begins with '$ ': call it text"
         yield from (f"{place}: {complaint}" for complaint in judge_mark(block, checkout))
+        judge_one = judge_line if block.language == "console" else judge_script
         for line in block.lines:
-            yield from (f"{place}: {complaint}" for complaint in judge_line(line, checkout))
+            yield from (f"{place}: {complaint}" for complaint in judge_one(line, checkout))
     for code in page.codes:
         for complaint in judge_code(code.text, checkout):
             yield f"{name}:{code.line}: {complaint}"

@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Commands of the documentation that can run here are run, in a copy of the checkout; playbooks are parsed."""
+"""Commands of the documentation that can run here are run, in a copy of the checkout.
+
+Of those that need AWS, playbooks are parsed, inventories are read from a stand-in for EC2, plays are laid over them.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,12 @@ from pathlib import Path
 import pytest
 
 from plugins.plugin_utils import _runtime
+from tests.rig.ec2 import Endpoint, Fleet, Region, Scenario
 from tests.tools import docs_commands, docs_markdown, docs_programs, house_rules
 
 ROOT = Path(__file__).parents[3]
-BLOCKS = [
-    block
-    for name in docs_commands.pages(ROOT)
-    for block in docs_commands.blocks(name, docs_markdown.read_file(ROOT / name))
-]
+PAGES = {name: docs_markdown.read_file(ROOT / name) for name in docs_commands.pages(ROOT)}
+BLOCKS = [block for name, page in PAGES.items() for block in docs_commands.blocks(name, page)]
 HERE = [block for block in BLOCKS if block.mark == "here"]
 
 
@@ -71,15 +72,71 @@ def test_a_command_that_runs_here_ends_well(block, copy, environment):
         assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
 
 
+@pytest.fixture(scope="module")
+def account(environment):
+    """The environment of a user whose account has a cluster called train, tagged as the examples want it."""
+    head = Fleet(cluster="train", role="HeadNode", type="c6i.4xlarge", public=True, tags={"Cluster": "training"})
+    nodes = Fleet(count=2, cluster="train", queue="gpu", compute_resource="p5", tags={"Cluster": "training"})
+    with Endpoint(Scenario(regions=(Region("us-east-1", (head, nodes)),))) as endpoint:
+        endpoint.prepare()
+        yield {**environment, **endpoint.environment(), "AWS_REGION": "us-east-1"}
+
+
+def run(words, copy, environment):
+    """Run a command in the copy; what it said."""
+    done = subprocess.run(
+        words, cwd=copy, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def named(*programs):
+    """The words of every command of these programs in a block."""
+    for block in BLOCKS:
+        for line in block.lines if block.language == "console" else ():
+            for words in docs_commands.simple_commands(line):
+                if docs_commands.program(words[0]) in programs:
+                    yield words
+
+
+def inventory_options(words):
+    """The inventory of a command, and the cluster that it is told."""
+    pairs = list(zip(words, words[1:], strict=False))
+    sources = [after for before, after in pairs if before in ("-i", "--inventory")]
+    return (*sources, *(after for before, after in pairs if before == "-e" and after.startswith("cluster=")))
+
+
 def test_every_playbook_that_is_named_parses(copy, environment):
     checkout = docs_programs.Checkout(ROOT)
-    named = set()
-    for block in BLOCKS:
-        for line in block.lines:
-            for words in docs_commands.simple_commands(line):
-                if docs_commands.program(words[0]) in ("ansible-playbook", "ansible-navigator"):
-                    named |= {path for path in map(checkout.playbook, words[1:]) if path and path.endswith(".yml")}
-    assert "playbooks/site.yml" in named or "site.yml" in named
-    command = ["ansible-playbook", "--syntax-check", "-i", "localhost,", *sorted(named)]
-    done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    words = [word for command in named("ansible-playbook", "ansible-navigator") for word in command[1:]]
+    playbooks = {path for path in map(checkout.playbook, words) if path and path.endswith(".yml")}
+    assert {"site.yml", "playbooks/check_nodes.yml"} <= playbooks
+    run(["ansible-playbook", "--syntax-check", "-i", "localhost,", *sorted(playbooks)], copy, environment)
+
+
+def test_every_inventory_that_is_named_finds_its_nodes(copy, account):
+    for page in PAGES.values():
+        for block in page.blocks:
+            for name in docs_commands.SHOWN.findall(block.text):
+                if name.endswith("ec2_nodes.yml"):
+                    (copy / name).write_text(block.text, encoding="utf-8")
+    commands = {tuple(words) for words in named("ansible-inventory") if not any(map(docs_programs.is_own, words))}
+    assert len(commands) >= 3
+    for words in sorted(commands):
+        said = run(list(words), copy, account)
+        assert "@compute:" in said and "@gpu:" in said, f"{' '.join(words)}\n{said}"
+
+
+def test_every_play_can_be_laid_over_the_example_inventories(copy, account):
+    checkout = docs_programs.Checkout(ROOT)
+    playbooks: dict[tuple[str, ...], set[str]] = {}
+    for words in named("ansible-playbook"):
+        options = inventory_options(words)
+        if options and options[0] in checkout.files:
+            paths = {path for path in map(checkout.playbook, words) if path and path.endswith(".yml")}
+            playbooks.setdefault((options[0], *options[1:2]), set()).update(paths)
+    assert {"inventories/ec2", "inventories/parallelcluster", "inventories/cluster"} <= {key[0] for key in playbooks}
+    for (source, *cluster), paths in sorted(playbooks.items()):
+        extra = ["-e", "cluster=train"] if cluster else []
+        run(["ansible-playbook", "-i", source, *extra, "--list-hosts", *sorted(paths)], copy, account)

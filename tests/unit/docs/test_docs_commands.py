@@ -161,3 +161,10 @@ def test_a_command_within_a_sentence_is_judged_too(checkout, code, complaint):
 )
 def test_names_and_parts_of_commands_within_a_sentence_are_let_be(checkout, code):
     assert told(checkout, f"Say `{code}` there.\n") == []
+
+
+def test_a_script_is_judged_where_its_lines_can_be_understood(checkout):
+    script = "<!-- runs: slurm -->\n```bash\n#!/bin/bash\n# make none\n{line}\nwhile true; do\n  odd 'a\ndone\n```\n"
+    assert told(checkout, script.format(line="srun python3 -m mlcluster_data train \\\n  --batch-size 8")) == []
+    (found,) = told(checkout, script.format(line="srun python3 -m mlcluster_data train \\\n  --batch-sizes 8"))
+    assert "there is no option --batch-sizes" in found
