@@ -2,21 +2,26 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Makes a repository of apt in /run/lustre-client with one package: a Lustre client for the running kernel.
+# Makes a repository of apt in /run/lustre-client with one package, CLIENT: a Lustre client for KERNEL.
 set -eu
-kernel=$(uname -r)
+kernel=${KERNEL:-$(uname -r)}
+client=${CLIENT:-lustre-client-modules-test}
 tree=$(mktemp -d)
-mkdir -p "$tree/DEBIAN" "$tree/usr/sbin" "$tree/usr/lib/modules/$kernel/extra" /run/lustre-client
-{
-  echo '#!/usr/bin/python3'
-  cat /run/lustre_standin.py
-} >/run/lustre_program
-install -m 0755 /run/lustre_program "$tree/usr/sbin/lctl"
-for name in lfs lnetctl; do ln -s lctl "$tree/usr/sbin/$name"; done
-: >"$tree/usr/lib/modules/$kernel/modules.dep"
+mkdir -p "$tree/DEBIAN" "$tree/usr/lib/modules/$kernel/extra" /run/lustre-client
+# The programs come with the first package alone.
+if [ ! -e /run/lustre_program ]; then
+  {
+    echo '#!/usr/bin/python3'
+    cat /run/lustre_standin.py
+  } >/run/lustre_program
+  mkdir -p "$tree/usr/sbin"
+  install -m 0755 /run/lustre_program "$tree/usr/sbin/lctl"
+  for name in lfs lnetctl; do ln -s lctl "$tree/usr/sbin/$name"; done
+fi
+[ -e "/lib/modules/$kernel/modules.dep" ] || : >"$tree/usr/lib/modules/$kernel/modules.dep"
 echo "stands for a module" >"$tree/usr/lib/modules/$kernel/extra/lustre.ko"
 cat >"$tree/DEBIAN/control" <<END
-Package: lustre-client-modules-test
+Package: $client
 Version: 2.15.6-1
 Architecture: all
 Maintainer: mlcluster.aws contributors <nobody@example.com>
