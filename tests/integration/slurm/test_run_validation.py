@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -87,6 +88,9 @@ def test_a_limit_is_where_the_jobs_run(play):
     verdict = on.verdict()
     assert (verdict["status"], verdict["jobs"][0]["nodes"], verdict["exit_code"]) == ("pass", "n2", 0)
     assert verdict["lines"][0].split() == ["job", "id", "nodes", "state", "seconds", "verdict"]
+    # While the job runs, and not only at its end.
+    number = verdict["jobs"][0]["job_id"]
+    assert re.search(rf"^\d\d:\d\d:\d\d smoke: job {number} COMPLETED on n2", done.stdout, re.MULTILINE)
     refused = on("--limit", "i-2", slurm_jobs_run=["smoke"])
     assert refused.returncode == 2
     assert "the limit leaves out the host that submits" in refused.stdout
@@ -106,6 +110,34 @@ def test_what_fails_fails_the_play_and_drains_on_request(play, slurm):
         healed = on(slurm_jobs_run=["smoke"], slurm_jobs_run_undrain=["n2"], slurm_jobs_run_nodes="all")
         assert healed.returncode == 0, healed.stdout
         assert "DRAIN" not in slurm.run("scontrol", "show", "node", "n2").stdout
+    finally:
+        slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
+
+
+def test_results_that_cannot_be_written_hide_neither_the_verdict_nor_the_drain(play, slurm, tmp_path):
+    on = play(environment={"STAND_IN_WRONG_HOST": "n2"})
+    # Where the verdict is to be kept there is a directory for each number that the next jobs may get.
+    last = int(slurm.run("sbatch", "--parsable", "--output=/dev/null", "--wrap=true").stdout)
+    for number in range(last + 1, last + 4):
+        (tmp_path / f"results/validation-{number}.json").mkdir(parents=True)
+    try:
+        done = on(slurm_jobs_run=["single"], slurm_jobs_run_drain=True, slurm_jobs_run_nodes="all")
+        said = " ".join(done.stdout.split())
+        assert done.returncode == 2
+        assert "validation is fail (exit code 1): single: " in said and "the verdict was not kept in " in said
+        assert "Reason=mlcluster: nccl.correct.all_reduce: n2: " in slurm.run("scontrol", "show", "node", "n2").stdout
+    finally:
+        slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
+
+
+def test_a_run_that_is_refused_resumes_nobody(play, slurm, tmp_path):
+    fsx = {"name": "fsx", "kind": "fsx_io", "minutes": 9, "nodes": 1}
+    on = play(jobs=[*JOBS, fsx], ior=str(tmp_path / "tools/ior"), mdtest="mdtest")
+    slurm.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=mlcluster: nccl: broken")
+    try:
+        done = on(slurm_jobs_run_undrain=["n2"])
+        assert done.returncode == 2 and "nothing was submitted: job fsx: the program" in " ".join(done.stdout.split())
+        assert "Reason=mlcluster: nccl: broken" in slurm.run("scontrol", "show", "node", "n2").stdout
     finally:
         slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,8 @@ def test_a_plan_is_submitted_once_and_followed(submit, slurm, tmp_path):
     followed = submit(MODELS)
     assert followed.returncode == 0, followed.stdout
     assert queued(slurm) == []
+    for name in ("small", "other"):
+        assert re.search(rf"^\d\d:\d\d:\d\d {name}: job \d+ COMPLETED on n[12]", followed.stdout, re.MULTILINE)
 
 
 def test_models_that_share_run_on_one_node_at_once(submit, slurm, tmp_path):
@@ -96,17 +99,20 @@ def test_models_that_share_run_on_one_node_at_once(submit, slurm, tmp_path):
     done = submit([{"name": "small", **half}, {"name": "other", **half}], follow=False)
     assert done.returncode == 0, done.stdout
     ask = ("squeue", "--noheader", "--name=small,other", "--states=RUNNING", "--format=%j %N")
-    wait_for("both on n1", lambda: sorted(slurm.run(*ask).stdout.splitlines()) == ["other n1", "small n1"], 60)
+    wait_for("both on n1", lambda: sorted(slurm.run(*ask).stdout.splitlines()) == ["other n1", "small n1"])
     (tmp_path / "go").touch()
-    wait_for("both to end", lambda: queued(slurm) == [], 60)
+    wait_for("both to end", lambda: queued(slurm) == [])
     assert [(tmp_path / name / "gpus").read_text() for name in ("small", "other")] == ["4\n", "4\n"]
 
 
-def test_everything_that_is_wrong_is_said_before_anything_is_submitted(submit, slurm):
+def test_everything_that_is_wrong_is_said_before_anything_is_submitted(submit, slurm, tmp_path):
     many = submit([{"name": "small", "nodes": 3}])
     assert many.returncode == 2 and "the models need at least 3 nodes and the cluster has 2" in many.stdout
     absent = submit([*MODELS[:1], {"name": "absent", "nodes": 1}])
     assert absent.returncode == 2 and "absent.sbatch does not exist or cannot be read" in " ".join(
         absent.stdout.split()
     )
+    assert queued(slurm) == []
+    twice = submit([{"name": "small", "nodes": 1}, {"name": "b", "nodes": 1, "script": f"{tmp_path}/small.sbatch"}])
+    assert twice.returncode == 2 and "small.sbatch would run twice" in " ".join(twice.stdout.split())
     assert queued(slurm) == []

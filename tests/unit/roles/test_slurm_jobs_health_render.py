@@ -16,6 +16,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import cli
 
 from tests.rig.slurm import scripts
+from tests.rig.slurm.processes import wait_for
 from tests.rig.slurm.scripts import Role
 
 CHECKOUT = Path(__file__).parents[3]
@@ -53,7 +54,9 @@ def written(tmp_path_factory):
             done = play(folder, {**paths, **checks})
             assert done.returncode == 0, done.stdout + done.stderr
             assert [oct(Path(path).stat().st_mode & 0o777) for path in paths.values()] == 4 * ["0o755"]
-            known[key] = {name: Path(path).read_text(encoding="utf-8") for name, path in paths.items()}
+            # The lock of the node itself is left alone.
+            texts = {name: Path(path).read_text(encoding="utf-8") for name, path in paths.items()}
+            known[key] = {name: text.replace("/run/mlcluster", f"{folder}/run") for name, text in texts.items()}
         return known[key]
 
     return render
@@ -127,6 +130,33 @@ def test_an_epilog_and_a_health_check_never_fail(written):
     for name in ("epilog", "health_check"):
         text = written()[name].replace("/usr/local/bin/mlcluster", "/bin/false")
         assert subprocess.run(["sh", "-c", text], check=False).returncode == 0
+
+
+def test_health_checks_never_pile_up_and_one_that_hangs_holds_nobody_up(written, tmp_path):
+    """Slurm starts one at each interval. What an earlier one left hanging goes on, and the next one works again."""
+    stand_in = tmp_path / "mlcluster"
+    stand_in.write_text(
+        f"#!/bin/sh\necho $1 >> {tmp_path}/calls\n[ $1 = health ] || exit 0\n"
+        f"(until [ -e {tmp_path}/free ]; do sleep 0.05; done) &\n"
+        f"until [ -e {tmp_path}/go ]; do sleep 0.05; done\n",
+        encoding="utf-8",
+    )
+    stand_in.chmod(0o755)
+    command = ["sh", "-c", written()["health_check"].replace("/usr/local/bin/mlcluster", str(stand_in))]
+    calls = tmp_path / "calls"
+    first = subprocess.Popen(command)
+    try:
+        wait_for("the first check", calls.exists, 60)
+        assert subprocess.run(command, check=True, timeout=60).returncode == 0
+        assert calls.read_text() == "health\n"
+        (tmp_path / "go").touch()
+        assert first.wait(60) == 0
+        assert subprocess.run(command, check=True, timeout=60).returncode == 0
+        assert calls.read_text() == "health\nscratch\nhealth\nscratch\n"
+    finally:
+        (tmp_path / "go").touch()
+        (tmp_path / "free").touch()
+        first.wait(60)
 
 
 def test_a_task_gets_tmpdir_only_where_the_directory_is_its_users(written, tmp_path):
