@@ -9,7 +9,13 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm_follow import Entry, Follow, Wishes, sentence
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm_follow import (
+    Entry,
+    Follow,
+    Wishes,
+    printable,
+    sentence,
+)
 
 ARGUMENTS: dict[str, Any] = {
     "jobs": {
@@ -86,6 +92,4 @@ class ActionModule(ActionBase):
         return told
 
     def _say(self, line: str) -> None:
-        # What Slurm says may hold anything, and must not reach a terminal as it is.
-        text = "".join(char if char.isprintable() else " " for char in line)
-        self._display.display(f"{time.strftime('%H:%M:%S')} {text}")
+        self._display.display(f"{time.strftime('%H:%M:%S')} {printable(line)}")

@@ -112,6 +112,11 @@ class Follow:
         self.say(f"{entry.name}: job {entry.job_id} {text}" + (f", {seconds} s" if seconds and not instead else ""))
 
 
+def printable(text: str) -> str:
+    """A text that may reach a terminal, whatever a job or Slurm has put into it."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
 def state_line(job: Mapping[str, Any]) -> str:
     """The state of a job with where it runs and, of one that waits, why; at its end with its exit status."""
     state, reason = job.get("state") or "UNKNOWN", job.get("reason")
@@ -135,5 +140,5 @@ def sentence(entry: Entry) -> str | None:
     if job.get("ok"):
         return None
     last = str(job.get("stderr_tail") or job.get("stdout_tail") or "").strip().splitlines()[-1:]
-    wrote = f"; it last wrote: {last[0][:300]}" if last else ""
+    wrote = f"; it last wrote: {printable(last[0][:300])}" if last else ""
     return f"{entry.name}: job {entry.job_id} is {state_line(job)}{wrote}"

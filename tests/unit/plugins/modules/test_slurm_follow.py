@@ -78,9 +78,8 @@ def test_a_job_is_asked_for_as_slurm_job_takes_it_and_shown(follow):
 
 def test_a_failure_fails_the_task_unless_it_may_be(follow):
     result, _asked, _lines = follow([BROKEN])
-    assert result["failed"] and result["msg"].startswith(
-        "small: job 7 is FAILED, exit status 3; it last wrote: no disk"
-    )
+    told = "small: job 7 is FAILED, exit status 3; it last wrote: no  [31mdisk"
+    assert (result["failed"], result["msg"]) == (True, told)
     result, _asked, _lines = follow([BROKEN], fail_on_error=False)
     assert (result.get("failed"), result["jobs"][0]["job"]["exit_code"]) == (None, 3)
 
