@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import shutil
 import subprocess
 import sys
@@ -31,6 +32,8 @@ BIN = CHECKOUT / ".venv-docs" / "bin"
 STAGE = CHECKOUT / ".build" / "docs"
 SITE = CHECKOUT / "docs" / "_build" / "html"
 COLLECTION = "mlcluster.aws"
+# A table of contents within a page: the theme has one beside it, and takes offence at a second.
+CONTENTS = re.compile(r"^\.\. contents::\n(?:[ \t]+:.*\n)*", re.MULTILINE)
 # Where a checkout's other files can be read.
 BRANCH = "blob/main"
 
@@ -89,7 +92,10 @@ def reference() -> int:
     # antsibull-docs refuses a folder that others may write into.
     target.chmod(0o755)
     options = ("--use-current", "--squash-hierarchy", "--fail-on-error", "--no-add-antsibull-docs-version")
-    return run("antsibull-docs", "collection", *options, "--dest-dir", target, COLLECTION)
+    status = run("antsibull-docs", "collection", *options, "--dest-dir", target, COLLECTION)
+    for page in target.glob("*.rst"):
+        page.write_text(CONTENTS.sub("", page.read_text(encoding="utf-8")), encoding="utf-8")
+    return status
 
 
 def build() -> int:

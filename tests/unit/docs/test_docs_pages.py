@@ -153,3 +153,8 @@ def test_the_pages_come_as_they_lie_and_the_index_on_top(tmp_path):
     assert (tmp_path / "index.md").read_text(encoding="utf-8") == (ROOT / "docs/index.md").read_text(encoding="utf-8")
     assert not (tmp_path / "docs/index.md").exists()
     assert "[`nvme_raid0`](roles/nvme_raid0/README.md)" in (tmp_path / "README.md").read_text(encoding="utf-8")
+
+
+def test_no_second_table_of_contents_is_left_in_a_page():
+    text = "Title\n\n.. contents::\n   :local:\n   :depth: 1\n\nText\n"
+    assert docs_site.CONTENTS.sub("", text) == "Title\n\n\nText\n"
