@@ -241,20 +241,23 @@ def _versions(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     yield _table(("Component", "Version", "Nodes", "Which"), rows)
 
 
+def change_rows(changes: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """What is not as it was, as (node, what, before, now)."""
+    rows = [(name, what, "", "") for what in ("joined", "left") for name in changes[what]]
+    for kind, key in (("verdicts", "id"), ("versions", "name")):
+        rows += [(one["node"], one[key], one["before"] or "-", one["after"] or "-") for one in changes[kind]]
+    return rows
+
+
+CHANGE_HEADINGS = ("Node", "What", "Before", "Now")
+
+
 def _changes(changes: Mapping[str, Any] | None) -> Iterator[str]:
     if changes is None:
         return
     yield f"<h2>Since {_text(changes['since'])}</h2>"
-    rows = [_row(_cell(name, "name"), _cell("joined"), _cell(""), _cell("")) for name in changes["joined"]]
-    rows += [_row(_cell(name, "name"), _cell("left"), _cell(""), _cell("")) for name in changes["left"]]
-    for kind, key in (("verdicts", "id"), ("versions", "name")):
-        rows += [
-            _row(
-                _cell(one["node"], "name"), _cell(one[key]), *(_cell(one[side] or "-") for side in ("before", "after"))
-            )
-            for one in changes[kind]
-        ]
-    yield _table(("Node", "What", "Before", "Now"), rows) if rows else "<p>Nothing has changed.</p>"
+    rows = [_row(_cell(row[0], "name"), *map(_cell, row[1:])) for row in change_rows(changes)]
+    yield _table(CHANGE_HEADINGS, rows) if rows else "<p>Nothing has changed.</p>"
 
 
 def _about(node: Mapping[str, Any]) -> str:

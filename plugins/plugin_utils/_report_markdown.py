@@ -9,7 +9,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ._report_html import GLYPHS, MOST_ROWS, WORDS, more_text, names_text, summary
+from ._report_html import (
+    CHANGE_HEADINGS,
+    GLYPHS,
+    MOST_ROWS,
+    WORDS,
+    change_rows,
+    more_text,
+    names_text,
+    summary,
+)
 from ._report_svg import number_text, size_text
 
 
@@ -77,6 +86,12 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
         yield from _table(
             ("Role", "Seconds"), [(part["role"], number_text(part["seconds"])) for part in document["timings"]]
         )
+    if document["changes"]:
+        rows = change_rows(document["changes"])
+        yield from ("", f"## Since {_plain(document['changes']['since'])}", "")
+        yield from _table(CHANGE_HEADINGS, rows[:MOST_ROWS]) if rows else ("Nothing has changed.",)
+        if len(rows) > MOST_ROWS:
+            yield from ("", more_text(rows))
     yield from ("", "## Nodes", "")
     yield from _table(
         ("", "Node", "Type", "Queue", "Broken", "Not proved", "Good"),

@@ -155,6 +155,11 @@ def test_markdown_says_the_same():
     assert text.startswith("# train: broken\n")
     assert "| ✕ broken | p5-dy-3 | p5.48xlarge |" in text
     assert "- p5-dy-7: version driver is 570.1; 11 of 12 have 580.95.05" in text
+    assert "## Since 2026-01-30T12:00:00Z" in text and "| gone | left |  |  |" in text
+    assert "| p5-dy-1 | check.number\\_0 | - | pass |" in text
+    same = _report_model.build([scene.node("a")], scene.TIME)
+    again = _report_model.build([scene.node("a")], scene.TIME, previous=same)
+    assert "Nothing has changed." in _report_markdown.markdown(again)
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert all(line.endswith("|") for line in rows)
 
