@@ -179,9 +179,7 @@ def test_nodes_that_each_job_has_for_itself_are_not_to_be_shared(judge, facts):
     assert judge(oversubscribe=True) == []
     facts["partitions"][0]["exclusive"] = True
     assert judge() == []
-    assert judge(oversubscribe=True) == [
-        "nodes are to be shared and partition main gives each job whole nodes (OverSubscribe=EXCLUSIVE): choose another "
-        "partition, or have that setting changed"
-    ]
+    (problem,) = judge(oversubscribe=True)
+    assert problem.startswith("nodes are to be shared and partition main gives each job whole nodes (OverSubscribe=")
     # Where one of several would do, Slurm takes that one.
     assert judge(oversubscribe=True, partition="main,debug", account="research") == []
