@@ -68,8 +68,9 @@ def _results(run: Mapping[str, Any], job: Mapping[str, Any]) -> list[result.Resu
     state, code = job.get("state"), job.get("exit_code")
     said = f"job {job.get('job_id')} is {state} with exit status {code}"
     if state not in ("COMPLETED", "FAILED"):
-        # Also where a report is there: what ended the job may have ended what it was to prove.
-        own = _report(run)[0]
+        # Also where a report is there: what ended the job may have ended what it was to prove. That of a job which had
+        # no node is of an earlier one of its number.
+        own = [] if state == "CANCELLED" and not job.get("nodes") else _report(run)[0]
         broken = result.failed("job.end", message or said, severity="monitor", expected="COMPLETED", found=state)
         if state in ("PENDING", "RUNNING", "LOST", "CANCELLED", "UNKNOWN"):
             broken = result.undeterminable("job.end", "not_ended", message=message or said)

@@ -13,10 +13,12 @@ import pytest
 from testinfra.host import Host
 
 RESULTS = "/srv/jobs/results"
+SUBMITTED = {"smoke", "nccl", "train", "fsx", "gpus", "disks", "shards"}
 
 
 def run(host: Host, name: str) -> tuple[int, str, str]:
     """Submit as alice and wait: the exit status that sbatch tells, the job's number, and what it wrote."""
+    assert name in SUBMITTED
     done = host.run(f"runuser -u alice -- sbatch --parsable --wait /srv/jobs/{name}.sbatch")
     number = done.stdout.strip().split(";")[0]
     return done.rc, number, host.file(f"{RESULTS}/{name}-{number}.out").content_string
@@ -38,6 +40,11 @@ def run(host: Host, name: str) -> tuple[int, str, str]:
 def test_files_are_roots_and_nobody_else_writes_them(host: Host, path: str, mode: int) -> None:
     file = host.file(path)
     assert (file.user, file.group, file.mode) == ("root", "root", mode)
+
+
+def test_every_script_is_submitted_by_a_test_of_this_file(host: Host) -> None:
+    scripts = host.check_output("ls /srv/jobs/*.sbatch").split()
+    assert {path.rpartition("/")[2].removesuffix(".sbatch") for path in scripts} == SUBMITTED
 
 
 def test_a_user_runs_a_validation(host: Host) -> None:
@@ -67,6 +74,22 @@ def test_the_job_takes_what_was_built_once_for_all_nodes(host: Host) -> None:
     assert status == 0, output
     report = json.loads(host.file(f"{RESULTS}/fsx-{number}/report.json").content_string)
     assert {"io.ior.write", "io.ior.read", "io.mdtest"} <= {entry["id"] for entry in report["results"]}
+
+
+def test_disks_are_measured_by_the_fio_of_the_distribution(host: Host) -> None:
+    _status, number, output = run(host, "disks")
+    assert {"io.fio.write", "io.fio.read", "io.fio.randread"} <= set(output.replace(":", " ").split()), output
+    (path,) = host.check_output(f"ls {RESULTS}/disks-{number}/fio-0-write-*.json").split()
+    version = host.check_output("dpkg-query --show --showformat '${source:Upstream-Version}' fio")
+    assert f'"fio version" : "fio-{version}"' in host.file(path).content_string
+    assert host.check_output("ls /var/lib/scratch | grep fio || true") == ""
+
+
+def test_what_a_node_without_devices_says_of_them(host: Host) -> None:
+    status, number, output = run(host, "gpus")
+    report = json.loads(host.file(f"{RESULTS}/gpus-{number}/report.json").content_string)
+    found = {entry["status"] for entry in report["results"]}
+    assert found and status == (1 if "fail" in found else 2 if "undeterminable" in found else 0), output
 
 
 def test_the_programs_for_data_come_with_the_scripts_and_the_array_counts_its_inputs(host: Host) -> None:

@@ -103,7 +103,7 @@ def test_earlier_results_that_cannot_be_moved_are_left_and_said(start, tmp_path)
     (tmp_path / "bin" / "mv").write_text('#!/bin/sh\ncase "$*" in *earlier*) exit 1 ;; esac\nexec /bin/mv "$@"\n')
     (tmp_path / "bin" / "mv").chmod(0o755)
     done = start(SMOKE)
-    assert (done.returncode, "could not be given another name: move it away" in done.stderr) == (2, True)
+    assert (done.returncode, "could not be given another name: let them move it" in done.stderr) == (2, True)
     assert (tmp_path / "results" / "smoke-7" / "report.json").read_text() == "first"
 
 

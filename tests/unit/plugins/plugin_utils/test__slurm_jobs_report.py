@@ -65,3 +65,10 @@ def test_nothing_at_all_is_no_pass():
 def test_a_jobs_last_words_are_kept():
     (problem,) = collect([run("FAILED", 2, "", stdout_tail="a\nno program\n")])["problems"]
     assert problem.endswith("it last wrote: no program")
+
+
+def test_the_report_of_an_earlier_job_of_the_number_accuses_nobody():
+    """A job that was cancelled while it waited wrote none."""
+    found = collect([run("CANCELLED", 0, report(BAD), nodes=None)])
+    assert (found["status"], found["bad_nodes"]) == ("undeterminable", {})
+    assert collect([run("CANCELLED", 0, report(BAD))])["bad_nodes"] != {}
