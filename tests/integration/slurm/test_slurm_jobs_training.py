@@ -152,6 +152,8 @@ mv {tmp_path}/seen.part.$(hostname) {tmp_path}/seen.$(hostname)
     training = train("5", launcher="torchrun")
     assert jobs.wait(slurm, training.number, timeout=60).state == "COMPLETED", training.output
     program = ["/usr/bin/python3", str(PROGRAMS / "training.py"), "5"]
+    port = next(word for word in (tmp_path / "seen.n1").read_text().split() if word.startswith("--master-port="))
+    assert 20000 <= int(port.partition("=")[2]) <= 29999
     for place, node in enumerate(("n1", "n2")):
         assert (tmp_path / f"seen.{node}").read_text().splitlines() == [
             f"--node-rank={place}",
@@ -159,7 +161,7 @@ mv {tmp_path}/seen.part.$(hostname) {tmp_path}/seen.$(hostname)
             "--nproc-per-node=2",
             "--max-restarts=0",
             "--master-addr=n1",
-            f"--master-port={20000 + training.number % 10000}",
+            port,
             *program,
         ]
 
