@@ -28,6 +28,7 @@ BUCKET, PREFIX = "release-bucket", "mlcluster"
 POINTER = f"s3://{BUCKET}/{PREFIX}/pointer.json"
 TARGET = f"debian-py{OWN}"
 OLDER = "0.0.9"
+KMS_KEY = "arn:aws:kms:us-east-1:111122223333:key/1b0f9a4e-0000-4000-8000-000000000000"
 PROGRAMS = f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -135,6 +136,8 @@ def older_release(client, key, tmp_path, version=OLDER):
 def test_what_was_built_is_told_with_its_size_and_lies_in_the_bucket_with_its_sum(published, client):
     told = json.loads(read(client, "pointer.json"))
     entry = told["bundles"][TARGET]
+    # Without a key of one's own, the bucket's.
+    assert "SSEKMSKeyId" not in client.head_object(Bucket=BUCKET, Key=f"{PREFIX}/pointer.json")
     assert re.search(
         r"mlcluster-bundle-\S+: \d\.\d MiB, \d+\.\d MiB\s+unpacked,\s+compiled\s+by\s+Python\s+\S+,\s+sha256\s+"
         + entry["sha256"],
@@ -168,9 +171,11 @@ def test_the_pointer_moves_to_a_release_that_was_signed_before_without_the_key(
     published, play, client, key, public_key, tmp_path
 ):
     older_release(client, key, tmp_path)
-    code, told = play(build_bundle_release=OLDER)
+    code, told = play(build_bundle_release=OLDER, build_bundle_kms_key_id=KMS_KEY)
     assert code == 0, told
     assert f"pointer.json names version {OLDER}" in told
+    kept = client.head_object(Bucket=BUCKET, Key=f"{PREFIX}/pointer.json")
+    assert (kept["ServerSideEncryption"], kept["SSEKMSKeyId"]) == ("aws:kms", KMS_KEY)
     for name in ("pointer.json", "pointer.json.sig"):
         (tmp_path / name).write_bytes(read(client, name))
     assert json.loads((tmp_path / "pointer.json").read_text())["version"] == OLDER
