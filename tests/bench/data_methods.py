@@ -16,21 +16,28 @@ import sys
 import time
 from pathlib import Path
 
+# More than so many MB are these several times: no word is new by then, and making text takes longer than reading it.
+UNIQUE_MB = 100
+
 
 def prepare(folder: Path, megabytes: int) -> None:
     """A corpus of so many MB, one document a line, and a tokenizer trained on the first of it."""
     from tests.data import corpus
 
-    text, size, seed = folder / "raw" / "text.txt", 0, 0
+    text, size, seed, unique = folder / "raw" / "text.txt", 0, 0, min(megabytes, UNIQUE_MB) << 20
     text.parent.mkdir()
     with open(text, "w", encoding="utf-8") as file:
-        while size < megabytes << 20:
+        while size < unique:
             seed += 1
             for document in corpus.documents(1000, seed, 40_000):
                 line = document.replace("\n", " ") + "\n"
                 size += file.write(line)
-                if size >= megabytes << 20:
+                if size >= unique:
                     break
+    part = text.read_bytes()
+    with open(text, "ab") as file:
+        for _round in range((megabytes << 20) // unique - 1):
+            file.write(part)
     corpus.tokenizer(folder / "tokenizer", corpus.documents(2000, 1, 40_000), 16_000)
 
 
