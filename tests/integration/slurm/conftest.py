@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import types
 import typing as t
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -71,6 +71,15 @@ def facts(slurm: Cluster, run_module: Runner) -> dict[str, t.Any]:
     return run_module(slurm_info, slurm)
 
 
+@pytest.fixture
+def slow_to_kill(slurm: Cluster) -> Iterator[Cluster]:
+    """The cluster, which gives jobs more time for their end than it gives those of other tests."""
+    before = slurm.record.spec.settings.get("KillWait", "2")
+    slurm.configure(KillWait="40")
+    yield slurm
+    slurm.configure(KillWait=before)
+
+
 @pytest.fixture(scope="session")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The node runtime."""
@@ -101,6 +110,6 @@ def ran(slurm: Cluster, facts: dict[str, t.Any], runtime: Path, programs: Path, 
         asked = scripts.test_only(slurm, path)
         assert asked.returncode == 0, asked.stderr
         number = int(slurm.run("sbatch", "--parsable", *options, path).stdout)
-        return Ran(jobs.wait(slurm, number, timeout=120), tmp_path, job["name"])
+        return Ran(jobs.wait(slurm, number), tmp_path, job["name"])
 
     return run

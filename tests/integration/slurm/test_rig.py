@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -66,11 +67,27 @@ def test_a_node_that_dies_requeues_its_job_and_comes_back(own_cluster):
     jobs.wait(cluster, number, "RUNNING")
     cluster.power_off("n2")
     jobs.wait(cluster, number, "PENDING")
-    wait_for("n2 to be down", lambda: cluster.nodes_in("down"), 30)
+    wait_for("n2 to be down", lambda: cluster.nodes_in("down"))
     cluster.power_on("n2")
-    wait_for("n2 to be idle", lambda: "n2" in cluster.nodes_in("idle", "allocated"), 30)
+    wait_for("n2 to be idle", lambda: "n2" in cluster.nodes_in("idle", "allocated"))
     jobs.release(cluster, number)
-    wait_for("the second run", lambda: "run 1" in jobs.look(cluster, number).output, 30)
+    wait_for("the second run", lambda: "run 1" in jobs.look(cluster, number).output)
+
+
+@pytest.mark.slow
+def test_a_node_that_pauses_keeps_the_job_that_it_is_given(own_cluster):
+    """As a busy machine does; with Slurm's own ten seconds the job would go back and wait for two minutes."""
+    cluster = own_cluster(Spec(nodes=1))
+    slurmd = cluster._slurmd("n1")
+    os.kill(slurmd, signal.SIGSTOP)
+    try:
+        number = jobs.submit(cluster, "echo run ${SLURM_RESTART_COUNT:-0}")
+        jobs.wait(cluster, number, "RUNNING")
+        # The pause itself is what is tested; nothing tells when slurmctld would lose its patience.
+        time.sleep(13)
+    finally:
+        os.kill(slurmd, signal.SIGCONT)
+    assert jobs.wait(cluster, number).output == "run 0\n"
 
 
 def test_slurmd_may_die_and_its_job_goes_on(own_cluster):
@@ -101,13 +118,13 @@ def test_prolog_epilog_drain_and_partitions(own_cluster, tmp_path):
     assert "Epilog" in cluster.record.spec.settings
     job = jobs.finish(cluster, "true", "--partition=debug", "--constraint=p5", "--licenses=matlab:1")
     assert (job.state, job.nodes) == ("COMPLETED", "n2")
-    wait_for("the epilog", lambda: "epilog" in log.read_text(), 10)
+    wait_for("the epilog", lambda: "epilog" in log.read_text())
     assert log.read_text().split() == ["prolog", str(job.number), "epilog", str(job.number)]
     assert "SwitchName=s0" in cluster.run("scontrol", "show", "topology").stdout
     cluster.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")
-    assert cluster.nodes_in("drained") == ["n2"]
+    wait_for("n2 to be drained", lambda: cluster.nodes_in("drained") == ["n2"])
     cluster.run("scontrol", "update", "NodeName=n2", "State=RESUME")
-    assert cluster.nodes_in("idle") == ["n1", "n2"]
+    wait_for("both to be idle", lambda: cluster.nodes_in("idle") == ["n1", "n2"])
 
 
 def test_accounting_remembers_a_job(slurm_accounting):
@@ -115,18 +132,21 @@ def test_accounting_remembers_a_job(slurm_accounting):
     query = ("sacct", "-X", "-n", "-P", "-j", str(job.number), "-o", "State,ExitCode,AllocTRES")
 
     def rows() -> list[str]:
+        # Whole: an end that comes before its start has no resources yet.
         text = slurm_accounting.run(*query).stdout
-        return text.split("|") if "FAILED" in text else []
+        return text.split("|") if "FAILED" in text and "gres" in text else []
 
-    assert wait_for("the job in the accounting", rows, 10)[:2] == ["FAILED", "3:0"]
+    assert wait_for("the job in the accounting", rows)[:2] == ["FAILED", "3:0"]
     assert "gres/gpu=16" in rows()[2]
 
 
 def test_two_clusters_side_by_side_and_only_one_ends(slurm, own_cluster):
     other = own_cluster(Spec(nodes=1, gpus=0))
-    assert (other.nodes_in("idle"), len(slurm.nodes_in("idle"))) == (["n1"], 2)
+    assert other.nodes_in("idle") == ["n1"]
+    # A job of the test before may still be on its way out.
+    wait_for("both nodes of the first", lambda: slurm.nodes_in("idle") == ["n1", "n2"])
     assert other.down()
-    assert len(slurm.nodes_in("idle")) == 2
+    assert slurm.nodes_in("idle") == ["n1", "n2"]
 
 
 def test_what_a_killed_run_leaves_is_ended_by_the_next(own_cluster):

@@ -37,7 +37,7 @@ def left(cluster, node="n1"):
 
 
 def gone(cluster, number, node="n1"):
-    wait_for(f"the directory of job {number} to go", lambda: f"job-{number}" not in left(cluster, node), 60)
+    wait_for(f"the directory of job {number} to go", lambda: f"job-{number}" not in left(cluster, node))
 
 
 def test_a_job_finds_tmpdir_and_its_epilog_takes_it_away(cluster):
@@ -52,7 +52,7 @@ def test_a_job_finds_tmpdir_and_its_epilog_takes_it_away(cluster):
     assert sorted(job.output.splitlines()) == sorted(2 * [f"700 {NOBODY}", str(job.number), own] + [f"batch {own}"])
     for node in ("n1", "n2"):
         gone(cluster, job.number, node)
-        wait_for("an empty trash", lambda node=node: left(cluster, node) == [], 10)
+        wait_for("an empty trash", lambda node=node: left(cluster, node) == [])
 
 
 def test_jobs_of_one_user_have_their_own_directories_and_other_users_none_of_it(cluster):
@@ -60,7 +60,7 @@ def test_jobs_of_one_user_have_their_own_directories_and_other_users_none_of_it(
     first, second = (jobs.submit(cluster, hold, *as_user(cluster, NOBODY, "--nodelist=n1")) for _time in range(2))
     base = cluster.local_of("n1") / "jobs"
     for number in (first, second):
-        wait_for("the job's file", (base / f"job-{number}/tmp/here").exists, 60)
+        wait_for("the job's file", (base / f"job-{number}/tmp/here").exists)
     spy = f"ls {cluster.local}/jobs; ls {cluster.local}/jobs/job-{first}/tmp; mkdir {cluster.local}/jobs/job-{first}/x"
     seen = jobs.finish(cluster, f"({spy}) 2>&1; true", *as_user(cluster, DAEMON, "--nodelist=n1")).output
     (cluster.root / "open/go").touch()
@@ -75,10 +75,10 @@ def test_each_task_of_an_array_has_its_own(cluster):
     options = as_user(cluster, NOBODY, "--array=1-3", f"--output={cluster.root}/open/array-%a")
     jobs.submit(cluster, script, *options)
     outputs = [cluster.root / f"open/array-{task}" for task in (1, 2, 3)]
-    wait_for("the three tasks", lambda: all(path.exists() and path.read_text() for path in outputs), 30)
+    wait_for("the three tasks", lambda: all(path.exists() and path.read_text() for path in outputs))
     assert [path.read_text() for path in outputs] == ["1\n", "2\n", "3\n"]
     for node in ("n1", "n2"):
-        wait_for("an empty base", lambda node=node: left(cluster, node) == [], 60)
+        wait_for("an empty base", lambda node=node: left(cluster, node) == [])
 
 
 @pytest.mark.parametrize("how", ["cancel", pytest.param("timeout", marks=pytest.mark.slow), "crash", "full"])
@@ -92,14 +92,14 @@ def test_it_goes_however_the_job_ends(cluster, how):
     script = f"mkdir -p $TMPDIR/a/b/c; touch $TMPDIR/a/b/c/file; chmod 0 $TMPDIR/a; {body}"
     number = jobs.submit(cluster, script, *as_user(cluster, NOBODY, "--nodelist=n1"))
     if how in ("cancel", "timeout"):
-        wait_for("its files", (cluster.local_of("n1") / f"jobs/job-{number}/tmp/a").exists, 60)
+        wait_for("its files", (cluster.local_of("n1") / f"jobs/job-{number}/tmp/a").exists)
         # Slurm's shortest limit is a minute; it looks for jobs that are over every half.
         end = (
             ["scancel", str(number)] if how == "cancel" else ["scontrol", "update", f"JobId={number}", "EndTime=now+1"]
         )
         cluster.run(*end)
     states = {"cancel": "CANCELLED", "timeout": "TIMEOUT", "crash": "FAILED", "full": "FAILED"}
-    assert jobs.wait(cluster, number, timeout=90).state == states[how]
+    assert jobs.wait(cluster, number).state == states[how]
     gone(cluster, number)
     assert "n1" in cluster.nodes_in("idle", "allocated", "mixed", "completing")
 
@@ -108,13 +108,13 @@ def test_a_requeued_job_gets_a_new_directory(cluster):
     script = "ls $TMPDIR; touch $TMPDIR/run-$SLURM_RESTART_COUNT; echo run ${SLURM_RESTART_COUNT:-0}; sleep 60"
     options = as_user(cluster, NOBODY, "--nodelist=n1", "--requeue", "--open-mode=append")
     number = jobs.submit(cluster, script, *options)
-    wait_for("the first run", lambda: "run 0" in jobs.look(cluster, number).output, 60)
+    wait_for("the first run", lambda: "run 0" in jobs.look(cluster, number).output)
     cluster.run("scontrol", "requeue", str(number))
     jobs.wait(cluster, number, "PENDING")
     gone(cluster, number)
     # slurmd runs no Prolog for a job that comes back to it within two seconds; Slurm itself waits two minutes.
     cluster.run("scontrol", "update", f"JobId={number}", "StartTime=now+4")
-    wait_for("the second run", lambda: "run 1" in jobs.look(cluster, number).output, 60)
+    wait_for("the second run", lambda: "run 1" in jobs.look(cluster, number).output)
     output = jobs.look(cluster, number).output
     assert [line for line in output.splitlines() if not line.startswith("slurmstepd")] == ["run 0", "run 1"]
     cluster.run("scancel", str(number))
@@ -126,16 +126,16 @@ def test_what_a_dead_node_leaves_is_swept_when_it_comes_back_and_a_running_job_k
     cluster, scripts = rig
     number = jobs.submit(cluster, "touch $TMPDIR/left; sleep 600", *as_user(cluster, NOBODY, "-wn2", "--no-requeue"))
     base = cluster.local_of("n2") / "jobs"
-    wait_for("its file", (base / f"job-{number}/tmp/left").exists, 60)
+    wait_for("its file", (base / f"job-{number}/tmp/left").exists)
     cluster.power_off("n2")
-    jobs.wait(cluster, number, "NODE_FAIL", timeout=120)
+    jobs.wait(cluster, number, "NODE_FAIL")
     assert left(cluster, "n2") == [f"job-{number}"]
     cluster.configure(HealthCheckProgram=scripts["health_check"], HealthCheckInterval="600")
     cluster.power_on("n2")
     gone(cluster, number, "n2")
-    wait_for("n2 to be idle", lambda: "n2" in cluster.nodes_in("idle"), 30)
+    wait_for("n2 to be idle", lambda: "n2" in cluster.nodes_in("idle"))
     alive = jobs.submit(cluster, "touch $TMPDIR/mine; sleep 600", *as_user(cluster, NOBODY, "--nodelist=n2"))
-    wait_for("its file", (base / f"job-{alive}/tmp/mine").exists, 60)
+    wait_for("its file", (base / f"job-{alive}/tmp/mine").exists)
     sweep = [scripts["command"], "scratch", "sweep", "--base", str(base)]
     done = cluster.run("env", "SLURMD_NODENAME=n2", *sweep)
     assert "leftovers of jobs: none" in done.stdout

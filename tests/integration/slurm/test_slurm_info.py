@@ -39,7 +39,7 @@ def test_what_a_cluster_has(slurm, run_module):
         ("main", 2, 3600)
     ]
     assert (found["container_options"], found["accounting"], found["accounts"]) == (0, False, [])
-    assert found["settings"]["MinJobAge"] == "2 sec"
+    assert found["settings"]["MinJobAge"] == "300 sec"
 
 
 def test_accounts_where_there_is_accounting(slurm_accounting, run_module):

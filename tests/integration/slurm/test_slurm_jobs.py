@@ -130,7 +130,7 @@ def test_a_job_that_is_cancelled_says_so_in_its_exit_file(slurm, facts, runtime,
     role = scripts.Role(facts, jobs=[job], dir=str(tmp_path), gpus_per_node=1, nccl_tests_dir=str(tmp_path), mpi="none")
     role.install(runtime)
     number = int(slurm.run("sbatch", "--parsable", str(tmp_path / "nccl.sbatch")).stdout)
-    wait_for("the test to start", (tmp_path / "results" / f"nccl-{number}" / "all.all_reduce.out").exists, 30)
+    wait_for("the test to start", (tmp_path / "results" / f"nccl-{number}" / "all.all_reduce.out").exists)
     slurm.run("scancel", str(number))
     ended = Ran(jobs.wait(slurm, number), tmp_path, "nccl")
     assert (ended.job.state, ended.exit_file) == ("CANCELLED", "143\n")
@@ -156,6 +156,6 @@ def test_the_node_that_fails_with_all_is_found(four, run_module, runtime, progra
     )
     role.install(runtime)
     number = int(four.run("sbatch", "--parsable", str(tmp_path / "find.sbatch")).stdout)
-    found = Ran(jobs.wait(four, number, timeout=120), tmp_path, "find")
+    found = Ran(jobs.wait(four, number), tmp_path, "find")
     assert found.job.exit_code == 1
     assert [(node["status"], node["scope"]["node"]) for node in found.of("nccl.nodes")] == [("fail", "n3")]

@@ -18,9 +18,9 @@ needs_slurm = pytest.mark.skipif(os.geteuid() != 0, reason="the Slurm rig needs 
 
 @pytest.fixture(scope="session")
 def slurm() -> Iterator[Cluster]:
-    """A cluster of two nodes with eight GPUs each, without accounting; it forgets a job two seconds after its end."""
+    """A cluster of two nodes with eight GPUs each, without accounting."""
     cluster = Cluster(f"pytest-{os.getpid()}")
-    yield cluster.up(Spec(settings={"MinJobAge": "2"}), owned=True)
+    yield cluster.up(Spec(), owned=True)
     cluster.down()
 
 
@@ -28,5 +28,5 @@ def slurm() -> Iterator[Cluster]:
 def slurm_accounting() -> Iterator[Cluster]:
     """The same with accounting."""
     cluster = Cluster(f"pytest-acct-{os.getpid()}")
-    yield cluster.up(Spec(accounting=True, settings={"MinJobAge": "2"}), owned=True)
+    yield cluster.up(Spec(accounting=True), owned=True)
     cluster.down()

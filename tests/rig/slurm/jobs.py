@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .cluster import Cluster
-from .processes import RigError, wait_for
+from .processes import LIMIT, RigError, tail, wait_for
 
 ENDED = frozenset("BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PREEMPTED TIMEOUT".split())
 
@@ -56,8 +56,11 @@ def look(cluster: Cluster, number: int) -> Job:
     )
 
 
-def wait(cluster: Cluster, number: int, *states: str, timeout: float = 30) -> Job:
-    """Wait until the job is in one of the states (any final one by default)."""
+def wait(cluster: Cluster, number: int, *states: str, timeout: float = LIMIT) -> Job:
+    """Wait until the job is in one of the states (any final one by default).
+
+    Raises RigError with the job, the nodes and the end of the controller's log.
+    """
     wanted = frozenset(states) or ENDED
 
     def there() -> Job | None:
@@ -67,10 +70,12 @@ def wait(cluster: Cluster, number: int, *states: str, timeout: float = 30) -> Jo
     try:
         return wait_for(f"job {number} to be {' or '.join(sorted(wanted))}", there, timeout, poll=0.1)
     except RigError as exc:
-        raise RigError(f"{exc}; it is {look(cluster, number)}") from exc
+        nodes = cluster.run("sinfo", "--noheader", "--Node", "--format=%N %T %E", check=False).stdout.strip()
+        log = tail(cluster.root / "log/slurmctld.log", 30)
+        raise RigError(f"{exc}; it is {look(cluster, number)}; the nodes:\n{nodes}\nslurmctld:\n{log}") from exc
 
 
-def finish(cluster: Cluster, script: str, *options: str, timeout: float = 30) -> Job:
+def finish(cluster: Cluster, script: str, *options: str, timeout: float = LIMIT) -> Job:
     """Submit a script and wait for its end."""
     return wait(cluster, submit(cluster, script, *options), timeout=timeout)
 

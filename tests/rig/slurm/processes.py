@@ -16,6 +16,8 @@ from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
 MARK = "MLCLUSTER_SLURM_RIG"
+# How long tests wait for what takes seconds on a quiet machine; all of them share two cores with other work.
+LIMIT = 120.0
 
 # Popen complains about a child that still runs when the object goes; the daemons of the rig are meant to.
 _children: list[subprocess.Popen[bytes]] = []
@@ -122,7 +124,7 @@ def end(processes: Iterable[Process], how: int = signal.SIGKILL, timeout: float 
     wait_for(f"the processes {left} to end", gone, timeout, poll=0.01)
 
 
-def wait_for(what: str, probe: Callable[[], T], timeout: float, poll: float = 0.05) -> T:
+def wait_for(what: str, probe: Callable[[], T], timeout: float = LIMIT, poll: float = 0.05) -> T:
     """Call `probe` until it returns something true, and return that. Raises RigError after `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while True:

@@ -14,8 +14,13 @@ from .processes import RigError
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,30}")
 GPUS_MAX = 16
-# For Spec.settings: a dead node is noticed in about 7 seconds instead of 25, at the risk of taking a slow one for dead.
-FAST_FAILURE = {"MessageTimeout": "2", "TCPTimeout": "1", "SlurmdTimeout": "2"}
+# Where a node pauses for longer than MessageTimeout while a job starts, Slurm requeues the job and holds it for two
+# minutes. With ten seconds a pause of 13 s, as busy machines have them, made a job of one second take 135; with this it
+# takes as long as the pause.
+PATIENT = "60"
+# For Spec.settings: a dead node is noticed in 9 to 25 seconds instead of 26. A MessageTimeout of 2 made it 7, and took
+# every machine that paused for two seconds for dead.
+FAST_FAILURE = {"MessageTimeout": "10", "TCPTimeout": "1", "SlurmdTimeout": "2"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +103,8 @@ def slurm_conf(spec: Spec, root: Path, ports: Ports, hostname: str) -> str:
         "MpiDefault": "none",
         "ReturnToService": "2",
         "SlurmdTimeout": "5",
+        # Not Slurm's ten seconds: see PATIENT.
+        "MessageTimeout": PATIENT,
         "KillWait": "2",
         # Slurm's own pace (3 s to the first look at a batch job, 60 s between looks at the queue) is for many jobs.
         "SchedulerParameters": "batch_sched_delay=0,sched_interval=1,sched_min_interval=100000,bf_interval=1",
