@@ -45,53 +45,68 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
     yield f"# {_plain(document['cluster'] or 'Cluster')}: {WORDS[document['status']]}"
     yield ""
     yield f"{summary(document)}. {document['time']}, mlcluster.aws {document['version']}."
-    if document["problems"]:
-        yield from ("", "## Problems", "")
-        yield from _table(
-            ("", "Check", "Severity", "What was found, and what to do", "Nodes"),
-            [
-                (
-                    f"{GLYPHS[problem['status']]} {WORDS[problem['status']]}",
-                    problem["id"],
-                    problem["severity"],
-                    problem["text"],
-                    names_text(problem["nodes"]) or problem["job"] or "",
-                )
-                for problem in document["problems"][:MOST_ROWS]
-            ],
+    for part in (_problems, _outliers, _bandwidth, _timings, _changes, _nodes):
+        yield from part(document)
+
+
+def _problems(document: Mapping[str, Any]) -> Iterator[str]:
+    rows = [
+        (
+            f"{GLYPHS[problem['status']]} {WORDS[problem['status']]}",
+            problem["id"],
+            problem["severity"],
+            problem["text"],
+            names_text(problem["nodes"]) or problem["job"] or "",
         )
-        if len(document["problems"]) > MOST_ROWS:
-            yield from ("", more_text(document["problems"]))
+        for problem in document["problems"][:MOST_ROWS]
+    ]
+    if rows:
+        yield from ("", "## Problems", "")
+        yield from _table(("", "Check", "Severity", "What was found, and what to do", "Nodes"), rows)
+    if len(document["problems"]) > MOST_ROWS:
+        yield from ("", more_text(document["problems"]))
+
+
+def _outliers(document: Mapping[str, Any]) -> Iterator[str]:
     if document["outliers"]:
         yield from ("", "## Unlike their neighbours", "")
         yield from (f"- {_plain(odd['message'])}" for odd in document["outliers"][:MOST_ROWS])
-        if len(document["outliers"]) > MOST_ROWS:
-            yield from ("", more_text(document["outliers"]))
-    if document["bandwidth"]:
+    if len(document["outliers"]) > MOST_ROWS:
+        yield from ("", more_text(document["outliers"]))
+
+
+def _bandwidth(document: Mapping[str, Any]) -> Iterator[str]:
+    rows = [
+        (
+            curve["label"],
+            size_text(curve["points"][-1]["size"]),
+            number_text(curve["points"][-1]["busbw"]),
+            WORDS[curve["status"]],
+        )
+        for curve in document["bandwidth"]
+    ]
+    if rows:
         yield from ("", "## NCCL bandwidth", "")
-        yield from _table(
-            ("Run", "Largest size", "GB/s", ""),
-            [
-                (
-                    curve["label"],
-                    size_text(curve["points"][-1]["size"]),
-                    number_text(curve["points"][-1]["busbw"]),
-                    WORDS[curve["status"]],
-                )
-                for curve in document["bandwidth"]
-            ],
-        )
-    if document["timings"]:
+        yield from _table(("Run", "Largest size", "GB/s", ""), rows)
+
+
+def _timings(document: Mapping[str, Any]) -> Iterator[str]:
+    rows = [(part["role"], number_text(part["seconds"])) for part in document["timings"]]
+    if rows:
         yield from ("", "## Time by role", "")
-        yield from _table(
-            ("Role", "Seconds"), [(part["role"], number_text(part["seconds"])) for part in document["timings"]]
-        )
+        yield from _table(("Role", "Seconds"), rows)
+
+
+def _changes(document: Mapping[str, Any]) -> Iterator[str]:
     if document["changes"]:
         rows = change_rows(document["changes"])
         yield from ("", f"## Since {_plain(document['changes']['since'])}", "")
         yield from _table(CHANGE_HEADINGS, rows[:MOST_ROWS]) if rows else ("Nothing has changed.",)
         if len(rows) > MOST_ROWS:
             yield from ("", more_text(rows))
+
+
+def _nodes(document: Mapping[str, Any]) -> Iterator[str]:
     yield from ("", "## Nodes", "")
     yield from _table(
         ("", "Node", "Type", "Queue", "Broken", "Not proved", "Good"),

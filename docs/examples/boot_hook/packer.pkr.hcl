@@ -36,7 +36,7 @@ build {
 
   provisioner "shell" {
     inline = [
-      "sudo bash /tmp/on_node_configured.sh --phase build --node-type compute --roles nvme_raid0,efa_nccl,enroot_pyxis --on-failure terminate --deadline 3000 --bundle ${var.bundle} --sha256 ${var.sha256}",
+      "sudo bash /tmp/on_node_configured.sh --phase build --node-type compute --roles nvme_raid0,efa_nccl,enroot_pyxis --on-failure terminate --deadline 3000 --vars '{\"nvme_raid0_image_build\": true, \"efa_nccl_image_build\": true}' --bundle ${var.bundle} --sha256 ${var.sha256}",
     ]
   }
 }

@@ -16,11 +16,11 @@ from .health_drain import node_name
 from .host import CommandError, NodeError
 from .pyxis_elf import ElfError, read_spank_plugin, slurm_release, slurm_version_text
 from .pyxis_plugstack import PLUGIN_NAME, Stack
-from .slurm_client import Slurm
+from .slurm_client import PCS_SCHEDULERS, Slurm, find_prefix
 from .slurm_survey import ON_NODES
 
-# Where ParallelCluster and AWS PCS put Slurm; elsewhere it is found by its commands.
-PREFIX = "/opt/slurm"
+# AWS PCS has the configuration of a version below this folder (docs.aws.amazon.com/pcs, spank_configure).
+PCS_CONFIGURATIONS = "/etc/aws/pcs/scheduler"
 CONF_DIRECTORIES = ("/etc/slurm", "/etc/slurm-llnl")
 
 # One directory a Slurm version: nodes of two versions must never share one file.
@@ -38,7 +38,7 @@ def look(host: EnrootHost, prefix: str = "", conf_dir: str = "") -> dict[str, t.
     {"prefix", "bin_dir", "version", "header_version", "include_dir", "conf_dir", "conf_fstype", "conf_shared",
     "has_conf", "plugstack", "configless", "plugin_directories", "slurmd_unit", "steps"}; versions as "23.11.10".
     """
-    prefix = prefix or (PREFIX if host.exists(f"{PREFIX}/bin/srun") else "")
+    prefix = prefix or find_prefix(host, "srun") or ""
     if not prefix:
         found = host.which("srun")
         if not found:
@@ -151,6 +151,8 @@ def _full_path(host: EnrootHost, plugin: str, slurm: t.Mapping[str, t.Any]) -> s
 
 def _conf_dir(host: EnrootHost, prefix: str) -> str:
     choices = [f"{prefix}/etc"] if prefix not in ("/usr", "/usr/local") else []
+    if prefix.startswith(f"{PCS_SCHEDULERS}/"):
+        choices.insert(0, f"{PCS_CONFIGURATIONS}/{posixpath.basename(prefix)}")
     choices += [*CONF_DIRECTORIES, f"{prefix}/etc"]
     return next((path for path in choices if host.exists(f"{path}/slurm.conf")), choices[0])
 

@@ -12,6 +12,8 @@ from .host import CommandResult, Host, NodeError
 
 # Where ParallelCluster installs Slurm (its cookbook, node['cluster']['slurm']['install_dir']); the system path is next.
 PREFIXES = ("/opt/slurm",)
+# AWS PCS has a folder slurm-VERSION for each version below this one (docs.aws.amazon.com/pcs, spank_install).
+PCS_SCHEDULERS = "/opt/aws/pcs/scheduler"
 TIMEOUT = 60.0
 _GONE = re.compile(r"Invalid job id specified|Invalid job array id", re.IGNORECASE)
 
@@ -24,23 +26,38 @@ class SlurmError(NodeError):
         super().__init__(f"{what}: {said or 'it said nothing'}; {advice}")
 
 
+def find_prefix(host: Host, program: str) -> t.Optional[str]:
+    """The directory above the bin with this program: ParallelCluster's, else the only one of AWS PCS; None: neither.
+
+    Of several versions none is taken, since an older scontrol cannot read the slurm.conf of a newer one.
+    """
+    versions = [f"{PCS_SCHEDULERS}/{name}" for name in host.listdir(PCS_SCHEDULERS) if name.startswith("slurm-")]
+    of_pcs = [path for path in versions if host.exists(f"{path}/bin/{program}")]
+    places = (*PREFIXES, *(of_pcs if len(of_pcs) == 1 else ()))
+    return next((path for path in places if host.exists(f"{path}/bin/{program}")), None)
+
+
 class Slurm:
     """The Slurm that a node belongs to.
 
-    prefix is the directory above its bin (None: /opt/slurm where that has one, else the system path), conf its
-    slurm.conf (None: Slurm's own way to find it).
+    prefix is the directory above its bin (None: what find_prefix finds, else the system path), conf its slurm.conf
+    (None: Slurm's own way to find it).
     """
 
     def __init__(self, host: Host, prefix: t.Optional[str] = None, conf: t.Optional[str] = None) -> None:
         self.host = host
         self.conf = conf
-        self.prefix = prefix or next((path for path in PREFIXES if host.exists(f"{path}/bin/scontrol")), None)
+        self.prefix = prefix or find_prefix(host, "scontrol")
 
     def argv(self, program: str, *arguments: str) -> list[str]:
         """The whole command. Raises NodeError where the program is not installed."""
         path = f"{self.prefix}/bin/{program}" if self.prefix else self.host.which(program)
         if not path or not self.host.exists(path):
-            where = f"in {self.prefix}/bin" if self.prefix else "on the system path or in /opt/slurm/bin"
+            where = (
+                f"in {self.prefix}/bin"
+                if self.prefix
+                else f"on the system path, in {' or '.join(PREFIXES)} or as the only one in {PCS_SCHEDULERS}"
+            )
             raise NodeError(
                 f"looked for {program} {where} and did not find it: name the directory above Slurm's bin in prefix, "
                 "or run this on a node that submits jobs"

@@ -9,7 +9,7 @@ import typing as t
 
 from . import slurm_parse
 from .host import NodeError
-from .slurm_client import Slurm
+from .slurm_client import PCS_SCHEDULERS, PREFIXES, Slurm
 
 # States in which a job has processes on its nodes (squeue's manual page, "JOB STATE CODES"). Newer releases have more,
 # but one state that a release does not know makes squeue refuse the whole list.
@@ -67,7 +67,8 @@ def survey(slurm: Slurm) -> dict[str, t.Any]:
     facts: dict[str, t.Any] = {**EMPTY, "version": None, "prefix": slurm.prefix, "problems": []}
     facts["installed"] = bool(slurm.prefix or slurm.host.which("scontrol"))
     if not facts["installed"]:
-        problem = "looked for Slurm on the system path and in /opt/slurm/bin and found none on this machine"
+        places = f"on the system path, in {' or '.join(PREFIXES)} and as the only one in {PCS_SCHEDULERS}"
+        problem = f"looked for Slurm {places} and found none on this machine"
         return {**facts, "controllers": [], "healthy": False, "problems": [problem]}
     ping = slurm.run("scontrol", "ping")
     facts["controllers"] = slurm_parse.controllers(ping.stdout)

@@ -18,13 +18,15 @@ class Bare(Host):
     def exists(self, path: str) -> bool:
         return False
 
+    def listdir(self, path: str) -> list[str]:
+        return []
+
 
 def test_a_machine_without_slurm_is_an_answer():
     found = survey(Slurm(Bare()))
     assert (found["installed"], found["healthy"], found["nodes"], found["controllers"]) == (False, False, [], [])
-    assert found["problems"] == [
-        "looked for Slurm on the system path and in /opt/slurm/bin and found none on this machine"
-    ]
+    places = "on the system path, in /opt/slurm and as the only one in /opt/aws/pcs/scheduler"
+    assert found["problems"] == [f"looked for Slurm {places} and found none on this machine"]
 
 
 def test_a_named_place_without_slurm_is_an_error():

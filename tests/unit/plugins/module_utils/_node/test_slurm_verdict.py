@@ -137,7 +137,8 @@ def test_a_run_with_counters(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("nodes", "node", "device"), [(("n1",), "n1", None), (("n1", "n2"), None, "n1+n2"), (("n1", "n2", "n3"), None, None)]
+    ("nodes", "node", "device"),
+    [(("n1",), "n1", None), (("n1", "n2"), None, "n1+n2"), (("n1", "n2", "n3"), None, None)],
 )
 def test_whose_a_figure_is(tmp_path, nodes, node, device):
     nccl = Nccl(tmp_path)
