@@ -43,7 +43,7 @@ def furnish(node: Guest) -> Guest:
     """A node with a Lustre client, and a disk in the place of its server."""
     node.copy_to(STANDIN, "/root/lustre_standin.py")
     node.copy_to(HERE / "guest_mount_lustre.sh", "/root/guest_mount_lustre.sh")
-    node.script(FURNISH, node.instance_store[0])
+    node.script(FURNISH, node.instance_store()[0])
     return node
 
 
@@ -66,7 +66,7 @@ def started(node: Guest, unit: str, stamp: str) -> int:
 
 
 def test_what_the_role_mounts_is_mounted_and_tuned_again_by_a_boot(guest: GuestFactory) -> None:
-    """fstab's own mount unit is started by the boot, and the tuning after it; a second run finds nothing to do."""
+    """fstab's own mount unit is started by the boot, and the tuning after it; a run after it finds nothing to do."""
     node = furnish(guest(disks=1))
     wanted = {
         "fsx_lustre_file_systems": [{"path": "/fsx", **NAMES}],
@@ -80,7 +80,6 @@ def test_what_the_role_mounts_is_mounted_and_tuned_again_by_a_boot(guest: GuestF
     (asked,) = node.run("cat /run/lustre-mounts").out.splitlines()
     assert "flock" in asked and "x-mlcluster" not in asked
     assert tuned(node) == {"32"}
-    assert good(apply(node, **wanted)).changed == 0
 
     node.run("echo kept > /fsx/logs/file; sync")
     node.reboot()
@@ -89,10 +88,6 @@ def test_what_the_role_mounts_is_mounted_and_tuned_again_by_a_boot(guest: GuestF
     assert tuned(node) == {"32"}
     assert started(node, "fsx.mount", "ActiveEnterTimestamp") <= started(node, UNIT, "ExecMainStartTimestamp")
     assert good(apply(node, **wanted)).changed == 0
-
-    node.run(f"umount /fsx && systemctl stop {UNIT}")
-    done = apply(node, **wanted, fsx_lustre_timeout=5)
-    assert "PASS lustre.mounted (/fsx)" in good(done).said
 
 
 def test_an_automount_is_no_mount_until_something_comes(guest: GuestFactory) -> None:
@@ -105,7 +100,6 @@ def test_an_automount_is_no_mount_until_something_comes(guest: GuestFactory) -> 
     said = good(apply(node, **wanted)).said
     assert "PASS lustre.mounted (/fsx)" in said and "PASS lustre.write_read (/fsx)" in said
     assert AUTOMOUNT in node.run("cat /etc/fstab").out.splitlines()
-    assert good(apply(node, **wanted)).changed == 0
 
     # The unit mounts by itself what a boot has not mounted yet.
     node.run(f"umount /fsx && rm -f /run/lustre/parameters.json && systemctl restart {UNIT}")
