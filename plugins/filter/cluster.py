@@ -20,12 +20,13 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils import (
 def cluster_plan(
     settings: dict[str, Any], network: dict[str, Any] | None = None, identifiers: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """Problems of the variables, the configuration, and what it adds up to."""
+    """Problems of the variables, what in them is no value of your own, the configuration, and what it adds up to."""
     problems = _cluster_problems.problems(settings)
+    answer = {"problems": problems, "placeholders": _cluster_problems.placeholders(settings, network or {})}
     if problems:
-        return {"problems": problems, "config": None, "totals": None}
+        return {**answer, "config": None, "totals": None}
     config = _cluster_config.render(settings, network or _cluster_config.NETWORK, identifiers or {})
-    return {"problems": [], "config": config, "totals": _cluster_config.totals(settings)}
+    return {**answer, "config": config, "totals": _cluster_config.totals(settings)}
 
 
 def cluster_review(config: dict[str, Any], offered: Sequence[str] | None = None) -> dict[str, Any]:

@@ -127,11 +127,17 @@ def ensure(module: AnsibleModule) -> dict[str, t.Any]:
     params, client = module.params, aws.client(module.params, "fsx")
     found, actions = fsx.find(client, params["name"], params["file_system_id"]), []
     if found:
+        fsx.refuse_broken([found], found["FileSystemId"])
         wrong = fsx.differences(found, params)
         if wrong:
             raise aws.AwsError("; ".join(wrong))
         there = fsx.associations(client, found["FileSystemId"]) if params["associations"] else []
         links = fsx.missing_associations(there, params)
+        # A tie that has failed brings no file, and is not made again beside itself.
+        wanted = [link["path"] for link in params["associations"]]
+        fsx.refuse_broken(
+            [entry for entry in there if entry["FileSystemPath"] in wanted], f"a tie of {found['FileSystemId']}"
+        )
     else:
         lacking = [key for key in ("gib", "throughput", "subnet", "groups") if not params[key]]
         # Before the network is there a dry run has no subnet to name.

@@ -29,6 +29,12 @@ options:
     description: A key pair to look for; none when empty.
     type: str
     default: ""
+  strangers:
+    description:
+      - Whether to look for everything that would be in the way of taking the network down, as network interfaces,
+        peerings, VPN and other gateways, and access lists.
+    type: bool
+    default: false
 seealso:
   - module: amazon.aws.ec2_vpc_net_info
 """
@@ -47,10 +53,12 @@ network:
     - C(vpc) with C(id), C(cidr) and C(dns), none when there is not exactly one; C(vpcs), how many carry the tag.
     - C(subnets), C(routes) and C(groups) by part; C(igw), C(nat), C(endpoint); C(key), and C(key_ours), whether it
       carries the tag; C(zones) of the region.
-    - C(strangers), what lives in the network besides its own parts.
+    - C(addresses), Elastic IP addresses with the tag, each with C(ip) and whether it is C(used).
+    - C(strangers), what lives in the network besides its own parts, everything with O(strangers=true).
   returned: success
   type: dict
-  sample: {"vpc": null, "vpcs": 0, "key": null, "key_ours": false, "zones": ["ap-southeast-3a"], "strangers": []}
+  sample: {"vpc": null, "vpcs": 0, "key": null, "key_ours": false, "zones": ["ap-southeast-3a"], "strangers": [],
+    "addresses": []}
 outputs:
   description: What a cluster needs of it; none while the network is not complete.
   returned: success
@@ -68,13 +76,14 @@ def main() -> None:
             **aws.OPTIONS,
             "name": {"type": "str", "required": True},
             "key_name": {"type": "str", "default": "", "no_log": False},
+            "strangers": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
     try:
         ec2 = aws.client(module.params, "ec2")
         with aws.doing(f"looking at the network {module.params['name']} in {module.params['region']}"):
-            found = network.look(ec2, module.params["name"], module.params["key_name"])
+            found = network.look(ec2, module.params["name"], module.params["key_name"], module.params["strangers"])
     except aws.AwsError as exc:
         module.fail_json(msg=str(exc))
     complete = (

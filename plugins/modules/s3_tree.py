@@ -30,6 +30,10 @@ options:
     description: The bucket, which has to exist.
     type: str
     required: true
+  owner:
+    description: Account that the bucket has to belong to, 12 digits; empty takes the bucket whosever it is.
+    type: str
+    default: ""
   prefix:
     description: What stands before every key.
     type: str
@@ -119,6 +123,7 @@ samples:
   sample: [/tmp/sample/shard-000000.tar]
 """
 
+import re
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
@@ -139,6 +144,8 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
     if unknown:
         raise aws.AwsError(f"the samples {', '.join(unknown)} are not in {params['source']}; give paths below it")
     s3 = aws.client(params, "s3", connections=params["threads"])
+    if params["owner"]:
+        s3_tree.demand_owner(s3, params["owner"])
     with aws.doing(f"listing s3://{params['bucket']}/{start}"):
         remote = s3_tree.remote_sizes(s3, params["bucket"], params["prefix"])
     tree = s3_tree.Tree(
@@ -173,6 +180,7 @@ def main() -> None:
             **aws.OPTIONS,
             "source": {"type": "path", "required": True},
             "bucket": {"type": "str", "required": True},
+            "owner": {"type": "str", "default": ""},
             "prefix": {"type": "str", "default": ""},
             "checksum": {"type": "str", "choices": ["sha256", "crc64nvme"], "default": "sha256"},
             "delete": {"type": "bool", "default": False},
@@ -188,6 +196,8 @@ def main() -> None:
         module.fail_json(msg="sample needs sample_dir, where the samples go; give it")
     if module.params["part_mib"] < 5 or module.params["threads"] < 1:
         module.fail_json(msg="part_mib is at least 5 (Amazon S3 takes no smaller part) and threads at least 1")
+    if module.params["owner"] and not re.fullmatch("[0-9]{12}", module.params["owner"]):
+        module.fail_json(msg=f"owner is '{module.params['owner']}'; an AWS account is 12 digits, in quotation marks")
     try:
         module.exit_json(**run(module))
     except (aws.AwsError, OSError) as exc:

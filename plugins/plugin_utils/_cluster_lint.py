@@ -15,6 +15,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _cluster_types
+
 Config = dict[str, Any]
 Problem = dict[str, Any]
 
@@ -208,13 +210,7 @@ def alternatives(name: str, offered: Sequence[str]) -> list[str]:
 def _offers(config: Config, offered: Sequence[str] | None) -> Iterator[Problem]:
     if offered is None:
         return
-    head = _child(config, "HeadNode")
-    places = [("HeadNode/InstanceType", head)] if "InstanceType" in head else []
-    for number, queue in enumerate(queues(config)):
-        for index, resource in enumerate(_entries(queue, "ComputeResources")):
-            if "InstanceType" in resource:
-                places.append((f"Scheduling/SlurmQueues[{number}]/ComputeResources[{index}]/InstanceType", resource))
-    for path, holder in places:
+    for path, holder in _cluster_types.places(config):
         name = str(holder["InstanceType"])
         if name not in offered:
             others = alternatives(name, offered)
@@ -227,7 +223,8 @@ def _offers(config: Config, offered: Sequence[str] | None) -> Iterator[Problem]:
 def review(config: Any, offered: Sequence[str] | None = None) -> dict[str, Any]:
     """``problems``, each with ``path, level, found, right, message``, and ``repaired``: the same without them.
 
-    ``offered`` are the types that the region offers, None when that was not asked. ``config`` is left as it is.
+    ``offered`` are the types that the region offers, None when that was not asked; then ``described`` is what the
+    collection's own table says of the types, by name. ``config`` is left as it is.
     """
     if not isinstance(config, dict):
         why = "a configuration is a mapping with Region, Image, HeadNode and Scheduling"
@@ -236,17 +233,22 @@ def review(config: Any, offered: Sequence[str] | None = None) -> dict[str, Any]:
             "repaired": None,
             "offers_checked": offered is not None,
             "types": [],
+            "described": {},
         }
     repaired = copy.deepcopy(config)
     found: list[Problem] = []
     for rule in (_image, _levels, _identifiers, _storage, _queue_habits, _rights):
         found.extend(rule(repaired))
     found.extend(_offers(repaired, offered))
+    types = _cluster_types.names(repaired)
+    table = {} if offered is not None else {name: _cluster_types.described(name) for name in types}
     return {
         "problems": found,
         "repaired": repaired if found else None,
         "offers_checked": offered is not None,
-        "types": sorted(set(re.findall(r"'InstanceType': '([^']+)'", repr(config)))),
+        # Of a type that only the repairs brought in nothing needs to be known.
+        "types": [name for name in types if name in repr(config)],
+        "described": {name: entry for name, entry in table.items() if entry},
     }
 
 
@@ -285,9 +287,14 @@ def verdict(reviewed: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
         (errors if finding["level"] == "ERROR" else warnings if finding["level"] == "WARNING" else notes).append(text)
     if not answer["judged"]:
         errors.append("ParallelCluster's validators were not reached, for its schema refuses the configuration")
-    # Of a type that only the repairs brought in nothing needs to be known.
-    for name in (name for name in answer["assumed"] if name in reviewed["types"]):
-        warnings.append(f"{name} was not checked: EC2 was not asked what it is; give cluster_online: true")
+    for name in reviewed["types"]:
+        if name in reviewed["described"]:
+            warnings.append(
+                f"{name} was judged by the table of this collection, which does not know its capacity types and "
+                "placement groups: EC2 was not asked; give cluster_online: true"
+            )
+        elif name in answer["assumed"]:
+            warnings.append(f"{name} was not checked: EC2 was not asked what it is; give cluster_online: true")
     if not reviewed["offers_checked"]:
         notes.append("whether the region offers the instance types was not checked, for EC2 was not asked")
     unique = {

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.network import is_documentation
 
 Settings = Mapping[str, Any]
 
@@ -51,6 +54,12 @@ FILESYSTEM_NEEDS = ("name", "mount")
 # Options of hooks/on_node_configured.sh, in the order in which they are given.
 HOOK_OPTIONS = ("bundle", "sha256", "pointer", "public_key", "version_floor")
 S3_DEFAULTS: dict[str, Any] = {"prefix": "", "write": False}
+# Identifiers that count up or repeat one digit, the accounts of AWS's own examples, and words that ask for another.
+PLACEHOLDER = re.compile(
+    r"\b(ami|cr|eni|fs|i|sg|subnet|vpc)-(01234567|([0-9a-z])\3{6})"
+    r"|^arn:aws[a-z-]*:[^:]*:[^:]*:(123456789012|111122223333|(\d)\5{11}):"
+    r"|\bYOUR\b"
+)
 
 
 # What each key has to be; a value of another kind is told by name, and nothing more is asked of its owner.
@@ -196,6 +205,39 @@ def hook_problems(hook: Settings) -> Iterator[str]:
         yield "hook: bundle and sha256 are needed, or no node can tell whose bundle it is; make bundle prints them"
     elif not SHA256.fullmatch(str(hook["sha256"])):
         yield f"hook: sha256 is '{hook['sha256']}'; it is 64 digits 0-9 and a-f"
+
+
+def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Each text in ``value`` with the way to it; entries of a list go by their names where they have any."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from _texts(f"{path}.{key}" if path else str(key), entry)
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            name = entry.get("name") if isinstance(entry, Mapping) else None
+            yield from _texts(f"{path}.{name or number}", entry)
+
+
+def _is_placeholder(value: str) -> bool:
+    if SHA256.fullmatch(value):
+        return len(set(value)) == 1
+    try:
+        return is_documentation(ipaddress.ip_network(value, strict=False))
+    except ValueError:
+        return bool(PLACEHOLDER.search(value))
+
+
+def placeholders(settings: Settings, network: Settings) -> list[str]:
+    """What stands in the variables, and in cluster_subnets, for something of your own still, a sentence each."""
+    given = {key: value for key, value in settings.items() if key != "tags"}
+    given["ssh_cidrs"] = given.pop("head_ssh_cidr", "")
+    return [
+        f"cluster_{path} is '{value}', a placeholder; give your own"
+        for path, value in _texts("", {**given, "subnets": network})
+        if _is_placeholder(value)
+    ]
 
 
 def problems(settings: Settings) -> list[str]:

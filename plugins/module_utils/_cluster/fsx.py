@@ -134,6 +134,15 @@ def associations(fsx: t.Any, identifier: str) -> list[dict[str, t.Any]]:
         )
 
 
+def refuse_broken(entries: t.Sequence[t.Mapping[str, t.Any]], what: str) -> None:
+    """Raises AwsError with FSx's own reason for the first of ``entries`` that has failed or goes away."""
+    for entry in entries:
+        if entry["Lifecycle"] in BROKEN:
+            why = entry.get("FailureDetails", {}).get("Message", "no reason is given")
+            where = f" ({entry['FileSystemPath']})" if "FileSystemPath" in entry else ""
+            raise aws.AwsError(f"{what}{where} is {entry['Lifecycle']}: {why}; mend that, or delete it, by hand")
+
+
 def missing_associations(there: t.Sequence[t.Mapping[str, t.Any]], wanted: Wanted) -> list[dict[str, t.Any]]:
     """Those of the wanted ties that are not there. Raises AwsError for one whose path is tied to something else."""
     tied = {entry["FileSystemPath"]: entry["DataRepositoryPath"].rstrip("/") for entry in there}
@@ -169,10 +178,7 @@ def wait(look: t.Callable[[], list[dict[str, t.Any]]], what: str, seconds: float
     limit = time.monotonic() + seconds
     while True:
         entries = look()
-        broken = [entry for entry in entries if entry["Lifecycle"] in BROKEN]
-        if broken:
-            why = broken[0].get("FailureDetails", {}).get("Message", "no reason is given")
-            raise aws.AwsError(f"{what} is {broken[0]['Lifecycle']}: {why}")
+        refuse_broken(entries, what)
         if not any(entry["Lifecycle"] in WAITING for entry in entries):
             return
         if time.monotonic() > limit:

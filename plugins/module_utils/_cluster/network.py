@@ -17,7 +17,13 @@ TAG = "mlcluster:network"
 FSX_PORTS = ("988", "1018-1023")
 ENDPOINT_GONE = ("deleting", "deleted", "failed", "rejected", "expired")
 NAT_GONE = ("deleting", "deleted", "failed")
+# EC2 API, VpcPeeringConnectionStateReason, VpnGateway and TransitGatewayVpcAttachment.
+PEERING_GONE = ("deleted", "deleting", "expired", "failed", "rejected")
+GATEWAY_GONE = ("deleting", "deleted")
+ATTACHMENT_GONE = ("deleting", "deleted", "failed", "failing", "rejected", "rejecting")
 ANY = "0.0.0.0/0"
+# RFC 5737.
+DOCUMENTATION = tuple(ipaddress.IPv4Network(block) for block in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"))
 GROUPS = ("nodes", "fsx", "ssh", "grafana")
 
 
@@ -46,9 +52,14 @@ def _part(name: str, entry: t.Mapping[str, t.Any]) -> str:
     return said[len(name) + 1 :] if said.startswith(f"{name}-") else said
 
 
-def look(ec2: t.Any, name: str, key_name: str) -> Look:
-    """What there is of the network called ``name``; ``key_name`` empty: no key pair is looked for."""
+def look(ec2: t.Any, name: str, key_name: str, all_strangers: bool = False) -> Look:
+    """What there is of the network called ``name``; ``key_name`` empty: no key pair is looked for.
+
+    ``strangers`` is what stands beside the network's own parts; with ``all_strangers`` also what no part has to be
+    compared with: network interfaces, peerings, gateways of other kinds, access lists.
+    """
     found: Look = {"vpc": None, "vpcs": 0, "key": None, "key_ours": False, "zones": [], "strangers": []}
+    found["addresses"] = _addresses(ec2, name)
     zones = ec2.describe_availability_zones(Filters=_filter("zone-type", "availability-zone"))["AvailabilityZones"]
     found["zones"] = sorted(zone["ZoneName"] for zone in zones if zone["State"] == "available")
     if key_name:
@@ -84,12 +95,60 @@ def look(ec2: t.Any, name: str, key_name: str) -> Look:
         for part, entry in groups.items()
     }
     strangers += [f"security group {entry['GroupName']}" for entry in others if entry["GroupName"] != "default"]
-    strangers += [
+    if all_strangers:
+        strangers += _strangers(ec2, vpc, (found["nat"] or {}).get("interfaces", []))
+    strangers.sort()
+    return found
+
+
+def _addresses(ec2: t.Any, name: str) -> list[dict[str, t.Any]]:
+    """Elastic IP addresses with our tag, ``used`` or not. One that is not is left of a run that was killed before its
+    NAT gateway."""
+    entries = ec2.describe_addresses(Filters=_filter(f"tag:{TAG}", name))["Addresses"]
+    found = [{"ip": entry["PublicIp"], "used": bool(entry.get("AssociationId"))} for entry in entries]
+    return sorted(found, key=lambda entry: str(entry["ip"]))
+
+
+def _strangers(ec2: t.Any, vpc: str, interfaces: t.Sequence[str]) -> list[str]:
+    """What EC2 does not delete a VPC with, and what would go with it unseen, a text each; ``interfaces`` are ours."""
+    inside = _filter("vpc-id", vpc)
+    found = [
         f"network interface {entry['NetworkInterfaceId']} ({entry.get('Description') or 'without description'})"
         for entry in aws.pages(ec2.describe_network_interfaces, "NetworkInterfaces", Filters=inside)
-        if entry["NetworkInterfaceId"] not in (found["nat"] or {}).get("interfaces", [])
+        if entry["NetworkInterfaceId"] not in interfaces
     ]
-    strangers.sort()
+    for side in ("requester", "accepter"):
+        chosen = _filter(f"{side}-vpc-info.vpc-id", vpc)
+        found += [
+            f"peering {entry['VpcPeeringConnectionId']}"
+            for entry in aws.pages(ec2.describe_vpc_peering_connections, "VpcPeeringConnections", Filters=chosen)
+            if entry["Status"]["Code"] not in PEERING_GONE
+        ]
+    chosen = _filter("attachment.vpc-id", vpc)
+    found += [
+        f"VPN gateway {entry['VpnGatewayId']}"
+        for entry in ec2.describe_vpn_gateways(Filters=chosen)["VpnGateways"]
+        if entry["State"] not in GATEWAY_GONE
+        and any(link["VpcId"] == vpc and link["State"] != "detached" for link in entry.get("VpcAttachments", []))
+    ]
+    found += [
+        f"transit gateway attachment {entry['TransitGatewayAttachmentId']}"
+        for entry in aws.pages(
+            ec2.describe_transit_gateway_vpc_attachments, "TransitGatewayVpcAttachments", Filters=inside
+        )
+        if entry["State"] not in ATTACHMENT_GONE
+    ]
+    # No filter goes by the VPC here.
+    found += [
+        f"egress-only internet gateway {entry['EgressOnlyInternetGatewayId']}"
+        for entry in aws.pages(ec2.describe_egress_only_internet_gateways, "EgressOnlyInternetGateways")
+        if any(link["VpcId"] == vpc for link in entry.get("Attachments", []))
+    ]
+    found += [
+        f"network access list {entry['NetworkAclId']}"
+        for entry in aws.pages(ec2.describe_network_acls, "NetworkAcls", Filters=inside)
+        if not entry["IsDefault"]
+    ]
     return found
 
 
@@ -179,6 +238,11 @@ def _networks(cidrs: t.Sequence[str]) -> list[str]:
     return found
 
 
+def is_documentation(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> bool:
+    """Whether a network is one of those that examples name and that nobody has."""
+    return isinstance(network, ipaddress.IPv4Network) and any(network.subnet_of(block) for block in DOCUMENTATION)
+
+
 def wish_problems(wanted: t.Mapping[str, t.Any]) -> list[str]:
     """What is wrong with the wishes themselves, a sentence each."""
     found = [*_people_problems(wanted)]
@@ -211,6 +275,8 @@ def _people_problems(wanted: t.Mapping[str, t.Any]) -> t.Iterator[str]:
                 continue
             if network.prefixlen == 0:
                 yield f"cluster_{key} has '{value}', the whole world; give the networks of your people"
+            elif is_documentation(network):
+                yield f"cluster_{key} has '{value}', which is set aside for examples; give the networks of your people"
             elif network.version == 6:
                 yield f"cluster_{key} has '{value}', and the network is made for IPv4 only; give IPv4 networks"
     if not 1 <= wanted["grafana_port"] <= 65535:

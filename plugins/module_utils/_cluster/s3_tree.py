@@ -76,6 +76,16 @@ def _is_link(folder: str, name: str) -> bool:
     return os.path.islink(os.path.join(folder, name))
 
 
+def demand_owner(s3: t.Any, owner: str) -> None:
+    """Have S3 refuse every request to a bucket that another account owns; ``owner`` are the 12 digits of one."""
+
+    def add(params: dict[str, t.Any], model: t.Any, **_others: t.Any) -> None:
+        if model.input_shape and "ExpectedBucketOwner" in model.input_shape.members:
+            params["ExpectedBucketOwner"] = owner
+
+    s3.meta.events.register("provide-client-params.s3", add)
+
+
 def remote_sizes(s3: t.Any, bucket: str, prefix: str) -> dict[str, int]:
     """Size of every object whose key begins with ``prefix``/."""
     start = f"{prefix.strip('/')}/" if prefix.strip("/") else ""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 
 VPC, ZONE, GROUP = "vpc-00000000000000000", "offline-a", "sg-00000000000000000"
@@ -37,16 +38,30 @@ class Ec2(Silent):
 
     def __init__(self, asked):
         self.types, self.offered, self.assumed = asked.get("types") or {}, asked.get("offered"), []
-        self.reservations = {}
+        self.reservations, self.over_efa = {}, set()
+        self.image_architecture = "x86_64"
 
     def expect(self, config):
-        """A reservation is for the type and the number of nodes that name it; whether it is, only EC2 knows."""
-        for queue in config.get("Scheduling", {}).get("SlurmQueues", []):
+        """What only EC2 knows is taken to be as the configuration wants it.
+
+        A reservation is for the type and the number of nodes that name it, a type that nobody described exists and has
+        EFA where that is asked for, and an image is for the processor of the head node.
+        """
+        head = mapping(mapping(config).get("HeadNode")).get("InstanceType")
+        for queue in entries(mapping(mapping(config).get("Scheduling")).get("SlurmQueues")):
             kind = "capacity-block" if queue.get("CapacityType") == "CAPACITY_BLOCK" else "default"
-            for resource in queue.get("ComputeResources", []):
-                name = resource.get("CapacityReservationTarget", {}).get("CapacityReservationId")
+            for resource in entries(queue.get("ComputeResources")):
+                name = mapping(resource.get("CapacityReservationTarget")).get("CapacityReservationId")
                 if name:
                     self.reservations[name] = (resource.get("InstanceType"), resource.get("MaxCount", 10), kind)
+                several = [entry.get("InstanceType") for entry in entries(resource.get("Instances"))]
+                types = [name for name in [resource.get("InstanceType"), *several] if isinstance(name, str)]
+                if mapping(resource.get("Efa")).get("Enabled"):
+                    self.over_efa.update(types)
+                for name in types:
+                    self.get_instance_type_info(name)
+        if isinstance(head, str):
+            self.image_architecture = self.get_instance_type_info(head).supported_architecture()[0]
 
     def get_instance_type_info(self, name):
         """A type that nobody described is taken for a plain one with one network card."""
@@ -54,7 +69,7 @@ class Ec2(Silent):
 
         if name not in self.types and name not in self.assumed:
             self.assumed.append(name)
-        return InstanceTypeInfo(self.types.get(name) or plain_type(name))
+        return InstanceTypeInfo(self.types.get(name) or plain_type(name, name in self.over_efa))
 
     def list_instance_types(self):
         return [*(self.offered if self.offered is not None else self.types), *self.assumed]
@@ -72,7 +87,7 @@ class Ec2(Silent):
         from pcluster.aws.aws_resources import ImageInfo
 
         disk = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 45}}
-        image = {"ImageId": ami_id, "Architecture": "x86_64", "State": "available", "Tags": []}
+        image = {"ImageId": ami_id, "Architecture": self.image_architecture, "State": "available", "Tags": []}
         return ImageInfo({**image, "BlockDeviceMappings": [disk]})
 
     def describe_images(self, ami_ids=None, **_kwargs):
@@ -176,17 +191,30 @@ class Api:
         return Silent()
 
 
-def plain_type(name):
-    """A type of x86_64 with two vCPUs."""
+def mapping(value):
+    """The value where it is a mapping, else an empty one: the schema tells what is wrong with it."""
+    return value if isinstance(value, dict) else {}
+
+
+def entries(value):
+    """The mappings of a list, none where it is no list."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def plain_type(name, efa):
+    """A type with two vCPUs and one network card that is launched wherever it is wanted."""
     card = {"NetworkCardIndex": 0, "MaximumNetworkInterfaces": 4}
+    # A g behind the number is AWS's own processor, and so is the first generation of class a.
+    architecture = "arm64" if re.match(r"[a-z]+\d+[a-z]*g|a1\.", name.partition("-")[0]) else "x86_64"
     return {
         "InstanceType": name,
         "SupportedUsageClasses": ["on-demand", "spot", "capacity-block"],
-        "ProcessorInfo": {"SupportedArchitectures": ["x86_64"]},
+        "ProcessorInfo": {"SupportedArchitectures": [architecture]},
         "VCpuInfo": {"DefaultVCpus": 2, "DefaultCores": 1, "DefaultThreadsPerCore": 2},
         "MemoryInfo": {"SizeInMiB": 8192},
         "EbsInfo": {"EbsOptimizedSupport": "default"},
-        "NetworkInfo": {"MaximumNetworkCards": 1, "EfaSupported": False, "NetworkCards": [card]},
+        "PlacementGroupInfo": {"SupportedStrategies": ["cluster", "partition", "spread"]},
+        "NetworkInfo": {"MaximumNetworkCards": 1, "EfaSupported": efa, "NetworkCards": [card]},
     }
 
 

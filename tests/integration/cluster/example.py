@@ -12,6 +12,22 @@ import yaml
 
 from tests.integration.cluster.conftest import ROOT
 
+# What stands in the example for something of one's own, and what a user would put there.
+OWN = {
+    "0" * 64: "3f" * 32,
+    "cr-0123456789abcdef0": "cr-0e4b1c9a72d35f806",
+    "203.0.113.0/24": "10.9.0.0/16",
+}
+
+
+def own() -> dict[str, Any]:
+    """The shipped example's variables with values of one's own in the place of its placeholders."""
+    text = (ROOT / "inventories/cluster/group_vars/all.yml").read_text(encoding="utf-8")
+    for placeholder, value in OWN.items():
+        assert placeholder in text
+        text = text.replace(placeholder, value)
+    return yaml.safe_load(text)
+
 
 def settings() -> dict[str, Any]:
     """The role's defaults under the example's variables, without the prefix, as vars/main.yml names them."""

@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.integration.cluster.conftest import REGION, ROOT
+from tests.integration.cluster.example import own
 from tests.integration.cluster.policies import check_policy
 
 # Each play starts a dozen programs, which take as long as the machine is busy.
@@ -19,16 +21,16 @@ pytestmark = pytest.mark.timeout(1800)
 
 NAME = "p5e-80node-cluster"
 SUBNETS = {
-    "head_subnet": "subnet-0123456789abcdef0",
-    "compute_subnet": "subnet-0123456789abcdef1",
+    "head_subnet": "subnet-0a6c3f91b27d4e805",
+    "compute_subnet": "subnet-0f18d5c2e9a34b760",
     "cidr": "10.0.0.0/16",
-    "groups": ["sg-0123456789abcdef0"],
+    "groups": ["sg-0b7e2d41f86c93a50"],
 }
 # What the look at a network of create_network.yml asks for (test_network.py), and what FSx asks for in the name of the
 # caller (FSx for Lustre User Guide, using service-linked roles and adding permissions to use data repositories).
 UNASKED = (
-    "ec2:DescribeAvailabilityZones", "ec2:DescribeInternetGateways", "ec2:DescribeKeyPairs",
-    "ec2:DescribeNatGateways", "ec2:DescribeNetworkInterfaces", "ec2:DescribeRouteTables",
+    "ec2:DescribeAddresses", "ec2:DescribeAvailabilityZones", "ec2:DescribeInternetGateways", "ec2:DescribeKeyPairs",
+    "ec2:DescribeNatGateways", "ec2:DescribeRouteTables",
     "ec2:DescribeSecurityGroups", "ec2:DescribeSubnets", "ec2:DescribeVpcAttribute", "ec2:DescribeVpcEndpoints",
     "ec2:DescribeVpcs", "fsx:CreateDataRepositoryAssociation", "fsx:DescribeDataRepositoryAssociations",
     "fsx:TagResource", "iam:AttachRolePolicy", "iam:CreateServiceLinkedRole", "iam:PutRolePolicy",
@@ -38,10 +40,34 @@ UNASKED = (
 @pytest.fixture
 def wishes(pcluster):
     return {
+        **own(),
         "cluster_subnets": SUBNETS,
         "cluster_pcluster": pcluster,
         "cluster_pcluster_python": str(ROOT / ".venv-pcluster" / "bin" / "python"),
     }
+
+
+def test_the_example_as_it_is_makes_no_cluster_and_is_judged_all_the_same(aws_account, play, wishes):
+    refused = play("create_cluster", **{key: wishes[key] for key in wishes if key not in own()})
+    assert refused.status == 2
+    for said in (
+        "cluster_hook.sha256 is '0000000000000000000000000000000000000000000000000000000000000000', a placeholder",
+        "cluster_queues.gpu-queue.reservation is 'cr-0123456789abcdef0', a placeholder; give your own",
+        "cluster_ssh_cidrs is '203.0.113.0/24', a placeholder",
+    ):
+        assert said in refused.said
+    aws_account.record.unlink(missing_ok=True)
+    judged = play(
+        "create_cluster",
+        "--tags",
+        "cluster_configure",
+        cluster_online=False,
+        cluster_pcluster_python=wishes["cluster_pcluster_python"],
+    )
+    assert judged.status == 0, judged.said
+    assert "cluster_ssh_cidrs is '203.0.113.0/24', a placeholder" in judged.said
+    assert "p5e.48xlarge was judged by the table of this collection" in judged.said
+    assert aws_account.operations() == set()
 
 
 def calls(tmp_path):
@@ -62,7 +88,7 @@ def test_the_shipped_cluster_is_foretold_made_and_then_left_alone(aws_account, p
     assert calls(tmp_path) == ["describe-cluster"] * 3
     assert fsx.describe_file_systems()["FileSystems"] == []
 
-    made = play("create_cluster", cluster_key_path="~/.ssh/k", **wishes)
+    made = play("create_cluster", **{**wishes, "cluster_key_path": "~/.ssh/k"})
     assert made.status == 0, made.said
     asked = calls(tmp_path)
     assert asked.index("create-cluster dryrun") < asked.index("create-cluster")
@@ -100,6 +126,17 @@ def test_a_cluster_is_deleted_with_consent_and_what_stays_is_told(play, wishes, 
 
 
 @pytest.mark.slow
+def test_waiting_has_an_end_and_the_creation_goes_on(play, wishes, tmp_path):
+    # One that hardly moves: it has more steps to go than anybody asks for.
+    state = {"name": NAME, "region": REGION, "verb": "CREATE", "left": 100000}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    waited = play("create_cluster", **{**wishes, "cluster_filesystems": [], "cluster_wait_minutes": 0})
+    assert waited.status == 2
+    assert f"{NAME} was not finished within cluster_wait_minutes (0); it goes on by itself" in waited.said
+    assert not {"create-cluster", "delete-cluster"} & set(calls(tmp_path))
+
+
+@pytest.mark.slow
 def test_a_dry_run_that_is_refused_stops_everything(play, wishes, tmp_path):
     (tmp_path / "refusal.json").write_text(
         json.dumps(
@@ -119,11 +156,14 @@ def test_a_dry_run_that_is_refused_stops_everything(play, wishes, tmp_path):
 
 @pytest.mark.slow
 def test_a_file_full_of_mistakes_is_refused_in_one_go(play, wishes):
-    mistakes = Path(__file__).parent / "mistakes.yaml"
-    refused = play("create_cluster", **wishes, cluster_config_file=str(mistakes), cluster_zone="")
+    # From where the user stands, which is the checkout here.
+    mistakes = os.path.relpath(Path(__file__).parent / "mistakes.yaml", ROOT)
+    refused = play("create_cluster", **{**wishes, "cluster_config_file": mistakes, "cluster_zone": ""})
     assert refused.status == 2
     for sentence in ("right is alinux2023", "right is Scheduling/SlurmQueues", "right is PERSISTENT_2", "c7i.4xlarge"):
         assert sentence in refused.said
+    absent = play("create_cluster", **{**wishes, "cluster_config_file": "no/cluster.yaml"})
+    assert f"cluster_config_file is 'no/cluster.yaml', and {ROOT}/no/cluster.yaml is no file" in absent.said
 
 
 @pytest.mark.slow

@@ -40,6 +40,27 @@ def test_a_filesystem_is_foretold_made_once_and_adopted(run_module):
     assert other["msg"] == (f"{made['id']} has gib 7200 and not 4800; change the variables, or the file system by hand")
 
 
+@pytest.mark.parametrize("broken", ["file system", "tie"])
+@pytest.mark.parametrize("check", [False, True])
+def test_what_has_failed_is_told_at_once_with_its_reason(run_module, monkeypatch, broken, check):
+    made = run_module(fsx_lustre, **WISHES, **PLACE)
+    tie = {"FileSystemPath": "/datasets", "DataRepositoryPath": "s3://data"}
+    failed = {"Lifecycle": "FAILED", "FailureDetails": {"Message": "no permission for s3://data"}}
+    real = fsx_lustre.fsx.find
+
+    def find(client, name, identifier):
+        return {**real(client, name, identifier), **(failed if broken == "file system" else {})}
+
+    # moto lets nothing fail.
+    monkeypatch.setattr(fsx_lustre.fsx, "find", find)
+    monkeypatch.setattr(fsx_lustre.fsx, "associations", lambda client, identifier: [{**tie, **failed}])
+    monkeypatch.setattr(fsx_lustre.fsx.time, "sleep", lambda seconds: pytest.fail("it waits"))
+    links = [{"path": "/datasets", "s3": "s3://data"}]
+    said = run_module(fsx_lustre, check=check, associations=links, **WISHES, **PLACE)["msg"]
+    what = made["id"] if broken == "file system" else f"a tie of {made['id']} (/datasets)"
+    assert said == f"{what} is FAILED: no permission for s3://data; mend that, or delete it, by hand"
+
+
 def test_what_a_filesystem_lacks_is_told(run_module):
     said = run_module(fsx_lustre, **WISHES)["msg"]
     assert said == "there is no file system checkpoints, and to make one subnet, groups are needed"
@@ -80,7 +101,16 @@ def test_what_is_not_ours_is_a_stranger_and_what_is_half_made_is_ours(run_module
     nat = ec2.create_nat_gateway(SubnetId=others[1], AllocationId=ec2.allocate_address()["AllocationId"])
     ec2.create_security_group(VpcId=vpc, GroupName="{{ 7 * 7 }}", Description="other")
     ec2.import_key_pair(KeyName="old", PublicKeyMaterial=KEY)
-    look = run_module(network_info, name="train", key_name="old")["network"]
+    far = ec2.create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"]
+    link = ec2.create_vpc_peering_connection(VpcId=vpc, PeerVpcId=far)["VpcPeeringConnection"]["VpcPeeringConnectionId"]
+    vpn = ec2.create_vpn_gateway(Type="ipsec.1")["VpnGateway"]["VpnGatewayId"]
+    ec2.attach_vpn_gateway(VpcId=vpc, VpnGatewayId=vpn)
+    out = ec2.create_egress_only_internet_gateway(VpcId=vpc)["EgressOnlyInternetGateway"]["EgressOnlyInternetGatewayId"]
+    acl = ec2.create_network_acl(VpcId=vpc)["NetworkAcl"]["NetworkAclId"]
+    transit = ec2.create_transit_gateway()["TransitGateway"]["TransitGatewayId"]
+    wire = ec2.create_transit_gateway_vpc_attachment(TransitGatewayId=transit, VpcId=vpc, SubnetIds=[others[1]])
+    wire = wire["TransitGatewayVpcAttachment"]["TransitGatewayAttachmentId"]
+    look = run_module(network_info, name="train", key_name="old", strangers=True)["network"]
     (kept,) = look["subnets"].values()
     assert (look["nat"], look["endpoint"], look["routes"], look["groups"]) == (None, None, {}, {})
     assert (look["key"], look["key_ours"]) == ("old", False)
@@ -90,6 +120,11 @@ def test_what_is_not_ours_is_a_stranger_and_what_is_half_made_is_ours(run_module
         f"endpoint {mine['VpcEndpoint']['VpcEndpointId']} of com.amazonaws.{REGION}.dynamodb",
         f"NAT gateway {nat['NatGateway']['NatGatewayId']}",
         "security group {{ 7 * 7 }}",
+        f"peering {link}",
+        f"VPN gateway {vpn}",
+        f"egress-only internet gateway {out}",
+        f"network access list {acl}",
+        f"transit gateway attachment {wire}",
     }
     assert expected <= set(look["strangers"])
     assert len(gone) == 3

@@ -25,9 +25,9 @@ WISHES = {
 }
 
 
-# Tags at the creation need a permission and are no operation of their own; the others mend a network that differs.
+# These mend a network that differs.
 UNASKED = (
-    "ec2:CreateTags", "ec2:ModifyVpcEndpoint", "ec2:ReplaceRoute", "ec2:RevokeSecurityGroupEgress",
+    "ec2:ModifyVpcEndpoint", "ec2:ReplaceRoute", "ec2:RevokeSecurityGroupEgress",
     "ec2:RevokeSecurityGroupIngress",
 )  # fmt: skip
 
@@ -75,10 +75,20 @@ def test_network_is_foretold_made_and_then_left_alone(aws_account, play):
     check_policy("create_network", aws_account.operations(), UNASKED)
 
 
+def addresses(ec2):
+    return [entry["PublicIp"] for entry in ec2.describe_addresses()["Addresses"]]
+
+
 @pytest.mark.slow
 def test_network_is_taken_down_with_consent_and_the_key_stays(aws_account, play):
     ec2 = aws_account.client("ec2", REGION)
+    # The run before was killed when it had an address and no gateway yet.
+    aws_account.kill_at("ec2:CreateNatGateway")
+    assert play("create_network", **WISHES).status == 2
+    (address,) = addresses(ec2)
+    aws_account.kill_at("")
     assert play("create_network", **WISHES).status == 0
+    assert addresses(ec2) == [address]
     (vpc,) = vpcs(ec2)
     aws_account.record.unlink()
     kept = play("destroy_network", **WISHES)
@@ -88,8 +98,44 @@ def test_network_is_taken_down_with_consent_and_the_key_stays(aws_account, play)
     assert vpcs(ec2) == [vpc]
     gone = play("destroy_network", cluster_consent="train", **WISHES)
     assert gone.status == 0, gone.said
-    assert vpcs(ec2) == []
+    assert (vpcs(ec2), addresses(ec2)) == ([], [])
     assert [key["KeyName"] for key in ec2.describe_key_pairs()["KeyPairs"]] == ["train-key"]
     twice = play("destroy_network", cluster_consent="train", **WISHES)
     assert (twice.status, twice.changed) == (0, 0), twice.said
     check_policy("destroy_network", aws_account.operations(), ("ec2:DeleteKeyPair",))
+
+
+@pytest.mark.slow
+def test_what_a_killed_run_left_goes_and_what_others_made_is_in_the_way(aws_account, play):
+    ec2 = aws_account.client("ec2", REGION)
+    aws_account.kill_at("ec2:CreateNatGateway")
+    play("create_network", **WISHES)
+    aws_account.kill_at("")
+    (vpc,) = vpcs(ec2)
+    theirs = ec2.allocate_address(Domain="vpc")["PublicIp"]
+    subnet = ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["Subnets"][0]["SubnetId"]
+    card = ec2.create_network_interface(SubnetId=subnet, Description="left over")["NetworkInterface"]
+    other = ec2.create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"]
+    peering = ec2.create_vpc_peering_connection(VpcId=other, PeerVpcId=vpc)["VpcPeeringConnection"]
+    vpn = ec2.create_vpn_gateway(Type="ipsec.1")["VpnGateway"]["VpnGatewayId"]
+    ec2.attach_vpn_gateway(VpcId=vpc, VpnGatewayId=vpn)
+    service = f"com.amazonaws.{REGION}.ssm"
+    inside = {"VpcId": vpc, "VpcEndpointType": "Interface", "SubnetIds": [subnet]}
+    endpoint = ec2.create_vpc_endpoint(ServiceName=service, **inside)["VpcEndpoint"]["VpcEndpointId"]
+    refused = play("destroy_network", cluster_consent="train", **WISHES)
+    assert refused.status == 2
+    for said in (
+        f"network interface {card['NetworkInterfaceId']} (left over)",
+        f"peering {peering['VpcPeeringConnectionId']}",
+        f"VPN gateway {vpn}",
+        f"endpoint {endpoint} of {service}",
+    ):
+        assert said in refused.said
+    assert len(addresses(ec2)) == 2
+    ec2.delete_network_interface(NetworkInterfaceId=card["NetworkInterfaceId"])
+    ec2.delete_vpc_peering_connection(VpcPeeringConnectionId=peering["VpcPeeringConnectionId"])
+    ec2.detach_vpn_gateway(VpcId=vpc, VpnGatewayId=vpn)
+    ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint])
+    gone = play("destroy_network", cluster_consent="train", **WISHES)
+    assert gone.status == 0, gone.said
+    assert (vpcs(ec2), addresses(ec2)) == ([], [theirs])

@@ -9,12 +9,16 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
+import types
 
 import pytest
+from botocore.awsrequest import AWSResponse
 
 from tests.integration.cluster.conftest import REGION
 
 MIB = 1 << 20
+# The one that moto gives every caller.
+ACCOUNT = "123456789012"
 
 
 @pytest.fixture
@@ -97,17 +101,6 @@ def test_others_are_left_alone_unless_asked(s3, bring):
     assert "elsewhere/a.txt" in keys(s3)
 
 
-def test_a_wrong_folder_never_empties_the_bucket(s3, bring, tmp_path):
-    bring()
-    before = keys(s3)
-    (tmp_path / "nothing").mkdir()
-    empty = bring(source=str(tmp_path / "nothing"), delete=True)
-    assert empty["failed"] and empty["msg"].endswith("holds no file, and delete would empty the prefix; check the path")
-    absent = bring(source=str(tmp_path / "mistyped"), delete=True)
-    assert "mistyped does not exist; give a folder or a file" in absent["msg"]
-    assert keys(s3) == before
-
-
 def test_one_file_that_cannot_be_read_does_not_stop_the_others(s3, bring, folder, monkeypatch):
     from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import s3_tree
 
@@ -173,27 +166,42 @@ def test_sample_whose_writer_was_killed(s3, bring, folder, tmp_path):
     assert said.endswith("write it again")
 
 
-def test_sample_that_is_not_in_the_folder(bring, s3, tmp_path):
-    said = bring(sample=["other.tar"], sample_dir=str(tmp_path))["msg"]
-    assert said.startswith("the samples other.tar are not in ")
+@pytest.fixture
+def strict(monkeypatch):
+    """S3 that refuses a request whose owner is not that of the account; gives what each request named."""
+    from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws
+
+    named, real = [], aws.client
+
+    def refuse(request, **_others):
+        owner = request.headers.get("x-amz-expected-bucket-owner", b"").decode()
+        named.append(owner)
+        if owner != ACCOUNT:
+            body = b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+            raw = types.SimpleNamespace(stream=lambda *_size, **_how: iter([body]))
+            return AWSResponse(request.url, 403, {}, raw)
+        return None
+
+    def client(*arguments, **options):
+        s3 = real(*arguments, **options)
+        s3.meta.events.register("before-send.s3", refuse)
+        return s3
+
+    monkeypatch.setattr(aws, "client", client)
+    return named
 
 
-def test_links_to_folders_are_refused(bring, s3, folder, tmp_path):
-    (folder / "link").symlink_to(tmp_path)
-    said = bring()["msg"]
-    assert f"{folder}/link is a link to a folder" in said
+def test_a_bucket_of_another_account_gets_nothing(s3, bring, strict, tmp_path):
+    said = bring(owner="999988887777")["msg"]
+    assert said.startswith("listing s3://data/datasets/ failed: AccessDenied: Access Denied")
     assert keys(s3) == []
-
-
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
-        ({"part_mib": 4}, "part_mib is at least 5 (Amazon S3 takes no smaller part) and threads at least 1"),
-        ({"sample": ["a.txt"]}, "sample needs sample_dir, where the samples go; give it"),
-    ],
-)
-def test_refusals(bring, options, sentence):
-    assert bring(**options)["msg"] == sentence
+    strict.clear()
+    s3.put_object(Bucket="data", Key="datasets/old.txt", Body=b"old")
+    # Listing, sums, files in one and in many parts, deletion and samples: each request names the owner.
+    result = bring(owner=ACCOUNT, delete=True, sample=["a.txt"], sample_dir=str(tmp_path))
+    assert "msg" not in result, result
+    assert set(strict) == {ACCOUNT}
+    assert len(strict) > 10
 
 
 def test_crc64_of_a_small_file_is_what_s3_keeps(s3, bring, folder):

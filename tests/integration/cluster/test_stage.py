@@ -46,7 +46,8 @@ def wishes(source):
         "cluster_name": "train",
         "cluster_buckets": [{"name": "train-data"}, {"name": "train-keys", "kms_key": KEY, "versioning": True}],
         "cluster_uploads": [
-            {"source": str(source), "bucket": "train-data", "prefix": "datasets", "sample": ["shard-1.txt", "a.jsonl"]}
+            {"source": str(source), "bucket": "train-data", "prefix": "datasets", "sample": ["shard-1.txt", "a.jsonl"]},
+            {"source": str(source / "shard-0.txt"), "bucket": "train-keys"},
         ],
         # Judges the folder with the samples, as a script of the user would.
         "cluster_sample_command": ["grep", "-rqx", "two"],
@@ -63,7 +64,8 @@ def test_data_is_foretold_brought_and_then_left_alone(aws_account, play, wishes,
     s3.put_bucket_policy(Bucket="train-keys", Policy=json.dumps(theirs))
     foretold = play("stage_data", "--check", **wishes)
     assert foretold.status == 0, foretold.said
-    assert foretold.changed == 1
+    # One bucket that would be made, and the upload to the other one.
+    assert foretold.changed == 2
     with pytest.raises(ClientError, match="404"):
         s3.head_bucket(Bucket="train-data")
 
@@ -80,6 +82,9 @@ def test_data_is_foretold_brought_and_then_left_alone(aws_account, play, wishes,
         assert tls["Resource"] == [f"arn:aws:s3:::{bucket}", f"arn:aws:s3:::{bucket}/*"]
     (rule,) = s3.get_bucket_encryption(Bucket="train-keys")["ServerSideEncryptionConfiguration"]["Rules"]
     assert rule["ApplyServerSideEncryptionByDefault"] == {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": KEY}
+    kept = s3.head_object(Bucket="train-keys", Key="shard-0.txt", ChecksumMode="ENABLED")
+    assert (kept["ServerSideEncryption"], kept["SSEKMSKeyId"], kept["BucketKeyEnabled"]) == ("aws:kms", KEY, True)
+    assert kept["ChecksumSHA256"]
     assert s3.get_bucket_versioning(Bucket="train-keys")["Status"] == "Enabled"
 
     again = play("stage_data", **wishes)

@@ -55,6 +55,7 @@ class Aws:
 
     def __init__(self, folder: Path) -> None:
         self.record = folder / "operations.txt"
+        self._kill = folder / "operations.txt.kill"
         self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         self._server.start()
         host, port = self._server.get_host_and_port()
@@ -81,10 +82,15 @@ class Aws:
         """Every operation that was asked for since the last reset, as ``ec2:DescribeVpcs``."""
         return set(self.record.read_text(encoding="utf-8").split()) if self.record.exists() else set()
 
+    def kill_at(self, operation: str) -> None:
+        """Let each process with the server's environment die when it comes to ask for ``operation``; "": no more."""
+        self._kill.write_text(operation, encoding="utf-8")
+
     def reset(self) -> None:
         """An empty account and an empty record."""
         with urllib.request.urlopen(urllib.request.Request(f"{self.url}/moto-api/reset", method="POST")):  # noqa: S310
             self.record.unlink(missing_ok=True)
+            self._kill.unlink(missing_ok=True)
 
     def stop(self) -> None:
         """End the server."""

@@ -67,3 +67,17 @@ def _answer(
     result = json.loads(capsys.readouterr().out)
     assert bool(ended.value.code) == result.get("failed", False)
     return result
+
+
+@pytest.fixture
+def run_on_controller(capsys: pytest.CaptureFixture[str]) -> Runner:
+    """run_on_controller(module, check=False, **options) gives what a module printed that runs on the controller."""
+
+    def run(module: types.ModuleType, check: bool = False, **options: t.Any) -> dict[str, t.Any]:
+        with patch_module_args({**options, "_ansible_check_mode": check}), pytest.raises(SystemExit) as ended:
+            module.main()
+        result = json.loads(capsys.readouterr().out)
+        assert bool(ended.value.code) == result.get("failed", False)
+        return result
+
+    return run

@@ -149,6 +149,15 @@ def test_a_failed_one_is_told_with_its_reason():
         fsx.wait(lambda: [failed], "fs-1", 60)
 
 
+def test_a_tie_that_failed_is_told_and_not_waited_for():
+    tie = {"FileSystemPath": "/datasets", "DataRepositoryPath": "s3://data", "Lifecycle": "FAILED"}
+    tie["FailureDetails"] = {"Message": "the bucket is in another region"}
+    with pytest.raises(
+        aws.AwsError, match=r"a tie of fs-1 \(/datasets\) is FAILED: the bucket is in another region; mend"
+    ):
+        fsx.wait(lambda: [{**tie, "Lifecycle": "AVAILABLE"}, tie], "a tie of fs-1", 3600)
+
+
 def test_waiting_has_an_end():
     with pytest.raises(aws.AwsError, match="fs-1 is still CREATING after -1 s; run this again later"):
         fsx.wait(lambda: [{"Lifecycle": "CREATING"}], "fs-1", -1)

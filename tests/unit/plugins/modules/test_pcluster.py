@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""pcluster as Ansible runs it: which step asks the program for what, and what check mode leaves out."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandResult
+from ansible_collections.mlcluster.aws.plugins.modules import pcluster
+
+NONE = {"message": "Cluster 'c' does not exist or belongs to an incompatible ParallelCluster major version."}
+DRY = {"message": "Request would have succeeded, but DryRun flag is set."}
+CONFIG = {"Region": "us-east-1", "Tags": [{"Key": "k", "Value": "{{ 7 * 7 }}"}]}
+
+
+def cluster(status, **more):
+    return {"clusterName": "c", "region": "us-east-1", "clusterStatus": status, **more}
+
+
+class Host:
+    """Answers each verb, and keeps what was asked and the configuration that was handed over."""
+
+    def __init__(self, **answers):
+        self.answers, self.asked, self.config, self.mode = answers, [], None, None
+
+    def run(self, argv, timeout, check):
+        verb = argv[1]
+        self.asked.append(verb)
+        if "--cluster-configuration" in argv:
+            path = argv[argv.index("--cluster-configuration") + 1]
+            self.mode = os.stat(path).st_mode & 0o777
+            with open(path, encoding="utf-8") as stream:
+                self.config = json.load(stream)
+        answer = self.answers[verb.replace("-", "_")]
+        return CommandResult(1 if "message" in answer else 0, json.dumps(answer), "")
+
+
+@pytest.fixture
+def step(run_module):
+    """step(host, name, check=False, **options) runs one step."""
+
+    def run(host, name, check=False, **options):
+        return run_module(pcluster, host, check, name="c", region="us-east-1", step=name, **options)
+
+    return run
+
+
+@pytest.mark.parametrize("name", ["try", "create"])
+def test_without_a_configuration_nothing_is_asked(step, name):
+    host = Host()
+    assert f"step is {name} but all of the following are missing: config" in step(host, name)["msg"]
+    assert host.asked == []
+
+
+def test_the_configuration_goes_in_a_private_file_as_it_is(step):
+    host = Host(describe_cluster=NONE, create_cluster=DRY)
+    result = step(host, "try", config=CONFIG)
+    assert (result["changed"], result["cluster"]) == (False, None)
+    assert (host.config, host.mode) == (CONFIG, 0o600)
+
+
+def test_a_dry_run_that_is_refused_fails_with_every_finding(step):
+    errors = [{"level": "ERROR", "type": "V", "message": said} for said in ("no key", "no subnet")]
+    refused = {"message": "Invalid cluster configuration.", "configurationValidationErrors": errors}
+    said = step(Host(describe_cluster=NONE, create_cluster=refused), "try", config=CONFIG)["msg"]
+    assert said == "the dry run says: Invalid cluster configuration.; ERROR: no key (V); ERROR: no subnet (V)"
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "check", "changed", "asked"),
+    [
+        ("create", NONE, False, True, ["create-cluster"]),
+        ("create", NONE, True, True, []),
+        ("create", cluster("CREATE_COMPLETE"), False, False, []),
+        # A dry run for a cluster that is there would only say that it is there.
+        ("try", cluster("CREATE_COMPLETE"), False, False, []),
+        ("delete", NONE, False, False, []),
+        ("delete", cluster("CREATE_COMPLETE"), True, True, []),
+        ("delete", cluster("CREATE_FAILED"), False, True, ["delete-cluster"]),
+        # What goes already is not asked to go again.
+        ("delete", cluster("DELETE_IN_PROGRESS"), False, True, []),
+    ],
+)
+def test_what_a_step_asks_for(step, name, there, check, changed, asked):
+    made = {"cluster": cluster("CREATE_IN_PROGRESS")}
+    host = Host(describe_cluster=there, create_cluster=made, delete_cluster=made)
+    result = step(host, name, check, config=CONFIG)
+    assert (result["changed"], host.asked) == (changed, ["describe-cluster", *asked])
+
+
+@pytest.mark.parametrize("status", ["CREATE_IN_PROGRESS", "CREATE_COMPLETE", "CREATE_FAILED"])
+def test_finished_is_what_does_not_move_any_more(step, status):
+    there = cluster(status, headNode={"instanceId": "i-1", "privateIpAddress": "10.0.0.1"})
+    result = step(Host(describe_cluster=there), "describe", os="ubuntu2404", key_path="~/.ssh/k")
+    assert result["finished"] is (status != "CREATE_IN_PROGRESS")
+    assert result["ways_in"][1] == "ssh -i ~/.ssh/k ubuntu@10.0.0.1"
+
+
+def test_a_cluster_that_has_no_head_node_yet_has_no_ways_in(step):
+    assert step(Host(describe_cluster=cluster("CREATE_IN_PROGRESS")), "describe")["ways_in"] == []

@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""s3_tree as Ansible runs it: what it refuses before S3 is asked for anything."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.modules import s3_tree
+
+
+@pytest.fixture
+def bring(run_on_controller, monkeypatch, tmp_path):
+    """bring(**options) runs the module over a folder with one file; a client of S3 may not be made."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.txt").write_text("alpha")
+    monkeypatch.setattr(s3_tree.aws, "client", lambda *_arguments, **_options: pytest.fail("S3 is asked"))
+
+    def run(check=False, **options):
+        given = {"region": "us-east-1", "source": str(tmp_path / "data"), "bucket": "data", **options}
+        return run_on_controller(s3_tree, check, **given)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"part_mib": 4}, "part_mib is at least 5 (Amazon S3 takes no smaller part) and threads at least 1"),
+        ({"threads": 0}, "part_mib is at least 5 (Amazon S3 takes no smaller part) and threads at least 1"),
+        ({"owner": "12345"}, "owner is '12345'; an AWS account is 12 digits, in quotation marks"),
+        ({"sample": ["a.txt"]}, "sample needs sample_dir, where the samples go; give it"),
+    ],
+)
+def test_refusals(bring, options, sentence):
+    assert bring(**options)["msg"] == sentence
+
+
+def test_a_checksum_that_s3_does_not_keep_is_refused(bring):
+    assert "value of checksum must be one of: sha256, crc64nvme, got: md5" in bring(checksum="md5")["msg"]
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_sample_that_is_not_in_the_folder(bring, tmp_path, check):
+    said = bring(check, sample=["other.tar", "a.txt"], sample_dir=str(tmp_path))["msg"]
+    assert said == f"the samples other.tar are not in {tmp_path}/data; give paths below it"
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_links_to_folders_are_refused(bring, tmp_path, check):
+    (tmp_path / "data" / "link").symlink_to(tmp_path)
+    said = bring(check)["msg"]
+    assert said == f"{tmp_path}/data cannot be uploaded as it is: {tmp_path}/data/link is a link to a folder"
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_folder_without_files_never_empties_the_prefix(bring, tmp_path, check):
+    (tmp_path / "nothing").mkdir()
+    said = bring(check, source=str(tmp_path / "nothing"), delete=True)["msg"]
+    assert said == f"{tmp_path}/nothing holds no file, and delete would empty the prefix; check the path"
+    absent = bring(check, source=str(tmp_path / "mistyped"), delete=True)["msg"]
+    assert absent.endswith("mistyped does not exist; give a folder or a file")
