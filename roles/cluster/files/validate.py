@@ -202,7 +202,8 @@ def entries(value):
 
 
 def plain_type(name, efa):
-    """A type with two vCPUs and one network card that is launched wherever it is wanted."""
+    """A type of one network card against which nothing speaks: it is launched wherever it is wanted, and has memory for
+    whatever asks for it."""
     card = {"NetworkCardIndex": 0, "MaximumNetworkInterfaces": 4}
     # A g behind the number is AWS's own processor, and so is the first generation of class a.
     architecture = "arm64" if re.match(r"[a-z]+\d+[a-z]*g|a1\.", name.partition("-")[0]) else "x86_64"
@@ -211,7 +212,7 @@ def plain_type(name, efa):
         "SupportedUsageClasses": ["on-demand", "spot", "capacity-block"],
         "ProcessorInfo": {"SupportedArchitectures": [architecture]},
         "VCpuInfo": {"DefaultVCpus": 2, "DefaultCores": 1, "DefaultThreadsPerCore": 2},
-        "MemoryInfo": {"SizeInMiB": 8192},
+        "MemoryInfo": {"SizeInMiB": 1 << 24},
         "EbsInfo": {"EbsOptimizedSupport": "default"},
         "PlacementGroupInfo": {"SupportedStrategies": ["cluster", "partition", "spread"]},
         "NetworkInfo": {"MaximumNetworkCards": 1, "EfaSupported": efa, "NetworkCards": [card]},

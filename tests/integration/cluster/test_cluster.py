@@ -47,6 +47,7 @@ def wishes(pcluster):
     }
 
 
+@pytest.mark.slow
 def test_the_example_as_it_is_makes_no_cluster_and_is_judged_all_the_same(aws_account, play, wishes):
     refused = play("create_cluster", **{key: wishes[key] for key in wishes if key not in own()})
     assert refused.status == 2

@@ -37,13 +37,14 @@ def types():
     return {name: every[name] for name in ("p5e.48xlarge", "c7i.4xlarge", "c7i.24xlarge", "c6i.4xlarge")}
 
 
-def judged(config, types, offers=None):
+def judged(config, types, offers=None, online=True):
     """The verdict over a configuration."""
     from ansible_collections.mlcluster.aws.plugins.plugin_utils import _cluster_lint
 
-    offers = offered() if offers is None else offers
+    offers = offered() if online and offers is None else offers
     reviewed = _cluster_lint.review(config, offers)
-    asked = {"config": config, "repaired": reviewed["repaired"], "types": types, "offered": offers}
+    known = {**reviewed["described"], **types}
+    asked = {"config": config, "repaired": reviewed["repaired"], "types": known, "offered": offers}
     done = subprocess.run(
         [PYTHON, PROGRAM],
         input=json.dumps(asked),
@@ -106,6 +107,32 @@ def test_what_only_parallelcluster_knows_is_reported_too(types, where, value, va
 def test_a_type_that_nobody_described_is_no_pass_without_a_word():
     verdict = judged(planned(), {}, offers=["p5e.48xlarge", "c7i.4xlarge", "c7i.24xlarge"])
     assert [text for text in verdict["warnings"] if text.startswith("p5e.48xlarge was not checked")]
+
+
+def test_offline_no_type_is_refused_for_what_nobody_was_asked():
+    gpu, cpu = settings()["queues"]
+    names = ("p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6-b300.48xlarge", "trn2.48xlarge")
+    queues = [{**gpu, "name": name.split(".")[0], "instance_type": name, "reservation": ""} for name in names]
+    # None of the table's, and with EFA all the same.
+    queues += [{**cpu, "name": "hpc", "instance_type": "hpc7a.96xlarge", "efa": True}]
+    verdict = judged(planned(queues=queues), {}, online=False)
+    assert verdict["errors"] == []
+    tabled = [text.split(" ")[0] for text in verdict["warnings"] if "was judged by the table of this coll" in text]
+    unknown = [text.split(" ")[0] for text in verdict["warnings"] if "was not checked: EC2 was not asked" in text]
+    assert (tabled, unknown) == (sorted(names), ["c7i.4xlarge", "hpc7a.96xlarge"])
+    assert "whether the region offers the instance types was not checked, for EC2 was not asked" in verdict["notes"]
+
+
+def test_offline_what_the_table_knows_better_is_refused():
+    gpu, _cpu = settings()["queues"]
+    (error,) = judged(planned(queues=[{**gpu, "instance_type": "g5.xlarge", "efa": True}]), {}, online=False)["errors"]
+    assert error == "Instance type 'g5.xlarge' does not support EFA. (EfaValidator)"
+
+
+@pytest.mark.parametrize("scheduling", [None, [], {"Scheduler": "slurm", "SlurmQueues": [None, {"Name": 7}]}])
+def test_what_is_no_configuration_is_told_by_the_schema(scheduling):
+    verdict = judged({**planned(), "Scheduling": scheduling}, {}, online=False)
+    assert [text for text in verdict["errors"] if "(ParallelCluster's schema)" in text]
 
 
 def test_every_mistake_is_reported_in_one_go_with_the_right_value(types):

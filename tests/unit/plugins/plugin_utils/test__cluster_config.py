@@ -346,3 +346,30 @@ def test_totals_with_everything_said():
     totals = _cluster_config.totals(settings(queues=[queue_of(price_per_hour=10), cpus]))
     assert (totals["vcpus"], totals["memory_gib"], totals["per_hour"]) == (15744, 164608, 806.0)
     assert totals["said"].endswith("806.00 USD an hour when all nodes run")
+
+
+def test_values_of_an_example_are_told_all_in_one_go_by_where_they_stand():
+    network = {"head_subnet": "subnet-00000000000000000", "groups": ["sg-0123456789abcdef0", "sg-0b7e2d41f86c93a50"]}
+    given = settings(
+        hook={**HOOK, "sha256": "0" * 64},
+        head_ssh_cidr="203.0.113.0/24",
+        ami="ami-0123456789abcdef0",
+        policies=["arn:aws:iam::123456789012:policy/Mine", "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"],
+        queues=[queue_of(reservation="arn:aws:resource-groups:ap-southeast-3:111122223333:group/YOUR-GROUP")],
+        filesystems=[{"name": "data", "mount": "/fsx", "id": "fs-0123456789abcdef0"}],
+        tags={"Note": "cr-0123456789abcdef0"},
+    )
+    assert _cluster_problems.problems(given) == []
+    places = [sentence.split(" is ")[0] for sentence in _cluster_problems.placeholders(given, network)]
+    assert sorted(places) == [
+        "cluster_ami", "cluster_filesystems.data.id", "cluster_hook.sha256", "cluster_policies.0",
+        "cluster_queues.gpus.reservation", "cluster_ssh_cidrs", "cluster_subnets.groups.0",
+        "cluster_subnets.head_subnet",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "value", ["cr-0e4b1c9a72d35f806", "10.0.0.0/8", "", "2001:db8::/32", "arn:aws:iam::aws:policy/P", "f" * 63]
+)
+def test_values_of_ones_own_are_none(value):
+    assert _cluster_problems.placeholders({"any": [value, 7, None, {"key": value}]}, {}) == []
