@@ -82,7 +82,7 @@ def test_disks_are_measured_by_the_fio_of_the_distribution(host: Host) -> None:
     (path,) = host.check_output(f"ls {RESULTS}/disks-{number}/fio-0-write-*.json").split()
     version = host.check_output("dpkg-query --show --showformat '${source:Upstream-Version}' fio")
     assert f'"fio version" : "fio-{version}"' in host.file(path).content_string
-    assert host.check_output("ls /var/lib/scratch | grep fio || true") == ""
+    assert host.check_output("ls /var/tmp | grep fio || true") == ""
 
 
 def test_what_a_node_without_devices_says_of_them(host: Host) -> None:
