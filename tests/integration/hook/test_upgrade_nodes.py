@@ -26,9 +26,12 @@ pytestmark = [needs_slurm, pytest.mark.slow]
 
 
 def states(cluster) -> dict[str, tuple[str, str]]:
-    """State and reason of each node."""
+    """State and reason of each node, without the mark of one that does not answer for a moment."""
     out = cluster.run("sinfo", "--noheader", "--Node", "--format", "%N|%T|%E").stdout
-    return {name: (state, reason) for name, state, reason in (line.split("|") for line in out.split("\n") if line)}
+    return {
+        name: (state.rstrip("*"), reason)
+        for name, state, reason in (line.split("|") for line in out.split("\n") if line)
+    }
 
 
 def scontrol(cluster, node: str, field: str) -> str:
@@ -40,8 +43,9 @@ def scontrol(cluster, node: str, field: str) -> str:
 def nodes_are_idle(slurm) -> None:
     """Let jobs in on every node that an earlier test drained."""
     for name, (state, _reason) in states(slurm).items():
-        if state != "idle":
+        if "drain" in state:
             slurm.run("scontrol", "update", f"NodeName={name}", "State=RESUME")
+    wait_for("all nodes to be idle", lambda: len(slurm.nodes_in("idle")) == len(states(slurm)), 120, poll=0.2)
 
 
 # What changes a node: it asks that no job runs, fails where the test says so, and keeps a file a node.
