@@ -16,6 +16,9 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Co
 # The words of a dry run that would have worked; its exit status is 1, as that of one that would not.
 DRY_RUN_WORDS = "Request would have succeeded, but DryRun flag is set."
 ABSENT_WORDS = "does not exist"
+# make setup brings only what judges a configuration, and then the program ends for want of its other packages.
+UNFINISHED_WORDS = "ModuleNotFoundError"
+INSTALL = "make pcluster installs AWS ParallelCluster, cluster_pcluster names the program"
 ASK_SECONDS = 120
 # All validators ask AWS in turn, and CDK writes the template.
 CREATE_SECONDS = 600
@@ -82,14 +85,13 @@ class Pcluster:
         try:
             ran = self.host.run(argv, timeout=seconds, check=False)
         except CommandError as exc:
-            raise AwsError(
-                f"{exc}; make pcluster installs AWS ParallelCluster, cluster_pcluster names the program"
-            ) from exc
+            raise AwsError(f"{exc}; {INSTALL}") from exc
         try:
             return parse(ran.stdout)
         except ValueError as exc:
             said = (ran.stderr.strip() or ran.stdout.strip() or "nothing").splitlines()[-1]
-            raise AwsError(f"pcluster {verb} ended with status {ran.rc} and {exc}; it said: {said}") from exc
+            advice = f"; {INSTALL}" if said.startswith(UNFINISHED_WORDS) else ""
+            raise AwsError(f"pcluster {verb} ended with status {ran.rc} and {exc}; it said: {said}{advice}") from exc
 
     def describe(self) -> Answer | None:
         """The cluster, None where there is none of the name."""

@@ -78,6 +78,14 @@ def test_no_answer_at_all():
         program(CommandResult(1, "", "warning\nAWS Credentials not found.\n")).describe()
 
 
+def test_a_program_without_its_packages():
+    said = "Traceback (most recent call last):\nModuleNotFoundError: No module named 'connexion'\n"
+    with pytest.raises(
+        aws.AwsError, match="said: ModuleNotFoundError: No module named 'connexion'; make pcluster installs"
+    ):
+        program(CommandResult(1, "", said)).describe()
+
+
 def test_no_program():
     missing = CommandError(["pcluster"], None, "", "", "not found")
     with pytest.raises(
