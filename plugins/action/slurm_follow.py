@@ -10,6 +10,7 @@ from typing import Any
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm_follow import (
+    BROKEN,
     Entry,
     Follow,
     Wishes,
@@ -89,6 +90,8 @@ class ActionModule(ActionBase):
             # The job goes on without us, and so does the wait.
             time.sleep(min(given["every"], max(seconds, 1)))
             return {"failed": True, "unreachable": True, "msg": str(exc)}
+        if BROKEN in told:
+            time.sleep(min(given["every"], max(seconds, 1)))
         return told
 
     def _say(self, line: str) -> None:

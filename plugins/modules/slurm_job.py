@@ -70,6 +70,7 @@ options:
     description:
       - Where the script writes its exit status when it ends, with C(%j), C(%A) and C(%a) as in the output's name, for
         clusters without accounting. Must have one of them, so that no other job's status is read.
+      - One that is a link, or belongs to another user than the job, is not heeded.
     type: path
   timeout:
     description: How many seconds to wait for the end. The job goes on after it, unless O(cancel_on_timeout).

@@ -12,6 +12,8 @@ from typing import Any
 # Seconds after which a job that goes on as it did is spoken of again.
 REMINDER = 60.0
 SILENT = "did not answer"
+# What Ansible gives when the module itself was killed or could not start, as where a disk or the memory is full.
+BROKEN = "module_stdout"
 
 Looked = Mapping[str, Any]
 
@@ -68,10 +70,11 @@ class Follow:
             while not entry.over:
                 left = deadline - self.clock()
                 last = left <= self.wishes.every
-                if not self._take(entry, self.look(entry, max(min(left, self.wishes.every), 0), last and self._cancel)):
+                looked = self.look(entry, max(min(left, self.wishes.every), 0), last and self._cancel)
+                if not self._take(entry, looked):
                     break
                 if last and not entry.over:
-                    self._give_up(entry)
+                    self._give_up(entry, answered=bool(looked.get("job")))
                     break
                 for other in entries[index + 1 :]:
                     # Its end is taken down now, for Slurm forgets a job some minutes after it.
@@ -87,15 +90,17 @@ class Follow:
         entry.job = looked.get("job") or entry.job
         entry.over = not looked.get("failed")
         # A wait that was not long enough comes with the job, a controller or a machine that is silent without.
-        silent = bool(looked.get("unreachable")) or SILENT in str(looked.get("msg"))
+        silent = bool(looked.get("unreachable")) or SILENT in str(looked.get("msg")) or BROKEN in looked
         lost = not entry.over and not looked.get("job") and not silent
         entry.msg = "" if entry.over else str(looked.get("msg", ""))
         self._tell(entry, "nobody answers" if silent and not looked.get("job") else None)
         return not lost
 
-    def _give_up(self, entry: Entry) -> None:
+    def _give_up(self, entry: Entry, answered: bool) -> None:
         state = (entry.job or {}).get("state", "UNKNOWN")
         then = "it was cancelled" if self._cancel else "it goes on, and job_id follows it further"
+        if self._cancel and not answered:
+            then = f"it was to be cancelled and nobody answered, so it may go on: scancel {entry.job_id}"
         if entry.job is not None:
             entry.msg = (
                 f"waited {self.wishes.timeout:g} seconds for the end of job {entry.job_id} and it is {state}: {then}"

@@ -73,6 +73,14 @@ def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
             f"dir is {settings['dir']!r}: give the absolute path of a directory that all nodes share, of letters, "
             "digits and _ . / - only, since Slurm's own lines in a script know no safe quoting"
         )
+    mode = str(settings["results_mode"])
+    if not re.fullmatch(r"0?[01]?[0-7]{3}", mode):
+        yield f"results_mode is {mode}: give an octal mode in quotes, such as '1777'"
+    elif int(mode, 8) & 0o022 and not int(mode, 8) & 0o1000:
+        yield (
+            f"results_mode is {mode}: others could put their own in place of the results of a job, root's too; give "
+            "1777, with which each removes only his own, or 0755"
+        )
     yield from _place_problems("", settings)
     yield from (f"{key} is {settings[key]!r}: give one line of text" for key in _TEXTS if not _line(settings[key]))
     ends_at = settings["ends_at"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import stat
 import tempfile
 import typing as t
 
@@ -68,6 +69,23 @@ class EnrootHost(Host):
             os.replace(os.path.join(inner, "link"), path)
         finally:
             os.rmdir(inner)
+
+    def is_trusted(self, path: str) -> bool:
+        """Whether a path is of root or this user, and a link, or a plain file that nobody else may write to.
+
+        A link is not followed.
+        """
+        try:
+            info = os.lstat(path)
+        except OSError:
+            return False
+        plain = stat.S_ISREG(info.st_mode) and not info.st_mode & 0o022
+        return info.st_uid in (0, os.geteuid()) and (plain or stat.S_ISLNK(info.st_mode))
+
+    def is_open_to_all(self, directory: str) -> bool:
+        """Whether everybody may replace what others have put into a directory."""
+        mode = os.stat(directory).st_mode
+        return bool(mode & stat.S_IWOTH and not mode & stat.S_ISVTX)
 
     def size_and_time(self, path: str) -> tuple[int, float] | None:
         """The size in bytes and the time of the last change of a file, or None."""

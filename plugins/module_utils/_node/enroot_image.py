@@ -125,6 +125,11 @@ def ensure(host: EnrootHost, wish: ImageWish, dry: bool = False) -> dict[str, t.
     """Have the image; {"path", "link", "digest", "actions", "pruned"}. actions are words: import, link, prune."""
     if not host.is_dir(wish.directory):
         raise NodeError(f"looked for the directory {wish.directory} and did not find it: make it first")
+    if host.is_open_to_all(wish.directory):
+        raise NodeError(
+            f"everybody may replace what is in {wish.directory}, also an image that jobs of root run: give it mode "
+            "0755, or 1777 if users are to import there too"
+        )
     digest = resolve(host, wish)
     name = file_name(wish, digest)
     answer: dict[str, t.Any] = {
@@ -171,9 +176,15 @@ def forget(host: EnrootHost, wish: ImageWish, dry: bool = False) -> dict[str, t.
 
 def _due(host: EnrootHost, wish: ImageWish, name: str) -> list[str]:
     path = posixpath.join(wish.directory, name)
-    due = ["import"] if _incomplete(host, path) else []
-    due += [] if host.link_target(posixpath.join(wish.directory, f"{wish.base}.sqsh")) == name else ["link"]
+    due = ["import"] if _foreign(host, path) or _incomplete(host, path) else []
+    link = posixpath.join(wish.directory, f"{wish.base}.sqsh")
+    due += [] if host.link_target(link) == name and host.is_trusted(link) else ["link"]
     return due + (["prune"] if _surplus(host, wish, name) else [])
+
+
+def _foreign(host: EnrootHost, path: str) -> bool:
+    """Whether somebody else has put what is there, which may hold anything: the directory may be open to all."""
+    return host.link_target(path) is not None or (host.size_and_time(path) is not None and not host.is_trusted(path))
 
 
 def _incomplete(host: EnrootHost, path: str) -> str | None:

@@ -236,6 +236,10 @@ class Host:
         """Whether this process may open the devices of the node."""
         return os.geteuid() == 0
 
+    def own_uid(self) -> int:
+        """The numeric id of the user that this process works as."""
+        return os.geteuid()
+
     def uid(self, name: str) -> int | None:
         """The numeric id of a user given by name or number; None where there is no such user."""
         with contextlib.suppress(KeyError, ValueError):

@@ -158,6 +158,8 @@ class Follower:
         self.expected: set[t.Optional[str]] = set()
         self.answered = False
         self.source = "scontrol"
+        # Who may tell the end of the job in a file: its user, and until he is known the one who follows it.
+        self.uid = slurm.host.own_uid()
         self._gone_at: t.Optional[float] = None
 
     def jobs(self) -> list[Job]:
@@ -175,13 +177,18 @@ class Follower:
         if done.rc == 0:
             self.answered = True
             self._gone_at = None
-            self._take(slurm_parse.jobs(done.stdout))
+            self._owner(done.stdout)
+            self._take(slurm_parse.jobs(done.stdout, of=self.job_id))
             # A task that went missing between two looks is over; where it went is asked at the end.
             return slurm_result.settled(list(self.seen.values())) and not self._missing()
         if unknown_job(done):
             self.answered = True
             return self._resolve()
         return False
+
+    def _owner(self, text: str) -> None:
+        found = re.search(r"\sUserId=\S+\((\d+)\)", text)
+        self.uid = int(found.group(1)) if found else self.uid
 
     def _take(self, found: t.Sequence[Job]) -> None:
         listed = {job["array_task_id"] for job in found}
@@ -241,8 +248,11 @@ class Follower:
             blank.update(array_job_id=self.job_id, array_task_id=task)
         found = None
         if self.exit_file:
-            text = self.slurm.host.read_text(expand_pattern(self.exit_file, slurm_result.merged(blank, known)))
-            found = slurm_result.from_exit_file(blank["job_id"], text)
+            path = expand_pattern(self.exit_file, slurm_result.merged(blank, known))
+            state = self.slurm.host.stat(path)
+            # Others may write there too: what somebody else left, or a link, says nothing of this job.
+            if state and not state["is_link"] and state["uid"] == self.uid:
+                found = slurm_result.from_exit_file(blank["job_id"], self.slurm.host.read_text(path))
         self.source = "exit_file" if found else "none"
         return {**(found or blank), "array_job_id": blank["array_job_id"], "array_task_id": task}
 
@@ -266,7 +276,7 @@ def cancel(slurm: Slurm, job_id: int) -> bool:
     before = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id))
     if unknown_job(before):
         return False
-    if before.rc == 0 and all(slurm_result.ended(job) for job in slurm_parse.jobs(before.stdout)):
+    if before.rc == 0 and all(slurm_result.ended(job) for job in slurm_parse.jobs(before.stdout, of=job_id)):
         return False
     slurm.ask("scancel", str(job_id))
     return True

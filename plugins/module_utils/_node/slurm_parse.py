@@ -12,9 +12,14 @@ from __future__ import annotations
 import re
 import typing as t
 
+from .host import NodeError
+
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/]*)=")
 _NODE_REASON = re.compile(r"\sReason=(.*?)(?:\s\[([^\s@\]]+)@([\dT:-]+)\])?\s*(?=\s(?:Comment|Extra)=|$)")
 _JOB_NAME = re.compile(r"\sJobName=(.*?)(?=\sUserId=)")
+_JOB_START = re.compile(r"JobId=\d+\s")
+# Stands once in what Slurm prints of a job, after its name; what comes next Slurm says before any other free text.
+_AFTER_NAME = re.compile(r"\sUserId=")
 # What stands behind a state (sinfo's manual page, "NODE STATE CODES").
 _STATE_MARKS = {"*": "NOT_RESPONDING", "~": "POWERED_DOWN", "#": "POWERING_UP", "!": "POWER_DOWN",
                 "%": "POWERING_DOWN", "$": "MAINTENANCE", "@": "REBOOT", "^": "REBOOT_ISSUED",
@@ -224,9 +229,30 @@ def job(line: str) -> t.Optional[dict[str, t.Any]]:
     }
 
 
-def jobs(text: str) -> list[dict[str, t.Any]]:
-    """The jobs in the output of `scontrol --oneliner show job`."""
-    return [found for found in map(job, text.splitlines()) if found]
+def jobs(text: str, of: int | None = None) -> list[dict[str, t.Any]]:
+    """The jobs in the output of `scontrol --oneliner show job`; of: the number that was asked for, others are left out.
+
+    A name or a comment may hold whatever its user wants, line ends too, and scontrol prints it as it is. Raises
+    NodeError where that could pass for what Slurm says of the job, since then nobody can tell which of the two it is.
+    """
+    records: list[str] = []
+    for line in text.splitlines():
+        if _JOB_START.match(line) or not records:
+            records.append(line)
+        else:
+            records[-1] += f" {line}"
+    records = [record for record in records if _JOB_START.match(record)]
+    numbers = [fields(record)["JobId"] for record in records]
+    if len(set(numbers)) < len(numbers) or any(len(_AFTER_NAME.findall(record)) != 1 for record in records):
+        raise NodeError(
+            f"asked for job {of or numbers[0]} and its name or comment has text such as UserId=, so that what Slurm "
+            "says of it cannot be told from that: give the job a plain name and comment"
+        )
+    return [found for found in map(job, records) if found and of in (None, *_numbers_of(found))]
+
+
+def _numbers_of(found: t.Mapping[str, t.Any]) -> tuple[t.Any, ...]:
+    return found["job_id"], found["array_job_id"]
 
 
 SACCT_FORMAT = "JobIDRaw,JobID,State,ExitCode,Reason,Partition,NodeList,ElapsedRaw,JobName"

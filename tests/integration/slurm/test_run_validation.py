@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import result
 
 from tests.rig.slurm import scripts
 from tests.rig.slurm.fixture import needs_slurm
@@ -24,6 +25,9 @@ JOBS = [
     {"name": "smoke", "kind": "node_smoke"},
     {"name": "single", "kind": "nccl", "layout": "single", "collectives": ["all_reduce"], "largest": "1K", "factor": 4},
 ]
+
+
+FORGED = result.passed("smoke.placement", 1)
 
 
 class Play:
@@ -157,6 +161,23 @@ def test_a_reason_that_a_person_gave_while_the_jobs_ran_stays(play, slurm, tmp_p
         assert "n2 was left alone, for it is drained already" in " ".join(done.stdout.split())
     finally:
         slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
+
+
+def test_a_report_that_another_user_put_there_is_none(play, tmp_path):
+    """The job leaves nothing itself, in the place of one whose node died before its script began."""
+    on = play()
+    script = tmp_path / "smoke.sbatch"
+    text = script.read_text()
+    at = text.index("\n", text.rindex("\n#SBATCH ") + 1) + 1
+    (tmp_path / "forged").write_text(result.dumps(result.Report("n1", "2026-11-28T10:00:00Z", {}, (FORGED,))))
+    place = f"{tmp_path}/results/smoke-$SLURM_JOB_ID"
+    forge = f"mkdir {place} && cp {tmp_path}/forged {place}/report.json && chown -R 1001:1001 {place} && exit 0"
+    script.write_text(f"{text[:at]}{forge}\n{text[at:]}")
+    done = on(slurm_jobs_run=["smoke"])
+    verdict = on.verdict()
+    assert (done.returncode, verdict["status"], verdict["jobs"][0]["state"]) == (2, "undeterminable", "COMPLETED")
+    assert "is COMPLETED with exit status 0 and left no report" in verdict["problems"][0]
+    assert json.loads(next(tmp_path.glob("results/smoke-*/report.json")).read_text())["results"][0]["status"] == "pass"
 
 
 def test_what_cannot_be_run_is_said_at_once_and_nothing_is_submitted(play, slurm):

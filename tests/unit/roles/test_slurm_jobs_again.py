@@ -167,3 +167,38 @@ def taken():
 def test_a_port_on_which_something_listens_is_passed_over(start, tmp_path, training, taken):
     assert start(training, SLURM_JOB_ID=str(taken)).returncode == 0
     assert f" MASTER_PORT={20000 + taken + 3163} " in (tmp_path / "srun").read_text()
+
+
+def test_nothing_is_written_through_what_others_put_where_results_go(start, tmp_path, training):
+    """The directory of results is open to all, and the numbers of jobs can be foretold."""
+    results, victim = tmp_path / "results", tmp_path / "victim"
+    for job in (SMOKE, training):
+        at = results / f"{job['name']}-{NUMBER}"
+        victim.write_text("precious")
+        at.with_name(f"{at.name}.exit.part").symlink_to(victim)
+        at.with_name(f"{at.name}.exit").symlink_to(tmp_path / "made")
+        at.symlink_to(tmp_path / "nowhere")
+        done = start(job)
+        assert done.returncode == 0, done.stderr
+        assert victim.read_text() == "precious" and not (tmp_path / "made").exists()
+        assert not (tmp_path / "nowhere").exists() and at.is_dir() and not at.is_symlink()
+        status = at.with_name(f"{at.name}.exit")
+        assert status.read_text() == "0\n" and not status.is_symlink() and status.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_directory_where_the_exit_status_goes_is_put_aside(start, tmp_path):
+    results = tmp_path / "results"
+    (results / f"smoke-{NUMBER}.exit").mkdir()
+    assert start(SMOKE).returncode == 0
+    assert content(results) == {"smoke-7/report.json": "new", "smoke-7.exit": "0"}
+    assert (results / "smoke-7.earlier-1.exit").is_dir()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory to another user")
+def test_a_training_that_starts_again_writes_nothing_into_results_of_another_user(start, tmp_path, training):
+    place = tmp_path / "results" / f"t-{NUMBER}"
+    place.mkdir()
+    os.chown(place, 1001, 1001)
+    done = start(training, SLURM_RESTART_COUNT="1")
+    assert (done.returncode, list(place.iterdir())) == (2, [])
+    assert f"t: {place} is not of root: let it be moved away" in done.stderr

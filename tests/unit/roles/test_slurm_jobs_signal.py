@@ -27,7 +27,7 @@ def signalled(tmp_path):
     Without a program nothing signals it but itself. Further variables come from Slurm; values are those of the job.
     """
 
-    def run(program, training, environment=None, **values):
+    def run(program, training, environment=None, requeue="exit 0", **values):
         job = {"name": "t", "kind": "training", "minutes": 60, "command": ["x"], "checkpoints": f"{tmp_path}/c",
                "launcher": "srun", "monitor_seconds": 0, "notice_seconds": 0, "grace_seconds": 1,
                **values}  # fmt: skip
@@ -39,7 +39,9 @@ def signalled(tmp_path):
         bodies = {
             "mkdir": 'exec /bin/mkdir "$@"',
             "python-stand-in": 'case "$*" in *" hold "*) echo holds it; exec cat >/dev/null ;; esac',
-            "scontrol": f'echo "$*" >>{tmp_path}/scontrol; [ "$1" = show ] && echo n1; exit 0',
+            "scontrol": f'echo "$*" >>{tmp_path}/scontrol; [ "$1" = show ] && echo n1; '
+            f'[ "$1" = requeue ] || exit 0; {requeue}',
+            "sleep": 'case $1 in 5) exit 0 ;; esac; exec /bin/sleep "$@"',
             "srun": training.format(folder=tmp_path),
         }
         once = f"[ -e {tmp_path}/sent ] || {{ : >{tmp_path}/sent; kill -USR1 $(cat {tmp_path}/pid); }}\n"
@@ -66,6 +68,24 @@ def test_a_signal_that_comes_before_the_training_is_not_lost(signalled, tmp_path
     assert events.count("asks for a checkpoint") == 1 and "goes back into the queue" in events
     assert "requeue 7\n" in (tmp_path / "scontrol").read_text()
     assert "unbound" not in done.stderr
+
+
+def test_a_controller_that_is_silent_for_a_while_costs_a_training_no_requeue(signalled, tmp_path):
+    down = "slurm_requeue error: Unable to contact slurm controller (connect failure)"
+    requeue = f'[ $(grep -c requeue {tmp_path}/scontrol) -ge 3 ] || {{ echo "{down}" >&2; exit 1; }}'
+    done = signalled("srun", HEARS, requeue=requeue)
+    assert done.returncode == 75, done
+    assert (tmp_path / "scontrol").read_text().count("requeue 7\n") == 3
+    events = (tmp_path / "results" / "t-7" / "events.log").read_text()
+    assert events.count(f"is not in the queue: {down}\n") == 2 and events.count("ends with 75") == 1
+
+
+def test_a_controller_that_refuses_a_requeue_is_asked_once(signalled, tmp_path):
+    done = signalled("srun", HEARS, requeue='echo "Requested operation is presently disabled for job 7" >&2; exit 1')
+    assert done.returncode == 75, done
+    assert (tmp_path / "scontrol").read_text().count("requeue 7\n") == 1
+    events = (tmp_path / "results" / "t-7" / "events.log").read_text()
+    assert "is not in the queue: Requested operation is presently disabled for job 7\n" in events
 
 
 def test_a_training_that_does_not_hear_such_a_signal_is_ended(signalled, tmp_path):

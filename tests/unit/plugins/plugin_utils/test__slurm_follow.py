@@ -23,6 +23,10 @@ def ended(state, **more):
 SILENT = {"failed": True, "msg": "asked for job 1 for 10 seconds and the controller did not answer: it may go on"}
 
 
+# What Ansible gives of a module that was killed, as by the kernel for want of memory.
+KILLED = {"failed": True, "msg": "MODULE FAILURE", "module_stdout": "", "module_stderr": "", "rc": -9}
+
+
 class Scene:
     """Answers by job, one after the other, the last one again and again; a clock that moves with each look."""
 
@@ -97,3 +101,21 @@ def test_a_look_that_can_tell_nothing_ends_the_wait():
 def test_one_look_where_there_is_no_time():
     scene = Scene({1: [goes_on("RUNNING")]}, timeout=0)
     assert scene.asked == [(1, 0, False)]
+
+
+def test_a_look_that_was_killed_ends_no_wait():
+    scene = Scene({1: [goes_on("RUNNING", nodes="n1"), KILLED, ended("COMPLETED", nodes="n1")]})
+    assert scene.lines == ["job1: job 1 RUNNING on n1", "job1: job 1 nobody answers", "job1: job 1 COMPLETED on n1"]
+    assert [sentence(entry) for entry in scene.entries] == [None]
+
+
+def test_nothing_is_called_cancelled_that_nobody_could_cancel():
+    for unanswered in (SILENT, KILLED):
+        scene = Scene({1: [goes_on("RUNNING", nodes="n1"), unanswered]}, timeout=30.0, cancel=True)
+        assert scene.asked[-1] == (1, 10.0, True)
+        assert sentence(scene.entries[0]) == (
+            "job1: waited 30 seconds for the end of job 1 and it is RUNNING: it was to be cancelled and nobody "
+            "answered, so it may go on: scancel 1"
+        )
+    scene = Scene({1: [goes_on("RUNNING", nodes="n1")]}, timeout=30.0, cancel=True)
+    assert scene.entries[0].msg.endswith("it is RUNNING: it was cancelled")

@@ -98,6 +98,15 @@ def test_what_is_null_or_a_list_is_said_in_words(settings):
     ]
 
 
+@pytest.mark.parametrize(("mode", "sound"), [
+    ("1777", True), ("0755", True), ("755", True), ("1770", True), ("0777", False), ("777", False), ("0775", False),
+    ("511", True), ("u+w", False), ("", False),
+])  # fmt: skip
+def test_results_that_others_could_put_their_own_in_place_of_are_refused(settings, mode, sound):
+    found = problems(settings, job("node_smoke"), results_mode=mode)
+    assert found == [] if sound else len(found) == 1 and found[0].startswith(f"results_mode is {mode}: ")
+
+
 def test_an_option_never_outweighs_what_the_job_says(settings):
     found = problems(settings, job("training", options={"nodes": 100, "time": 5, "job_name": "x", "signal": "INT@5"}))
     assert found == [

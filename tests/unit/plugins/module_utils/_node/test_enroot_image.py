@@ -66,6 +66,41 @@ def test_the_first_time_and_the_second(tmp_path):
     assert ensure(host, wish(tmp_path))["actions"] == []
 
 
+def test_an_image_that_somebody_else_put_there_is_made_anew(tmp_path):
+    tmp_path.chmod(0o1777)
+    host = ImageHost()
+    path, link = (Path(ensure(host, wish(tmp_path, name="torch"))[key]) for key in ("path", "link"))
+    evil = tmp_path / "evil"
+    evil.write_bytes(IMAGE + b"evil")
+
+    def of_another_user():
+        path.write_bytes(evil.read_bytes())
+        os.chown(path, 1001, 1001)
+
+    def a_link():
+        path.unlink()
+        path.symlink_to(evil)
+
+    def open_to_all():
+        path.chmod(0o666)
+
+    for harm in (of_another_user, a_link, open_to_all):
+        harm()
+        assert ensure(host, wish(tmp_path, name="torch"))["actions"] == ["import"]
+        assert path.read_bytes() == IMAGE and not path.is_symlink() and path.stat().st_uid == os.geteuid()
+        assert evil.read_bytes() == IMAGE + b"evil"
+    os.lchown(link, 1001, 1001)
+    assert ensure(host, wish(tmp_path, name="torch"))["actions"] == ["link"]
+    assert link.lstat().st_uid == os.geteuid()
+
+
+def test_a_directory_in_which_everybody_may_replace_images_is_refused(tmp_path):
+    tmp_path.chmod(0o777)
+    with pytest.raises(NodeError, match=r"everybody may replace what is in .*: give it mode 0755, or 1777"):
+        ensure(ImageHost(), wish(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_tag_that_moved_on_makes_a_new_file_and_old_ones_go_when_told(tmp_path):
     host = ImageHost()
     first = ensure(host, wish(tmp_path, name="torch"))["path"]

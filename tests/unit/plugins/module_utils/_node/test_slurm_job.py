@@ -35,6 +35,9 @@ class Scripted(Host):
     def __init__(self, files: dict[str, str] | None = None, **answers) -> None:
         self.answers = {program: list(given) for program, given in answers.items()}
         self.files = files or {}
+        # Whose a file is, where it is not of the user of the jobs, and which are links.
+        self.owners: dict[str, int] = {}
+        self.links: set[str] = set()
         self.calls: list[list[str]] = []
         self.clock = 0.0
 
@@ -52,6 +55,11 @@ class Scripted(Host):
 
     def read_text(self, path):
         return self.files.get(path)
+
+    def stat(self, path):
+        if path not in self.files:
+            return None
+        return {"uid": self.owners.get(path, 1), "is_link": path in self.links, "is_dir": False}
 
     def monotonic(self):
         return self.clock
@@ -143,6 +151,26 @@ def test_a_number_in_the_exit_file_that_belongs_to_the_job():
     assert follower.wait(5, 0.5)
     report = slurm_job.report(Slurm(host, "/slurm"), follower, 100)
     assert (report["exit_code"], report["ok"], report["source"], report["stdout"]) == (5, False, "exit_file", "/o-7")
+
+
+@pytest.mark.parametrize("left", [{"owners": {"/e/7": 1001}}, {"links": {"/e/7"}}], ids=["of somebody else", "link"])
+def test_an_exit_file_that_somebody_else_put_there_proves_nothing(left):
+    host = Scripted(files={"/e/7": "0"}, scontrol=[told(line(7, "RUNNING")), GONE])
+    vars(host).update(left)
+    follower = follow(host, exit_file="/e/%j")
+    assert follower.wait(5, 0.5)
+    report = slurm_job.report(Slurm(host, "/slurm"), follower, 100)
+    assert (report["state"], report["ok"], report["source"]) == ("LOST", False, "none")
+
+
+def test_before_the_user_of_a_job_was_seen_the_file_has_to_be_of_whoever_asks():
+    host = Scripted(files={"/e/7": "0"}, scontrol=[GONE])
+    host.owners["/e/7"] = host.own_uid()
+    follower = follow(host, exit_file="/e/%j")
+    assert follower.wait(5, 0.5) and follower.jobs()[0]["state"] == "COMPLETED"
+    host.owners["/e/7"] += 1
+    follower = follow(host, exit_file="/e/%j")
+    assert follower.wait(5, 0.5) and follower.jobs()[0]["state"] == "LOST"
 
 
 def test_patterns_of_file_names():

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import slurm_parse
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm_survey import by_node, container_options
 from hypothesis import given
 from hypothesis import strategies as st
@@ -248,3 +249,28 @@ def test_what_newer_releases_number_is_one_setting():
     text = "Prolog[0]  = /a\nProlog[1]  = /b/*\nEpilog[0] = (null)\nPrologFlags = (null)\nTaskProlog = /c\n"
     found = {"Prolog": "/a,/b/*", "Epilog": None, "PrologFlags": None, "TaskProlog": "/c"}
     assert slurm_parse.settings(text) == found
+
+
+# As scontrol 22.05.8 printed them for jobs that waited, shortened at the end; the names and comments are hostile.
+_TAIL = "UserId=root(0) GroupId=root(0) JobState=PENDING Reason=Priority ExitCode=0:0 Partition=main"
+HOSTILE = {
+    "a name with fields": f"JobId=2 JobName=x UserId=root(0) JobState=COMPLETED ExitCode=0:0 {_TAIL}\n",
+    "a name with a job": f"JobId=2 JobName=x\nJobId=2 JobName=y UserId=a(1) JobState=COMPLETED ExitCode=0:0 {_TAIL}\n",
+    "a name with a job of another number": f"JobId=2 JobName=x\nJobId=7 UserId=a(1) JobState=COMPLETED {_TAIL}\n",
+    "a comment with fields": f"JobId=2 JobName=x {_TAIL} Comment=a\nJobId=77 JobState=COMPLETED ExitCode=0:0\n",
+    "a comment with the same job": (
+        f"JobId=2 JobName=x {_TAIL} Comment=a\nJobId=2 JobName=x UserId=root(0) JobState=COMPLETED ExitCode=0:0\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_what_a_user_writes_never_passes_for_the_state_of_a_job(text):
+    with pytest.raises(NodeError, match="asked for job 2 and its name or comment has text such as UserId="):
+        slurm_parse.jobs(text, of=2)
+
+
+def test_a_comment_of_several_lines_is_part_of_its_job_and_jobs_of_other_numbers_are_left_out():
+    text = f"JobId=2 JobName=x {_TAIL} Comment=one\ntwo lines\nJobId=3 JobName=y UserId=a(1) JobState=COMPLETED\n"
+    assert [(job["job_id"], job["state"]) for job in slurm_parse.jobs(text, of=2)] == [(2, "PENDING")]
+    assert slurm_parse.jobs("", of=2) == []
