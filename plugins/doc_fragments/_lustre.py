@@ -4,14 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._directory_options import ownership
-
 
 class ModuleDocFragment:
     """The options that lustre_info and lustre_directories share; one spec stands behind both."""
 
-    DOCUMENTATION = (
-        r"""
+    DOCUMENTATION = r"""
 options:
   file_systems:
     description: The file systems of Lustre. None adopts those of the mount table and of C(/etc/fstab).
@@ -50,9 +47,19 @@ options:
         description: Absolute path.
         type: str
         required: true
-"""
-        + ownership("2775")
-        + r"""      acl:
+      owner:
+        description: Owner.
+        type: str
+        default: root
+      group:
+        description: Group.
+        type: str
+        default: root
+      mode:
+        description: Mode, octal, in quotes. World-writable only together with the sticky bit.
+        type: str
+        default: "2775"
+      acl:
         description: Entries of its access control list, such as V(group:ml:rwx) or V(default:group:ml:rwx).
         type: list
         elements: str
@@ -102,4 +109,3 @@ options:
     type: int
     default: 30
 """
-    )

@@ -4,14 +4,11 @@
 
 from __future__ import annotations
 
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._directory_options import ownership
-
 
 class ModuleDocFragment:
     """The options that instance_store and instance_store_info share; one spec stands behind both."""
 
-    DOCUMENTATION = (
-        r"""
+    DOCUMENTATION = r"""
 options:
   layout:
     description:
@@ -96,9 +93,19 @@ options:
         description: Path below the mount point.
         type: str
         required: true
-"""
-        + ownership("0755")
-        + r"""      purpose:
+      owner:
+        description: Owner.
+        type: str
+        default: root
+      group:
+        description: Group.
+        type: str
+        default: root
+      mode:
+        description: Mode, octal, in quotes. World-writable only together with the sticky bit.
+        type: str
+        default: "0755"
+      purpose:
         description: What the directory is for, for the reader of the configuration.
         type: str
         default: ""
@@ -115,4 +122,3 @@ options:
     type: bool
     default: false
 """
-    )

@@ -43,8 +43,8 @@ options:
     type: str
   expected_efa:
     description: >-
-      How many EFA devices there must be, at most 1000, where O(expectations) says nothing of it. The default is what the
-      instance type allows.
+      How many EFA devices there must be, at most 1000, where O(expectations) says nothing of it. The default is what
+      the instance type allows.
     type: int
   xid_since:
     description: Xids before this time do not count, as C(2026-01-31 12:00:00). The default is the last boot.

@@ -367,6 +367,7 @@ def in_s3(place: Place, server, function, count: int = 1, **options):
 def test_s3_refuses_a_second_training_and_lets_the_next_one_in(place, server):
     def work(tell):
         first = Checkpointer(S3Store(server.prefix()), place.local)
+        refused = ""
         try:
             Checkpointer(S3Store(server.prefix()), place.local)
         except CheckpointError as exc:

@@ -112,7 +112,7 @@ def test_a_type_that_nobody_described_is_no_pass_without_a_word():
 def test_offline_no_type_is_refused_for_what_nobody_was_asked():
     gpu, cpu = settings()["queues"]
     names = ("p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6-b300.48xlarge", "trn2.48xlarge")
-    queues = [{**gpu, "name": name.split(".")[0], "instance_type": name, "reservation": ""} for name in names]
+    queues = [{**gpu, "name": name.partition(".")[0], "instance_type": name, "reservation": ""} for name in names]
     # None of the table's, and with EFA all the same.
     queues += [{**cpu, "name": "hpc", "instance_type": "hpc7a.96xlarge", "efa": True}]
     verdict = judged(planned(queues=queues), {}, online=False)

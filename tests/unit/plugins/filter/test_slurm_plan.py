@@ -215,7 +215,7 @@ def test_every_wrong_type_is_said_at_once():
             "follow": True,
         }
     )  # fmt: skip
-    assert [problem.split(":")[0] for problem in found["problems"]] == [
+    assert [problem.split(":", maxsplit=1)[0] for problem in found["problems"]] == [
         "the plan has unknown keys follow",
         "cluster.blocks must map the name of each topology block to its number of nodes",
         "cluster.gpus_per_node is None",

@@ -9,18 +9,18 @@ from ansible_collections.mlcluster.aws.plugins.modules import enroot_pyxis_info
 
 from tests.unit.plugins.module_utils._node import rooted
 
-RETURN = yaml.safe_load(enroot_pyxis_info.RETURN)
+DOCUMENTED = yaml.safe_load(enroot_pyxis_info.RETURN)
 
 
 def test_every_key_is_documented_and_every_documented_key_is_there(run_module, tmp_path):
     result = run_module(enroot_pyxis_info, rooted.node(tmp_path))
-    assert set(result) - {"changed", "invocation"} == set(RETURN)
+    assert set(result) - {"changed", "invocation"} == set(DOCUMENTED)
     assert not result["changed"]
 
 
 def test_a_node_without_slurm_is_no_failure(run_module, tmp_path):
     result = run_module(enroot_pyxis_info, rooted.RootedHost(tmp_path))
-    assert set(result) - {"changed", "invocation"} == {k for k, v in RETURN.items() if v["returned"] == "always"}
+    assert set(result) - {"changed", "invocation"} == {k for k, v in DOCUMENTED.items() if v["returned"] == "always"}
     assert (result["slurm"], result["problems"]) == (None, [])
 
 
