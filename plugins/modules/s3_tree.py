@@ -46,7 +46,9 @@ options:
     choices: [sha256, crc64nvme]
     default: sha256
   delete:
-    description: Delete objects under the prefix that are not in the folder. Refused with a folder without files.
+    description:
+      - Delete objects under the prefix that are not in the folder.
+      - Refused with a folder without files, and with one file.
     type: bool
     default: false
   sample:
@@ -55,7 +57,7 @@ options:
     elements: str
     default: []
   sample_dir:
-    description: Where the samples go; needed with O(sample).
+    description: Where the samples go, which may not be O(source) itself; needed with O(sample).
     type: path
   part_mib:
     description: Size of a part in MiB; files with more than 10000 parts get larger ones.
@@ -123,6 +125,7 @@ samples:
   sample: [/tmp/sample/shard-000000.tar]
 """
 
+import os
 import re
 import typing as t
 
@@ -138,6 +141,10 @@ def run(module: AnsibleModule) -> dict[str, t.Any]:
         raise aws.AwsError(f"{params['source']} cannot be uploaded as it is: {'; '.join(strange)}")
     if params["delete"] and not files:
         raise aws.AwsError(f"{params['source']} holds no file, and delete would empty the prefix; check the path")
+    if params["delete"] and not os.path.isdir(params["source"]):
+        raise aws.AwsError(
+            f"{params['source']} is one file, and delete would take everything else under the prefix; leave delete out"
+        )
     start = f"{params['prefix'].strip('/')}/" if params["prefix"].strip("/") else ""
     by_key = {file.key: file for file in files}
     unknown = [name for name in params["sample"] if start + name not in by_key]

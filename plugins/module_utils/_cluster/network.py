@@ -31,6 +31,11 @@ def _filter(name: str, value: str) -> list[dict[str, t.Any]]:
     return [{"Name": name, "Values": [value]}]
 
 
+def _called(name: str, entries: t.Sequence[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """Those that carry exactly our tag: in a filter of EC2 the characters * and ? stand for others."""
+    return [entry for entry in entries if aws.tags_of(entry).get(TAG) == name]
+
+
 def _rules(permissions: t.Sequence[t.Mapping[str, t.Any]], own: str) -> list[str]:
     """Rules of a group as texts like ``tcp 988 from itself``, sorted."""
     found: list[str] = []
@@ -64,10 +69,11 @@ def look(ec2: t.Any, name: str, key_name: str, all_strangers: bool = False) -> L
     found["zones"] = sorted(zone["ZoneName"] for zone in zones if zone["State"] == "available")
     if key_name:
         keys = ec2.describe_key_pairs(Filters=_filter("key-name", key_name))["KeyPairs"]
+        keys = [key for key in keys if key["KeyName"] == key_name]
         found["key"] = keys[0]["KeyName"] if keys else None
         # One that was there before belongs to somebody, and is never deleted.
         found["key_ours"] = bool(keys) and aws.tags_of(keys[0]).get(TAG) == name
-    vpcs = ec2.describe_vpcs(Filters=_filter(f"tag:{TAG}", name))["Vpcs"]
+    vpcs = _called(name, ec2.describe_vpcs(Filters=_filter(f"tag:{TAG}", name))["Vpcs"])
     found["vpcs"] = len(vpcs)
     if len(vpcs) != 1:
         return found
@@ -104,7 +110,7 @@ def look(ec2: t.Any, name: str, key_name: str, all_strangers: bool = False) -> L
 def _addresses(ec2: t.Any, name: str) -> list[dict[str, t.Any]]:
     """Elastic IP addresses with our tag, ``used`` or not. One that is not is left of a run that was killed before its
     NAT gateway."""
-    entries = ec2.describe_addresses(Filters=_filter(f"tag:{TAG}", name))["Addresses"]
+    entries = _called(name, ec2.describe_addresses(Filters=_filter(f"tag:{TAG}", name))["Addresses"])
     found = [{"ip": entry["PublicIp"], "used": bool(entry.get("AssociationId"))} for entry in entries]
     return sorted(found, key=lambda entry: str(entry["ip"]))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 import os
 import tarfile
+import tempfile
 import typing as t
 import zlib
 
@@ -204,12 +205,25 @@ class Tree:
         """Fetch one object back to ``name`` below ``target``, prove it against the local file, and look through it
         when it is an archive."""
         path = os.path.join(target, name)
+        if os.path.exists(path) and os.path.samefile(path, file.path):
+            raise aws.AwsError(f"the sample {path} would take the place of the file itself; give another sample_dir")
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with aws.doing(f"fetching s3://{self.bucket}/{file.key}"):
+        # Beside it and proved first: what stands there by a link, or by a run before this one, is not written into.
+        handle, part = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".mlcluster-sample-")
+        try:
+            self._fetch(file, handle, part)
+            os.replace(part, path)
+        except BaseException:
+            os.unlink(part)
+            raise
+        return path
+
+    def _fetch(self, file: File, handle: int, path: str) -> None:
+        """Fetch the object of a file into an open one that has this path. Raises AwsError where it is not the same."""
+        with aws.doing(f"fetching s3://{self.bucket}/{file.key}"), open(handle, "wb") as stream:
             body = self.s3.get_object(Bucket=self.bucket, Key=file.key)["Body"]
-            with open(path, "wb") as stream:
-                for chunk in body.iter_chunks(1 << 20):
-                    stream.write(chunk)
+            for chunk in body.iter_chunks(1 << 20):
+                stream.write(chunk)
         step = part_bytes(file.size, self.part_mib)
         with open(path, "rb") as fetched, open(file.path, "rb") as own:
             if sums(fetched, self.algorithm, step).whole != sums(own, self.algorithm, step).whole:
@@ -218,7 +232,6 @@ class Tree:
                     "was the file written to meanwhile? Run this again"
                 )
         look_through(path, file.path)
-        return path
 
 
 def look_through(path: str, name: str) -> None:

@@ -75,6 +75,27 @@ def test_network_is_foretold_made_and_then_left_alone(aws_account, play):
     check_policy("create_network", aws_account.operations(), UNASKED)
 
 
+def test_a_name_with_wildcards_is_no_network_of_others(aws_account):
+    from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import network
+
+    ec2 = aws_account.client("ec2", REGION)
+    theirs = [{"Key": network.TAG, "Value": "theirs"}]
+    ec2.create_vpc(CidrBlock="10.2.0.0/16", TagSpecifications=[{"ResourceType": "vpc", "Tags": theirs}])
+    ec2.allocate_address(Domain="vpc", TagSpecifications=[{"ResourceType": "elastic-ip", "Tags": theirs}])
+    ec2.create_key_pair(KeyName="theirs")
+    for name in ("*", "their?", "the*"):
+        found = network.look(ec2, name, name)
+        assert (found["vpcs"], found["addresses"], found["key"]) == (0, [], None)
+    found = network.look(ec2, "theirs", "theirs")
+    assert (found["vpcs"], len(found["addresses"]), found["key"]) == (1, 1, "theirs")
+
+
+def test_destroy_refuses_a_name_with_wildcards(play):
+    refused = play("destroy_network", cluster_consent="train", cluster_network_name="trai?", **WISHES)
+    assert refused.status == 2
+    assert "give a name without *, ? and backslashes" in refused.said
+
+
 def addresses(ec2):
     return [entry["PublicIp"] for entry in ec2.describe_addresses()["Addresses"]]
 

@@ -157,6 +157,31 @@ def test_samples_come_back_whole(s3, bring, folder, tmp_path):
     assert same[0] == same[1]
 
 
+def test_a_sample_never_takes_the_place_of_what_was_uploaded(s3, bring, folder, tmp_path):
+    said = bring(sample=["a.txt"], sample_dir=str(folder))["msg"]
+    assert said == f"the sample {folder}/a.txt would take the place of the file itself; give another sample_dir"
+    linked = tmp_path / "linked"
+    linked.symlink_to(folder)
+    assert "would take the place of the file itself" in bring(sample=["a.txt"], sample_dir=str(linked))["msg"]
+    # What a link in the folder of samples leads to is somebody else's.
+    target, other = tmp_path / "samples", tmp_path / "other.txt"
+    target.mkdir()
+    other.write_bytes(b"mine")
+    (target / "a.txt").symlink_to(other)
+    for _run in range(2):
+        assert bring(sample=["a.txt"], sample_dir=str(target))["samples"] == [f"{target}/a.txt"]
+    assert (target / "a.txt").read_bytes() == b"alpha" and other.read_bytes() == b"mine"
+    assert sorted(path.name for path in target.iterdir()) == ["a.txt"]
+    assert (folder / "a.txt").read_bytes() == b"alpha"
+
+
+def test_delete_with_one_file_takes_nothing(s3, bring, folder):
+    s3.put_object(Bucket="data", Key="datasets/old.txt", Body=b"old")
+    said = bring(source=str(folder / "a.txt"), delete=True)["msg"]
+    assert said.endswith("delete would take everything else under the prefix; leave delete out")
+    assert keys(s3) == ["datasets/old.txt"]
+
+
 def test_sample_whose_writer_was_killed(s3, bring, folder, tmp_path):
     archive(folder / "shard.tar", ("1.json", b"{}"), ("1.npy", b"x" * 20000))
     whole = (folder / "shard.tar").read_bytes()
