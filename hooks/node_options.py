@@ -161,7 +161,7 @@ def read_vars(path: Path | None, source: str) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(text)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         if text.lstrip().startswith("{"):
             raise OptionsError(f"the variables of {source} are no JSON: {exc}") from None
         found = _read_yaml(text, source)
@@ -178,6 +178,8 @@ def _read_yaml(text: str, source: str) -> Any:
 
     try:
         return yaml.safe_load(text)
+    except RecursionError:
+        raise OptionsError(f"the variables of {source} are nested too deep to be read") from None
     except yaml.YAMLError as exc:
         mark = getattr(exc, "problem_mark", None)
         place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""

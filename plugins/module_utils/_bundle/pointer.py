@@ -82,7 +82,7 @@ def read(path: Path) -> dict[str, t.Any]:
     """A pointer that lies there, empty where there is none that is understood."""
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) and told.get("schema") == SCHEMA else {}
 

@@ -19,5 +19,5 @@ def read_config(host: Host, path: str, role: str) -> t.Any:
         raise NodeError(f"looked for {path} and did not find it: run the role {role} on this node first")
     try:
         return json.loads(text)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise NodeError(f"{path} is not valid JSON ({exc}): run the role {role} again to write it") from None

@@ -159,7 +159,7 @@ def _python(host: Host) -> dict[str, t.Any]:
         answer = json.loads(done.stdout.strip().splitlines()[-1])
     except CommandError as exc:
         return {"pytorch.error": f"no answer within {IMPORT_SECONDS} seconds" if exc.rc is None else str(exc.rc)}
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, RecursionError):
         return {"pytorch.error": f"{program} ended with status {done.rc} while importing PyTorch"}
     return answer if isinstance(answer, dict) else {}
 

@@ -47,7 +47,7 @@ def read_marker(host: Host, path: str = MARKER_PATH) -> Marker | None:
         return Marker("a marker is there and cannot be read")
     try:
         document = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
         return Marker(_short(text) or "an empty marker")

@@ -40,6 +40,9 @@ _NO_KEY = ("NoSuchKey", "404")
 _NO_CREDENTIALS = ("Unable to locate credentials", "NoCredentials", "ExpiredToken", "InvalidAccessKeyId",
                    "InvalidToken", "SignatureDoesNotMatch", "TokenRefreshRequired")  # fmt: skip
 _UNREACHABLE = ("Could not connect to the endpoint", "Connect timeout", "Read timeout", "Connection was closed")
+# The AWS CLI puts the content of a file, and version 1 that of an address, in the place of a value like these, and
+# takes one with a hyphen for an option; whoever may write to a bucket chooses the names in it.
+_NOT_TAKEN = re.compile(r"(?:fileb?|https?)://|-")
 NO_BOTO3 = "No module named 'boto3'"
 
 _SDK = """
@@ -97,6 +100,10 @@ def bucket_problems(where: str, given: object) -> list[str]:
             found.append(f"{where}[{number}] is to be written to: give a prefix, s3://BUCKET/PREFIX, for the probe")
         if not isinstance(one.get("key", ""), str) or one.get("key", "?") == "":
             found.append(f"{where}[{number}].key is {one['key']!r:.60}: give the whole name of an object")
+        for name, text in (("key", one.get("key")), ("prefix", place.group(2) if place else None)):
+            if isinstance(text, str) and (_NOT_TAKEN.match(text.lstrip("/")) or _NOT_TAKEN.match(text)):
+                told = "give one that begins neither with - nor like a file or an address"
+                found.append(f"{where}[{number}] has the {name} {text!r:.60}: {told}")
     return found
 
 
@@ -257,11 +264,12 @@ def _write(
 
 
 def _first(listing: str) -> str | None:
-    """The first name of a listing in JSON; of an empty bucket the CLI prints nothing."""
+    """The first name of a listing in JSON that can be asked for; of an empty bucket the CLI prints nothing."""
     try:
         contents = json.loads(listing or "{}").get("Contents") or []
-        return next((entry["Key"] for entry in contents if isinstance(entry["Key"], str)), None)
-    except (ValueError, KeyError, TypeError, AttributeError):
+        names = [entry["Key"] for entry in contents if isinstance(entry["Key"], str)]
+        return next((name for name in names if not _NOT_TAKEN.match(name)), None)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

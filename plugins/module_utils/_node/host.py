@@ -153,7 +153,7 @@ class Host:
             return None
         try:
             return json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
     def listdir(self, path: str) -> list[str]:

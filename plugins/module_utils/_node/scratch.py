@@ -281,7 +281,7 @@ def _read(handle: int, name: str) -> JobDirectory | None:
             with os.fdopen(descriptor, encoding="utf-8", errors="replace") as stream:
                 info = os.fstat(stream.fileno())
                 document = json.loads(stream.read(4096))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     numbers = [document.get(key) if isinstance(document, dict) else None for key in ("job_id", "uid")]
     if not all(isinstance(number, int) for number in numbers) or f"job-{numbers[0]}" != name:

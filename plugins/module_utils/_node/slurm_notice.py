@@ -53,7 +53,7 @@ def parse_spot(text: str) -> t.Optional[Notice]:
         found = json.loads(text)
         at = calendar.timegm(time.strptime(found["time"], "%Y-%m-%dT%H:%M:%SZ"))
         return Notice(at, f"spot {found['action']}")
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -61,7 +61,7 @@ def parse_scheduled(text: str) -> list[Notice]:
     """The notices in events/maintenance/scheduled, a list with Code, State, NotBefore ("21 Jan 2026 09:00:43 GMT")."""
     try:
         events = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     found = []
     for event in events if isinstance(events, list) else []:

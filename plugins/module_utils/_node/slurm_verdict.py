@@ -55,7 +55,7 @@ def parse_asked(text: str) -> dict[str, t.Any]:
     """The JSON that a script hands over. Raises NodeError where it is not that."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or found.get("kind") not in JUDGES or not isinstance(found.get("name"), str):
         raise NodeError(f"--asked must be a JSON object with a name and a kind of {', '.join(JUDGES)}: got {text[:80]}")

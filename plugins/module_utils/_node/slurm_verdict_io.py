@@ -57,7 +57,7 @@ def fio_figure(text: str | None, mode: str) -> float | str:
         errors = {int(job["error"]) for job in jobs} - {0}
         direction, key = MEASURES[mode]
         figure = sum(float(job[direction][key]) for job in jobs)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return "it printed no result"
     if errors:
         return f"it ended with error {min(errors)}"
@@ -135,7 +135,7 @@ def ior_figures(text: str | None) -> Figures:
     try:
         summary = json.loads(text or "")["summary"]
         return {str(entry["operation"]): float(entry["bwMaxMIB"]) for entry in summary}
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return {}
 
 

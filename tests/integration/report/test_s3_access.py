@@ -202,6 +202,18 @@ def test_places_where_nothing_is_yet(judged, server):
     assert server.names() == ["full/a", "hollow/a"]
 
 
+def test_a_name_that_the_aws_cli_takes_for_a_file_or_an_address_is_not_asked_for(judged, server):
+    for name in ("-x", "file:///etc/hostname", "fileb:///etc/hostname", "http://127.0.0.1/x"):
+        with server.unguarded():
+            server.s3.create_bucket(Bucket="hostile")
+            server.s3.put_object(Bucket="hostile", Key=name, Body=b"x")
+        assert judged("reader", Bucket("hostile", "")) == {"s3.list": "pass", "s3.read": "undeterminable"}
+        assert "name one with key" in judged.results[1].reason
+        with server.unguarded():
+            server.s3.delete_object(Bucket="hostile", Key=name)
+            server.s3.delete_bucket(Bucket="hostile")
+
+
 def test_a_bucket_that_is_not_there_and_credentials_that_do_not_count(judged):
     assert judged("all", Bucket("nowhere-at-all", "x/", ALL)) == {
         "s3.list": "fail",

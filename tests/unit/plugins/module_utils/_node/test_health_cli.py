@@ -118,6 +118,7 @@ def test_options_that_cannot_be_meant_are_one_sentence(run, arguments, sentence,
     [
         (None, "cannot be read or is no JSON"),
         ("{", "cannot be read or is no JSON"),
+        ("[" * 200000, "cannot be read or is no JSON"),
         ("[]", "the expectations are []: give a mapping of versions, "),
         ('{"drivers": "580"}', "drivers is not known: it knows versions, efa"),
     ],

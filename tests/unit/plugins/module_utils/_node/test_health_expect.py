@@ -95,6 +95,10 @@ def test_types_that_could_not_be_used_are_told():
         ({"buckets": [{"url": "s3://abc/d", "right": ["list"]}]}, "buckets[0] is {'url': 's3://abc/d'"),
         ({"buckets": [{"url": "s3://abc/d", "rights": ["all"]}]}, "buckets[0].rights is ['all']: give a list of list"),
         ({"buckets": [{"url": "s3://abc", "rights": ["write"]}]}, "buckets[0] is to be written to: give a prefix"),
+        # The AWS CLI would put the content of the file in the place of the name.
+        ({"buckets": [{"url": "s3://abc", "key": "file:///x"}]}, "buckets[0] has the key 'file:///x': give one that"),
+        ({"buckets": [{"url": "s3://abc", "key": "-x"}]}, "buckets[0] has the key '-x': give one that begins neither"),
+        ({"buckets": ["s3://abc/http://x"]}, "buckets[0] has the prefix 'http://x': give one that begins neither"),
         ({"buckets": [{"url": "s3://abc", "key": ""}]}, "buckets[0].key is '': give the whole name"),
     ],
 )

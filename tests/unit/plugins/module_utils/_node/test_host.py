@@ -434,3 +434,9 @@ def test_the_ends_of_what_cannot_be_read(monkeypatch, tmp_path):
 def test_a_setting_of_the_kernel_can_be_read():
     """A read of 4 MiB at once is refused there with ENOMEM."""
     assert Host().read_text("/proc/sys/kernel/ostype") == "Linux\n"
+
+
+def test_json_that_is_nested_too_deep_is_none(tmp_path):
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 200000)
+    assert Host().read_json(str(deep)) is None
