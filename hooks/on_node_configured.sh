@@ -87,7 +87,7 @@ mkdir -p "$logs" "$home" "$root/run/mlcluster" "$root/var/lib/mlcluster" 2>/dev/
 if [[ ${opt[on-failure]:-drain} =~ ^(continue|drain|terminate)$ ]]; then policy=${opt[on-failure]:-drain}
 else wrong "--on-failure takes continue, drain or terminate, not '${opt[on-failure]}'"; fi
 [[ $owner =~ ^([0-9]{12})?$ ]] || wrong "--bucket-owner takes the 12 digits of an account, not '$owner'"
-[[ ${opt[deadline]:-1} =~ ^[0-9]+$ ]] || wrong "--deadline takes whole seconds, not '${opt[deadline]}'"
+[[ ${opt[deadline]:-1} =~ ^[0-9]{1,6}$ ]] || wrong "--deadline takes whole seconds, not '${opt[deadline]}'"
 if [ -n "$pointer" ]; then
     [ -z "$bundle$sha" ] || wrong "--pointer names the bundle: leave --bundle and --sha256 out"
     [[ $pointer != *\?* ]] || wrong "--pointer takes no presigned address: its signature lies beside it, under the same name with .sig"
@@ -101,10 +101,10 @@ else [[ -n $bundle && $sha =~ ^[0-9a-f]{64}$ ]] || wrong "give --bundle with its
 # 1800 s: the time that AWS PCS gives a node to join Slurm. The last 120 s are for what comes after the hook.
 started=$(uptime_now) limit=1800 used=$started
 [ ! -d "$root/opt/parallelcluster" ] || limit=2100
-given=$(sed -nE 's/^ *(Compute|Head)NodeBootstrapTimeout: *([0-9]+).*/\2/p' "$root/opt/parallelcluster/shared/cluster-config.yaml" 2>/dev/null | sort -n | head -n 1)
+given=$(sed -nE 's/^ *(Compute|Head)NodeBootstrapTimeout: *0*([1-9][0-9]{0,5})\b.*/\2/p' "$root/opt/parallelcluster/shared/cluster-config.yaml" 2>/dev/null | sort -n | head -n 1)
 limit=${given:-$limit}
 [ "$used" -lt $((limit - 240)) ] || used=0 # no bootstrap, but a later run
-deadline_at=$((started + ${opt[deadline]:-$((limit - used - 120))}))
+deadline_at=$((started + ${opt[deadline]:+10#}${opt[deadline]:-$((limit - used - 120))})) # 08 is no number in base eight
 
 stage=lock
 { exec 9>"$root/run/mlcluster/hook.lock"; } 2>/dev/null || fail 2 "cannot write $root/run/mlcluster/hook.lock: is the disk full or read-only?"
@@ -117,7 +117,7 @@ fetch_once() {
     case $1 in
     s3://*) s3 get "$2" "$1" "$(left)" ;;
     https://* | http://*) exec curl -fsSL --proto-redir =https --connect-timeout 10 --speed-limit 1024 --speed-time 20 --max-time "$(left)" -o "$2" "$1" ;;
-    *) cp -- "$1" "$2" ;;
+    *) exec timeout "$(left)" cp -- "$1" "$2" ;; # of a mount that may hang
     esac
 }
 fetch() { # SOURCE TARGET: whole or not at all; what is not in vain is tried again, after a pause that grows and varies

@@ -284,6 +284,7 @@ def test_the_policy_decides_what_a_failure_is(node, wanted, policy, code):
         # A byte that is no UTF-8 makes neither status nor marker unreadable.
         (["--bund\udcffel"], "there is no option '--bundel'"),
         (["--deadline", "soon"], "--deadline takes whole seconds, not 'soon'"),
+        (["--deadline", "9" * 23], f"--deadline takes whole seconds, not '{'9' * 23}'"),
         (["--on-failure", "panic"], "--on-failure takes continue, drain or terminate, not 'panic'"),
     ],
 )
@@ -291,6 +292,22 @@ def test_options_that_are_wrong(node, words, sentence):
     ran = node.run(*words)
     failed(node, ran, sentence)
     assert ran.status["exit_code"] == 3
+
+
+@pytest.mark.parametrize("words", [["--deadline", "08"], []])
+def test_seconds_with_a_zero_before_are_those_seconds(node, tmp_path, words):
+    settings = node.root / "opt/parallelcluster/shared/cluster-config.yaml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("HeadNodeBootstrapTimeout: 0900\n")
+    ran = node.run("--bundle", str(tmp_path / "none"), "--sha256", "a" * 64, *words)
+    failed(node, ran, "No such file or directory")
+    assert "base" not in ran.out and "unbound" not in ran.out
+
+
+def test_a_file_that_gives_nothing_is_left_at_the_deadline(node, tmp_path):
+    os.mkfifo(tmp_path / "bundle")
+    ran = node.run("--bundle", str(tmp_path / "bundle"), "--sha256", "a" * 64, "--deadline", "1")
+    failed(node, ran, "no answer until the deadline")
 
 
 def test_a_person_s_marker_stays(node, wanted):
