@@ -57,4 +57,6 @@ class ActionModule(ActionBase):
     def _is_here(self, task_vars: Mapping[str, Any]) -> bool:
         python = task_vars.get("ansible_python_interpreter") or constants.config.get_config_value("INTERPRETER_PYTHON")
         become = self._connection.become is not None
-        return self._connection.transport.rpartition(".")[2] == "local" and python == sys.executable and not become
+        # What the keyword environment sets is for the process of a module, and part of the facts.
+        own = bool(become or any(self._task.environment or []))
+        return self._connection.transport.rpartition(".")[2] == "local" and python == sys.executable and not own

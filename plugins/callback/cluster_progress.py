@@ -38,6 +38,11 @@ def _role_of(task: Any) -> str:
     return role.get_name().rpartition(".")[2] if role is not None else ""
 
 
+def _printable(text: str) -> str:
+    """Text as a terminal may get it: what nodes say, and what tasks and nodes are called, may hold anything."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
 class CallbackModule(CallbackBase):
     """Translates Ansible's events; what is shown is decided in _progress."""
 
@@ -53,10 +58,9 @@ class CallbackModule(CallbackBase):
 
     def _show(self, lines: list[str]) -> None:
         for line in lines:
-            # What nodes say may hold anything, and must not reach a terminal as it is.
-            self.screen.line("".join(char if char.isprintable() else " " for char in line))
+            self.screen.line(_printable(line))
         if self.screen.terminal and self.progress.line():
-            self.screen.task(self.progress.line())
+            self.screen.task(_printable(self.progress.line()))
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         lines = self.progress.end_part(time.monotonic())
@@ -127,4 +131,4 @@ class CallbackModule(CallbackBase):
         lines = self.progress.finish(counts, time.monotonic())
         self.screen.end()
         for line in lines:
-            self.screen.line(line)
+            self.screen.line(_printable(line))

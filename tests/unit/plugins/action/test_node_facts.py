@@ -50,4 +50,8 @@ def test_an_answer_that_is_none_is_told(monkeypatch):
 def test_only_this_machine_and_this_python_are_here(transport, become, python, here):
     action = node_facts.ActionModule.__new__(node_facts.ActionModule)
     action._connection = types.SimpleNamespace(transport=transport, become=become)
+    action._task = types.SimpleNamespace(environment=[None, {}])
     assert action._is_here({"ansible_python_interpreter": python}) is here
+    # It is for the process of a module, and stands in ansible_env.
+    action._task.environment.append({"http_proxy": "http://proxy:3128"})
+    assert action._is_here({"ansible_python_interpreter": python}) is False
