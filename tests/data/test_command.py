@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -136,3 +137,30 @@ def test_a_place_that_is_something_else_is_one_sentence(words, said, crooked, ca
     assert command.main(words.split()) == 1
     errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("ERROR: ")]
     assert len(errors) == 1 and said in errors[0]
+
+
+@pytest.mark.parametrize("what", ["pipe", "device", "directory"])
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["hold"], ".job-lock"),
+        (["validate"], "inputs.json"),
+        (["validate"], "manifest.json"),
+        (["array", "--limit=1"], "inputs.json"),
+    ],
+    ids=["hold", "inputs", "shards", "array"],
+)
+def test_what_is_no_file_where_one_belongs_is_a_sentence_and_no_wait(tmp_path, words, name, what):
+    place = tmp_path / name
+    if what == "pipe":
+        os.mkfifo(place)
+    elif what == "device":
+        place.symlink_to("/dev/zero")
+    else:
+        place.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "mlcluster_data", *words, str(tmp_path)],
+        cwd=FILES, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert ("Is a directory" if what == "directory" else "not a plain file") in done.stderr

@@ -28,6 +28,10 @@ _DEPENDENCY = re.compile(
 # NAME, NAME@DATABASE, and either with a number behind a colon.
 _LICENSE = re.compile(r"(?P<name>[^:,;|@]+)(?:@[^:,;|]+)?(?::(?P<count>\d+))?")
 _FEATURE = re.compile(r"[A-Za-z][\w.-]*")
+# Options with numbers, and a number that is none of Slurm's, which counts in 64 bits (slurm.h, NO_VAL64).
+_COUNTED = ("nodes", "time", "gres", "gpus-per-node", "gpus-per-task", "ntasks-per-node", "array", "dependency",
+            "licenses")  # fmt: skip
+_HUGE = re.compile(r"\d{20}")
 # sbatch would not submit, or would do something else than submit.
 FORBIDDEN = frozenset({"wrap", "wait", "test-only", "parsable", "help", "usage", "version", "quiet", "verbose"})
 
@@ -337,6 +341,9 @@ def problems(
     facts is what slurm_survey.survey found; exists tells of a path, and known of a job's number, whether it is there.
     """
     options = {**directives(text or ""), **given}
+    huge = [name for name in _COUNTED if _HUGE.search(options.get(name) or "")]
+    if huge:
+        return [f"{name} has a number with more digits than Slurm can count: correct it" for name in huge]
     return [
         *script_problems(script, text),
         *partition_problems(options, facts),

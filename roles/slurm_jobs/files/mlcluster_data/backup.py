@@ -308,7 +308,7 @@ class Backup:
     def _sums(self) -> dict[str, list[t.Any]]:
         # Only a saving of time: one that cannot be used is made anew.
         with contextlib.suppress(OSError, ValueError):
-            found = json.loads((self.directory / SUMS).read_text(encoding="utf-8"))
+            found = json.loads(durable.read(self.directory / SUMS))
             if isinstance(found, dict):
                 return {name: of for name, of in found.items() if isinstance(of, list) and len(of) == 4}
         return {}

@@ -222,7 +222,7 @@ class DirectoryStore:
     def manifest(self, step: int) -> Manifest:
         place = self.path / step_name(step)
         try:
-            text = (place / COMPLETE).read_bytes()
+            text = durable.read(place / COMPLETE)
         except OSError as exc:
             raise TornError(f"{place / COMPLETE} cannot be read ({exc.strerror})") from exc
         return Manifest.parse(text, str(place))

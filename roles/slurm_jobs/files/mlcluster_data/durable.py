@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import os
+import stat
 import tempfile
 import typing as t
 from pathlib import Path
@@ -31,6 +33,23 @@ def sync_directory(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def open_plain(path: Path) -> int:
+    """A descriptor to read a plain file by. Raises OSError, also for a pipe or a device, which might never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        number, why = (errno.EISDIR, "Is a directory") if stat.S_ISDIR(mode) else (errno.EINVAL, "not a plain file")
+        raise OSError(number, why, str(path))
+    return descriptor
+
+
+def read(path: Path) -> bytes:
+    """A plain file as a whole. Raises OSError."""
+    with os.fdopen(open_plain(path), "rb") as file:
+        return file.read()
 
 
 def digest(path: Path) -> FileSum:

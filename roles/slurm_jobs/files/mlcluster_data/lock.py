@@ -174,7 +174,7 @@ class Lock:
     def _mark(self) -> tuple[int, int] | None:
         # An NFS client may answer stat() from memory for a minute; opening a file makes it ask the server.
         try:
-            descriptor = os.open(self.path, os.O_RDONLY)
+            descriptor = durable.open_plain(self.path)
         except FileNotFoundError:
             return None
         try:
@@ -194,7 +194,7 @@ class Lock:
     @staticmethod
     def _read(path: Path) -> Owner | None:
         try:
-            return Owner(**json.loads(path.read_text(encoding="utf-8")))
+            return Owner(**json.loads(durable.read(path)))
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as exc:

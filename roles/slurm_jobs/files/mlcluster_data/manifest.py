@@ -13,6 +13,7 @@ import json
 from pathlib import Path
 from typing import Any, TypeVar
 
+from . import durable
 from .errors import DataError
 from .text import JSON_SUFFIXES
 
@@ -90,7 +91,7 @@ def inputs_of(folder: Path) -> list[Input]:
     """The inputs of a folder: by its manifest, else its .jsonl and .txt files, sorted. Raises DataError."""
     listed = folder / INPUTS
     if listed.exists():
-        content = parse(listed.read_bytes(), str(listed), INPUTS_SCHEMA)
+        content = parse(durable.read(listed), str(listed), INPUTS_SCHEMA)
         return entries(Input, content, "files", str(listed))
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder: give the one that collect wrote to")

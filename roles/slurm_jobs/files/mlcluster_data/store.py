@@ -52,7 +52,7 @@ class Folder:
     def read(self, name: str) -> bytes | None:
         """See Store."""
         try:
-            return (self.path / name).read_bytes()
+            return durable.read(self.path / name)
         except FileNotFoundError:
             return None
 
@@ -71,7 +71,7 @@ class Folder:
         finally:
             aside.unlink()
         durable.sync_directory(self.path)
-        return (self.path / name).read_bytes()
+        return durable.read(self.path / name)
 
     def put(self, name: str, path: Path) -> None:
         """See Store."""

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from . import arguments, manifest, verdicts
+from . import arguments, durable, manifest, verdicts
 from .errors import DataError
 from .text import LINE_MOST, Bad, lines_of, text_of
 
@@ -128,7 +128,7 @@ def chosen(folder: Path, files: list[Any], part: bool) -> list[Any]:
 def validate_inputs(folder: Path, seed: int = 0, jobs: int = 1, part: bool = False) -> list[Result]:
     """The verdicts `data.files`, `data.content` and `data.sample` on a folder of inputs. Raises DataError."""
     name = str(folder / manifest.INPUTS)
-    content = manifest.parse((folder / manifest.INPUTS).read_bytes(), name, manifest.INPUTS_SCHEMA)
+    content = manifest.parse(durable.read(folder / manifest.INPUTS), name, manifest.INPUTS_SCHEMA)
     files = manifest.entries(manifest.Input, content, "files", name)
     listed = {file.name for file in files}
     strange = sorted(path.name for path in folder.glob("*.jsonl") if path.name not in listed)
@@ -150,7 +150,7 @@ def validate_inputs(folder: Path, seed: int = 0, jobs: int = 1, part: bool = Fal
 def validate_shards(folder: Path, jobs: int = 1, part: bool = False) -> list[Result]:
     """The verdicts `data.files` and `data.content` on a folder of shards. Raises DataError."""
     name = str(folder / manifest.DATASET)
-    content = manifest.parse((folder / manifest.DATASET).read_bytes(), name, manifest.DATASET_SCHEMA)
+    content = manifest.parse(durable.read(folder / manifest.DATASET), name, manifest.DATASET_SCHEMA)
     files = manifest.entries(manifest.Shard, content, "shards", name)
     listed = {file.name for file in files}
     strange = sorted(path.name for path in folder.glob("*.tar") if path.name not in listed)

@@ -183,3 +183,16 @@ def test_nodes_that_each_job_has_for_itself_are_not_to_be_shared(judge, facts):
     assert problem.startswith("nodes are to be shared and partition main gives each job whole nodes (OverSubscribe=")
     # Where one of several would do, Slurm takes that one.
     assert judge(oversubscribe=True, partition="main,debug", account="research") == []
+
+
+@pytest.mark.parametrize(
+    "option", ["nodes", "time", "gres", "gpus_per_node", "ntasks_per_node", "array", "dependency", "licenses"]
+)
+def test_a_number_beyond_all_counting_is_a_sentence(judge, option):
+    before = {"gres": "gpu:", "dependency": "afterok:", "licenses": "matlab:"}.get(option, "")
+    name = option.replace("_", "-")
+    # More digits than Python itself turns into a number.
+    for text in (f"{before}{'9' * 5000}", f"{before}{'9' * 20}"):
+        sentence = [f"{name} has a number with more digits than Slurm can count: correct it"]
+        assert judge(**{option: text}) == sentence
+        assert judge(text=f"#!/bin/bash\n#SBATCH --{name}={text}\ntrue\n") == sentence
