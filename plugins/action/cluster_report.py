@@ -144,6 +144,9 @@ def _fetched(content: str | None, source: str) -> tuple[Any, list[str]]:
 
 def _previous(path: Path) -> Any:
     """The report that stands there; one that cannot be compared with is no reason to make none."""
+    # A pipe under its name, in a directory that others write to, would never end.
+    if not path.is_file():
+        return None
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -277,8 +277,8 @@ def pairs(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         figures = entry.get("found")
         if not match or len(two) != 2 or not isinstance(figures, Mapping):
             continue
-        sizes = [int(size) for size in figures if _is_size(size)]
-        busbw = figures.get("busbw") if "largest_size" in figures else figures[str(max(sizes))] if sizes else None
+        sizes = {int(size): figure for size, figure in figures.items() if _is_size(size)}
+        busbw = figures.get("busbw") if "largest_size" in figures else sizes[max(sizes)] if sizes else None
         if is_figure(busbw):
             first, second = sorted(two, key=natural)
             found.append(

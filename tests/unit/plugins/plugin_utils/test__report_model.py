@@ -115,6 +115,13 @@ def test_pairs_come_from_runs_of_two_nodes():
     assert pairs[1]["busbw"] == pytest.approx(480, rel=0.01)
 
 
+def test_a_size_with_zeros_before_is_that_size():
+    entry = {**scene.bandwidth(1.0, "n1+n2"), "found": {"08": 5.0, "4": 3.0}}
+    built = build(scene.node("a"), validation=scene.validation(entry))
+    assert [pair["busbw"] for pair in built["pairs"]] == [5.0]
+    assert [point["size"] for point in built["bandwidth"][0]["points"]] == [4, 8]
+
+
 def test_figures_of_storage_by_node_and_for_all():
     entries = [
         scene.verdict("io.fio.read", found={"n1": 5.0, "n2": 6.0}, unit="B/s", message="/local read: no node is slow"),

@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""playbooks/upgrade_nodes.yml with a name that Slurm would take for several nodes; no Slurm is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.integration.hook.conftest import ROOT
+
+
+def test_a_name_of_several_nodes_is_refused_before_slurm_is_asked(tmp_path):
+    scontrol = tmp_path / "bin" / "scontrol"
+    scontrol.parent.mkdir()
+    scontrol.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/asked\n')
+    scontrol.chmod(0o755)
+    common = {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": sys.executable,
+        "slurm_jobs_slurm_prefix": str(tmp_path),
+    }
+    nodes = {"n1": {"ec2_slurm_node_name": "n[1-99]"}}
+    children = {"head": {"hosts": {"controller": {}}}, "compute": {"hosts": nodes}}
+    inventory = tmp_path / "inventory.json"
+    inventory.write_text(json.dumps({"all": {"vars": common, "children": children}}))
+    given = {"ansible_become": False, "upgrade_nodes_how": "reboot", "upgrade_nodes_reboot": False}
+    argv = [Path(sys.executable).with_name("ansible-playbook"), "-i", inventory, "playbooks/upgrade_nodes.yml"]
+    environment = {
+        "PATH": os.defpath,
+        "HOME": str(tmp_path),
+        "LC_ALL": "C.UTF-8",
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
+        "ANSIBLE_NOCOLOR": "true",
+    }
+    done = subprocess.run(
+        [*argv, "-e", json.dumps(given)], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    said = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode == 2, said
+    assert "n1 was not upgraded: 'n[1-99]' is not the name of one node in Slurm" in said
+    assert not (tmp_path / "asked").exists()
