@@ -10,6 +10,9 @@ import argparse
 import contextlib
 import json
 import os
+import subprocess
+import sys
+import urllib.request
 from pathlib import Path
 
 import botocore.config
@@ -19,11 +22,18 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_s3
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_s3 import Bucket
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandResult, Host
-from moto import settings
-from moto.server import ThreadedMotoServer
 
 from tests.rig.ec2.client import client
 
+# A process of its own: who may do what is a setting of all of moto's servers of a process, and so are the users.
+MOTO = """
+import sys
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+server.start()
+print("http://%s:%s" % server.get_host_and_port(), flush=True)
+sys.stdin.read()
+"""
 ALL = ("list", "read", "write")
 ACTIONS = {"list": "s3:ListBucket", "read": "s3:GetObject", "write": "s3:PutObject", "remove": "s3:DeleteObject"}
 
@@ -32,10 +42,11 @@ class Server:
     """A bucket "data" with one object, and users who may do some of L{ACTIONS} there."""
 
     def __init__(self):
-        self.moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        self.moto.start()
-        host, port = self.moto.get_host_and_port()
-        self.url, self.clients = f"http://{host}:{port}", {}
+        self.moto = subprocess.Popen(
+            [sys.executable, "-c", MOTO], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.url, self.clients = self.moto.stdout.readline().strip(), {}
+        assert self.url, f"moto's server ended with status {self.moto.wait()}"
         self.s3, self.iam = (client(self.url, service) for service in ("s3", "iam"))
         with self.unguarded():
             self._fill()
@@ -54,14 +65,21 @@ class Server:
         self.iam.put_user_policy(UserName=name, PolicyName="own", PolicyDocument=text)
         return self.iam.create_access_key(UserName=name)["AccessKey"]
 
+    def _guard_after(self, requests):
+        order = urllib.request.Request(  # noqa: S310
+            f"{self.url}/moto-api/reset-auth", data=str(requests).encode(), headers={"Content-Type": "text/plain"}
+        )
+        with urllib.request.urlopen(order) as answer:  # noqa: S310
+            assert answer.status == 200
+
     @contextlib.contextmanager
     def unguarded(self):
-        """Policies do not count; the server is a thread of this process, and so is what counts its requests."""
-        settings.INITIAL_NO_AUTH_ACTION_COUNT = float("inf")
+        """Policies do not count."""
+        self._guard_after("inf")
         try:
             yield
         finally:
-            settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
+            self._guard_after(0)
 
     def names(self):
         """All keys of the bucket."""
@@ -69,8 +87,7 @@ class Server:
             return [entry["Key"] for entry in self.s3.list_objects_v2(Bucket="data")["Contents"]]
 
     def stop(self):
-        settings.INITIAL_NO_AUTH_ACTION_COUNT = float("inf")
-        self.moto.stop()
+        self.moto.communicate()
 
 
 USERS = {
