@@ -68,17 +68,25 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 class Unwell:
-    """Answers the first `times` requests of one operation (such as PutObject) with 503 SlowDown."""
+    """Answers the first `times` requests of one operation (such as PutObject) with an error, by default 503 SlowDown.
 
-    def __init__(self, prefix: s3.Prefix, operation: str, times: int) -> None:
-        self.left, self.asked = times, 0
+    of: only requests whose URL has this in it.
+    """
+
+    def __init__(
+        self, prefix: s3.Prefix, operation: str, times: int, answer: tuple[int, str] = (503, "SlowDown"), of: str = ""
+    ) -> None:
+        self.left, self.asked, self.answer, self.of = times, 0, answer, of
         prefix._client.meta.events.register(f"before-send.s3.{operation}", self._answer)
 
     def _answer(self, request, **_kwargs):
+        if self.of not in request.url:
+            return None
         self.asked += 1
         if self.left <= 0:
             return None
         self.left -= 1
-        body = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
+        status, code = self.answer
+        body = f"<Error><Code>{code}</Code><Message>Please reduce your request rate.</Message></Error>".encode()
         raw = types.SimpleNamespace(stream=lambda: iter([body]), read=lambda: body)
-        return botocore.awsrequest.AWSResponse(request.url, 503, {"Content-Type": "application/xml"}, raw)
+        return botocore.awsrequest.AWSResponse(request.url, status, {"Content-Type": "application/xml"}, raw)

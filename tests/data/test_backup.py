@@ -337,3 +337,41 @@ def test_parts_never_become_too_many():
     assert s3.part_size(0) == s3.PART_SIZE
     size = 5 * 10**12
     assert s3.PARTS_MOST * s3.part_size(size) >= size
+
+
+def test_two_backups_to_one_prefix_at_once_lose_nothing_of_each_other(server, tmp_path):
+    """Each reads the manifest before the other writes it; both said that all is there."""
+    one, two = (write(tmp_path / name, **{name: name.encode()}) for name in ("one", "two"))
+    work = backup.Backup(one, server.prefix())
+    rounds, work_rounds = work._rounds, []
+
+    def meanwhile(*given):
+        work_rounds.append(backup.Backup(two, server.prefix()).push())
+        rounds(*given)
+
+    work._rounds = meanwhile
+    assert work.push().ok and work_rounds[0].ok
+    assert sorted(backup.Backup(tmp_path / "back", server.prefix()).restore().copied) == ["one", "two"]
+    assert backup.Backup(tmp_path / "back", server.prefix()).verify(deep=True).ok
+
+
+def test_only_what_is_this_packages_own_is_passed_over(server, tmp_path):
+    own = [".lock", ".lock.0f", "..lock.0f.x.part", ".job-lock", ".backup-lock.stale-0f", ".a.x.part"]
+    others = ["weights.tar.part", ".lockfile", ".locked", "part", "n" * 255]
+    for name in [*own, *others]:
+        write(tmp_path / "source", **{name: b"x"})
+    report = backup.Backup(tmp_path / "source", server.prefix()).push()
+    assert (sorted(report.copied), report.problems) == (sorted(others), [])
+    assert sorted(backup.Backup(tmp_path / "back", server.prefix()).restore().copied) == sorted(others)
+
+
+def test_a_name_that_no_object_can_have_is_a_problem_of_its_own(source, server):
+    (source / "caf\udce9").write_bytes(b"x")
+    report = backup.Backup(source, server.prefix()).push()
+    assert "is no UTF-8" in "".join(report.problems) and sorted(report.copied) == ["a", "empty", "sub/b"]
+
+
+@pytest.mark.parametrize("option", ["--workers", "--attempts"])
+def test_a_number_that_does_nothing_is_refused(option):
+    with pytest.raises(SystemExit, match="3"):
+        command.main(["backup", "verify", "s3://bucket/run", option, "0"])

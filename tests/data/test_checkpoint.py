@@ -10,79 +10,21 @@ import functools
 import os
 import shutil
 import signal
-from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
-from mlcluster_data import checkpoint, checkpoint_store
+from mlcluster_data import checkpoint_store
 from mlcluster_data.checkpoint import Checkpointer, CheckpointError
 from mlcluster_data.checkpoint_s3 import S3Store
 from mlcluster_data.checkpoint_store import DirectoryStore, step_name
 from mlcluster_data.lock import Lock
 
+from tests.data.checkpoint_place import Place, damage, empty, filled, in_s3, looked, own
 from tests.data.forked import RankDiedError, die_at_byte, die_at_change, ranks, small_disk
 from tests.data.s3_rig import BUCKET, Unwell, _server, pauses, server
 
 __all__ = ["_server", "pauses", "server"]
-
-
-def empty() -> dict:
-    return {"model": {"shared": torch.zeros(2000), "other": torch.zeros(3)}}
-
-
-def filled(step: int) -> dict:
-    return {"model": {"shared": torch.full((2000,), float(step)), "other": torch.arange(3) * float(step)}}
-
-
-def own(step: int) -> dict:
-    return {"place": checkpoint.pack({"rank": dist.get_rank(), "step": step}), "random": torch.get_rng_state()}
-
-
-class Place:
-    """A directory for checkpoints, a local disk, and ranks that use them."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.kept = root / "kept"
-        self.local = root / "local"
-
-    def open(self, **options) -> Checkpointer:
-        return Checkpointer(DirectoryStore(self.kept), self.local, **options)
-
-    def save(self, *steps: int, count: int = 1, **options) -> list:
-        def work(tell):
-            opened = self.open(**options)
-            found = []
-            for step in steps:
-                found.append(opened.save(step, filled(step), own(step)))
-            return [*found[1:], opened.close()]
-
-        return ranks(count, work, self.root)
-
-    def load(self, count: int = 1, **options) -> list:
-        """Of each rank: (step, whether the state is that of the step, its own state), or None."""
-
-        def work(tell):
-            opened = self.open(**options)
-            return looked(opened)
-
-        return ranks(count, work, self.root)
-
-    def names(self) -> list[str]:
-        return sorted(path.name for path in self.kept.iterdir())
-
-
-def looked(opened: Checkpointer):
-    state = empty()
-    loaded = opened.load(state)
-    opened.close()
-    if loaded is None:
-        return None
-    step = loaded.manifest.step
-    same = all(torch.equal(state["model"][name], value) for name, value in filled(step)["model"].items())
-    mine = loaded.rank_state
-    return step, same, checkpoint.unpack(mine["place"]) if mine else None
 
 
 @pytest.fixture
@@ -129,26 +71,6 @@ def test_ranks_with_disks_of_their_own(place):
 
     assert ranks(2, work, place.root) == ["", ""]
     assert place.load(count=2)[1] == (6, True, {"rank": 1, "step": 6})
-
-
-def damage(path: Path, how: str) -> None:
-    data = sorted(path.glob("*.distcp"), key=lambda entry: entry.stat().st_size)[-1]
-    if how == "a byte":
-        content = bytearray(data.read_bytes())
-        content[len(content) // 2] ^= 1
-        data.write_bytes(content)
-    elif how == "cut off":
-        os.truncate(data, data.stat().st_size // 2)
-    elif how == "no data":
-        data.unlink()
-    elif how == "no index":
-        (path / ".metadata").unlink()
-    elif how == "no JSON":
-        (path / "complete").write_text("{")
-    elif how == "index unlisted":
-        manifest = DirectoryStore(path.parent).manifest(2)
-        files = {name: of for name, of in manifest.files.items() if name != ".metadata"}
-        (path / "complete").write_bytes(checkpoint_store.Manifest(2, 1, files, {}).text())
 
 
 @pytest.mark.parametrize("how", ["a byte", "cut off", "no data", "no index", "no JSON", "index unlisted"])
@@ -357,13 +279,6 @@ def test_a_run_whose_lock_was_taken_publishes_nothing_more(place):
 # In S3
 
 
-def in_s3(place: Place, server, function, count: int = 1, **options):
-    def work(tell):
-        return function(Checkpointer(S3Store(server.prefix()), place.local, **options))
-
-    return ranks(count, work, place.root)
-
-
 def test_s3_refuses_a_second_training_and_lets_the_next_one_in(place, server):
     def work(tell):
         first = Checkpointer(S3Store(server.prefix()), place.local)
@@ -390,7 +305,9 @@ def test_s3_publishes_nothing_more_once_its_lock_was_taken(place, server):
         return opened.close().error
 
     assert "another run has taken the lock" in ranks(1, work, place.root)[0]
-    assert server.prefix().list() == {}
+    # What it sent stays until the next start: whoever has the lock now may be writing the same step.
+    assert S3Store(server.prefix()).steps() == [] and server.prefix().list(step_name(1))
+    assert in_s3(place, server, looked) == [None] and server.prefix().list() == {}
 
 
 def save_four(opened):

@@ -14,6 +14,7 @@ import argparse
 import concurrent.futures
 import contextlib
 import dataclasses
+import hashlib
 import json
 import logging
 import os
@@ -39,7 +40,10 @@ SUMS = ".mlcluster-sums.json"
 BACKUP_LOCK = ".backup-lock"
 # Younger than this a file may change again without its time telling, since times are that coarse on some systems.
 SETTLED_SECONDS = 2.0
-_PASSED_OVER = (INCOMING, REMOVING, TORN, LOCK, JOB_LOCK, BACKUP_LOCK)
+_PASSED_OVER = (INCOMING, REMOVING, TORN)
+_LOCKS = (LOCK, JOB_LOCK, BACKUP_LOCK)
+# Others may write the same manifest between a look at it and a write.
+MANIFEST_TRIES = 20
 
 
 class BackupError(DataError):
@@ -109,13 +113,23 @@ def walk(source: Path) -> tuple[list[str], list[str]]:
                     notes.append(f"{here / name} is passed over: {'not complete' if unfinished else 'a link'}")
         for name in files:
             path = here / name
-            if name.startswith(_PASSED_OVER) or name in (SUMS, MANIFEST) or name.endswith(".part"):
+            if _is_own(name):
                 continue
             if path.is_symlink() or not path.is_file():
                 notes.append(f"{path} is passed over: no plain file")
                 continue
             names.append(path.relative_to(source).as_posix())
     return sorted(names), sorted(notes)
+
+
+def _is_own(name: str) -> bool:
+    """Whether a file is one that this package keeps for itself, or has half written; all of those are hidden."""
+    return (
+        name in (SUMS, MANIFEST)
+        or name.startswith(_PASSED_OVER)
+        or any(name == lock or name.startswith(f"{lock}.") for lock in _LOCKS)
+        or (name.startswith(".") and name.endswith(".part"))
+    )
 
 
 def _refuse(error: OSError) -> t.NoReturn:
@@ -185,8 +199,9 @@ class Backup:
     def manifest(self) -> dict[str, Copy]:
         """What the manifest in S3 says; empty where there is none. Raises BackupError for one that cannot be read."""
         text = self.prefix.get(MANIFEST)
-        if text is None:
-            return {}
+        return {} if text is None else self._parsed(text)
+
+    def _parsed(self, text: bytes) -> dict[str, Copy]:
         where = self.prefix.under(MANIFEST)
         try:
             found = json.loads(text)
@@ -239,6 +254,8 @@ class Backup:
 
     def _push(self, name: str, proved: dict[str, Copy], sums: dict[str, list[t.Any]]) -> str:
         path = self.directory / name
+        if any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise BackupError(f"{str(path)!r} has a name that is no UTF-8, as no object in S3 can have: rename it")
         state = path.stat()
         key = [state.st_size, state.st_mtime_ns, state.st_ino]
         parts = None
@@ -271,7 +288,8 @@ class Backup:
         if os.path.lexists(target) and not overwrite:
             raise BackupError(f"{target} is there and differs from the backup: move it away, or allow overwriting")
         target.parent.mkdir(parents=True, exist_ok=True)
-        aside = target.with_name(f".{target.name}.part")
+        # As short as can be: the name itself may be as long as the file system allows.
+        aside = target.with_name(f".{hashlib.sha256(target.name.encode()).hexdigest()[:16]}.part")
         try:
             found = self.prefix.fetch(name, aside)
             if found != copy.sum:
@@ -301,9 +319,26 @@ class Backup:
         return "same"
 
     def _write(self, before: dict[str, Copy], proved: dict[str, Copy]) -> None:
-        if proved != before:
-            files = {name: dataclasses.asdict(of) for name, of in sorted(proved.items())}
-            self.prefix.put(MANIFEST, json.dumps({"schema": SCHEMA, "files": files}).encode())
+        """Bring the manifest up to date with what this run changed, and keep what another one wrote meanwhile."""
+        if proved == before:
+            return
+        changed = {name: of for name, of in proved.items() if before.get(name) != of}
+        for _try in range(MANIFEST_TRIES):
+            found = self.prefix.get_tagged(MANIFEST)
+            now = self._parsed(found[0]) if found else {}
+            kept = {name: of for name, of in now.items() if name in proved or of != before.get(name)}
+            files = {name: dataclasses.asdict(of) for name, of in sorted({**kept, **changed}.items())}
+            text = json.dumps({"schema": SCHEMA, "files": files}).encode()
+            try:
+                if self.prefix.replace(MANIFEST, text, found[1]) if found else self.prefix.create(MANIFEST, text):
+                    return
+            except s3.ConditionError as exc:
+                LOGGER.warning("%s: see that no other backup goes there at the same time (%s)", self.prefix.url, exc)
+                self.prefix.put(MANIFEST, text)
+                return
+        raise BackupError(
+            f"{self.prefix.under(MANIFEST)} was changed by others {MANIFEST_TRIES} times in a row: back up again"
+        )
 
     def _sums(self) -> dict[str, list[t.Any]]:
         # Only a saving of time: one that cannot be used is made anew.
@@ -337,8 +372,11 @@ class Backup:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--workers", type=int, default=4, metavar="N", help="files side by side (%(default)s)")
-    common.add_argument("--attempts", type=int, default=s3.ATTEMPTS, metavar="N", help="tries a request (%(default)s)")
+    count = arguments.at_least_one
+    common.add_argument("--workers", type=count, default=4, metavar="N", help="files side by side (%(default)s)")
+    common.add_argument(
+        "--attempts", type=count, default=s3.ATTEMPTS, metavar="N", help="tries a request (%(default)s)"
+    )
     common.add_argument("--json", action="store_true", help="print the report as JSON")
     verbs = parser.add_subparsers(dest="verb", required=True)
     push = verbs.add_parser("push", parents=[common], help="send what is new or changed")

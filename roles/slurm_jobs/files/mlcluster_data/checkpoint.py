@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import json
 import logging
@@ -207,7 +208,7 @@ class Checkpointer:
         except FAILURES as exc:  # whatever it was, the training has to hear of it and can go on
             error = f"checkpoint of step {step} was not published in {self.store.url}: {durable.reason(exc)}"
         shutil.rmtree(target, ignore_errors=True)
-        if self.rank == 0:
+        if self.rank == 0 and self._still_ours():
             self._tidy(step, bool(error))
         self._outcome = Outcome(step, error, blocked, written, time.monotonic() - begin)
 
@@ -218,6 +219,15 @@ class Checkpointer:
             # What torch says of a full disk is about positions in a file.
             free = shutil.disk_usage(self.local).free
             raise CheckpointError(f"{_first_line(exc)} ({self.local} has {free} bytes free)") from exc
+
+    def _still_ours(self) -> bool:
+        """Whether what is there may be removed: another run that took the lock may be writing under the same names."""
+        try:
+            return self._lock is None or self._lock.ours()
+        except Exception as exc:
+            LOGGER.warning("%s: nothing old is removed, since its lock cannot be read: %s", self.store.url,
+                           durable.reason(exc))  # fmt: skip
+            return False
 
     def _tidy(self, step: int, failed: bool) -> None:
         try:
@@ -234,11 +244,20 @@ class Checkpointer:
         """Load the newest checkpoint that is good to its last byte into `state`, in place; None where there is none.
 
         One that is not good is set aside and the next older one is taken. Raises CheckpointError when a good one does
-        not fit the state (other model or optimizer).
+        not fit the state (other model or optimizer), when one cannot be read now, which may be good, and when one that
+        is not good cannot be set aside: it would count among those that are kept, in the place of a good one.
         """
         for step in self._from_first(self.store.steps, self._saving):
             place = self.store_place(step)
-            problems = self._problems(step, place)
+            try:
+                problems = self._problems(step, place)
+            except CheckpointError as exc:
+                if not self.store.in_place:
+                    shutil.rmtree(place, ignore_errors=True)
+                raise CheckpointError(
+                    f"the checkpoint of step {step} cannot be read now, so nothing is loaded and nothing set aside "
+                    f"({exc}): mend that and start again, or move it away to go on from the one before"
+                ) from exc
             if not problems:
                 try:
                     return self._read(step, place, state)
@@ -247,7 +266,7 @@ class Checkpointer:
             self._after_reading(place)
             if self.rank == 0:
                 LOGGER.warning("step %d is torn, an older one is taken: %s", step, checkpoint_store.joined(problems))
-                self._set_aside(step)
+            self._from_first(functools.partial(self.store.set_aside, step), self._saving)
         return None
 
     def store_place(self, step: int) -> Path:
@@ -256,28 +275,25 @@ class Checkpointer:
             return Path(self.store.url) / step_name(step)
         return self.local / f"{LOADING}{step_name(step)}-{self.token}"
 
-    def _set_aside(self, step: int) -> None:
-        try:
-            self.store.set_aside(step)
-        except Exception as exc:
-            LOGGER.warning("step %d could not be set aside: %s", step, durable.reason(exc))
-
     def _problems(self, step: int, place: Path) -> list[str]:
         """What is wrong with a checkpoint; every file is read by one of the ranks that see it (all, or a node's)."""
         hosts = self._gather(socket.gethostname(), self._saving)
         peers = [rank for rank, host in enumerate(hosts) if self.store.in_place or host == hosts[self.rank]]
-        mine: list[str] = []
-        try:
-            manifest = self.store.manifest(step)
-            if INDEX not in manifest.files:
-                mine.append(f"{step_name(step)} has no {INDEX} in its manifest")
+
+        def look() -> list[str]:
+            try:
+                manifest = self.store.manifest(step)
+            except TornError as exc:
+                return [str(exc)]
+            found = [] if INDEX in manifest.files else [f"{step_name(step)} has no {INDEX} in its manifest"]
             files = checkpoint_store.share(manifest.files, peers.index(self.rank), len(peers))
             if not self.store.in_place:
                 place.mkdir(parents=True, exist_ok=True)
-            mine += self.store.check(step, files, None if self.store.in_place else place)
-        except (TornError, OSError) as exc:
-            mine.append(durable.reason(exc))
-        return sorted({problem for part in self._gather(mine, self._saving) for problem in part})
+            return found + self.store.check(step, files, None if self.store.in_place else place)
+
+        # What cannot be read now (no room to copy it to, a server that is away, a storage class that has to be asked
+        # for) may be good: taken for torn, it and all older ones would be lost.
+        return sorted({problem for part in self._together(look, self._saving) for problem in part})
 
     def _read(self, step: int, place: Path, state: dict[str, t.Any]) -> Loaded:
         manifest = self.store.manifest(step)

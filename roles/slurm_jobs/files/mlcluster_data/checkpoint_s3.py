@@ -32,13 +32,21 @@ class S3Store:
         self._remove_unpublished()
 
     def put(self, step: int, token: str, source: Path) -> FileSum:
-        return self.prefix.put_file(f"{step_name(step)}/{source.name}", source)[0]
+        name = step_name(step)
+        # There is no name of its own for what is being made: its files would take the place of those of a good one.
+        if self.prefix.get(f"{name}/{COMPLETE}") is not None:
+            raise StoreError(f"{self.url}/{name} is there already: resume from it, or give this run its own prefix")
+        return self.prefix.put_file(f"{name}/{source.name}", source)[0]
 
     def publish(self, step: int, token: str, manifest: Manifest, index: Path) -> None:
         name = step_name(step)
-        if f"{name}/{COMPLETE}" in self.prefix.list(name):
-            raise StoreError(f"{self.url}/{name} is there already: resume from it, or give this run its own prefix")
         files = {**manifest.files, INDEX: self.put(step, token, index)}
+        sizes = {entry: of.size for entry, of in self.prefix.list(f"{name}/").items()}
+        other = [file for file, of in files.items() if sizes.get(f"{name}/{file}") != of.size]
+        if other:
+            raise StoreError(
+                f"{self.url}/{name}/{other[0]} is not as it was sent: another run writes there, so end one of them"
+            )
         self.prefix.put(f"{name}/{COMPLETE}", dataclasses.replace(manifest, files=files).text())
         self.prefix.put(LATEST, f"{name}\n".encode())
 
@@ -66,7 +74,7 @@ class S3Store:
             key = f"{step_name(step)}/{name}"
             try:
                 found = self.prefix.fetch(key, copy_to / name) if copy_to else self.prefix.measure(key)
-            except s3.S3Error as exc:
+            except s3.AbsentError as exc:
                 problems.append(str(exc))
                 continue
             if found != wanted:

@@ -16,6 +16,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import time
 import typing as t
 from collections.abc import Iterable, Mapping, Sequence
@@ -136,10 +137,13 @@ class Store(t.Protocol):
         """Steps of the published checkpoints, newest first."""
 
     def manifest(self, step: int) -> Manifest:
-        """Raises TornError where there is none that can be read."""
+        """Raises TornError where there is none, or something else in its place."""
 
     def check(self, step: int, files: Mapping[str, FileSum], copy_to: Path | None) -> list[str]:
-        """What is wrong with these files, read to their last byte; with a directory they are copied there too."""
+        """What is wrong with these files, read to their last byte; with a directory they are copied there too.
+
+        Raises OSError or S3Error for one that cannot be read now: that says nothing of whether it is good.
+        """
 
     def looks_whole(self, step: int) -> bool:
         """Whether manifest and sizes agree, without reading the files."""
@@ -155,13 +159,16 @@ class Store(t.Protocol):
 
 
 def check_files(directory: Path, files: Mapping[str, FileSum]) -> list[str]:
-    """What is wrong with the files of a directory: absent, of another size, of other content."""
+    """What is wrong with the files of a directory: absent, of another size, of other content.
+
+    Raises OSError for one that is there and cannot be read, as where a server of Lustre is away: it may be good.
+    """
     problems = []
     for name, wanted in files.items():
         path = directory / name
         try:
             found = durable.digest(path) if path.stat().st_size == wanted.size else FileSum(path.stat().st_size, "")
-        except OSError as exc:
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as exc:
             problems.append(f"{path} cannot be read ({exc.strerror})")
             continue
         if found.size != wanted.size:
@@ -169,6 +176,14 @@ def check_files(directory: Path, files: Mapping[str, FileSum]) -> list[str]:
         elif found != wanted:
             problems.append(f"{path} has other content than was written")
     return problems
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a plain file is there. Raises OSError where that cannot be told, in which Path.is_file() differs."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 class DirectoryStore:
@@ -215,7 +230,7 @@ class DirectoryStore:
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(self.path):
                 step = step_of(name)
-                if step is not None and (self.path / name / COMPLETE).is_file():
+                if step is not None and _is_plain(self.path / name / COMPLETE):
                     found.append(step)
         return sorted(found, reverse=True)
 
@@ -223,7 +238,7 @@ class DirectoryStore:
         place = self.path / step_name(step)
         try:
             text = durable.read(place / COMPLETE)
-        except OSError as exc:
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as exc:
             raise TornError(f"{place / COMPLETE} cannot be read ({exc.strerror})") from exc
         return Manifest.parse(text, str(place))
 
@@ -292,7 +307,7 @@ def retain(store: Store, keep: int) -> list[int]:
 
 
 def verify(store: Store, step: int, copy_to: Path | None = None) -> list[str]:
-    """What is wrong with one checkpoint, every byte read; nothing for a good one."""
+    """What is wrong with one checkpoint, every byte read; nothing for a good one. Raises as Store.check() does."""
     try:
         manifest = store.manifest(step)
     except TornError as exc:

@@ -36,6 +36,10 @@ class S3Error(DataError):
     """S3 did not do what was asked; the text says what was tried, what was found and what to do next."""
 
 
+class AbsentError(S3Error):
+    """There is no such object; what else keeps one from being read says nothing of it."""
+
+
 class ConditionError(S3Error):
     """Conditional writes are not to be had here; the text says what lacks them."""
 
@@ -181,14 +185,16 @@ class Prefix:
                 os.fsync(file.fileno())
             return found
         except self._failures as exc:
-            raise S3Error(f"{self.under(name)} could not be fetched to {target}: {durable.reason(exc)}") from exc
+            kind = AbsentError if _code(exc) in ("NoSuchKey", "404") else S3Error
+            raise kind(f"{self.under(name)} could not be fetched to {target}: {durable.reason(exc)}") from exc
 
     def measure(self, name: str) -> FileSum:
         """Read an object to its end and keep nothing of it."""
         try:
             return self._stream(name, lambda piece: None, lambda: None)
         except self._failures as exc:
-            raise S3Error(f"{self.under(name)} could not be read: {durable.reason(exc)}") from exc
+            kind = AbsentError if _code(exc) in ("NoSuchKey", "404") else S3Error
+            raise kind(f"{self.under(name)} could not be read: {durable.reason(exc)}") from exc
 
     def list(self, below: str = "") -> dict[str, Remote]:
         """Every object whose name begins so."""
