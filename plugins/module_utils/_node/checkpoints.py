@@ -45,17 +45,36 @@ class Checkpoint:
 
 
 def find(host: Host, directory: str, marker: str) -> list[Checkpoint]:
-    """The checkpoints of a directory, the newest first; links are none, for what they point to is somebody else's."""
+    """The checkpoints of a directory, the newest first; links are none, for what they point to is somebody else's.
+
+    None is a name that no line can carry either. Raises OSError where a file system does not tell whether something is
+    there: what looks incomplete because a server is away would be taken away.
+    """
     found = []
-    for name in host.listdir(directory):
-        match = _NAME.fullmatch(name)
+    for name in _names(directory):
+        match = _NAME.fullmatch(name) if name.isprintable() else None
         path = posixpath.join(directory, name)
         state = host.stat(path) if match else None
         if match and state and state["is_dir"] and not state["is_link"]:
-            complete = host.exists(posixpath.join(path, marker))
+            complete = _there(posixpath.join(path, marker))
             backed_up = host.exists(posixpath.join(path, BACKED_UP))
             found.append(Checkpoint(path, int(match.group(2)), complete, backed_up, match.group(1)))
     return sorted(found, key=lambda entry: (-entry.step, entry.path))
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except FileNotFoundError:
+        return []
+
+
+def _there(path: str) -> bool:
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def latest(found: t.Sequence[Checkpoint]) -> Checkpoint | None:
@@ -116,7 +135,12 @@ def add_verbs(subparsers: t.Any) -> None:
 def checkpoints(args: argparse.Namespace, host: Host | None = None) -> int:
     """Print paths, one a line; exit codes as everywhere, and 1 where one could not be taken away."""
     host = host or Host()
-    found = find(host, args.directory, args.marker)
+    try:
+        found = find(host, args.directory, args.marker)
+    except OSError as exc:
+        LOGGER.error("checkpoints: %s cannot be read (%s): nothing is said of its checkpoints, and none is taken away",
+                     exc.filename, exc.strerror)  # fmt: skip
+        return result.EXIT_UNDETERMINABLE
     newest = latest(found)
     if args.latest:
         sys.stdout.write(f"{newest.path}\n" if newest else "")

@@ -38,11 +38,13 @@ def signalled(tmp_path):
         programs.mkdir()
         bodies = {
             "mkdir": 'exec /bin/mkdir "$@"',
-            "python-stand-in": 'case "$*" in *" hold "*) echo holds it; exec cat >/dev/null ;; esac',
+            "python-stand-in": 'case "$*" in *" hold "*) echo holds it; exec cat >/dev/null ;; '
+            f"*--not-backed-up) [ ! -e {tmp_path}/unsaved ] || exec cat {tmp_path}/unsaved ;; esac",
             "scontrol": f'echo "$*" >>{tmp_path}/scontrol; [ "$1" = show ] && echo n1; '
             f'[ "$1" = requeue ] || exit 0; {requeue}',
             "sleep": 'case $1 in 5) exit 0 ;; esac; exec /bin/sleep "$@"',
             "srun": training.format(folder=tmp_path),
+            "aws": "exit 0",
         }
         once = f"[ -e {tmp_path}/sent ] || {{ : >{tmp_path}/sent; kill -USR1 $(cat {tmp_path}/pid); }}\n"
         for name, body in bodies.items():
@@ -130,3 +132,14 @@ def test_a_training_that_shares_its_nodes_starts_a_process_for_each_gpu_it_has(s
     done = signalled(None, told, given)
     assert done.returncode == 0, done
     assert f"--ntasks-per-node={processes} --ntasks={processes} " in (tmp_path / "srun-words").read_text()
+
+
+def test_the_newest_checkpoint_goes_to_s3_first(signalled, tmp_path):
+    """Slurm may end the script before all are there; `mlcluster checkpoints` names the newest first."""
+    for step in (30, 20, 10):
+        (tmp_path / f"step-{step}").mkdir()
+    (tmp_path / "unsaved").write_text("".join(f"{tmp_path}/step-{step}\n" for step in (30, 20, 10)))
+    signalled("", "exit 0", backup="s3://bucket/runs")
+    events = (tmp_path / "results" / "t-7" / "events.log").read_text().splitlines()
+    told = [line.rpartition("step-")[2] for line in events if "backed up" in line]
+    assert told == ["30", "20", "10"], events

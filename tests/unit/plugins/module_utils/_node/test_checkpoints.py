@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import pytest
@@ -152,3 +153,29 @@ def test_what_a_removal_that_died_left_goes_with_the_next(tmp_path, verb):
     (left / "deep").mkdir(parents=True)
     assert verb("--prune", "1") == (0, [])
     assert not left.exists()
+
+
+@pytest.mark.parametrize("what", ["stat", "listdir"])
+def test_what_a_server_that_is_away_does_not_tell_is_no_answer(tmp_path, verb, monkeypatch, capsys, what):
+    """EIO for the marker of a good one is not that it has none, by which it would go."""
+    made = [make(tmp_path / "c", step) for step in (1, 2)]
+    before = getattr(os, what)
+
+    def away(path, **given):
+        if str(path) in (str(tmp_path / "c"), f"{made[0]}/complete"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        return before(path, **given)
+
+    monkeypatch.setattr(checkpoints.os, what, away)
+    for words in (["--prune", "1"], ["--latest"], ["--not-backed-up"], []):
+        assert verb(*words) == (2, [])
+    monkeypatch.undo()
+    assert all(os.path.isdir(path) for path in made)
+
+
+def test_a_name_that_no_line_carries_is_somebody_elses(tmp_path, verb):
+    folder = tmp_path / "c"
+    made = make(folder, 1)
+    others = [make(folder, 9, name="a\n{}"), make(folder, 9, name="b\udce9-{}")]
+    assert verb("--not-backed-up") == (0, [made])
+    assert verb("--prune", "1") == (0, []) and all(os.path.isdir(path) for path in others)
