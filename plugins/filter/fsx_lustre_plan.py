@@ -13,6 +13,11 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node import lustre_
 
 # FSx API, FileSystemId: fs- and 8 hexadecimal digits or more.
 FILE_SYSTEM_ID = re.compile(r"fs-[0-9a-f]{8,}")
+# A variable that a site has written with nothing after its colon is null.
+EMPTY: dict[str, Any] = {
+    **dict.fromkeys(("file_systems", "models", "acl", "directories", "nfs_mounts"), ()),
+    **{key: {} for key in ("names", "places", "classes", "tuning", "module_options")},
+}
 LAYOUT_KEYS = ("layout", "models", "places", "classes", "owner", "group", "mode", "acl", "directories")
 
 
@@ -23,10 +28,11 @@ def fsx_lustre_plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     that have an id. ``ids`` are those of which it has said nothing yet: they have no DNS name in the options. With
     problems the options have no directories.
     """
+    settings = {key: EMPTY.get(key) if value is None else value for key, value in settings.items()}
     systems, ids, id_problems = _named(settings["file_systems"], settings["names"])
     settings = {**settings, "file_systems": systems}
     layout = {key: settings[key] for key in LAYOUT_KEYS}
-    layout["places"] = {**_places(settings), **(settings["places"] or {})}
+    layout["places"] = {**_places(settings), **settings["places"]}
     options = {key: settings[key] for key in lustre_config.ARGUMENT_SPEC if key != "directories"}
     problems = lustre_layouts.problems(layout)
     options["directories"] = [] if problems else lustre_layouts.expand(layout)

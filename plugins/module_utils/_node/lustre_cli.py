@@ -27,7 +27,7 @@ MOST_SECONDS = 86400
 PASSED_OVER = {
     "hydrate": "their copy in S3 is lost",
     "release": "S3 does not have them as they are: archive them first",
-    "archive": "they are marked noarchive",
+    "archive": "they are marked noarchive, or were released and their copy in S3 is lost",
 }
 
 

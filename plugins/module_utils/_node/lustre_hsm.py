@@ -34,7 +34,8 @@ class Tally:
     """What an action came to: files by what became of them, bytes of those done, and a sentence for each failure.
 
     done: it is now as the action wants it and was not before; already: it was so; passed_over: it must not be
-    (dirty or not archived for a release, lost or never archived for a restore); waiting: asked for, not yet done.
+    (dirty or not archived for a release, lost for a restore, lost or marked noarchive for an archive); waiting: asked
+    for, not yet done.
     """
 
     files: int = 0
@@ -53,10 +54,14 @@ class Tally:
 def files_below(path: str) -> list[str]:
     """Every plain file at or below a path, sorted by directory; no link is followed and no other mount entered.
 
-    Raises L{NodeError} where the path cannot be read, or has a name that the answer of lfs could not carry.
+    Raises L{NodeError} where the path cannot be read, is neither file nor directory (of a link nothing would be done,
+    and it would look done), or has a name that the answer of lfs could not carry.
     """
     try:
         top = os.lstat(path)
+        if not (stat.S_ISREG(top.st_mode) or stat.S_ISDIR(top.st_mode)):
+            what = f"a link to {os.path.realpath(path)}" if stat.S_ISLNK(top.st_mode) else "no plain file"
+            raise NodeError(f"{path} is {what}: give the file or directory itself")
         found = [path] if stat.S_ISREG(top.st_mode) else []
         waiting = [path] if stat.S_ISDIR(top.st_mode) else []
         while waiting:
@@ -172,6 +177,9 @@ def _verdict(action: str, words: set[str]) -> str:
             return "already"
         # Its only copy is here: releasing it would be losing it, and Lustre refuses too.
         return "due" if "archived" in words and not words & {"dirty", "lost", "norelease"} else "passed over"
+    # What was released and is lost in S3 is nowhere, and what is only lost there has to be sent again.
+    if "lost" in words:
+        return "passed over" if words & {"released", "noarchive"} else "due"
     if "archived" in words and "dirty" not in words:
         return "already"
     return "passed over" if "noarchive" in words else "due"

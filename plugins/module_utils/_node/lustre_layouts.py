@@ -54,19 +54,29 @@ def problems(settings: t.Mapping[str, t.Any]) -> list[str]:
         if not _MODEL.fullmatch(str(model)):
             found.append(f"models has {model!r}: give a name of letters, digits, '.', '_' and '-'")
     used = [entry["class"] for entry in LAYOUTS[layout]]
-    used += [entry["class"] for entry in settings["directories"] if isinstance(entry, dict) and entry.get("class")]
+    used += [str(entry["class"]) for entry in settings["directories"] if isinstance(entry, dict) and entry.get("class")]
     for name in dict.fromkeys(used):
         if not isinstance(classes.get(name), dict):
             found.append(
-                f"there is no storage class {name}: add it to classes, there are {', '.join(classes) or 'none'}"
+                f"there is no storage class {name}: add it to classes, there are "
+                f"{', '.join(map(str, classes)) or 'none'}"
             )
     for name, entry in classes.items():
         if not isinstance(entry, dict) or set(entry) - {"stripe", "purpose", "lifetime"}:
             found.append(f"the storage class {name} is {entry!r}: give stripe, purpose and lifetime")
+        elif not _is_list(entry.get("stripe"), dict):
+            found.append(f"the storage class {name} has the stripe {entry['stripe']!r}: give a list of mappings")
     for entry in settings["directories"]:
-        if not isinstance(entry, dict) or not entry.get("path"):
+        if not isinstance(entry, dict) or not entry.get("path") or not isinstance(entry["path"], str):
             found.append(f"directories has {entry!r}: give a mapping with a path")
+        elif not _is_list(entry.get("stripe"), dict) or not _is_list(entry.get("acl"), str):
+            found.append(f"directories has {entry!r}: give stripe as a list of mappings and acl as a list of texts")
     return found
+
+
+def _is_list(value: t.Any, kind: type) -> bool:
+    """Whether it is nothing, or a list of such."""
+    return not value or (isinstance(value, (list, tuple)) and all(isinstance(part, kind) for part in value))
 
 
 def expand(settings: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:

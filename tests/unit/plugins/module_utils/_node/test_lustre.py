@@ -279,7 +279,23 @@ def test_release_leaves_what_s3_does_not_have(host, tree):
 
 def test_archive_takes_what_is_new_or_changed(host, tree):
     tally = lustre_hsm.run(host, "archive", tree)
-    assert (tally.done, tally.already) == (2, 4)
+    assert (tally.done, tally.already, tally.passed_over) == (2, 3, 1)
+
+
+def test_what_s3_has_lost_is_never_told_to_be_archived(host, tree):
+    """Of one that is here as well the copy is asked for again; Lustre's refusal is told."""
+    host.hsm[f"{tree}/local"] = 0x49
+    host.broken[f"{tree}/local"] = ""
+    tally = lustre_hsm.run(host, "archive", tree)
+    assert (tally.already, tally.passed_over, len(tally.failures)) == (2, 1, 1)
+    assert tally.failures[0].startswith(f"{tree}/local: ")
+
+
+@pytest.mark.parametrize("action", ["state", "archive", "release", "hydrate"])
+def test_of_a_link_nothing_is_told_to_be_done(host, tree, caplog, action):
+    args = cli.build_parser("1").parse_args(["lustre-data", action, f"{tree}/link"])
+    assert lustre_cli.data_verb(args, host) == 2
+    assert "is a link to " in caplog.text
 
 
 def test_one_refusal_does_not_stop_the_others_and_is_told(host, tree):

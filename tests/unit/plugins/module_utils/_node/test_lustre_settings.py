@@ -341,3 +341,26 @@ def test_module_options_become_a_file_or_none():
         "options ksocklnd credits=2560",
     ]
     assert lustre_tuning.modprobe_text(lustre_tuning.module_options({"memory_kib": 1, "cpus": 8}, {})) == ""
+
+
+@pytest.mark.parametrize("key", sorted(set(SETTINGS) - {"layout", "tune", "owner", "group", "mode", "timeout"}))
+def test_a_variable_with_nothing_after_its_colon_is_as_one_that_is_empty(key):
+    """Ansible lets null pass for a list and a mapping."""
+    empty = {"efa_interfaces": 0}.get(key, type(SETTINGS[key])())
+    assert fsx_lustre_plan({**SETTINGS, key: None})["problems"] == fsx_lustre_plan({**SETTINGS, key: empty})["problems"]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"classes": {**SETTINGS["classes"], "logs": {"stripe": 5}}}, "class logs has the stripe 5: give a list"),
+        ({"classes": {**SETTINGS["classes"], "logs": {"stripe": ["x"]}}}, "class logs has the stripe ['x']"),
+        ({"classes": {1: {}}}, "there is no storage class weights: add it to classes, there are 1"),
+        ({"directories": [{"path": ["/fsx/a"]}]}, "give a mapping with a path"),
+        ({"directories": [{"path": "/fsx/a", "stripe": {"count": 1}}]}, "give stripe as a list of mappings"),
+        ({"directories": [{"path": "/fsx/a", "acl": 5}]}, "acl as a list of texts"),
+        ({"directories": [{"path": "/fsx/a", "class": ["logs"]}]}, "there is no storage class ['logs']"),
+    ],
+)
+def test_what_is_of_a_wrong_kind_is_a_sentence(change, says):
+    assert any(says in problem for problem in fsx_lustre_plan({**SETTINGS, **change})["problems"])
