@@ -193,3 +193,11 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path):
     assert "No space left on device" in message
     assert message.endswith("make room or choose another")
     assert left == []
+
+
+def test_a_source_in_the_folder_for_the_inputs_is_refused_and_stays(tmp_path):
+    """It might have the name of an input, and would be gone once it was read."""
+    source = tmp_path / "input-00000.jsonl"
+    source.write_text('{"text": "mine"}\n')
+    assert command.main(["collect", str(source), "--output", str(tmp_path), "--inputs", "1"]) == 1
+    assert source.read_text() == '{"text": "mine"}\n'

@@ -65,6 +65,8 @@ def test_one_file_is_a_source_too(weights, tmp_path):
 def test_weights_come_from_s3(weights, tmp_path, server):
     for name, content in found(weights).items():
         server.prefix("weights").put(name, content)
+    # As the console makes them for a folder.
+    server.prefix("weights").put("sub/", b"")
     assert stage.stage(f"s3://{BUCKET}/weights", tmp_path / "local") == 2
     assert found(tmp_path / "local") == found(weights)
     assert stage.stage(f"s3://{BUCKET}/weights", tmp_path / "local") == 0
@@ -130,3 +132,23 @@ def test_names_that_lead_out_of_the_folder_are_refused(tmp_path, server, monkeyp
     monkeypatch.setattr(s3.Prefix, "list", lambda self: {"../outside": s3.Remote(1, "e")})
     with pytest.raises(DataError, match=r"has the name \.\./outside, which leads out of the folder"):
         stage.stage(f"s3://{BUCKET}/weights", tmp_path / "local")
+
+
+def test_halves_of_others_stay(weights, tmp_path):
+    """Below /data a preprocess task, or another staging, may be writing at this moment."""
+    name = next(path.name for path in weights.iterdir() if path.is_file())
+    local = tmp_path / "local"
+    (local / "other").mkdir(parents=True)
+    kept = [local / ".shard-00000-00000.tar.x.part", local / "other" / f".{name}.0123abcd.part", local / ".mine.part"]
+    gone = local / f".{name}.0123abcd.part"
+    for path in (*kept, gone):
+        path.write_bytes(b"x")
+    stage.stage(str(weights), local)
+    assert all(path.exists() for path in kept) and not gone.exists()
+
+
+@pytest.mark.parametrize("text", ["[]", "null", '{"a": 1}', '{"a": []}', "{"])
+def test_a_mark_that_is_damaged_is_none(weights, tmp_path, text):
+    copied = stage.stage(str(weights), tmp_path / "local")
+    (tmp_path / "local" / stage.MARK).write_text(text)
+    assert stage.stage(str(weights), tmp_path / "local") == copied

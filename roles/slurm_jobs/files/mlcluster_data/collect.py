@@ -188,6 +188,12 @@ def run(args: argparse.Namespace) -> int:
         raise DataError(f"--inputs {args.inputs} is out of range: from 1 to {INPUTS_MOST}")
     division, bad = Division(args.document, args.boundary), Bad(args.on_bad)
     files, sets = sources_of(args.source)
+    output = args.output.resolve()
+    if inside := [file for file in files if file.resolve().parent == output]:
+        raise DataError(
+            f"{inside[0]} lies in the folder for the inputs, where a file of its name would be replaced: name another "
+            "--output"
+        )
     about = {"sources": args.source, "document": args.document, "boundary": args.boundary}
     with Progress("collect", sum(file.stat().st_size for file in files)) as progress:
         documents = documents_of(files, sets, division, bad, args.field, progress)

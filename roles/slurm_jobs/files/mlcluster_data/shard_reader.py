@@ -10,6 +10,7 @@ import errno
 import hashlib
 import io
 import os
+import re
 import sys
 import tarfile
 import tempfile
@@ -26,6 +27,8 @@ from .manifest import Shard
 
 # Room that a cache without a limit of its own leaves on its disk.
 LEFT_FREE = 0.1
+# Names that a cache gives, also to what it writes at the moment. Whatever else is in its folder is somebody's.
+_KEPT = re.compile(r"\.?[0-9a-f]{24}-.+")
 
 
 class Source:
@@ -86,11 +89,14 @@ class Cache:
         """Put a shard here, if there is room; a full disk is said once and is no error."""
         try:
             self._make_room(len(content))
-            descriptor, aside = tempfile.mkstemp(prefix=".", suffix=".part", dir=self.folder)
+            prefix = f".{shard.sha256[:24]}-"
+            descriptor, aside = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=self.folder)
             try:
                 with os.fdopen(descriptor, "wb") as file:
                     file.write(content)
-                os.replace(aside, self.path(shard))
+                # Gone where another one needed its room.
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(aside, self.path(shard))
             except BaseException:
                 with contextlib.suppress(OSError):
                     os.unlink(aside)
@@ -107,6 +113,8 @@ class Cache:
         most = self.most or int(disk.f_blocks * disk.f_frsize * (1 - LEFT_FREE))
         kept = []
         for path in self.folder.iterdir():
+            if not _KEPT.fullmatch(path.name):
+                continue
             with contextlib.suppress(FileNotFoundError):
                 state = path.stat()
                 kept.append((state.st_mtime_ns, state.st_size, path))

@@ -14,6 +14,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from .progress import Progress, amount
 
 MARK = ".staged.json"
 PARALLEL = 4
+_HALF = re.compile(r"\.(.+)\.[0-9a-z_]{8}\.part", re.DOTALL)
 Listing = dict[str, list[object]]
 
 
@@ -33,7 +35,9 @@ def listing_of(source: str) -> Listing:
     Raises DataError, S3Error.
     """
     if s3.is_url(source):
-        found: Listing = {name: [one.size, one.etag] for name, one in s3.Prefix(source).list().items() if name}
+        there = s3.Prefix(source).list().items()
+        # The console of S3 makes an object with a slash at its end for each folder.
+        found: Listing = {name: [one.size, one.etag] for name, one in there if name and not name.endswith("/")}
     else:
         path = Path(source)
         files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file())
@@ -76,6 +80,10 @@ def staged(folder: Path) -> Listing:
         marked: Listing = json.loads((folder / MARK).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         return {}
+    if not isinstance(marked, dict) or not all(
+        isinstance(about, list) and len(about) == 2 for about in marked.values()
+    ):
+        return {}
     there = {name: folder / name for name in marked}
     return {
         name: about
@@ -94,7 +102,7 @@ def stage(source: str, folder: Path) -> int:
             if not missing:
                 return 0
             (folder / MARK).unlink(missing_ok=True)
-            _remove_halves(folder)
+            _remove_halves(folder, {*wanted, MARK})
             size = sum(int(str(wanted[name][0])) for name in missing)
             _room(folder, size)
             with Progress("stage", size) as progress, concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
@@ -111,9 +119,12 @@ def stage(source: str, folder: Path) -> int:
         ) from exc
 
 
-def _remove_halves(folder: Path) -> None:
+def _remove_halves(folder: Path, wanted: set[str]) -> None:
+    """Those of these files alone: other programs write theirs below the same folder at this moment."""
     for half in folder.rglob(".*.part"):
-        half.unlink()
+        name = _HALF.fullmatch(half.name)
+        if name and str(half.with_name(name[1]).relative_to(folder)) in wanted:
+            half.unlink(missing_ok=True)
 
 
 def _room(folder: Path, size: int) -> None:
