@@ -140,8 +140,11 @@ fetch() { # SOURCE TARGET: whole or not at all; what is not in vain is tried aga
     case $why in *RequestTimeTooSkewed*) why="the clock of this node is wrong ($(now)): see that chrony runs. $why" ;; esac
     fail 2 "could not get ${1%%\?*}: $why"
 }
-FOLLOW='import json, subprocess, sys
+FOLLOW='import json, re, sys
 told, floors, family, minors = json.load(open(sys.argv[1])), sys.argv[2].split(), sys.argv[3], list(dict.fromkeys(sys.argv[4:]))
+strange = [text for text in floors if not re.fullmatch(r"[0-9]{1,9}([.][0-9]{1,9})*", text)]
+if strange:
+    sys.exit("the floor %r of --version-floor or of /var/lib/mlcluster/version_floor is no version such as 1.2.3: correct it" % strange[0][:40])
 floor = max([told.get("floor") or "0", *floors], key=lambda text: [int(part) for part in text.split(".")])
 if [int(part) for part in told["version"].split(".")] < [int(part) for part in floor.split(".")]:
     sys.exit("it names version %s and the floor is %s, so this release must not be run any more" % (told["version"], floor))

@@ -74,6 +74,15 @@ def test_a_floor_that_was_told_once_holds_and_one_may_be_pinned(node: Node, rele
     assert "it names version 1.10.0 and the floor is 1.11.0" in state(ran)[1]
 
 
+def test_a_floor_that_is_damaged_is_named_and_not_passed_over(node: Node, releases):
+    releases.move("1.3.0", floor="1.3.0")
+    assert state(node.run(*releases.words))[0] == "configured"
+    (node.root / "var/lib/mlcluster/version_floor").write_bytes(b"1.x\xff\n")
+    releases.move("1.2.9")
+    ran = node.run(*releases.words)
+    assert state(ran)[0] == "drained" and "mlcluster/version_floor is no version such as 1.2.3" in state(ran)[1]
+
+
 def test_what_the_key_has_not_signed_is_not_used(node: Node, releases, tmp_path):
     releases.move("1.2.3")
     signed = releases.path.read_bytes()

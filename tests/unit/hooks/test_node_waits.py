@@ -147,10 +147,13 @@ def test_a_node_without_systemd_has_nothing_to_quiet(tmp_path):
 def test_the_play_of_a_killed_run_is_ended_and_what_it_began_may_end(tmp_path):
     marker = f"MLCLUSTER_RUN={tmp_path}/"
     environment = {**os.environ, "MLCLUSTER_RUN": f"{tmp_path}/1/runner"}
-    wait = "import sys; sys.stdin.read()"
+    wait = "import sys; print(flush=True); sys.stdin.read()"
     commands = [[sys.executable, "-c", wait, "ansible-playbook"], [sys.executable, "-c", wait, "apt-get"]]
-    play, package = (subprocess.Popen(command, env=environment, stdin=subprocess.PIPE) for command in commands)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    play, package = (subprocess.Popen(command, env=environment, **pipes) for command in commands)
     try:
+        # Before it runs, the kernel shows no environment of a process that Popen has begun.
+        assert play.stdout.read(1) == package.stdout.read(1) == b"\n"
         left = node_waits.end_leftovers(marker, 0)
         assert f"{package.pid}" in left.obstacle and left.obstacle.endswith("of a killed run go on")
         assert play.wait(60) == -9 and package.poll() is None
@@ -162,3 +165,4 @@ def test_the_play_of_a_killed_run_is_ended_and_what_it_began_may_end(tmp_path):
             process.kill()
             process.wait(60)
             process.stdin.close()
+            process.stdout.close()
