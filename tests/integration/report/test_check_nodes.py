@@ -134,3 +134,12 @@ def test_an_inventory_without_nodes_is_no_good_cluster(check):
 def test_bad_options_have_one_sentence(check, options, words):
     status, said, _report = check({"compute": group(lost=NOBODY)}, "-e", json.dumps(options))
     assert status == 2 and words in said
+
+
+def test_a_variable_with_nothing_after_its_colon_is_as_one_that_is_not_there(check):
+    """Else every node counts as one that did not answer."""
+    names = ("check_nodes_buckets", "check_nodes_formats", "check_nodes_options", "node_health_expectations")
+    options = json.dumps(dict.fromkeys(names))
+    _status, said, report = check({"compute": group(n1=HERE)}, "-e", options)
+    assert "did not answer" not in said, said
+    assert (report / "report.json").exists()
