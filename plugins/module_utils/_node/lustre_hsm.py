@@ -81,10 +81,16 @@ def files_below(path: str) -> list[str]:
 
 
 def states(host: Host, paths: t.Sequence[str], parallel: int) -> dict[str, dict[str, t.Any]]:
-    """What Lustre says of each file, by its path; raises L{NodeError} where it says nothing of one."""
+    """What Lustre says of each file, by its path, but for those that are gone by now, as old checkpoints go.
+
+    Raises L{NodeError} where it says nothing of one that is there.
+    """
 
     def of(batch: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
         told, problem = ask(host, ["lfs", "hsm_state", *batch], timeout=COMMAND_SECONDS)
+        there = [path for path in batch if os.path.lexists(path)] if problem else batch
+        if len(there) < len(batch):
+            return of(there) if there else {}
         if problem:
             # What lfs said stands at the end, after up to a hundred paths.
             raise NodeError(f"the state of {batch[0]} and {len(batch) - 1} more is not known: {problem[-300:]}")
@@ -94,7 +100,7 @@ def states(host: Host, paths: t.Sequence[str], parallel: int) -> dict[str, dict[
     found: dict[str, dict[str, t.Any]] = {}
     for part in _in_parallel(of, _batches(paths), parallel):
         found.update(part)
-    missing = [path for path in paths if path not in found]
+    missing = [path for path in paths if path not in found and os.path.lexists(path)]
     if missing:
         raise NodeError(f"lfs hsm_state said nothing of {missing[0]}: look with 'lfs hsm_state' whether it is Lustre")
     return found
@@ -105,8 +111,8 @@ def count(host: Host, path: str, parallel: int = 8) -> dict[str, t.Any]:
 
     exported says whether all of it has its copy in S3, and is False for an empty tree, which proves nothing.
     """
-    paths = files_below(path)
-    seen = states(host, paths, parallel)
+    seen = states(host, files_below(path), parallel)
+    paths = list(seen)
     words = [set(state["states"]) for state in seen.values()]
     archived = sum("archived" in one and not one & {"dirty", "lost"} for one in words)
     return {
@@ -138,10 +144,10 @@ def run(
     if action not in ACTIONS:
         raise NodeError(f"the action is {action!r}: it must be one of {', '.join(ACTIONS)}")
     deadline = host.monotonic() + timeout
-    paths = files_below(path)
-    tally = Tally(files=len(paths))
+    found = states(host, files_below(path), parallel)
+    tally = Tally(files=len(found))
     due = []
-    for name, state in states(host, paths, parallel).items():
+    for name, state in found.items():
         verdict = _verdict(action, set(state["states"]))
         tally.already += verdict == "already"
         tally.passed_over += verdict == "passed over"
@@ -153,6 +159,8 @@ def run(
     waiting = [name for name in due if name not in refused]
     while waiting:
         seen = states(host, waiting, parallel)
+        tally.files -= len(waiting) - len(seen)
+        waiting = [name for name in waiting if name in seen]
         done = [name for name in waiting if _verdict(action, set(seen[name]["states"])) == "already"]
         tally.done += len(done)
         tally.bytes_done += sum(_size(name) for name in done)
@@ -196,7 +204,9 @@ def _request(host: Host, command: str, paths: t.Sequence[str], parallel: int, ta
         return list(batch) if problem else []
 
     again = [path for batch in _in_parallel(many, _batches(paths), parallel) for path in batch]
-    refused = [(path, problem) for path, problem in _in_parallel(one, again, parallel) if problem]
+    # Of one that is gone by now the next look says so.
+    answers = _in_parallel(one, again, parallel)
+    refused = [(path, problem) for path, problem in answers if problem and os.path.lexists(path)]
     tally.failures += [f"{path}: {problem}" for path, problem in refused]
     tally.waiting -= len(refused)
     return {path for path, _problem in refused}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import (
@@ -289,6 +290,36 @@ def test_what_s3_has_lost_is_never_told_to_be_archived(host, tree):
     tally = lustre_hsm.run(host, "archive", tree)
     assert (tally.already, tally.passed_over, len(tally.failures)) == (2, 1, 1)
     assert tally.failures[0].startswith(f"{tree}/local: ")
+
+
+@pytest.mark.parametrize("when", ["hsm_state", "hsm_archive", "sleep"])
+def test_files_that_go_meanwhile_stop_nothing(host, tree, monkeypatch, when):
+    """Retention takes an old checkpoint away while the newer ones are sent to S3."""
+
+    def gone(paths):
+        return CommandResult(2, "", "No such file or directory") if not all(map(os.path.lexists, paths)) else None
+
+    def remove():
+        pathlib.Path(tree, "new").unlink(missing_ok=True)
+
+    state, archive = host.hsm_state, host.hsm_archive
+
+    def hsm_state(paths):
+        if when == "hsm_state":
+            remove()
+        return gone(paths) or state(paths)
+
+    def hsm_archive(paths):
+        if when == "hsm_archive":
+            remove()
+        late = [path for path in paths if when == "sleep" and path.endswith("/new")]
+        return gone(paths) or archive([path for path in paths if path not in late])
+
+    monkeypatch.setattr(host, "hsm_state", hsm_state)
+    monkeypatch.setattr(host, "hsm_archive", hsm_archive)
+    monkeypatch.setattr(host, "sleep", lambda seconds: remove())
+    tally = lustre_hsm.run(host, "archive", tree)
+    assert (tally.files, tally.done, tally.already, tally.waiting, tally.failures) == (5, 1, 3, 0, [])
 
 
 @pytest.mark.parametrize("action", ["state", "archive", "release", "hydrate"])
