@@ -403,3 +403,14 @@ def test_it_uses_the_cores_of_its_task(monkeypatch):
     assert subject.cores() == 8
     monkeypatch.setenv("SLURM_CPUS_PER_TASK", "3")
     assert subject.cores() == 3
+
+
+@pytest.mark.parametrize(
+    "damage", [{"ends": [1]}, {"ends": None}, {"ends": "x"}, {"complete": "yes"}, {"skipped": None}, {"plan": None}]
+)
+def test_what_was_kept_of_an_input_and_is_damaged_is_a_sentence(shards, inputs, preprocess, tmp_path, capsys, damage):
+    shutil.copytree(shards.path, tmp_path / "out")
+    part = tmp_path / "out" / "input-00000.json"
+    part.write_text(json.dumps({**json.loads(part.read_text()), **damage}))
+    assert preprocess(inputs, tmp_path / "out") == 1
+    assert "remove" in capsys.readouterr().err

@@ -118,11 +118,18 @@ class InputWork:
         if raw is None:
             return
         content = manifest.parse(raw, part_name(self.at), manifest.PART_SCHEMA)
-        if content["plan"] != self.job.key:
+        if content.get("plan") != self.job.key:
             raise DataError(f"{self.job.store.place(part_name(self.at))} is of another plan: remove the folder")
         there = set(self.job.store.names())
         found = manifest.entries(Shard, content, "shards", part_name(self.at))
         whole = next((number for number, shard in enumerate(found) if shard.name not in there), len(found))
+        # The place to go on from comes from it: with another one documents would be left out, or be there twice.
+        ends = content.get("ends")
+        sound = isinstance(ends, list) and len(ends) == len(found) and all(type(end) is int for end in ends)
+        kinds = {"complete": bool, "skipped": int, "replaced": int}
+        if not sound or not all(type(content.get(key)) is kind for key, kind in kinds.items()):
+            where = self.job.store.place(part_name(self.at))
+            raise DataError(f"{where} is damaged: remove it, and its shards are made anew")
         self.shards, self.ends = found[:whole], content["ends"][:whole]
         self.complete = content["complete"] and whole == len(found)
         self.skipped, self.replaced = content["skipped"], content["replaced"]
