@@ -44,7 +44,7 @@ PARTS = {
     "slurm": Part(480, (*SLURM, "-m", "not slow"), PYTEST_CLOSING),
     "slurm-slow": Part(240, (*SLURM, "-m", "slow"), PYTEST_CLOSING),
     "data": Part(180, (".venv-data/bin/python", *PYTEST[1:], "--timeout=120", "tests/data"), PYTEST_CLOSING),
-    "molecule": Part(1200, ("{python}", "-m", "tests.tools.molecule"), MOLECULE_CLOSING),
+    "molecule": Part(1500, ("{python}", "-m", "tests.tools.molecule"), MOLECULE_CLOSING),
     "vm": Part(900, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm and ci"), PYTEST_CLOSING),
     "vm-all": Part(7200, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm"), PYTEST_CLOSING),
 }
