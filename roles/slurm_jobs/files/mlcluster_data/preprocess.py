@@ -125,9 +125,9 @@ class InputWork:
         whole = next((number for number, shard in enumerate(found) if shard.name not in there), len(found))
         # The place to go on from comes from it: with another one documents would be left out, or be there twice.
         ends = content.get("ends")
-        sound = isinstance(ends, list) and len(ends) == len(found) and all(type(end) is int for end in ends)
-        kinds = {"complete": bool, "skipped": int, "replaced": int}
-        if not sound or not all(type(content.get(key)) is kind for key, kind in kinds.items()):
+        numbers = [*ends, content.get("skipped"), content.get("replaced")] if isinstance(ends, list) else []
+        whole_numbers = all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)
+        if len(numbers) != len(found) + 2 or not whole_numbers or not isinstance(content.get("complete"), bool):
             where = self.job.store.place(part_name(self.at))
             raise DataError(f"{where} is damaged: remove it, and its shards are made anew")
         self.shards, self.ends = found[:whole], content["ends"][:whole]
