@@ -9,12 +9,12 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import printable
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm_follow import (
     BROKEN,
     Entry,
     Follow,
     Wishes,
-    printable,
     sentence,
 )
 

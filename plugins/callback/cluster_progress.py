@@ -29,6 +29,7 @@ from typing import Any
 from ansible.plugins.callback import CallbackBase
 from ansible_collections.mlcluster.aws.hooks.run_events import Display
 from ansible_collections.mlcluster.aws.hooks.run_tracker import failure_message
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import printable
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._progress import Progress
 
 
@@ -36,11 +37,6 @@ def _role_of(task: Any) -> str:
     """The short name of the task's role, empty for one outside of roles."""
     role = getattr(task, "_role", None)
     return role.get_name().rpartition(".")[2] if role is not None else ""
-
-
-def _printable(text: str) -> str:
-    """Text as a terminal may get it: what nodes say, and what tasks and nodes are called, may hold anything."""
-    return "".join(char if char.isprintable() else " " for char in text)
 
 
 class CallbackModule(CallbackBase):
@@ -58,9 +54,9 @@ class CallbackModule(CallbackBase):
 
     def _show(self, lines: list[str]) -> None:
         for line in lines:
-            self.screen.line(_printable(line))
+            self.screen.line(printable(line))
         if self.screen.terminal and self.progress.line():
-            self.screen.task(_printable(self.progress.line()))
+            self.screen.task(printable(self.progress.line()))
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         lines = self.progress.end_part(time.monotonic())
@@ -131,4 +127,4 @@ class CallbackModule(CallbackBase):
         lines = self.progress.finish(counts, time.monotonic())
         self.screen.end()
         for line in lines:
-            self.screen.line(_printable(line))
+            self.screen.line(printable(line))

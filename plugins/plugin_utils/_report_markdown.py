@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import printable
+
 from ._report_html import (
     CHANGE_HEADINGS,
     GLYPHS,
@@ -25,11 +27,6 @@ from ._report_svg import number_text, size_text
 def markdown(document: Mapping[str, Any]) -> str:
     """The text of a document of _report_model."""
     return "\n".join(_lines(document)) + "\n"
-
-
-def printable(text: object) -> str:
-    """Text without what moves a terminal's cursor or colours it: names of nodes may hold anything."""
-    return "".join(char if char.isprintable() else " " for char in str(text))
 
 
 def lines(document: Mapping[str, Any]) -> list[str]:

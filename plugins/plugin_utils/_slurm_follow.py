@@ -9,6 +9,8 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import printable
+
 # Seconds after which a job that goes on as it did is spoken of again.
 REMINDER = 60.0
 SILENT = "did not answer"
@@ -115,11 +117,6 @@ class Follow:
         entry.said, entry.said_at = text, now
         seconds = (entry.job or {}).get("elapsed_seconds")
         self.say(f"{entry.name}: job {entry.job_id} {text}" + (f", {seconds} s" if seconds and not instead else ""))
-
-
-def printable(text: str) -> str:
-    """A text that may reach a terminal, whatever a job or Slurm has put into it."""
-    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def state_line(job: Mapping[str, Any]) -> str:

@@ -41,6 +41,11 @@ _MOST_SECONDS = 1e9
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
+def printable(text: object) -> str:
+    """Text as a terminal may get it: what tools, nodes and jobs say, and what they are called, may hold anything."""
+    return "".join(char if char.isprintable() else " " for char in str(text))
+
+
 class ResultError(ValueError):
     """A result or report that breaks the schema; the text names the field and what it held."""
 
@@ -175,9 +180,7 @@ class Result:
         if self.hint and self.status != PASS:
             parts.append(self.hint)
         text = ". ".join(part.rstrip(". ") for part in parts if part)
-        # What a tool printed may hold anything, and must not reach a terminal as it is.
-        text = "".join(char if char.isprintable() else " " for char in text)
-        return f"{_WORDS[self.status]:4} {self.id}{where}: {' '.join(text.split())}"
+        return f"{_WORDS[self.status]:4} {self.id}{where}: {' '.join(printable(text).split())}"
 
     def _comparison(self) -> str:
         unit = f" {self.unit}" if self.unit else ""
