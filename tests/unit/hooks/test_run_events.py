@@ -12,9 +12,12 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
+import types
 from pathlib import Path
 
+import ansible_runner
 import pytest
 
 from hooks import run_events
@@ -107,8 +110,18 @@ def left_behind(project):
     return [line for line in lines if "ansible-playbook" in line and (str(project) in line)]
 
 
-def test_time_over_is_no_verdict(project):
-    outcome, text = run(project, "    - name: Wait\n      ansible.builtin.pause:\n        seconds: 120\n", timeout=3)
+def test_time_over_is_no_verdict(project, monkeypatch):
+    # When the task begins is the machine's business: from then on the runner's clock says that an hour is over.
+    begun = threading.Event()
+    clock = types.SimpleNamespace(sleep=time.sleep, time=lambda: time.time() + 3600 * begun.is_set())
+    monkeypatch.setattr(ansible_runner.runner, "time", clock)
+
+    def watch(status):
+        if status["task"] == "Wait":
+            begun.set()
+
+    tasks = "    - name: Wait\n      ansible.builtin.pause:\n        seconds: 120\n"
+    outcome, text = run(project, tasks, timeout=600, watch=watch)
     assert (outcome.state, outcome.exit_code) == ("timeout", 2)
     assert "the run was stopped (timeout) at Wait" in text
     assert left_behind(project) == []
