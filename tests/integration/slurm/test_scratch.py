@@ -95,7 +95,7 @@ def test_it_goes_however_the_job_ends(cluster, how):
         wait_for("its files", (cluster.local_of("n1") / f"jobs/job-{number}/tmp/a").exists)
         # Slurm's shortest limit is a minute; it looks for jobs that are over every half.
         end = (
-            ["scancel", str(number)] if how == "cancel" else ["scontrol", "update", f"JobId={number}", "EndTime=now+1"]
+            ["scancel", str(number)] if how == "cancel" else ["scontrol", "update", f"JobId={number}", "EndTime=now+5"]
         )
         cluster.run(*end)
     states = {"cancel": "CANCELLED", "timeout": "TIMEOUT", "crash": "FAILED", "full": "FAILED"}

@@ -123,16 +123,18 @@ def test_a_program_that_is_missing_is_one_sentence(ran):
     )
 
 
-def test_a_job_that_is_cancelled_says_so_in_its_exit_file(slurm, facts, runtime, tmp_path):
+def test_a_job_that_is_cancelled_says_so_in_its_exit_file(slow_to_kill, facts, runtime, tmp_path):
     (tmp_path / "all_reduce_perf").write_text("#!/bin/sh\nsleep 300\n")
     (tmp_path / "all_reduce_perf").chmod(0o755)
     job = {"name": "nccl", "kind": "nccl", "collectives": ["all_reduce"]}
     role = scripts.Role(facts, jobs=[job], dir=str(tmp_path), gpus_per_node=1, nccl_tests_dir=str(tmp_path), mpi="none")
     role.install(runtime)
-    number = int(slurm.run("sbatch", "--parsable", str(tmp_path / "nccl.sbatch")).stdout)
+    number = int(slow_to_kill.run("sbatch", "--parsable", str(tmp_path / "nccl.sbatch")).stdout)
     wait_for("the test to start", (tmp_path / "results" / f"nccl-{number}" / "all.all_reduce.out").exists)
-    slurm.run("scancel", str(number))
-    ended = Ran(jobs.wait(slurm, number), tmp_path, "nccl")
+    slow_to_kill.run("scancel", str(number))
+    # Slurm calls it cancelled at once, while it still ends.
+    wait_for("its end", (tmp_path / "results" / f"nccl-{number}.exit").exists)
+    ended = Ran(jobs.wait(slow_to_kill, number), tmp_path, "nccl")
     assert (ended.job.state, ended.exit_file) == ("CANCELLED", "143\n")
 
 

@@ -44,7 +44,7 @@ def ran_inside(contained, run_module, runtime, tmp_path):
         assert role.problems == []
         role.install(runtime)
         number = int(contained.run("sbatch", "--parsable", str(tmp_path / f"{job['name']}.sbatch")).stdout)
-        return Ran(jobs.wait(contained, number, timeout=90), tmp_path, job["name"])
+        return Ran(jobs.wait(contained, number), tmp_path, job["name"])
 
     return run
 
@@ -105,10 +105,10 @@ def test_the_health_of_a_node_has_that_of_an_image_on_it(contained, runtime):
 def test_a_node_that_jobs_hold_is_left_to_them(contained, runtime):
     number = jobs.submit(contained, "sleep 600", "--nodelist=n1", "--gres=gpu:2")
     try:
-        jobs.wait(contained, number, "RUNNING", timeout=60)
+        jobs.wait(contained, number, "RUNNING")
         found, _done = health(contained, runtime, "--profile", "full", "--image", "registry.example#train:1")
         assert found["container.image"]["reason"] == "jobs hold the node, so no container was tried"
         assert "container.root" not in found
     finally:
         contained.run("scancel", str(number))
-        jobs.wait(contained, number, timeout=60)
+        jobs.wait(contained, number)

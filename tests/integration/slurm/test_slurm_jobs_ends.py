@@ -52,7 +52,7 @@ def test_each_task_of_an_array_has_its_own_results_and_a_chain_breaks_where_a_ve
     never = submit(slurm, paths["smoke"], f"--dependency=afterok:{broken}")
     anyway = submit(slurm, paths["smoke"], f"--dependency=afterany:{broken}")
     slurm.run("scontrol", "release", str(broken))
-    array = run_module(slurm_job, slurm, script=paths["smoke"], options={"array": "0-1"}, timeout=90)
+    array = run_module(slurm_job, slurm, script=paths["smoke"], options={"array": "0-1"}, timeout=120)
     assert array["job"]["ok"], array
     for task in array["job"]["tasks"]:
         found = tmp_path / "results" / f"smoke-{task['job_id']}"
@@ -100,11 +100,12 @@ def test_when_the_time_is_over_a_training_is_saved_and_a_validation_is_no_pass(
     options = {"nodes": 1, "gpus_per_node": 1, "signal_seconds": 0, "command": ["/bin/sh", "-c", save]}
     training = Training(slow_to_kill, tmp_path, runtime, facts, **options)
     wait_for("a checkpoint", training.complete)
-    slurm.run("scontrol", "update", f"JobId={training.number}", "EndTime=now+1")
+    # Slurm takes no end that is past when it hears of it.
+    slurm.run("scontrol", "update", f"JobId={training.number}", "EndTime=now+5")
     validation = submit(slurm, rendered(facts, test, **settings)["test"])
     wait_for("the test to start", lambda: list(tmp_path.glob("results/test-*/*.reduce.out")))
-    slurm.run("scontrol", "update", f"JobId={validation}", "EndTime=now+1")
-    ended = run_module(slurm_job, slurm, job_id=validation, timeout=100)
+    slurm.run("scontrol", "update", f"JobId={validation}", "EndTime=now+5")
+    ended = run_module(slurm_job, slurm, job_id=validation, timeout=120)
     assert (ended["failed"], ended["job"]["state"]) == (True, "TIMEOUT")
     judged = _slurm_jobs_report.collect([{"name": "test", "job": ended["job"], "report": None, "message": None}])
     assert judged["status"] == "fail"
@@ -181,7 +182,7 @@ def test_a_node_that_dies_under_a_validation_is_no_pass(rendered, run_module, tm
         number = submit(cluster, rendered(run_module(slurm_info, cluster), job, **settings)["test"])
         wait_for("the test to start", lambda: list(tmp_path.glob("results/test-*/n2.reduce.out")))
         cluster.power_off("n2")
-        ended = run_module(slurm_job, cluster, job_id=number, timeout=90)
+        ended = run_module(slurm_job, cluster, job_id=number, timeout=120)
         assert ended["job"]["state"] == "NODE_FAIL"
         judged = _slurm_jobs_report.collect([{"name": "test", "job": ended["job"], "report": None, "message": None}])
         assert judged["status"] == "fail"

@@ -182,9 +182,9 @@ def test_a_training_that_does_not_hear_is_ended_before_slurm_does(train, slurm):
     assert training.complete() == training.saved()
 
 
-def test_copies_that_did_not_arrive_do_not_count_and_nothing_is_deleted(train, slurm):
+def test_copies_that_did_not_arrive_do_not_count_and_nothing_is_deleted(train, slurm, tmp_path):
+    (tmp_path / "LOSSY").touch()
     training = train(100, keep=1)
-    (training.folder / "LOSSY").touch()
     jobs.wait(slurm, training.number)
     assert training.saved() == []
     assert len(training.complete()) == 5 and training.events.count("NOT backed up") == 5
@@ -207,7 +207,9 @@ def test_every_node_is_watched_until_the_job_ends(train, slurm, tmp_path, monkey
     watcher.write_text('#!/bin/sh\necho "$$ on $(hostname)"\nexec sleep 601.5\n')
     watcher.chmod(0o755)
     monkeypatch.setenv("PATH", f"{watcher.parent}:{os.environ['PATH']}")
-    training = train(60, monitor_seconds=1)
+    # The training ends once both are watched, however late that is.
+    watched = " && ".join(f"[ -s {tmp_path}/results/train-$SLURM_JOB_ID/gpu-{node}.csv ]" for node in ("n1", "n2"))
+    training = train(command=["/bin/sh", "-c", f"until {watched}; do sleep 0.1; done"], monitor_seconds=1)
     assert jobs.wait(slurm, training.number).state == "COMPLETED"
     found = {node: (training.results / f"gpu-{node}.csv").read_text().split() for node in ("n1", "n2")}
     assert [words[2] for words in found.values()] == ["n1", "n2"]
