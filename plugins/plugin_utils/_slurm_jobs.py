@@ -283,6 +283,10 @@ def values_of(wish: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
 def _cluster_problems(job: Job, facts: Mapping[str, Any]) -> Iterator[str]:
     """What this cluster could not run, though the settings are sound by themselves."""
     options = {line["name"]: None if line["value"] is None else str(line["value"]) for line in job["directives"]}
+    huge = slurm_request.huge_problems(options)
+    if huge:
+        yield from huge
+        return
     yield from slurm_request.partition_problems(options, facts)
     yield from slurm_request.account_problems(options, facts)
     yield from slurm_request.other_problems(options, facts)

@@ -27,6 +27,12 @@ _STATE_MARKS = {"*": "NOT_RESPONDING", "~": "POWERED_DOWN", "#": "POWERING_UP", 
 _GRES = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?(?::(\d+))?(?:\([^)]*\))?$")
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _ABSENT = ("", "(null)", "N/A", "None", "Unknown", "NONE")
+# slurm.conf's manual page, MaxArraySize: 1001 by default, at most this; the index of a task is below it.
+ARRAY_MOST = 4_000_001
+# Slurm's own limit of a list of hosts (src/common/hostlist.c, MAX_RANGE).
+HOSTS_MOST = 64 * 1024
+# A number of a name that Slurm counts in 64 bits.
+HOSTS_DIGITS = 19
 
 
 def fields(line: str) -> dict[str, str]:
@@ -312,35 +318,79 @@ def queue(text: str) -> list[dict[str, t.Any]]:
     return found
 
 
-def _numbers(ranges: str) -> list[str]:
-    found = []
+def _spans(ranges: str, whole: str) -> list[tuple[str, t.Optional[range]]]:
+    """What stands between brackets, part by part: its first number as it is written, and which numbers it stands for.
+
+    A part that is no range stands for itself (None).
+    """
+    found: list[tuple[str, t.Optional[range]]] = []
     for part in ranges.split(","):
         first, dash, last = part.partition("-")
-        if dash:
-            found += [f"{value:0{len(first)}d}" for value in range(int(first), int(last) + 1)]
+        if not dash:
+            found.append((part, None))
+        elif all(text.isdecimal() and len(text) <= HOSTS_DIGITS for text in (first, last)):
+            found.append((first, range(int(first), int(last) + 1)))
         else:
-            found.append(first)
+            raise NodeError(
+                f"took {whole[:60]!r} for a list of nodes and {part[:60]!r} in it is no range of numbers: write it as "
+                "node-[1-4,7]"
+            )
     return found
 
 
 def expand(expression: t.Optional[str]) -> list[str]:
-    """The names in a Slurm node expression: "q-[1-2,05],n" gives q-1, q-2, q-05, n; several brackets multiply."""
+    """The names in a Slurm node expression: "q-[1-2,05],n" gives q-1, q-2, q-05, n; several brackets multiply.
+
+    Raises NodeError, before any name is made, for more of them than Slurm itself takes, and for what is no range.
+    """
+    text = absent(expression) or ""
     names: list[str] = []
-    for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", absent(expression) or ""):
+    for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
         pieces = re.split(r"\[([^\]]*)\]", part)
+        brackets = [_spans(ranges, text) for ranges in pieces[1::2]]
+        count = 1
+        for spans in brackets:
+            count *= sum(1 if numbers is None else len(numbers) for _first, numbers in spans)
+        if len(names) + count > HOSTS_MOST:
+            raise NodeError(
+                f"took {text[:60]!r} for a list of nodes and it has {len(names) + count} names or more, of which Slurm "
+                f"takes {HOSTS_MOST} at most: see what wrote it"
+            )
         grown = [pieces[0]]
-        for ranges, literal in zip(pieces[1::2], pieces[2::2]):
-            grown = [f"{start}{value}{literal}" for start in grown for value in _numbers(ranges)]
+        for spans, literal in zip(brackets, pieces[2::2]):
+            values = [value for first, numbers in spans for value in _written(first, numbers)]
+            grown = [f"{start}{value}{literal}" for start in grown for value in values]
         names += grown
     return names
 
 
+def _written(first: str, numbers: t.Optional[range]) -> t.Iterable[str]:
+    return [first] if numbers is None else (f"{value:0{len(first)}d}" for value in numbers)
+
+
 def task_ids(text: str) -> list[str]:
-    """The tasks that ArrayTaskId names: "0-6:3,9%2" gives 0, 3, 6, 9."""
-    found: list[str] = []
-    for first, last, step in re.findall(r"(\d+)(?:-(\d+)(?::(\d+))?)?", text.partition("%")[0]):
-        found += [str(value) for value in range(int(first), int(last or first) + 1, int(step or 1))]
-    return found
+    """The tasks that ArrayTaskId names: "0-6:3,9%2" gives 0, 3, 6, 9.
+
+    Raises NodeError, before any of them is made, for an index or a number of tasks that no array of Slurm has.
+    """
+    found: list[range] = []
+    for numbers in re.findall(r"(\d+)(?:-(\d+)(?::(\d+))?)?", text.partition("%")[0]):
+        if max(map(len, numbers)) > len(str(ARRAY_MOST)):
+            raise _no_array(text)
+        first, last, step = int(numbers[0]), int(numbers[1] or numbers[0]), int(numbers[2] or 1)
+        if max(first, last) >= ARRAY_MOST or step == 0:
+            raise _no_array(text)
+        found.append(range(first, last + 1, step))
+    if sum(map(len, found)) > ARRAY_MOST:
+        raise _no_array(text)
+    return [str(value) for values in found for value in values]
+
+
+def _no_array(text: str) -> NodeError:
+    return NodeError(
+        f"took {text[:60]!r} for the tasks of an array and Slurm has no such array, whose indices end at "
+        f"{ARRAY_MOST - 1} (MaxArraySize): look at the job with scontrol show job"
+    )
 
 
 def associations(text: str) -> list[dict[str, t.Any]]:

@@ -55,6 +55,8 @@ DECIDED = {
 }
 # More nodes than any cluster has; the sums go through a list with an entry for each.
 MOST_NODES = 100_000
+# All models together: the same list has an entry for each node of each.
+MOST_WANTED = 10 * MOST_NODES
 MOST = 10**9
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _PARTITION = re.compile(r"[\w.+-]+(,[\w.+-]+)*")
@@ -127,6 +129,9 @@ def problems(plan: t.Any) -> list[str]:
     names = [model.get("name") for model in models if isinstance(model, dict)]
     for index, model in enumerate(models):
         found += _model_problems(index, model, names)
+    total = sum(model["nodes"] for model in models if isinstance(model, dict) and _nodes(model.get("nodes")))
+    if total > MOST_WANTED:
+        found.append(f"the models want {total} nodes together: plan at most {MOST_WANTED} at once")
     return found + _same_scripts([model for model in models if isinstance(model, dict)])
 
 

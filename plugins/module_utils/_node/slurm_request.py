@@ -253,9 +253,14 @@ def other_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str]:
     if missing:
         has = ", ".join(sorted(features)) or "none"
         problems.append(f"no node has the feature {', '.join(missing)}: the nodes have {has}")
-    limit = slurm_parse.number(facts["settings"].get("MaxArraySize"))
-    indices = [int(text) for text in re.findall(r"\d+", (options.get("array") or "").partition("%")[0])]
-    if limit and indices and max(indices) >= limit:
+    stated = slurm_parse.number(facts["settings"].get("MaxArraySize"))
+    limit = slurm_parse.ARRAY_MOST if stated is None else stated
+    # Without the step of a range, which is no index.
+    ranges = re.sub(r":\d+", "", (options.get("array") or "").partition("%")[0])
+    indices = [int(text) for text in re.findall(r"\d+", ranges)]
+    if indices and limit == 0:
+        problems.append("an array was asked for and this cluster has none (MaxArraySize=0): submit single jobs")
+    elif indices and max(indices) >= limit:
         problems.append(f"the array goes to index {max(indices)} and this cluster allows {limit - 1}: split it")
     dependency = options.get("dependency")
     if dependency and not all(_DEPENDENCY.fullmatch(part) for part in re.split(r"[,?]", dependency)):
@@ -318,6 +323,12 @@ def file_problems(
     return problems
 
 
+def huge_problems(options: Options) -> list[str]:
+    """Numbers that are none; with any, no other look at the options is to be taken, since all of those count."""
+    huge = [name for name in _COUNTED if _HUGE.search(options.get(name) or "")]
+    return [f"{name} has a number with more digits than Slurm can count: correct it" for name in huge]
+
+
 def script_problems(script: str, text: t.Optional[str]) -> list[str]:
     """A script that is absent or that sbatch would not take."""
     if text is None:
@@ -341,9 +352,9 @@ def problems(
     facts is what slurm_survey.survey found; exists tells of a path, and known of a job's number, whether it is there.
     """
     options = {**directives(text or ""), **given}
-    huge = [name for name in _COUNTED if _HUGE.search(options.get(name) or "")]
+    huge = huge_problems(options)
     if huge:
-        return [f"{name} has a number with more digits than Slurm can count: correct it" for name in huge]
+        return huge
     return [
         *script_problems(script, text),
         *partition_problems(options, facts),

@@ -8,6 +8,7 @@ The script only runs things and keeps what they print; everything is decided her
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
 import posixpath
@@ -89,9 +90,10 @@ def judge_tasks(prefix: str, job: Job, tasks: t.Sequence[t.Mapping[str, t.Any]])
     """Results PREFIX.tasks, PREFIX.placement, PREFIX.hosts and PREFIX.gpus. Pure."""
     by_rank = {entry.get("rank"): entry for entry in tasks}
     wanted = len(job.nodes) * job.tasks
-    missing = [rank for rank in range(wanted) if rank not in by_rank]
-    silent = sorted({job.nodes[rank // job.tasks] for rank in missing})
-    if missing or len(tasks) != wanted:
+    # Counted from what came, for what was to come is a number that somebody wrote down.
+    came = collections.Counter(rank // job.tasks for rank in by_rank if isinstance(rank, int) and 0 <= rank < wanted)
+    silent = sorted({node for at, node in enumerate(job.nodes) if came[at] < job.tasks})
+    if silent or len(tasks) != wanted:
         where = f"; nothing came from ranks of {', '.join(silent)}" if silent else ""
         return [
             result.failed(

@@ -51,6 +51,12 @@ def test_seven_models_on_eighty_nodes():
     }
 
 
+def test_more_nodes_than_the_sums_go_through_are_refused_before_they_are_summed():
+    share = {"nodes": 100_000, "gpus_per_node": 4, "exclusive": False}
+    found = JUDGE({**PLAN, "models": [{"name": f"model-{number}", **share} for number in range(11)]})
+    assert found["problems"] == ["the models want 1100000 nodes together: plan at most 1000000 at once"]
+
+
 def test_one_node_too_many_is_refused_unless_somebody_takes_fewer():
     found = JUDGE(changed(model_7={"nodes": 15}))
     assert found["problems"] == [

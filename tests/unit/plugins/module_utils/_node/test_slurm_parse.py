@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -229,6 +231,61 @@ def test_no_text_makes_a_parser_fail(text):
 )
 def test_tasks_of_an_array(text, tasks):
     assert slurm_parse.task_ids(text) == tasks.split()
+
+
+HUGE = "9" * 5000
+
+
+@contextlib.contextmanager
+def little_memory():
+    """Nothing is made that takes a MiB: a list of what these texts stand for would take all that there is."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+FIRST = slurm_parse.ARRAY_MOST - 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0-999999999", f"0-{HUGE}", HUGE, f"0-9:{HUGE}", "0-9:0", f"0-{FIRST + 1}", ",".join(["0-2000000"] * 3)],
+    ids=["long", "digits", "one", "step", "no step", "beyond", "many"],
+)
+def test_an_array_that_slurm_cannot_have_is_refused_before_any_task_is_counted_out(text):
+    with little_memory(), pytest.raises(NodeError, match=f"whose indices end at {FIRST} "):
+        slurm_parse.task_ids(text)
+
+
+def test_the_last_index_that_slurm_can_have_is_one():
+    assert slurm_parse.task_ids(f"{FIRST - 2}-{FIRST}:2") == [str(FIRST - 2), str(FIRST)]
+    assert slurm_parse.task_ids("5-1") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("node[0-99999999]", r"it has 100000000 names or more, of which Slurm takes 65536 at most"),
+        ("a[0-999]b[0-999]", "it has 1000000 names"),
+        ("a" + "[0-9]" * 40, f"it has {10**40} names"),
+        (f"n[1-{HUGE}]", "is no range of numbers"),
+        ("n[a-b]", "'a-b' in it is no range of numbers"),
+        ("n[-]", "'-' in it is no range of numbers"),
+    ],
+)
+def test_a_list_of_nodes_that_slurm_cannot_have_is_refused_before_any_name_is_made(text, words):
+    with little_memory(), pytest.raises(NodeError, match=words):
+        slurm_parse.expand(text)
+
+
+def test_as_many_nodes_as_slurm_takes_are_a_list():
+    names = slurm_parse.expand("n[00001-65536]")
+    assert (len(names), names[0], names[-1]) == (slurm_parse.HOSTS_MOST, "n00001", "n65536")
+    with pytest.raises(NodeError, match="it has 65537 names or more"):
+        slurm_parse.expand("n[0-65535],n")
 
 
 def test_associations():

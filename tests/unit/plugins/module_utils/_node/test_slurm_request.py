@@ -71,6 +71,7 @@ def test_a_sound_submission_has_no_problem(judge):
         ({"qos": "fast"}, "quality of service fast does not exist: choose from normal"),
         ({"constraint": "p5&p6"}, "no node has the feature p6: the nodes have efa, p5"),
         ({"array": "1-1001"}, "the array goes to index 1001 and this cluster allows 1000: split it"),
+        ({"array": "0-999999999"}, "the array goes to index 999999999 and this cluster allows 1000: split it"),
         ({"dependency": "afterok"}, "dependency is afterok: write it as afterok:JOB, several joined by commas"),
         ({"dependency": "afterok:1:9_2,singleton"}, "dependency names job 9 and Slurm does not know it, so nothing"),
         ({"licenses": "matlab:1,idl@db:2"}, "license idl does not exist here: choose from matlab"),
@@ -97,6 +98,20 @@ def test_enough_nodes_but_not_enough_with_that_many_gpus(judge, facts):
         "8 GPUs a node were asked for on 71 nodes, and 70 nodes of partition main have that many "
         "(there are nodes with 4, 8): ask for what a node has"
     )
+
+
+@pytest.mark.parametrize(
+    ("size", "array", "sentence"),
+    [
+        (None, "0-4000001", "the array goes to index 4000001 and this cluster allows 4000000: split it"),
+        (None, "0-4000000:4000002%8000000", None),
+        ("1001", "0-1000:2000", None),
+        ("0", "0", "an array was asked for and this cluster has none (MaxArraySize=0): submit single jobs"),
+    ],
+)
+def test_where_the_indices_of_an_array_end(judge, facts, size, array, sentence):
+    facts["settings"] = {"MaxArraySize": size}
+    assert judge(array=array) == ([sentence] if sentence else [])
 
 
 def test_files_that_are_missing(judge, facts):

@@ -66,6 +66,13 @@ def test_a_silent_node_is_named(tmp_path):
     assert (found.scope.node, found.severity) == ("n2", "isolate")
 
 
+def test_more_tasks_than_memory_could_count_out_are_a_verdict(tmp_path):
+    """What was asked for is a number in a script, which anybody may write again."""
+    many = slurm_verdict.Job(asked(tasks_per_node=10**15), NODES, str(tmp_path))
+    found = slurm_verdict.judge_tasks("smoke", many, [task(rank) for rank in range(4)])
+    assert [(entry.status, entry.expected, entry.found) for entry in found] == [("fail", 2 * 10**15, 4)]
+
+
 @pytest.mark.parametrize(
     ("runs", "accused"),
     [
