@@ -51,9 +51,10 @@ RETURN = r"""
 network:
   description:
     - C(vpc) with C(id), C(cidr) and C(dns), none when there is not exactly one; C(vpcs), how many carry the tag.
-    - C(subnets), C(routes) and C(groups) by part; C(igw), C(nat), C(endpoint); C(key), and C(key_ours), whether it
-      carries the tag; C(zones) of the region.
-    - C(addresses), Elastic IP addresses with the tag, each with C(ip) and whether it is C(used).
+    - C(subnets), C(routes) and C(groups) by part; C(nat) and C(endpoint), with the tag alone; C(igw) and C(key),
+      whoever made them, and C(igw_ours) and C(key_ours), whether they carry the tag; C(zones) of the region.
+    - C(addresses), Elastic IP addresses with the tag, each with C(ip) and whether it is C(used). C(nat.addresses) are
+      those of the NAT gateway, whether or not they carry the tag.
     - C(strangers), what lives in the network besides its own parts, everything with O(strangers=true).
   returned: success
   type: dict

@@ -90,9 +90,8 @@ def look(ec2: t.Any, name: str, key_name: str, all_strangers: bool = False) -> L
         for part, entry in subnets.items()
     }
     strangers = [f"subnet {entry['SubnetId']}" for entry in others]
-    gateways = ec2.describe_internet_gateways(Filters=_filter("attachment.vpc-id", vpc))["InternetGateways"]
-    found["igw"] = gateways[0]["InternetGatewayId"] if gateways else None
     found["strangers"] = strangers
+    found.update(_internet_gateway(ec2, name, vpc, strangers))
     found.update(_gateways(ec2, name, inside, strangers))
     found["routes"] = _route_tables(ec2, name, inside, strangers)
     groups, others = _ours(name, aws.pages(ec2.describe_security_groups, "SecurityGroups", Filters=inside), GROUPS)
@@ -174,13 +173,24 @@ def _ours(
     return ours, others
 
 
+def _internet_gateway(ec2: t.Any, name: str, vpc: str, strangers: list[str]) -> Look:
+    """The internet gateway, of which a VPC has one at most: whoever made it, the way out leads over it; only one with
+    our tag is ours to delete, another goes to ``strangers``."""
+    gateways = ec2.describe_internet_gateways(Filters=_filter("attachment.vpc-id", vpc))["InternetGateways"]
+    ours = bool(_called(name, gateways))
+    if gateways and not ours:
+        strangers.append(f"internet gateway {gateways[0]['InternetGatewayId']}")
+    return {"igw": gateways[0]["InternetGatewayId"] if gateways else None, "igw_ours": ours}
+
+
 def _gateways(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strangers: list[str]) -> Look:
-    """NAT gateway and endpoint that carry our tag; what else there is goes to ``strangers``."""
+    """The NAT gateway and the endpoint that carry our tag; what else there is goes to ``strangers``, as does a second
+    one with the tag, for no part of the network would take it down."""
     nats = aws.pages(ec2.describe_nat_gateways, "NatGateways", Filters=inside)
     living = []
     for nat in nats:
         if nat["State"] not in NAT_GONE:
-            if aws.tags_of(nat).get(TAG) == name:
+            if aws.tags_of(nat).get(TAG) == name and not living:
                 living.append(nat)
             else:
                 strangers.append(f"NAT gateway {nat['NatGatewayId']}")
@@ -190,7 +200,7 @@ def _gateways(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strangers: 
             continue
         # One of type Interface has network interfaces, and no route table.
         gateway = entry.get("VpcEndpointType", "Gateway") == "Gateway" and entry["ServiceName"].endswith(".s3")
-        if gateway and aws.tags_of(entry).get(TAG) == name:
+        if gateway and aws.tags_of(entry).get(TAG) == name and not s3:
             s3.append(entry)
         else:
             strangers.append(f"endpoint {entry['VpcEndpointId']} of {entry['ServiceName']}")
@@ -198,6 +208,9 @@ def _gateways(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strangers: 
         "nat": {
             "id": living[0]["NatGatewayId"],
             "interfaces": [address.get("NetworkInterfaceId") for address in living[0]["NatGatewayAddresses"]],
+            "addresses": sorted(
+                address["PublicIp"] for address in living[0]["NatGatewayAddresses"] if address.get("PublicIp")
+            ),
         }
         if living
         else None,

@@ -99,6 +99,8 @@ def test_what_is_not_ours_is_a_stranger_and_what_is_half_made_is_ours(run_module
     table = ec2.create_route_table(VpcId=vpc)["RouteTable"]["RouteTableId"]
     mine = ec2.create_vpc_endpoint(VpcId=vpc, ServiceName=f"com.amazonaws.{REGION}.dynamodb", RouteTableIds=[table])
     nat = ec2.create_nat_gateway(SubnetId=others[1], AllocationId=ec2.allocate_address()["AllocationId"])
+    way = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(VpcId=vpc, InternetGatewayId=way)
     ec2.create_security_group(VpcId=vpc, GroupName="{{ 7 * 7 }}", Description="other")
     ec2.import_key_pair(KeyName="old", PublicKeyMaterial=KEY)
     far = ec2.create_vpc(CidrBlock="10.1.0.0/16")["Vpc"]["VpcId"]
@@ -113,12 +115,13 @@ def test_what_is_not_ours_is_a_stranger_and_what_is_half_made_is_ours(run_module
     look = run_module(network_info, name="train", key_name="old", strangers=True)["network"]
     (kept,) = look["subnets"].values()
     assert (look["nat"], look["endpoint"], look["routes"], look["groups"]) == (None, None, {}, {})
-    assert (look["key"], look["key_ours"]) == ("old", False)
+    assert (look["key"], look["key_ours"], look["igw"], look["igw_ours"]) == ("old", False, way, False)
     gone = {public, *others} - {kept["id"]}
     expected = {f"subnet {name}" for name in gone} | {
         f"route table {table}",
         f"endpoint {mine['VpcEndpoint']['VpcEndpointId']} of com.amazonaws.{REGION}.dynamodb",
         f"NAT gateway {nat['NatGateway']['NatGatewayId']}",
+        f"internet gateway {way}",
         "security group {{ 7 * 7 }}",
         f"peering {link}",
         f"VPN gateway {vpn}",
@@ -128,6 +131,32 @@ def test_what_is_not_ours_is_a_stranger_and_what_is_half_made_is_ours(run_module
     }
     assert expected <= set(look["strangers"])
     assert len(gone) == 3
+
+
+def test_a_second_gateway_with_the_tag_is_in_the_way_and_not_forgotten(aws_account, run_module):
+    ec2 = aws_account.client("ec2", REGION)
+    tags = [{"Key": "mlcluster:network", "Value": "train"}]
+
+    def tagged(kind):
+        return [{"ResourceType": kind, "Tags": tags}]
+
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16", TagSpecifications=tagged("vpc"))["Vpc"]["VpcId"]
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.0.0/24")["Subnet"]["SubnetId"]
+    way = ec2.create_internet_gateway(TagSpecifications=tagged("internet-gateway"))["InternetGateway"]
+    ec2.attach_internet_gateway(VpcId=vpc, InternetGatewayId=way["InternetGatewayId"])
+    nats, ends = set(), set()
+    for _again in range(2):
+        address = ec2.allocate_address()["AllocationId"]
+        wish = {"SubnetId": subnet, "AllocationId": address, "TagSpecifications": tagged("natgateway")}
+        nats.add(ec2.create_nat_gateway(**wish)["NatGateway"]["NatGatewayId"])
+        wish = {"ServiceName": f"com.amazonaws.{REGION}.s3", "TagSpecifications": tagged("vpc-endpoint")}
+        ends.add(ec2.create_vpc_endpoint(VpcId=vpc, **wish)["VpcEndpoint"]["VpcEndpointId"])
+    look = run_module(network_info, name="train")["network"]
+    assert (look["igw"], look["igw_ours"]) == (way["InternetGatewayId"], True)
+    (nat,) = nats - {look["nat"]["id"]}
+    (end,) = ends - {look["endpoint"]["id"]}
+    told = [f"NAT gateway {nat}", f"endpoint {end} of com.amazonaws.{REGION}.s3", f"subnet {subnet}"]
+    assert look["strangers"] == sorted(told)
 
 
 @pytest.mark.parametrize("module", [network_info, fsx_lustre])

@@ -160,3 +160,44 @@ def test_what_a_killed_run_left_goes_and_what_others_made_is_in_the_way(aws_acco
     gone = play("destroy_network", cluster_consent="train", **WISHES)
     assert gone.status == 0, gone.said
     assert (vpcs(ec2), addresses(ec2)) == ([], [theirs])
+
+
+@pytest.mark.slow
+def test_what_does_not_carry_our_tag_stays(aws_account, play):
+    ec2 = aws_account.client("ec2", REGION)
+
+    def tagged(kind, name):
+        tags = {"mlcluster:network": "train", "Name": name}
+        return [{"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]}]
+
+    vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16", TagSpecifications=tagged("vpc", "train"))["Vpc"]["VpcId"]
+    wish = {"VpcId": vpc, "CidrBlock": "10.0.0.0/24", "TagSpecifications": tagged("subnet", "train-public")}
+    subnet = ec2.create_subnet(**wish)["Subnet"]["SubnetId"]
+    way = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    ec2.attach_internet_gateway(VpcId=vpc, InternetGatewayId=way)
+    lent = ec2.allocate_address(Domain="vpc")
+    busy = ec2.allocate_address(Domain="vpc", TagSpecifications=tagged("elastic-ip", "train"))
+    card = ec2.create_network_interface(SubnetId=ec2.describe_subnets()["Subnets"][0]["SubnetId"])["NetworkInterface"]
+    ec2.associate_address(AllocationId=busy["AllocationId"], NetworkInterfaceId=card["NetworkInterfaceId"])
+    idle = ec2.allocate_address(Domain="vpc", TagSpecifications=tagged("elastic-ip", "train"))
+    nat = {"AllocationId": lent["AllocationId"], "TagSpecifications": tagged("natgateway", "train")}
+    ec2.create_nat_gateway(SubnetId=subnet, **nat)
+
+    refused = play("destroy_network", cluster_consent="train", **WISHES)
+    assert refused.status == 2
+    assert f"the network train is not taken down, for it holds internet gateway {way}; delete" in refused.said
+    stays = refused.said.partition("stays:")[2].partition("TASK [")[0]
+    for kept in (f"internet gateway {way}", f"address {lent['PublicIp']}", f"address {busy['PublicIp']}"):
+        assert kept in stays
+    assert idle["PublicIp"] not in stays
+    assert [entry["InternetGatewayId"] for entry in ec2.describe_internet_gateways()["InternetGateways"]] == [way]
+
+    # Theirs is taken out by whoever made it, and ours stands in its place.
+    ec2.detach_internet_gateway(VpcId=vpc, InternetGatewayId=way)
+    ours = ec2.create_internet_gateway(TagSpecifications=tagged("internet-gateway", "train"))["InternetGateway"]
+    ec2.attach_internet_gateway(VpcId=vpc, InternetGatewayId=ours["InternetGatewayId"])
+    gone = play("destroy_network", cluster_consent="train", **WISHES)
+    assert gone.status == 0, gone.said
+    assert vpcs(ec2) == []
+    assert [entry["InternetGatewayId"] for entry in ec2.describe_internet_gateways()["InternetGateways"]] == [way]
+    assert sorted(addresses(ec2)) == sorted([lent["PublicIp"], busy["PublicIp"]])
