@@ -187,14 +187,14 @@ def _gateways(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strangers: 
     """The NAT gateway and the endpoint that carry our tag; what else there is goes to ``strangers``, as does a second
     one with the tag, for no part of the network would take it down."""
     nats = aws.pages(ec2.describe_nat_gateways, "NatGateways", Filters=inside)
-    living = []
+    living: list[dict[str, t.Any]] = []
     for nat in nats:
         if nat["State"] not in NAT_GONE:
             if aws.tags_of(nat).get(TAG) == name and not living:
                 living.append(nat)
             else:
                 strangers.append(f"NAT gateway {nat['NatGatewayId']}")
-    s3 = []
+    s3: list[dict[str, t.Any]] = []
     for entry in aws.pages(ec2.describe_vpc_endpoints, "VpcEndpoints", Filters=inside):
         if entry["State"].lower() in ENDPOINT_GONE:
             continue
