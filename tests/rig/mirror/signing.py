@@ -14,10 +14,13 @@ from pathlib import Path
 class Key:
     """A key pair that lives below ``home``, a folder with a short path: gpg-agent listens on a socket in it."""
 
-    def __init__(self, home: Path, owner: str, expires: str = "never") -> None:
+    def __init__(self, home: Path, owner: str, expired: bool = False) -> None:
+        """``expired``: made years ago for a day, on which it signs what it signs."""
         self.home = home
+        self._clock = ("--faked-system-time", "20200102T000000") if expired else ()
         home.mkdir(mode=0o700, parents=True)
-        self._gpg("--passphrase", "", "--quick-gen-key", owner, "ed25519", "sign", expires)
+        lasts = "1d" if expired else "never"
+        self._gpg(*self._clock, "--passphrase", "", "--quick-gen-key", owner, "ed25519", "sign", lasts)
         listed = self._gpg("--with-colons", "--list-keys").decode()
         self.fingerprint = re.findall(r"^fpr:+([0-9A-F]{40}):", listed, re.MULTILINE)[0]
 
@@ -39,7 +42,7 @@ class Key:
 
     def sign(self, path: Path) -> bytes:
         """A detached signature of the file."""
-        return self._gpg("--passphrase", "", "--output", "-", "--detach-sign", str(path))
+        return self._gpg(*self._clock, "--passphrase", "", "--output", "-", "--detach-sign", str(path))
 
     def revoke(self) -> None:
         """Revoke the key with the certificate that gpg made with it; what it exports from now on says so."""

@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_bounded import (
@@ -21,6 +20,8 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_bounded
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import passed
+
+from tests.rig.slurm.processes import started_at, wait_for
 
 FOREVER = 3600
 
@@ -34,13 +35,6 @@ def run(tmp_path):
     return lambda *checks, seconds=FOREVER: run_all(Host(), checks, seconds, str(tmp_path / "state"))
 
 
-def wait_until(condition):
-    ends = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < ends
-        time.sleep(0.02)
-
-
 def test_verdicts_come_in_the_order_of_the_checks_with_their_seconds(run):
     verdicts = run(good("a"), Check("b", lambda host: [passed("b.one", 1), passed("b.two", 2, seconds=0.5)], 30))
     assert [(v.id, v.status, v.found) for v in verdicts] == [
@@ -51,7 +45,7 @@ def test_verdicts_come_in_the_order_of_the_checks_with_their_seconds(run):
     assert (verdicts[2].seconds, all(v.seconds is not None for v in verdicts)) == (0.5, True)
 
 
-@pytest.mark.parametrize("seconds", [0.3, FOREVER])
+@pytest.mark.parametrize("seconds", [4, FOREVER])
 def test_a_check_that_hangs_is_undeterminable_and_the_others_are_not_held_up(run, tmp_path, seconds):
     def hang(host):
         program = subprocess.Popen(["sleep", str(FOREVER)])
@@ -59,12 +53,13 @@ def test_a_check_that_hangs_is_undeterminable_and_the_others_are_not_held_up(run
         program.wait()
 
     # The limit of all together counts as well as its own.
-    slow, fine = run(Check("slow", hang, 0.3 if seconds == FOREVER else FOREVER), good("fine"), seconds=seconds)
-    assert (slow.status, slow.reason, fine.status) == ("undeterminable", "no answer within 0.3 seconds", "pass")
+    own = FOREVER if seconds < FOREVER else 0.3
+    slow, fine = run(Check("slow", hang, own), good("fine"), seconds=seconds)
+    reason = f"no answer within {min(own, seconds):.1f} seconds"
+    assert (slow.status, slow.reason, fine.status) == ("undeterminable", reason, "pass")
     # What it had started is gone too.
-    if (tmp_path / "pid").exists():
-        wait_until(lambda: not Path(f"/proc/{(tmp_path / 'pid').read_text()}/cmdline").exists()
-                   or not Path(f"/proc/{(tmp_path / 'pid').read_text()}/cmdline").read_bytes())  # fmt: skip
+    pid = (tmp_path / "pid").read_text() if (tmp_path / "pid").exists() else ""
+    wait_for("its end", lambda: not pid or started_at(int(pid)) is None)
 
 
 def test_a_check_that_takes_signals_for_noise_is_ended_all_the_same(run):
@@ -114,13 +109,15 @@ def test_a_check_outlives_its_parent_by_no_more_than_its_limit(tmp_path):
 
     parent = os.fork()
     if parent == 0:
-        run_all(Host(), [Check("slow", hang, 1)], 1, str(tmp_path))
-        os._exit(0)
-    wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+        try:
+            run_all(Host(), [Check("slow", hang, 3)], 3, str(tmp_path))
+        finally:
+            os._exit(0)
+    wait_for("the check", lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
     os.kill(parent, signal.SIGKILL)
     os.waitpid(parent, 0)
-    pid = (tmp_path / "pid").read_text()
-    wait_until(lambda: not Path(f"/proc/{pid}").exists() or Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z")
+    pid = int((tmp_path / "pid").read_text())
+    wait_for("its end", lambda: started_at(pid) is None)
 
 
 class Stuck(Host):

@@ -18,6 +18,8 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import host as host_module
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandError, Host, NodeError
 
+from tests.rig.slurm.processes import wait_for
+
 HOST = Host()
 
 
@@ -64,10 +66,18 @@ def test_a_program_that_cannot_be_started(tmp_path):
         HOST.run([str(program)])
 
 
-def test_a_command_that_does_not_end_is_ended():
+def test_a_command_that_does_not_end_is_ended(monkeypatch, tmp_path):
+    real = subprocess.Popen.communicate
+
+    def communicate(process, *arguments):
+        # Its time begins once it has said its word, however late that is.
+        wait_for("its word", (tmp_path / "said").exists)
+        return real(process, *arguments)
+
+    monkeypatch.setattr(subprocess.Popen, "communicate", communicate)
     with pytest.raises(CommandError) as failed:
-        HOST.run(["sh", "-c", "echo begun; exec sleep 60"], timeout=0.3)
-    assert "no answer within 0.3 seconds: begun" in str(failed.value)
+        HOST.run(["sh", "-c", f"echo begun; : >{tmp_path}/said; exec sleep 60"], timeout=1)
+    assert "no answer within 1 seconds: begun" in str(failed.value)
     assert (failed.value.rc, failed.value.stdout) == (None, "begun\n")
 
 
