@@ -25,15 +25,6 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Co
 
 from tests.rig.ec2.client import client
 
-# A process of its own: who may do what is a setting of all of moto's servers of a process, and so are the users.
-MOTO = """
-import sys
-from moto.server import ThreadedMotoServer
-server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-server.start()
-print("http://%s:%s" % server.get_host_and_port(), flush=True)
-sys.stdin.read()
-"""
 ALL = ("list", "read", "write")
 ACTIONS = {"list": "s3:ListBucket", "read": "s3:GetObject", "write": "s3:PutObject", "remove": "s3:DeleteObject"}
 
@@ -42,8 +33,13 @@ class Server:
     """A bucket "data" with one object, and users who may do some of L{ACTIONS} there."""
 
     def __init__(self):
+        # Who may do what is a setting of all of moto's servers of a process, and so are the users.
         self.moto = subprocess.Popen(
-            [sys.executable, "-c", MOTO], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", "tests.rig.local_s3"],
+            cwd=Path(__file__).parents[3],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self.url, self.clients = self.moto.stdout.readline().strip(), {}
         assert self.url, f"moto's server ended with status {self.moto.wait()}"

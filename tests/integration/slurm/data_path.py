@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -204,28 +203,18 @@ fi
 class S3:
     """A local S3 for jobs, from the environment that the programs are tested in."""
 
-    def __init__(self, log: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        server = PYTHON.with_name("moto_server")
-        with open(log, "wb") as output:
-            self.process = subprocess.Popen(
-                [server, "-H", "127.0.0.1", "-p", str(self.port)], stdout=output, stderr=subprocess.STDOUT
-            )
-        wait_for("the local S3", self._answers, PATIENCE)
+    def __init__(self) -> None:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen([PYTHON, "-m", "tests.rig.local_s3"], cwd=CHECKOUT, text=True, **pipes)
+        url = self.process.stdout.readline().strip()
+        assert url, f"the local S3 ended with status {self.process.wait()}"
         self.environment = {
-            "AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{self.port}", "AWS_ACCESS_KEY_ID": "test",
+            "AWS_ENDPOINT_URL_S3": url, "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
         }  # fmt: skip
         make = "import boto3; boto3.client('s3').create_bucket(Bucket='bucket')"
         subprocess.run([PYTHON, "-c", make], env={**os.environ, **self.environment}, check=True)
 
-    def _answers(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
     def close(self) -> None:
         """End it."""
-        self.process.kill()
-        self.process.wait()
+        self.process.communicate()

@@ -35,8 +35,8 @@ def data_path(cluster, run_module, runtime, tmp_path):
 
 
 @pytest.fixture
-def s3(tmp_path):
-    server = S3(tmp_path / "s3.log")
+def s3():
+    server = S3()
     yield server
     server.close()
 
