@@ -119,7 +119,10 @@ def test_ports_of_other_clusters_are_left_alone(base, monkeypatch):
 
 
 def sleeper(mark: str, log: Path) -> Process:
-    return processes.spawn(["sleep", "60"], log, mark)
+    process = processes.spawn(["sleep", "600"], log, mark)
+    # Before it runs, the kernel shows no environment of a process that Popen has begun.
+    processes.wait_for("its mark", lambda: process in processes.marked(mark))
+    return process
 
 
 def test_a_recorded_process_is_ended_and_one_with_its_pid_but_another_start_is_not(tmp_path):
