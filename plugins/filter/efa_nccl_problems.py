@@ -18,7 +18,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SHA256_WANTED = "give 64 hexadecimal digits in lower case"
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 # getopt(1) of the installer takes clusters of short options and any beginning of a long one.
-_OPTION = re.compile(r"-[a-tv-z]|--(?!u[a-z]*(?:=|$))[a-z][a-z0-9-]*(?:=[a-z0-9.,_-]+)?")
+_OPTION = re.compile(r"-[a-tv-z]|--(?!u[a-z]*(?:=|\Z))[a-z][a-z0-9-]*(?:=[a-z0-9.,_-]+)?")
 _MAKE_ARGUMENT = re.compile(r"(?!(?:MPI|MPI_HOME|CUDA_HOME|SHELL|MAKEFLAGS)=)[A-Z][A-Z0-9_]*=[^\n]*")
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*")
 _PACKAGE_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+:~^_-]*")

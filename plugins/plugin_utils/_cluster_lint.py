@@ -258,7 +258,7 @@ def _covered(path: str, problems: Sequence[Problem]) -> bool:
         return True
     # A schema counts the sections below it in its own way where they stand on the wrong level.
     return any(
-        path == known["path"] or re.sub(r"\[\d+\]$", "", path) == re.sub(r"\[\d+\]$", "", known["path"])
+        path == known["path"] or re.sub(r"\[\d+\]\Z", "", path) == re.sub(r"\[\d+\]\Z", "", known["path"])
         for known in problems
     )
 

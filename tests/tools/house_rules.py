@@ -37,6 +37,16 @@ SET_FILTER = re.compile(
     r"\|\s*(difference|intersect|union|symmetric_difference)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
     r"(?!\s*\|\s*(?:sort|length|count)\b)"
 )
+# A condition, or a filter that takes one by its name, and its pattern.
+CONDITION = re.compile(
+    r"\b(?P<test>match|regex|search)(?:['\"]\s*,|\()\s*(?P<quote>['\"])(?P<pattern>(?:\\.|(?!(?P=quote)).)*)(?P=quote)"
+    r"(?P<rest>[^)]*)",
+    re.DOTALL,
+)
+# What in a pattern is not itself: an escaped character, and a class.
+NOT_ITSELF = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+PATTERN_CALLS = frozenset({"compile", "match", "search", "fullmatch", "findall", "finditer", "split", "sub", "subn"})
+LINE_FEED = "$ lets a line feed stand at the end: use {}"
 LICENCE_LINE = "# SPDX-License-Identifier: GPL-3.0-or-later"
 
 Rule = Callable[[str, str], Iterator[str]]
@@ -105,7 +115,39 @@ def unordered(path: str, text: str) -> Iterator[str]:
             )
 
 
-RULES: tuple[Rule, ...] = (foreign_names, unfinished, licence, sizes, target_syntax, unordered)
+def loose(pattern: str) -> bool:
+    """Whether a pattern takes a line feed that it does not name, by a $ for the end of the whole string."""
+    return "(?m)" not in pattern and "$" in NOT_ITSELF.sub("", pattern)
+
+
+def pattern_of(call: ast.Call) -> str:
+    """The pattern in a call of the module re, with X for what is filled in; empty for another call, and where $ is
+    the end of a line."""
+    module, _dot, name = ast.unparse(call.func).rpartition(".")
+    flags = [ast.unparse(node) for node in [*call.args[1:], *(word.value for word in call.keywords)]]
+    if module != "re" or name not in PATTERN_CALLS or not call.args:
+        return ""
+    if any(re.search(r"\bre\.(MULTILINE|M)\b", flag) for flag in flags):
+        return ""
+    parts = call.args[0].values if isinstance(call.args[0], ast.JoinedStr) else [call.args[0]]
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in parts)
+
+
+def loose_ends(path: str, text: str) -> Iterator[str]:
+    """Patterns that take a name and a line feed for the name: in Python, and where YAML judges a whole string."""
+    if path.endswith(".py") and path.startswith(("plugins/", "hooks/", "roles/")):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and loose(pattern_of(node)):
+                yield f"{path}:{node.lineno}: {LINE_FEED.format('re.fullmatch, or ' + chr(92) + 'Z')}"
+    if path.endswith((".yml", ".j2")) and path.startswith(("playbooks/", "roles/")):
+        for found in CONDITION.finditer(text):
+            whole = found["test"] == "match" or found["pattern"].startswith("^")
+            if whole and loose(found["pattern"]) and "multiline" not in found["rest"]:
+                line = text.count("\n", 0, found.start()) + 1
+                yield f"{path}:{line}: {LINE_FEED.format(chr(92) + 'Z')}"
+
+
+RULES: tuple[Rule, ...] = (foreign_names, unfinished, licence, sizes, target_syntax, unordered, loose_ends)
 # This file has to name what it looks for, its tests too.
 EXEMPT = {"tests/tools/house_rules.py", "tests/unit/tools/test_house_rules.py", "LICENSE"}
 

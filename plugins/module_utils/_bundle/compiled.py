@@ -19,7 +19,7 @@ from .archive import BundleError, Member, Members
 
 # What the runner and ansible-playbook load themselves. Modules go to other processes as source (but for setup, which
 # node_facts loads), and the rest of these packages is for other programs and connections.
-LOADED = re.compile(r"^(hooks|site)/.*\.py$")
+LOADED = re.compile(r"^(hooks|site)/.*\.py\Z")
 OTHERS = re.compile(
     r"^site/(daemon/|lockfile/|packaging/licenses/|ansible/(modules/(?!__init__|setup)|galaxy/"
     r"|plugins/(cliconf|httpapi|netconf|terminal)/|cli/(?!__init__|playbook|arguments)))"

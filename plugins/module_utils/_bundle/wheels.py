@@ -22,7 +22,7 @@ MACHINES = ("x86_64", "aarch64")
 PLATFORMS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 PIP_SECONDS = 600
 # ansible_test tests collections and never configures a node.
-LEFT_OUT = re.compile(r"^ansible_test/|\.dist-info/(RECORD|INSTALLER)$|\.pyc$|^[^/]+\.data/(scripts|data|headers)/")
+LEFT_OUT = re.compile(r"^ansible_test/|\.dist-info/(RECORD|INSTALLER)\Z|\.pyc\Z|^[^/]+\.data/(scripts|data|headers)/")
 WHEEL_NAME = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(-\d[^-]*)?-[^-]+-[^-]+-[^-]+\.whl")
 
 

@@ -24,9 +24,9 @@ _NOTHING = re.compile(
 _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,6})?")
 # "<time> kernel: NVRM: Xid (PCI:0000:b3:00): 79, pid=..., GPU has fallen off the bus."; old drivers leave PCI: out, and
 # with MIG the address is followed by the instance.
-_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{4,20})[^()]{0,60}\): (\d{1,6})\b[,:]?\s*(.*)$")
+_XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{4,20})[^()]{0,60}\): (\d{1,6})\b[,:]?\s*(.*)")
 _SXID = re.compile(
-    r"(nvidia-nvswitch\d{1,3}): SXid \((?:PCI:)?([0-9a-fA-F:.]{4,20})[^()]{0,60}\): (\d{1,6})\b[,:]?\s*(.*)$"
+    r"(nvidia-nvswitch\d{1,3}): SXid \((?:PCI:)?([0-9a-fA-F:.]{4,20})[^()]{0,60}\): (\d{1,6})\b[,:]?\s*(.*)"
 )
 _TIME = re.compile(r"\[?\s*(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[0-9.,:+Z-]*|\d{1,12}\.\d{1,9})\]?\s")
 

@@ -50,7 +50,7 @@ def rdm_domains(endpoints: t.Iterable[t.Mapping[str, str]]) -> list[str]:
     A utility provider layered over the datagram endpoint (efa;ofi_rxd of distribution builds) is not counted.
     """
     names = {
-        re.sub(r"-rdm$", "", entry.get("domain", ""))
+        re.sub(r"-rdm\Z", "", entry.get("domain", ""))
         for entry in endpoints
         if entry.get("provider") == "efa" and entry.get("type") == "FI_EP_RDM"
     }

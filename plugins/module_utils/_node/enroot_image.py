@@ -57,7 +57,7 @@ class ImageWish:
         """The name that the files begin with."""
         reference = self.source.rpartition("/")[2] if self.kind == "file" else self.source.partition("://")[2]
         plain = re.split(r"@sha256:", reference)[0]
-        made = re.sub(r"[^A-Za-z0-9._-]+", "+", re.sub(r"\.sqsh$", "", plain))
+        made = re.sub(r"[^A-Za-z0-9._-]+", "+", re.sub(r"\.sqsh\Z", "", plain))
         return self.name or made.lstrip("+._-").rstrip("+")
 
 
@@ -87,7 +87,7 @@ def problems(wish: ImageWish) -> list[str]:
 
 def resolve(host: EnrootHost, wish: ImageWish) -> str:
     """The digest, "sha256:...", of what the source is now. Raises NodeError when it is not the one that is wanted."""
-    named = re.search(r"@(sha256:[0-9a-f]{64})$", wish.source)
+    named = re.search(r"@(sha256:[0-9a-f]{64})\Z", wish.source)
     if wish.kind == "file":
         found = host.sha256(wish.source)
         if found is None:

@@ -156,7 +156,7 @@ def _library(host: Host, tools: dict[str, str | None], wanted: str | None) -> di
             (f"{place}/{LIBRARY}" for place in LIBRARY_DIRECTORIES if host.exists(f"{place}/{LIBRARY}")), None
         )
     real = host.realpath(path) if path else ""
-    found = re.search(r"\.so\.(\d+(?:\.\d+)+)$", real)
+    found = re.search(r"\.so\.(\d+(?:\.\d+)+)\Z", real)
     return {"path": path, "version": found.group(1) if found else None, "asked": wanted or None}
 
 

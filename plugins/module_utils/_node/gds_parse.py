@@ -82,13 +82,13 @@ LOG_SIGNS = (
 P2PDMA_OFF = ("Config doesn't support PCIP2PDMA", "PCIP2PDMA is not enabled in the configuration")
 
 _LOG_LINE = re.compile(
-    r"^\s*\d\d-\d\d-\d{4} [\d:]+ \[pid=\d+ tid=\d+\] (?P<level>[A-Z]+)\s+(?P<place>\S+?):(?P<line>\d+) (?P<text>.*)$"
+    r"^\s*\d\d-\d\d-\d{4} [\d:]+ \[pid=\d+ tid=\d+\] (?P<level>[A-Z]+)\s+(?P<place>\S+?):(?P<line>\d+) (?P<text>.*)"
 )
-_RULER = re.compile(r"^\s*=+\s*$")
-_TITLE = re.compile(r"^\s*([A-Z][A-Z ]+):\s*$")
+_RULER = re.compile(r"^\s*=+\s*\Z")
+_TITLE = re.compile(r"^\s*([A-Z][A-Z ]+):\s*\Z")
 _GPU = re.compile(
     r"GPU index (?P<index>\d+) (?P<name>.{1,200}?) bar:\d+ bar size \(MiB\):(?P<bar>\d+)"
-    r"(?P<words>[^,]*)(?:, IOMMU State: (?P<iommu>.+?))?\s*$"
+    r"(?P<words>[^,]*)(?:, IOMMU State: (?P<iommu>.+?))?\s*\Z"
 )
 _P2PDMA = re.compile(
     r"Is PCIP2PDMA Supported: (\d) kernel Support: (\d) pci_p2pdma_supported_cuda: (\d) "

@@ -101,7 +101,7 @@ def look(host: Host) -> dict[str, t.Any]:
     libraries, problem = ask(host, ["ldconfig", "-p"])
     if not problem:
         path = next(iter(parse_ldconfig(libraries).get("libcuda.so.1", ())), None)
-        version = re.search(r"\.so\.(\d+(?:\.\d+)+)$", host.realpath(path)) if path else None
+        version = re.search(r"\.so\.(\d+(?:\.\d+)+)\Z", host.realpath(path)) if path else None
         facts["libcuda"] = version.group(1) if version else None
     facts["gpus"] = sum(1 for name in host.listdir("/dev") if re.fullmatch(r"nvidia\d+", name))
     facts["efa"] = sum(1 for name in host.listdir("/dev/infiniband") if name.startswith("uverbs"))

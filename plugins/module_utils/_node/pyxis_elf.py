@@ -49,7 +49,7 @@ def slurm_release(version: str | None) -> str | None:
 
     Slurm 22.05.8 loads a plugin built for 22.05.3 and refuses one built for 22.06 or 23.11.
     """
-    found = re.match(r"(\d+\.\d+)(?:\.|$)", version or "")
+    found = re.match(r"(\d+\.\d+)(?:\.|\Z)", version or "")
     return found.group(1) if found else None
 
 

@@ -15,7 +15,7 @@ import typing as t
 from .host import NodeError
 
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/]*)=")
-_NODE_REASON = re.compile(r"\sReason=(.*?)(?:\s\[([^\s@\]]+)@([\dT:-]+)\])?\s*(?=\s(?:Comment|Extra)=|$)")
+_NODE_REASON = re.compile(r"\sReason=(.*?)(?:\s\[([^\s@\]]+)@([\dT:-]+)\])?\s*(?=\s(?:Comment|Extra)=|\Z)")
 _JOB_NAME = re.compile(r"\sJobName=(.*?)(?=\sUserId=)")
 _JOB_START = re.compile(r"JobId=\d+\s")
 # Stands once in what Slurm prints of a job, after its name; what comes next Slurm says before any other free text.
@@ -24,7 +24,7 @@ _AFTER_NAME = re.compile(r"\sUserId=")
 _STATE_MARKS = {"*": "NOT_RESPONDING", "~": "POWERED_DOWN", "#": "POWERING_UP", "!": "POWER_DOWN",
                 "%": "POWERING_DOWN", "$": "MAINTENANCE", "@": "REBOOT", "^": "REBOOT_ISSUED",
                 "-": "PLANNED"}  # fmt: skip
-_GRES = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?(?::(\d+))?(?:\([^)]*\))?$")
+_GRES = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?(?::(\d+))?(?:\([^)]*\))?\Z")
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _ABSENT = ("", "(null)", "N/A", "None", "Unknown", "NONE")
 # slurm.conf's manual page, MaxArraySize: 1001 by default, at most this; the index of a task is below it.

@@ -93,7 +93,7 @@ def test_a_name_with_wildcards_is_no_network_of_others(aws_account):
 def test_destroy_refuses_a_name_with_wildcards(play):
     refused = play("destroy_network", cluster_consent="train", cluster_network_name="trai?", **WISHES)
     assert refused.status == 2
-    assert "give a name without *, ? and backslashes" in refused.said
+    assert "give a name on one line without *, ? and backslashes" in refused.said
 
 
 def addresses(ec2):

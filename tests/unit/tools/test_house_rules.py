@@ -87,6 +87,72 @@ def test_a_set_filter_whose_order_cannot_be_seen_is_let_be(expression):
     assert not list(rules.unordered("plugins/a.py", "a | difference(b)"))
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        'NAME = re.compile(r"^[a-z]+$")',
+        're.match("[$]a(?:b|$)", name)',
+        're.search(rf"{name}-[0-9]$", text, re.ASCII)',
+        'kept = re.sub(r"[.]sqsh$", "", name)',
+    ],
+)
+def test_a_pattern_that_takes_a_line_feed_at_the_end_is_found(call):
+    (complaint,) = found(rules.loose_ends, f"import re\n{call}\n")
+    told = "$ lets a line feed stand at the end: use re.fullmatch, or \\Z"
+    assert complaint == f"plugins/module_utils/x.py:2: {told}"
+    assert found(rules.loose_ends, f"import re\n{call}\n", "tests/unit/x.py") == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        're.search(r"^Model: (.*)$", text, re.MULTILINE)',
+        're.findall(r"^a$", text, flags=re.M | re.ASCII)',
+        're.match(r"(?m)^a$", text)',
+        're.fullmatch(r"[^$]+|cost\\$", text)',
+        're.search(r"^a\\Z", text)',
+        'text.match("^a$")',
+        "re.compile(PATTERN)",
+        'path.endswith("$")',
+    ],
+)
+def test_a_pattern_that_takes_none_is_let_be(call):
+    assert found(rules.loose_ends, f"import re\n{call}\n") == []
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "x is match('[a-z]+$')",
+        "x is not regex('^(a|b)$')",
+        "x is search('^a$')",
+        "x | reject('match', '[A-Za-z]+$') | list",
+        "x | selectattr('value', 'match',\n      'a$')",
+        'x is match("it\'s$")',
+        "x is match('(a|b$)')",
+    ],
+)
+def test_a_condition_that_takes_a_line_feed_at_the_end_is_found(condition):
+    (complaint,) = rules.loose_ends("roles/a/vars/main.yml", f"x: 1\ny: {{{{ {condition} }}}}\n")
+    assert complaint == "roles/a/vars/main.yml:2: $ lets a line feed stand at the end: use \\Z"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "x is match('[a-z]+\\Z')",
+        "x | select('search', ' EFA$|^packages$')",
+        "x is search('[.]gz$')",
+        "x is regex('^a$', multiline=true)",
+        "x is match('[$]a')",
+        "x | regex_replace('^(.*)$', 'b')",
+        "x | regex_search('^a$')",
+    ],
+)
+def test_a_condition_that_takes_none_is_let_be(condition):
+    assert not list(rules.loose_ends("roles/a/vars/main.yml", condition))
+
+
 def test_files_are_those_that_git_would_take(tmp_path):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / ".gitignore").write_text("ignored\n", encoding="utf-8")

@@ -1,0 +1,101 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A name with a line feed behind it is no name: it would end a line of a file or of a command's output that it is
+written into. Ansible's own templating judges, from the files of roles and playbooks."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar, trust_as_template
+
+from tests.unit.roles.rendered import ROLES
+
+PLAYBOOKS = ROLES.parent / "playbooks"
+
+
+def load(path):
+    return DataLoader().load_from_file(str(path), trusted_as_template=True)
+
+
+def conditions(tasks, name):
+    """The conditions of a task by its name, as one list."""
+    that = next(task for task in tasks if task["name"] == name)["ansible.builtin.assert"]["that"]
+    return that if isinstance(that, list) else [that]
+
+
+def hold(that, variables):
+    templar = Templar(loader=DataLoader(), variables=variables)
+    return all(templar.evaluate_conditional(trust_as_template(condition)) for condition in that)
+
+
+NAME_AND_REGION = (ROLES / "cluster/tasks/common.yml", "Common | Refuse to go on without a name and a region")
+NETWORK = (ROLES / "cluster/tasks/common.yml", "Common | Refuse a name of the network that would stand for others")
+PACKAGES = (ROLES / "slurm_jobs/tasks/node_tools.yml", "Packages | Refuse what is no name of a package")
+NODE = (PLAYBOOKS / "tasks/upgrade_node.yml", "Refuse a name that is not one node's")
+RELEASE = (PLAYBOOKS / "upgrade_nodes.yml", "Refuse a release that is no name")
+HERE = {"cluster_name": "train", "cluster_region": "us-east-1"}
+
+
+@pytest.mark.parametrize(
+    ("task", "good", "bad"),
+    [
+        (NAME_AND_REGION, HERE, {**HERE, "cluster_name": "train\n"}),
+        (NAME_AND_REGION, HERE, {**HERE, "cluster_region": "us-east-1\n"}),
+        (NETWORK, {"__cluster_network": "my net"}, {"__cluster_network": "net\n"}),
+        (NETWORK, {"__cluster_network": "my net"}, {"__cluster_network": "my\nnet"}),
+        (PACKAGES, {"slurm_jobs_node_packages": ["fio=3.3"]}, {"slurm_jobs_node_packages": ["fio\n"]}),
+        (NODE, {"upgrade_nodes_name": "gpu-st-1"}, {"upgrade_nodes_name": "gpu-st-1\n"}),
+        (RELEASE, {"upgrade_nodes_release": "0.1.0"}, {"upgrade_nodes_release": "0.1.0\n"}),
+    ],
+)
+def test_a_task_refuses_a_line_feed_at_the_end(task, good, bad):
+    path, name = task
+    tasks = load(path)
+    that = conditions(tasks[0]["tasks"] if "hosts" in tasks[0] else tasks, name)
+    assert hold(that, good)
+    assert not hold(that, bad)
+
+
+SUM = "a" * 64
+
+
+@pytest.mark.parametrize(
+    ("role", "variable", "settings"),
+    [
+        ("fsx_lustre", "strange_options", {"fsx_lustre_mount_options": ["nofail", "noatime{}"]}),
+        ("fsx_lustre", "strange_arguments", {"fsx_lustre_efa_client_arguments": ["--optimized-for-gds{}"]}),
+        ("fsx_lustre", "efa_problems", {"fsx_lustre_efa_client": "/c.zip{}", "fsx_lustre_efa_client_sha256": SUM}),
+        (
+            "fsx_lustre",
+            "efa_problems",
+            {"fsx_lustre_efa_client": "/c.zip", "fsx_lustre_efa_client_sha256": f"{SUM}{{}}"},
+        ),
+        ("enroot_pyxis", "bad_checksums", {"enroot_pyxis_checksums": {"a.deb": f"{SUM}{{}}"}}),
+    ],
+)
+def test_a_setting_with_a_line_feed_at_the_end_is_told(role, variable, settings):
+    def told(end):
+        given = {
+            name: [entry.format(end) for entry in value] if isinstance(value, list)
+            else {key: entry.format(end) for key, entry in value.items()} if isinstance(value, dict)
+            else value.format(end)
+            for name, value in settings.items()
+        }  # fmt: skip
+        variables = {**load(ROLES / role / "defaults/main.yml"), **load(ROLES / role / "vars/main.yml"), **given}
+        return list(Templar(loader=DataLoader(), variables=variables).template(variables[f"__{role}_{variable}"]))
+
+    assert told("") == []
+    assert len(told("\n")) == 1
+
+
+def test_a_path_of_a_check_with_a_line_feed_at_the_end_is_none():
+    variables = load(ROLES / "slurm_jobs/vars/node_checks.yml")
+
+    def absolute(path):
+        given = {**variables, "__slurm_jobs_checks": {"command": path}}
+        return list(Templar(loader=DataLoader(), variables=given).template(variables["__slurm_jobs_checks_absolute"]))
+
+    assert (absolute("/usr/bin/mlcluster"), absolute("/usr/bin/mlcluster\n")) == (["command"], [])
