@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Playbooks with variables that nothing can come of: what is said, before any node or account is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+HERE = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
+
+
+@pytest.fixture
+def said(tmp_path: Path) -> Callable[..., tuple[int, str]]:
+    """said(playbook, groups, **variables) goes through it in check mode over groups of nodes that are this machine;
+    gives its exit status and its words on one line."""
+
+    def run(playbook: str | Path, groups: dict[str, list[str]], **variables: Any) -> tuple[int, str]:
+        children = {name: {"hosts": {host: {} for host in hosts}} for name, hosts in groups.items()}
+        inventory = tmp_path / "inventory.json"
+        inventory.write_text(json.dumps({"all": {"vars": HERE, "children": children}}), encoding="utf-8")
+        argv = [Path(sys.executable).with_name("ansible-playbook"), "-i", inventory, playbook, "--check"]
+        environment = {
+            "PATH": os.defpath,
+            "HOME": str(tmp_path),
+            "LC_ALL": "C.UTF-8",
+            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
+            "ANSIBLE_NOCOLOR": "true",
+        }
+        done = subprocess.run(
+            [*argv, "-e", json.dumps(variables)], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+        return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+    return run

@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The training image goes to a directory that all nodes see, or nowhere."""
+
+from __future__ import annotations
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._data import artifacts
+
+SUM = "a" * 64
+EFA = next(entry["version"] for entry in artifacts.ARTIFACTS if entry["name"] == "aws-efa-installer")
+IMAGE = {
+    "enroot_pyxis_image_base": f"nvcr.io/nvidia/cuda:any@sha256:{SUM}",
+    "enroot_pyxis_mirror_url": "http://127.0.0.1:9",
+    "enroot_pyxis_checksums": {f"aws-efa-installer-{EFA}.tar.gz": SUM},
+    # Nobody has such a directory: whatever is made of it lies on the root disk.
+    "enroot_pyxis_image_directory": "/mlcluster-nobody-mounts-this/images",
+}
+PLAY = """---
+- name: Build the image
+  hosts: head
+  gather_facts: false
+  tasks:
+    - name: Know the host
+      ansible.builtin.setup: {gather_subset: [min, pkg_mgr]}
+
+    - name: Build the image
+      ansible.builtin.include_role: {name: mlcluster.aws.enroot_pyxis, tasks_from: image}
+"""
+
+
+def test_a_directory_that_is_on_no_mount_is_refused_before_docker_is_asked(said, tmp_path):
+    play = tmp_path / "image.yml"
+    play.write_text(PLAY, encoding="utf-8")
+    status, words = said(play, {"head": ["h1"]}, **IMAGE)
+    assert status == 2
+    assert (
+        "h1: /mlcluster-nobody-mounts-this/images is on no mount: its files would land on this machine's root disk"
+    ) in words
+    assert "name a directory below a shared one in enroot_pyxis_image_directory, or, for a cluster of one" in words
+    assert "Ask Docker" not in words
+
+    _status, words = said(play, {"head": ["h1"]}, **IMAGE, enroot_pyxis_image_require_mount=False)
+    assert "is on no mount" not in words
+    assert "Ask Docker whether it was built before" in words
