@@ -89,14 +89,17 @@ def _result(process, pipe) -> Any:
             return value
 
 
-def die_at_change(number: int, below: Path) -> None:
-    """Let this process be killed just before its `number`-th change of a file or directory below a folder."""
+def die_at_change(number: int, below: Path, but: str = "\0") -> None:
+    """Let this process be killed just before its `number`-th change of a file or directory below a folder.
+
+    Files with `but` in their names do not count.
+    """
     left = [number]
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
         if event not in CHANGES and not (event == "open" and (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR)):
             return
-        if any(str(argument).startswith(str(below)) for argument in arguments):
+        if any(str(argument).startswith(str(below)) and but not in str(argument) for argument in arguments):
             left[0] -= 1
             if not left[0]:
                 os.kill(os.getpid(), signal.SIGKILL)

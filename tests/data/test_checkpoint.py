@@ -15,6 +15,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from mlcluster_data import checkpoint_store
+from mlcluster_data import lock as locks
 from mlcluster_data.checkpoint import Checkpointer, CheckpointError
 from mlcluster_data.checkpoint_s3 import S3Store
 from mlcluster_data.checkpoint_store import DirectoryStore, step_name
@@ -264,7 +265,7 @@ def test_the_lock_of_a_killed_run_is_taken_and_that_of_a_living_one_not(place):
 def test_a_run_whose_lock_was_taken_publishes_nothing_more(place):
     def work(tell):
         opened = place.open()
-        opened._lock.path.unlink()
+        (place.kept / locks.NAME).unlink()
         other = Lock(place.kept)
         other.acquire()
         opened.save(1, filled(1), own(1))

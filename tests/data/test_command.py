@@ -91,6 +91,47 @@ def test_an_empty_place_is_wrong_usage_and_never_the_working_directory(words, ca
     assert list(tmp_path.iterdir()) == []
 
 
+NINES = "9" * 5000
+# Every number that becomes processes, threads, objects or memory, with what else its command needs.
+NUMBERS = {
+    "array-tasks": ["array", "there", "--tasks"],
+    "array-limit": ["array", "there", "--limit"],
+    "backup-workers": ["backup", "verify", "s3://bucket/x", "--workers"],
+    "backup-attempts": ["backup", "verify", "s3://bucket/x", "--attempts"],
+    "checkpoint-keep": ["checkpoint", "prune", "there", "--keep"],
+    "collect-inputs": ["collect", "there", "--output", "o", "--inputs"],
+    **{
+        f"preprocess-{name}": ["preprocess", "--input", "there", "--output", "o", "--tokenizer", "t", f"--{name}"]
+        for name in ("length", "shard-tokens", "processes", "task", "tasks")
+    },
+    **{
+        f"train-{name}": ["train", "--data-dir", "there", f"--{name}"]
+        for name in ("batch-size", "workers", "shuffle-buffer", "width", "layers", "heads", "epochs", "warmup-steps",
+                     "checkpoint-freq", "keep", "log-freq")
+    },
+    "validate-jobs": ["validate", "there", "--jobs"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [NINES, "9" * 18, "-1", "1.5", "x"], ids=["nines", "large", "negative", "part", "x"])
+@pytest.mark.parametrize("words", NUMBERS.values(), ids=NUMBERS)
+def test_a_number_beyond_all_use_is_wrong_usage(words, number, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stop:
+        command.main([*words[:-1], f"{words[-1]}={number}"])
+    assert stop.value.code == 3
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"{number[:60]} is no whole number from " in said and len(said) < 200
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "x" * 151])
+def test_a_model_is_called_by_what_can_be_the_name_of_a_file(name, capsys):
+    with pytest.raises(SystemExit, match="3"):
+        command.main(["train", "--data-dir", "there", f"--model-name={name}"])
+    assert "is no name for a file" in capsys.readouterr().err
+
+
 @pytest.fixture
 def crooked(tmp_path, monkeypatch):
     """The working directory: a file, texts, directories that bear the names of files, and one with nothing in it."""

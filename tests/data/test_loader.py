@@ -103,6 +103,14 @@ def test_rows_have_one_width_when_that_is_wanted(inputs, preprocess, tmp_path):
     assert {batch["input_ids"].shape[1] for batch in loader} == {32}
 
 
+@pytest.mark.parametrize("value", [None, "2048", -1])
+def test_a_manifest_whose_numbers_are_none_is_a_sentence(shards, tmp_path, value):
+    content = json.loads((shards.path / "manifest.json").read_text())
+    (tmp_path / "manifest.json").write_text(json.dumps({**content, "length": value, "pad": 0}))
+    with pytest.raises(DataError, match=r"manifest\.json has no whole number for length: make the shards again"):
+        make_loader(LoaderConfig(str(tmp_path), 8))
+
+
 def test_the_order_changes_with_the_epoch_and_the_seed(shards):
     loader = make_loader(LoaderConfig(str(shards.path), 4, workers=0, buffer=30))
     first, second = ids(loader), ids(loader)

@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 from concurrent.futures.process import BrokenProcessPool
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -131,8 +132,13 @@ def test_the_range_comes_from_the_inputs(inputs, capsys):
     assert command.main(["array", str(inputs), "--limit", "2"]) == 0
     assert capsys.readouterr().out == "0-2%2\n"
     assert command.main(["array", str(inputs), "--limit", "0"]) == 0
-    with pytest.raises(DataError, match="an input, a task"):
+    with pytest.raises(DataError, match="an array needs an input"):
         preprocess_array.spec(0)
+    most = preprocess_array.ARRAY_MOST
+    assert preprocess_array.spec(most) == f"0-{most - 1}"
+    assert preprocess_array.spec(most + 1, tasks=8) == "0-7"
+    with pytest.raises(DataError, match=f"{most + 1} tasks are more than an array of Slurm can have"):
+        preprocess_array.spec(most + 1)
 
 
 def test_killed_at_any_change_it_goes_on_behind_its_last_whole_shard(tmp_path, inputs, preprocess, shards):
@@ -391,10 +397,18 @@ def test_a_process_that_is_ended_is_one_sentence(inputs, tokenizer):
             list(pool.encode(inputs / "input-00000.jsonl", 0))
 
 
-@pytest.mark.parametrize("name", ["--length", "--shard-tokens", "--processes"])
-def test_numbers_that_make_no_sense_are_refused(tmp_path, inputs, preprocess, capsys, name):
-    assert preprocess(inputs, tmp_path, name, "0") == 1
-    assert "must be 1 or more" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"STEP": "0"}, "SLURM_ARRAY_TASK_STEP=0 is no task of an array"),
+        ({"ID": "x"}, "SLURM_ARRAY_TASK_ID=x, SLURM_ARRAY_TASK_COUNT=4,"),
+        ({"COUNT": "9" * 5000}, "is no task of an array: start it with sbatch --array, or give --task and --tasks"),
+    ],
+)
+def test_an_environment_that_slurm_never_makes_is_a_sentence(changes, words):
+    environment = {f"SLURM_ARRAY_TASK_{name}": value for name, value in {"ID": "1", "COUNT": "4", **changes}.items()}
+    with pytest.raises(DataError, match=words):
+        subject.tasks_of(SimpleNamespace(task=None, tasks=None), environment)
 
 
 def test_it_uses_the_cores_of_its_task(monkeypatch):

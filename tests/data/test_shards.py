@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 
@@ -18,6 +19,14 @@ def documents(*counts):
     """Documents of so many tokens, each token the number of its document times 100 plus its place."""
     tokens = [100 * number + place for number, count in enumerate(counts) for place in range(count)]
     return np.array(tokens, np.uint16), np.array(counts, np.int64)
+
+
+def told_of(count):
+    """A file whose header tells of so many numbers, with one in it."""
+    stream = io.BytesIO()
+    about = {"descr": "<i8", "fortran_order": False, "shape": (count,)}
+    np.lib.format.write_array_header_1_0(stream, about)
+    return stream.getvalue() + bytes(8)
 
 
 def cut(rows):
@@ -96,6 +105,7 @@ def test_the_compact_form_takes_a_fraction_of_the_other(tmp_path):
     [
         (lambda group: group.pop("ids.npy"), "k lacks ids.npy"),
         (lambda group: group.update({"ids.npy": b"x"}), "holds no array"),
+        (lambda group: group.update({"ids.npy": told_of(10**12)}), r"tells of \(1000000000000,\) and it has 136 bytes"),
         (lambda group: group.update({"lengths.npy": group["ids.npy"]}), "arrays that do not fit"),
         (lambda group: group.update({"json": b"{}"}), "k.json is no sample"),
     ],

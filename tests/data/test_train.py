@@ -13,9 +13,11 @@ import torch
 from mlcluster_data import __main__ as command
 from mlcluster_data import journal, model, train
 from mlcluster_data.checkpoint_store import DirectoryStore
+from mlcluster_data.lock import TRAIN_NAME
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tests.data.forked import ranks
+from tests.data.others import has
 from tests.data.s3_rig import BUCKET, _server, server
 
 __all__ = ["_server", "server"]
@@ -122,6 +124,32 @@ def test_an_order_that_cannot_go_on_is_refused_unless_the_epoch_may_begin_again(
 )
 def test_what_is_refused(run, capfd, folders, options, said):
     assert run(*options, **folders) == 1
+    assert said in capfd.readouterr().err
+
+
+def test_two_trainings_of_one_name_never_write_into_the_same_journal(run, tmp_path, capfd):
+    """With directories for checkpoints of their own each would cut the other's lines off when it goes on."""
+    with has(tmp_path / "log", f"{TRAIN_NAME}.small") as process:
+        assert run("--epochs", "1") == 1
+        said = capfd.readouterr().err
+        assert f"ERROR: {tmp_path}/log is in use by process {process.pid} " in said
+        assert "or use a directory of this run alone, or another --model-name" in said
+        assert [path.name for path in (tmp_path / "log").iterdir()] == [f"{TRAIN_NAME}.small"]
+        assert run("--model-name", "other") == 0
+    assert sorted(path.name for path in (tmp_path / "log").iterdir()) == [
+        "other-metrics.jsonl", "other-samples-00000.jsonl",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--width", str(10**9)), "and this node has"),
+        (("--layers", "1000000", "--width", "2"), "the model's layers are 1000000: choose at most 10000"),
+    ],
+)
+def test_a_model_that_no_memory_holds_is_refused_before_it_is_made(run, capfd, options, said):
+    assert run(*options) == 1
     assert said in capfd.readouterr().err
 
 

@@ -6,7 +6,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+
+# What 64 bits count without overflowing anywhere on the way.
+MOST = 10**15
+DIGITS = 19
+# Processes or threads of one program: more than any EC2 instance has cores.
+WORKERS_MOST = 2048
+# Of the 255 that a file system allows, what is left for what stands before and behind.
+NAME_BYTES = 150
 
 
 def place(text: str) -> str:
@@ -23,8 +32,26 @@ def path(text: str) -> Path:
     return Path(place(text))
 
 
-def at_least_one(text: str) -> int:
-    """A whole number of 1 or more."""
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no whole number of 1 or more")
-    return int(text)
+def name(text: str) -> str:
+    """The name of a file without its folder, of which something else may follow."""
+    if text in ("", ".", "..") or "/" in text or "\0" in text or len(text.encode()) > NAME_BYTES:
+        raise argparse.ArgumentTypeError(
+            f"{text[:60]!r} is no name for a file: give one of 1 to {NAME_BYTES} bytes without a slash"
+        )
+    return text
+
+
+def between(least: int, most: int) -> Callable[[str], int]:
+    """A whole number from the one to the other."""
+
+    def number(text: str) -> int:
+        # Python itself does not turn a text of some thousand digits into a number.
+        if not text.isdecimal() or len(text) > DIGITS or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text[:60]} is no whole number from {least} to {most}")
+        return int(text)
+
+    return number
+
+
+at_least_one = between(1, MOST)
+workers = between(1, WORKERS_MOST)

@@ -31,7 +31,9 @@ from .durable import FileSum
 from .errors import FAIL, PASS, DataError
 from .lock import JOB_NAME as JOB_LOCK
 from .lock import NAME as LOCK
-from .lock import Lock, LockedError
+from .lock import STAGE_NAME as STAGE_LOCK
+from .lock import TRAIN_NAME as TRAIN_LOCK
+from .lock import Lock, LockedError, check_below, only_writer
 
 LOGGER = logging.getLogger("mlcluster.data")
 SCHEMA = "mlcluster.backup/1"
@@ -41,7 +43,7 @@ BACKUP_LOCK = ".backup-lock"
 # Younger than this a file may change again without its time telling, since times are that coarse on some systems.
 SETTLED_SECONDS = 2.0
 _PASSED_OVER = (INCOMING, REMOVING, TORN)
-_LOCKS = (LOCK, JOB_LOCK, BACKUP_LOCK)
+_LOCKS = (LOCK, JOB_LOCK, STAGE_LOCK, TRAIN_LOCK, BACKUP_LOCK)
 # Others may write the same manifest between a look at it and a write.
 MANIFEST_TRIES = 20
 
@@ -179,11 +181,15 @@ class Backup:
     def restore(self, overwrite: bool = False) -> Report:
         """Get every file of the manifest back, whole or not at all.
 
-        A file that is there and differs is a problem, unless `overwrite`. Raises BackupError where there is no backup.
+        A file that is there and differs is a problem, unless `overwrite`. Raises BackupError where there is no backup,
+        LockedError where somebody else writes there or below, OSError where the directory cannot be written.
         """
         begin = time.monotonic()
         copies = self._backed_up()
-        self._rounds(rounds(sorted(copies)), lambda name: self._restore(name, copies[name], overwrite))
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with only_writer(self.directory):
+            check_below(self.directory)
+            self._rounds(rounds(sorted(copies)), lambda name: self._restore(name, copies[name], overwrite))
         self.report.seconds = time.monotonic() - begin
         return self.report
 
@@ -373,7 +379,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the command."""
     common = argparse.ArgumentParser(add_help=False)
     count = arguments.at_least_one
-    common.add_argument("--workers", type=count, default=4, metavar="N", help="files side by side (%(default)s)")
+    common.add_argument(
+        "--workers", type=arguments.workers, default=4, metavar="N", help="files side by side (%(default)s)"
+    )
     common.add_argument(
         "--attempts", type=count, default=s3.ATTEMPTS, metavar="N", help="tries a request (%(default)s)"
     )

@@ -25,8 +25,8 @@ from pathlib import Path
 from . import durable
 from .durable import FileSum
 from .errors import CorruptError, DataError
+from .lock import JOB_NAME, STALE_SECONDS, DirectoryLock, Owner
 from .lock import NAME as LOCK
-from .lock import STALE_SECONDS, Lock, Owner
 
 SCHEMA = "mlcluster.checkpoint/1"
 COMPLETE = "complete"
@@ -37,8 +37,8 @@ INCOMING = ".incoming-"
 TORN = ".torn-"
 # The name that `mlcluster checkpoints --prune` gives to what it takes away.
 REMOVING = ".removing-"
-# Files on their way to the names `latest` and `.lock`.
-_ASIDE = (f".{LATEST}.", f"{LOCK}.", f".{LOCK}.")
+# Files on their way to the names `latest` and of the locks.
+_ASIDE = (f".{LATEST}.", *(f"{dot}{name}." for dot in ("", ".") for name in (LOCK, JOB_NAME)))
 _STEP = re.compile(r"step-(\d{8,})")
 
 
@@ -197,7 +197,7 @@ class DirectoryStore:
 
     def lock(self, stale_seconds: float | None = None) -> Guard:
         self.path.mkdir(parents=True, exist_ok=True)
-        return Lock(self.path, stale_seconds or STALE_SECONDS)
+        return DirectoryLock(self.path, stale_seconds or STALE_SECONDS)
 
     def prepare(self) -> None:
         self.path.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from . import arguments, durable, manifest
 from .errors import PASS, DataError
-from .lock import Lock
+from .lock import DirectoryLock
 from .progress import Progress, amount
 from .text import ON_BAD, Bad, Division, read_documents, text_files
 
@@ -140,7 +140,7 @@ def split(documents: Iterable[str], folder: Path, count: int, about: dict[str, A
     Raises DataError when there are fewer documents than inputs, when the folder holds inputs already, when somebody
     else writes there, or when the disk is full.
     """
-    lock = Lock(folder)
+    lock = DirectoryLock(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire()
@@ -173,7 +173,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("source", nargs="+", type=arguments.place, help="file, folder, or hf:NAME[:CONFIG[:SPLIT]]")
     parser.add_argument("--output", type=arguments.path, required=True, help="folder for the inputs")
-    parser.add_argument("--inputs", type=int, default=10, help="how many inputs to make (10)")
+    parser.add_argument(
+        "--inputs", type=arguments.between(1, INPUTS_MOST), default=10, help="how many inputs to make (10)"
+    )
     parser.add_argument(
         "--document", choices=("file", "line", "blank", "heading"), default="file", help="what ends a document (file)"
     )
@@ -184,8 +186,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Collect, and say what there is now."""
-    if not 1 <= args.inputs <= INPUTS_MOST:
-        raise DataError(f"--inputs {args.inputs} is out of range: from 1 to {INPUTS_MOST}")
     division, bad = Division(args.document, args.boundary), Bad(args.on_bad)
     files, sets = sources_of(args.source)
     output = args.output.resolve()

@@ -119,7 +119,9 @@ def open_dataset(where: str) -> Dataset:
     raw = Source(where).read(manifest.DATASET)
     content = manifest.parse(raw, place, manifest.DATASET_SCHEMA)
     found = tuple(shard for shard in manifest.entries(Shard, content, "shards", place) if shard.samples)
-    about = {name: content[name] for name in ("length", "pad", "eos", "vocabulary", "tokens")}
+    about: dict[str, Any] = {name: content.get(name) for name in ("length", "pad", "eos", "vocabulary", "tokens")}
+    if wrong := [name for name, value in about.items() if not isinstance(value, int) or value < 0]:
+        raise DataError(f"{place} has no whole number for {', '.join(wrong)}: make the shards again, or get it back")
     return Dataset(found, **about, key=hashlib.sha256(raw).hexdigest())
 
 

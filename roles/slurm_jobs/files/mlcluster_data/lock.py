@@ -10,14 +10,17 @@ one step on the server.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import json
 import os
+import re
 import secrets
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from . import durable
@@ -26,8 +29,15 @@ from .errors import DataError
 NAME = ".lock"
 # That of a whole job, whatever program it starts; the program has its own.
 JOB_NAME = ".job-lock"
+# That of a training on its journals and weights, with the name of its model behind it; those of other models may lie
+# beside them.
+TRAIN_NAME = ".train-lock"
+# The kernel's lock by which the ranks of a node wait for the one that stages; unlike the others it stays.
+STAGE_NAME = ".stage-lock"
 # After so many seconds without a sign of life a lock is taken from its owner; it gives one six times as often.
 STALE_SECONDS = 30.0
+# Locks that are watched at once, so that several that were left behind cost no more time than one.
+WATCHED = 32
 
 
 class LockedError(DataError):
@@ -53,11 +63,15 @@ class Owner:
 
         An earlier run of the same Slurm job is over, also while its last process is still being ended.
         """
-        if self.job and (self.cluster, self.job) == (other.cluster, other.job) and self.restart != other.restart:
+        if self.same_job(other) and self.restart != other.restart:
             return False
         if (self.host, self.boot, self.namespace) == (other.host, other.boot, other.namespace):
             return _started(other.pid) == other.started
         return None
+
+    def same_job(self, other: Owner) -> bool:
+        """Whether both are of one Slurm job, in any of its runs."""
+        return bool(self.job) and (self.cluster, self.job) == (other.cluster, other.job)
 
     def __str__(self) -> str:
         of = f" of job {self.job}" if self.job else ""
@@ -108,16 +122,22 @@ class Lock:
             found = self._read(self.path)
             if found is None:
                 continue
-            alive = self.owner.lives(found)
-            if self._touched(found) if alive is None else alive:
-                raise LockedError(
-                    f"{self.path.parent} is in use by {found}: wait for its end, or use a directory of this run alone"
-                )
+            if self._lives(found):
+                raise self._refusal(found)
             if self._take_away(found):
                 before = found
+        self._sweep()
         self._beating = threading.Thread(target=self._beat, name="checkpoint-lock", daemon=True)
         self._beating.start()
         return before
+
+    def check(self) -> None:
+        """Raise LockedError where another process holds it and lives; what a dead one left is taken away."""
+        found = self._read(self.path)
+        if found is not None:
+            if self._lives(found):
+                raise self._refusal(found)
+            self._take_away(found)
 
     def ours(self) -> bool:
         """Whether nobody has taken it away meanwhile."""
@@ -133,18 +153,45 @@ class Lock:
             with contextlib.suppress(FileNotFoundError):
                 self.path.unlink()
 
+    def of_this_job(self) -> bool:
+        """Whether the Slurm job that this process is part of holds it."""
+        found = self._read(self.path)
+        return found is not None and self.owner.same_job(found)
+
+    def _lives(self, found: Owner) -> bool:
+        alive = self.owner.lives(found)
+        return self._touched(found) if alive is None else alive
+
+    def _refusal(self, found: Owner) -> LockedError:
+        return LockedError(
+            f"{self.path.parent} is in use by {found}: wait for its end, or use a directory of this run alone"
+        )
+
     def _make(self) -> bool:
         # Made elsewhere and linked, so that it is never seen empty.
         own = self.path.with_name(f"{self.path.name}.{self.owner.token}")
-        durable.write(own, json.dumps(dataclasses.asdict(self.owner)).encode())
         try:
+            durable.write(own, json.dumps(dataclasses.asdict(self.owner)).encode())
             os.link(own, self.path)
         except (FileExistsError, FileNotFoundError):
+            if not self.path.parent.is_dir():
+                raise
             # Taken, or swept up with what killed runs left by the one who has it.
             return False
         finally:
             own.unlink(missing_ok=True)
         return True
+
+    def _sweep(self) -> None:
+        """Remove what processes that were killed left of locks that they were about to make.
+
+        Not what is on its way back to the one it was taken from by mistake: see _take_away().
+        """
+        left = re.compile(rf"(\.?){re.escape(self.path.name)}\.[0-9a-f]{{16}}(\..{{8}}\.part)?")
+        for name in os.listdir(self.path.parent):
+            if (found := left.fullmatch(name)) and bool(found[1]) == bool(found[2]):
+                with contextlib.suppress(OSError):
+                    os.unlink(self.path.with_name(name))
 
     def _touched(self, found: Owner) -> bool:
         """Whether the file is touched, changed or gone within the time after which it counts as left behind."""
@@ -199,3 +246,68 @@ class Lock:
             return None
         except (ValueError, TypeError) as exc:
             raise LockedError(f"{path} is no lock of this program: see what it is, and move it away") from exc
+
+
+class DirectoryLock:
+    """A directory for one program of one job: both locks, with the methods of Lock.
+
+    That of the job stays with it where this process is part of that job, which then has the directory already.
+    """
+
+    def __init__(self, directory: Path, stale_seconds: float = STALE_SECONDS) -> None:
+        self._program = Lock(directory, stale_seconds)
+        self._job = Lock(directory, stale_seconds, JOB_NAME)
+        self._has_job = False
+
+    def acquire(self) -> Owner | None:
+        """As Lock.acquire()."""
+        before = self._program.acquire()
+        try:
+            if not self._job.of_this_job():
+                self._job.acquire()
+                self._has_job = True
+        except BaseException:
+            self._program.release()
+            raise
+        return before
+
+    def ours(self) -> bool:
+        """Whether nobody has taken it away meanwhile."""
+        return self._program.ours()
+
+    def release(self) -> None:
+        """Give back what still is ours."""
+        if self._has_job:
+            self._job.release()
+        self._program.release()
+
+
+@contextlib.contextmanager
+def only_writer(directory: Path) -> Iterator[None]:
+    """No other program of this package, and no job, has the directory meanwhile. Raises LockedError, OSError."""
+    lock = DirectoryLock(directory)
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def check(directory: Path) -> None:
+    """Raise LockedError where a program or another job works in the directory. Raises OSError."""
+    job = Lock(directory, name=JOB_NAME)
+    Lock(directory).check()
+    if not job.of_this_job():
+        job.check()
+
+
+def check_below(directory: Path) -> None:
+    """Raise LockedError where a program or another job works in any directory below this one. Raises OSError."""
+    held = [
+        Path(folder)
+        for folder, _folders, files in os.walk(directory)
+        if Path(folder) != directory and {NAME, JOB_NAME} & set(files)
+    ]
+    with concurrent.futures.ThreadPoolExecutor(min(len(held), WATCHED) or 1) as pool:
+        for done in [pool.submit(check, folder) for folder in held]:
+            done.result()

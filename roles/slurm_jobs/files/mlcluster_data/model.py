@@ -6,15 +6,19 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 
 import torch
 from torch import nn
 from torch.nn import functional
 
 from .errors import DataError
+from .progress import amount
 
 # What a label says that is not to be learnt: padding (torch's own ignore_index).
 IGNORED = -100
+# Deeper than any model that is trained; each is a list of objects, however narrow.
+LAYERS_MOST = 10_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +37,19 @@ class ModelConfig:
             raise DataError(f"the model's {', '.join(small)} must be 1 or more")
         if self.width % self.heads:
             raise DataError(f"a width of {self.width} cannot be divided among {self.heads} heads: choose a multiple")
+        if self.layers > LAYERS_MOST:
+            raise DataError(f"the model's layers are {self.layers}: choose at most {LAYERS_MOST}")
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        if 4 * self.weights > memory:
+            raise DataError(
+                f"the model has {amount(self.weights)} weights, which are {amount(4 * self.weights)}B, and this node "
+                f"has {amount(memory)}B of memory: choose a smaller width or fewer layers"
+            )
+
+    @property
+    def weights(self) -> int:
+        """How many numbers there are to learn, but for the few of norms and biases."""
+        return (self.vocabulary + self.length) * self.width + self.layers * 12 * self.width**2
 
 
 class Block(nn.Module):

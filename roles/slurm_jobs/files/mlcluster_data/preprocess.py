@@ -21,10 +21,13 @@ import numpy as np
 
 from . import arguments, blocks, durable, manifest, shards, store, tokenizer
 from .errors import PASS, DataError
-from .lock import Lock
+from .lock import Lock, check
 from .manifest import Input, Shard
 from .progress import Progress, amount
 from .text import ON_BAD
+
+# Of a sample, whose length is kept in 32 bits, and of a shard, which is held in memory as a whole.
+TOKENS_MOST = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -50,14 +53,25 @@ def tasks_of(args: argparse.Namespace, environment: Mapping[str, str]) -> tuple[
     """
     index, count = args.task, args.tasks
     if index is None and count is None and "SLURM_ARRAY_TASK_ID" in environment:
-        # A range that does not begin at 0 or leaves some out is counted as Slurm counts its tasks.
-        step = int(environment.get("SLURM_ARRAY_TASK_STEP", "1"))
-        index = (int(environment["SLURM_ARRAY_TASK_ID"]) - int(environment.get("SLURM_ARRAY_TASK_MIN", "0"))) // step
-        count = int(environment["SLURM_ARRAY_TASK_COUNT"])
+        index, count = _slurm_task(environment)
     index, count = index or 0, count or 1
     if not 0 <= index < count:
         raise DataError(f"task {index} of {count} is none: tasks are counted from 0 to {count - 1}")
     return index, count
+
+
+def _slurm_task(environment: Mapping[str, str]) -> tuple[int, int]:
+    names = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP")
+    given = [environment.get(name, default) for name, default in zip(names, ("", "", "0", "1"))]
+    try:
+        number, count, first, step = map(int, given)
+        # A range that does not begin at 0 or leaves some out is counted as Slurm counts its tasks.
+        return (number - first) // step, count
+    except (ValueError, ZeroDivisionError) as exc:
+        stated = ", ".join(f"{name}={value[:20]}" for name, value in zip(names, given))
+        raise DataError(
+            f"{stated} is no task of an array: start it with sbatch --array, or give --task and --tasks"
+        ) from exc
 
 
 def make_job(args: argparse.Namespace) -> tuple[Job, blocks.Settings]:
@@ -233,19 +247,20 @@ def finish(job: Job) -> dict[str, Any] | None:
 
 @contextlib.contextmanager
 def only_one(job: Job, at: int) -> Iterator[None]:
-    """Nobody else works on this input meanwhile. Raises DataError, OSError.
+    """Nobody else works on this input meanwhile, nor has the folder of the shards. Raises DataError, OSError.
 
-    In S3 there is no lock: two that do the same write the same bytes there, and no object is ever half written.
+    In S3 there is no lock: two that do the same write the same bytes there, and no object is ever half written. Two on
+    one node would do so in the same files that are on their way there, so they are kept apart by those.
     """
-    if not isinstance(job.store, store.Folder):
-        yield
-        return
-    folder = job.store.path / ".locks" / f"input-{at:05d}"
+    base = job.store.path if isinstance(job.store, store.Folder) else job.spool
+    folder = base / ".locks" / f"input-{at:05d}"
     folder.mkdir(parents=True, exist_ok=True)
     lock = Lock(folder)
     if before := lock.acquire():
         print(f"input {at}: the lock of {before}, which is over, was taken away")
     try:
+        # Its own is there already: whoever takes the whole folder now sees it.
+        check(base)
         yield
     finally:
         lock.release()
@@ -286,22 +301,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--token-secret", default="", help="the hub token's name in AWS Secrets Manager (else HF_TOKEN)")
     add("--eos", default="", help="token that ends a document (else as tokenizer_config.json says)")
     add("--pad", default="", help="token that fills rows (else the tokenizer's own, else one more number)")
-    add("--length", type=int, default=2048, help="most tokens in a sample (2048)")
+    add("--length", type=arguments.between(1, TOKENS_MOST), default=2048, help="most tokens in a sample (2048)")
     add("--packed", action="store_true", help="let documents follow each other in full rows")
     add("--form", choices=shards.FORMS, default="npy", help="how samples are kept (npy, compact)")
-    add("--shard-tokens", type=int, default=16 << 20, help="tokens in a shard (16 Mi)")
+    add(
+        "--shard-tokens",
+        type=arguments.between(1, TOKENS_MOST),
+        default=16 << 20,
+        help="tokens in a shard, which are held in memory (16 Mi)",
+    )
     add("--spool", default=os.environ.get("MLCLUSTER_SPOOL", ""), help="fast local folder to write shards to first")
-    add("--task", type=int, help="which task this is (else SLURM_ARRAY_TASK_ID)")
-    add("--tasks", type=int, help="how many there are (else SLURM_ARRAY_TASK_COUNT)")
-    add("--processes", type=int, default=cores(), help="processes to encode with (the task's cores)")
+    add("--task", type=arguments.between(0, arguments.MOST), help="which task this is (else SLURM_ARRAY_TASK_ID)")
+    add("--tasks", type=arguments.at_least_one, help="how many there are (else SLURM_ARRAY_TASK_COUNT)")
+    add("--processes", type=arguments.workers, default=cores(), help="processes to encode with (the task's cores)")
     add("--on-bad", choices=ON_BAD, default="fail", help="what to do with what is no UTF-8 or no JSON (fail)")
     add("--whole", action="store_true", help="encode each text as a whole, not by a table of its words")
 
 
 def run(args: argparse.Namespace) -> int:
     """Do the work of one task."""
-    if min(args.length, args.shard_tokens, args.processes) < 1:
-        raise DataError("--length, --shard-tokens and --processes must be 1 or more")
     index, count = tasks_of(args, os.environ)
     job, settings = make_job(args)
     mine = list(range(index, len(job.inputs), count))

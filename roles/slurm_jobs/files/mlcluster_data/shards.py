@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import io
 import json
+import math
 import os
 import tarfile
 import tempfile
@@ -142,8 +143,14 @@ def write_shard(folder: Path, name: str, rows: Rows, form: str) -> tuple[Path, i
 
 
 def read_array(content: bytes, name: str) -> np.ndarray:
-    """The array in a .npy file. Raises CorruptError."""
+    """The array in a .npy file. Raises CorruptError, also for a header that tells of more than there is."""
     try:
+        stream = io.BytesIO(content)
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise ValueError("it is not of version 1.0")
+        shape, _order, kind = np.lib.format.read_array_header_1_0(stream)
+        if math.prod(shape) * kind.itemsize > len(content):
+            raise ValueError(f"its header tells of {shape} and it has {len(content)} bytes")
         return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
     except (ValueError, EOFError) as exc:
         raise CorruptError(f"{name} holds no array ({exc})") from exc

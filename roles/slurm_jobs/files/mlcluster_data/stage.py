@@ -21,6 +21,7 @@ from pathlib import Path
 
 from . import arguments, durable, s3
 from .errors import PASS, DataError
+from .lock import STAGE_NAME, only_writer
 from .progress import Progress, amount
 
 MARK = ".staged.json"
@@ -54,7 +55,7 @@ def listing_of(source: str) -> Listing:
 @contextlib.contextmanager
 def _only_one(folder: Path) -> Iterator[None]:
     # A local disk: the kernel's own lock ends with its holder, and waiting is what is wanted.
-    with open(folder / ".lock", "w", encoding="ascii") as lock:
+    with open(folder / STAGE_NAME, "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -93,30 +94,37 @@ def staged(folder: Path) -> Listing:
 
 
 def stage(source: str, folder: Path) -> int:
-    """Bring a source to a local folder; returns how many files were copied. Raises DataError, S3Error."""
+    """Bring a source to a local folder; returns how many files were copied.
+
+    Raises DataError, LockedError where a program other than a staging writes there, and S3Error.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _only_one(folder):
             wanted, have = listing_of(source), staged(folder)
             missing = [name for name in wanted if wanted[name] != have.get(name)]
-            if not missing:
-                return 0
-            (folder / MARK).unlink(missing_ok=True)
-            _remove_halves(folder, {*wanted, MARK})
-            size = sum(int(str(wanted[name][0])) for name in missing)
-            _room(folder, size)
-            with Progress("stage", size) as progress, concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
-                work = {pool.submit(_fetch, source, name, folder / name): name for name in missing}
-                for done in concurrent.futures.as_completed(work):
-                    done.result()
-                    progress.advance(int(str(wanted[work[done]][0])), work[done])
-            durable.write(folder / MARK, json.dumps(wanted).encode())
+            if missing:
+                with only_writer(folder):
+                    _copy(source, folder, wanted, missing)
             return len(missing)
     except OSError as exc:
         raise DataError(
             f"{source} could not be staged in {folder} ({durable.reason(exc)}): make room there, or name a folder that "
             "can be written"
         ) from exc
+
+
+def _copy(source: str, folder: Path, wanted: Listing, missing: list[str]) -> None:
+    (folder / MARK).unlink(missing_ok=True)
+    _remove_halves(folder, {*wanted, MARK})
+    size = sum(int(str(wanted[name][0])) for name in missing)
+    _room(folder, size)
+    with Progress("stage", size) as progress, concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
+        work = {pool.submit(_fetch, source, name, folder / name): name for name in missing}
+        for done in concurrent.futures.as_completed(work):
+            done.result()
+            progress.advance(int(str(wanted[work[done]][0])), work[done])
+    durable.write(folder / MARK, json.dumps(wanted).encode())
 
 
 def _remove_halves(folder: Path, wanted: set[str]) -> None:

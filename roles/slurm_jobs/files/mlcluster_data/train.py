@@ -11,6 +11,7 @@ finished, 75 asked to stop and saved, 1 failed, 3 wrong usage.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import sys
@@ -20,11 +21,12 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from . import arguments, checkpoint, loader, ranks, trainer
+from . import arguments, checkpoint, durable, loader, ranks, trainer
 from .checkpoint import Checkpointer
 from .checkpoint_command import store_at
 from .errors import PASS, DataError
 from .journal import Journal
+from .lock import TRAIN_NAME, Lock, LockedError
 from .model import Model, ModelConfig
 
 LOGGER = logging.getLogger("mlcluster.data")
@@ -50,10 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--log-dir", type=arguments.path, help="folder for MODEL-metrics.jsonl")
     add("--output-dir", type=arguments.path, help="folder for the weights at the end, MODEL.pt and MODEL.json")
     add("--tensorboard-dir", type=arguments.path, help="folder for TensorBoard's events")
-    add("--model-name", default="model", help="what the files are called (%(default)s)")
+    add("--model-name", type=arguments.name, default="model", help="what the files are called (%(default)s)")
     add("--batch-size", type=arguments.at_least_one, default=32, help="samples a rank takes in a step (%(default)s)")
     add("--learning-rate", type=float, default=3e-4, help="(%(default)s)")
-    add("--warmup-steps", type=int, default=100, help="steps in which the rate rises to it (%(default)s)")
+    add("--warmup-steps", type=arguments.between(0, arguments.MOST), default=100,
+        help="steps in which the rate rises to it (%(default)s)")  # fmt: skip
     add("--epochs", type=arguments.at_least_one, default=1, help="how often each sample is learnt (%(default)s)")
     add("--checkpoint-freq", type=arguments.at_least_one, default=500, metavar="STEPS",
         help="steps between checkpoints (%(default)s)")  # fmt: skip
@@ -67,7 +70,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--distributed-backend", choices=sorted(ranks.BACKENDS),
         default="nccl" if torch.cuda.is_available() else "gloo", help="(%(default)s here)")  # fmt: skip
-    add("--workers", type=int, default=2, help="loader processes of each rank (%(default)s)")
+    add("--workers", type=arguments.between(0, arguments.WORKERS_MOST), default=2,
+        help="loader processes of each rank (%(default)s)")  # fmt: skip
     add("--shuffle-buffer", type=arguments.at_least_one, default=10_000, help="samples shuffled together (%(default)s)")
     add("--cache-dir", default="", help="folder on the local NVMe where shards are kept")
     add("--on-corrupt", choices=("raise", "skip"), default="raise", help="what a corrupt shard does (%(default)s)")
@@ -117,17 +121,14 @@ def _journals(args: argparse.Namespace, rank: int) -> tuple[Journal | None, Jour
         raise DataError("--record-samples needs --log-dir: say where the names are to be written")
     if not args.log_dir:
         return None, None
-    try:
-        metrics = Journal(args.log_dir / f"{args.model_name}-metrics.jsonl") if rank == 0 else None
-        record = Journal(args.log_dir / f"{args.model_name}-samples-{rank:05d}.jsonl") if args.record_samples else None
-    except OSError as exc:
-        raise DataError(f"{args.log_dir} cannot be made ({exc.strerror}): choose another --log-dir") from exc
+    metrics = Journal(args.log_dir / f"{args.model_name}-metrics.jsonl") if rank == 0 else None
+    record = Journal(args.log_dir / f"{args.model_name}-samples-{rank:05d}.jsonl") if args.record_samples else None
     return metrics, record
 
 
 def _make_folders(args: argparse.Namespace) -> None:
     """Those that are written to at the end or now and then, before hours of work. Raises DataError."""
-    for name in ("output_dir", "tensorboard_dir"):
+    for name in ("log_dir", "output_dir", "tensorboard_dir"):
         folder = getattr(args, name)
         try:
             if folder:
@@ -137,13 +138,38 @@ def _make_folders(args: argparse.Namespace) -> None:
             raise DataError(f"{folder} cannot be made ({exc.strerror}): choose another {option}") from exc
 
 
+@contextlib.contextmanager
+def _only_of_its_name(args: argparse.Namespace) -> t.Iterator[None]:
+    """No other training writes files of this model into the same folders: a resumed one would cut the other's short.
+
+    Raises DataError.
+    """
+    given = (args.log_dir, args.output_dir, args.tensorboard_dir)
+    with contextlib.ExitStack() as held:
+        for folder in sorted({folder.resolve() for folder in given if folder}):
+            lock = Lock(folder, name=f"{TRAIN_NAME}.{args.model_name}")
+            try:
+                lock.acquire()
+            except LockedError as exc:
+                raise DataError(f"{exc}, or another --model-name") from exc
+            except OSError as exc:
+                raise DataError(f"{folder} cannot be written ({durable.reason(exc)}): choose another folder") from exc
+            held.callback(lock.release)
+        yield
+
+
 def train(args: argparse.Namespace, device: torch.device, stop: ranks.StopRequest) -> int:
     """Train on this rank; gives the exit status. Raises DataError."""
-    rank = dist.get_rank()
-    if rank:
+    if dist.get_rank():
         # One look a step at a file that all nodes share, not one from each rank; all hear of it from the first.
         stop.file = None
     _make_folders(args)
+    with contextlib.nullcontext() if dist.get_rank() else _only_of_its_name(args):
+        return _train(args, device, stop)
+
+
+def _train(args: argparse.Namespace, device: torch.device, stop: ranks.StopRequest) -> int:
+    rank = dist.get_rank()
     batches = open_batches(args)
     torch.manual_seed(args.seed)
     network = Model(model_config(args, batches.dataset)).to(device)

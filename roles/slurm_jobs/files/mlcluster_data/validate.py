@@ -212,11 +212,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print a mlcluster.report/1")
     parser.add_argument("--part", action="store_true", help="the folder holds a part only: judge what is there")
     parser.add_argument("--seed", type=int, default=0, help="which documents are shown (0)")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="files read at a time (cores)")
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--jobs", type=arguments.workers, default=cores, help="files read at a time (cores)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Judge the folder, print the verdicts."""
-    results = validate(args.folder, args.seed, max(1, args.jobs), args.part)
+    results = validate(args.folder, args.seed, args.jobs, args.part)
     verdicts.show(results, args.json)
     return verdicts.exit_status(results)
