@@ -18,7 +18,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandResult
 from ansible_collections.mlcluster.aws.plugins.modules import lustre_info
 
-from tests.unit.plugins.module_utils._node.lustre_host import KERNEL, ME, MY_GROUP, LustreHost
+from tests.unit.plugins.module_utils._node.lustre_host import ME, MY_GROUP, LustreHost
 from tests.unit.roles.distributions import DISTRIBUTIONS, every_distribution
 from tests.unit.roles.rendered import COMMAND_PATH, RUNTIME, RUNTIME_PATH, RenderedRole
 
@@ -46,12 +46,6 @@ class Node(LustreHost):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.sums: dict[str, str] = {}
-        self.files = {
-            "/proc/sys/kernel/osrelease": f"{KERNEL}\n",
-            f"/lib/modules/{KERNEL}/modules.dep": "",
-            "/proc/meminfo": "MemTotal:       16777216 kB\n",
-            "/proc/cpuinfo": "processor\t: 0\n",
-        }
         self.parameters["osc.*OST*.max_rpcs_in_flight"] = {"osc.a": "8"}
 
     def sha256(self, path):

@@ -13,20 +13,13 @@ import yaml
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_bounded
 from ansible_collections.mlcluster.aws.plugins.modules import lustre_info as module
 
-from tests.unit.plugins.module_utils._node.lustre_host import KERNEL, LustreHost
+from tests.unit.plugins.module_utils._node.lustre_host import LustreHost
 
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
     monkeypatch.setattr(health_bounded, "STATE_DIRECTORY", str(tmp_path / "state"))
-    made = LustreHost(tmp_path)
-    made.files = {
-        "/proc/sys/kernel/osrelease": f"{KERNEL}\n",
-        f"/lib/modules/{KERNEL}/modules.dep": "",
-        "/proc/meminfo": "MemTotal:       16777216 kB\n",
-        "/proc/cpuinfo": "processor\t: 0\n",
-    }
-    return made
+    return LustreHost(tmp_path)
 
 
 def test_everything_that_is_promised_is_returned(host, run_module, tmp_path):

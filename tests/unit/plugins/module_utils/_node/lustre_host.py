@@ -54,7 +54,12 @@ class LustreHost(Host):
         self.autofs: set[str] = set()
         self.source: dict[str, str] = {}
         self.parameters: dict[str, dict[str, str]] = {}
-        self.files: dict[str, str] = {}
+        self.files = {
+            "/proc/sys/kernel/osrelease": f"{KERNEL}\n",
+            f"/lib/modules/{KERNEL}/modules.dep": "",
+            "/proc/meminfo": "MemTotal:       16777216 kB\n",
+            "/proc/cpuinfo": "processor\t: 0\nprocessor\t: 1\n",
+        }
         self.layouts: dict[str, str] = {}
         self.hsm: dict[str, int] = {}
         self.nets = ""

@@ -36,12 +36,6 @@ TUNED = {"osc.*OST*.max_rpcs_in_flight": 32}
 def host(tmp_path, monkeypatch):
     monkeypatch.setattr(health_bounded, "STATE_DIRECTORY", str(tmp_path / "state"))
     made = LustreHost(tmp_path)
-    made.files = {
-        "/proc/sys/kernel/osrelease": f"{KERNEL}\n",
-        f"/lib/modules/{KERNEL}/modules.dep": "",
-        "/proc/meminfo": "MemTotal:       16777216 kB\n",
-        "/proc/cpuinfo": "processor\t: 0\nprocessor\t: 1\n",
-    }
     made.parameters["osc.*OST*.max_rpcs_in_flight"] = {"osc.a": "8", "osc.b": "32"}
     return made
 
