@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import re
@@ -21,7 +22,7 @@ ROLE_NAME = re.compile(r"(?:[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*\.)?[a-z_][a-z0-9_
 KEPT = (
     "--root",
     "--started-at",
-    "--deadline-at",
+    "--deadline",
     "--bundle-sha256",
     "--log-prefix",
     "--bucket-owner",
@@ -29,6 +30,15 @@ KEPT = (
     "--bundle",
 )
 LEVELS = {"required": True, "best-effort": False}
+# Seconds from the launch: Head- and ComputeNodeBootstrapTimeout of ParallelCluster 3.16, unless its configuration says
+# otherwise; elsewhere the time that AWS PCS gives a node to join Slurm.
+PARALLELCLUSTER_SECONDS = 2100
+PCS_SECONDS = 1800
+BOOTSTRAP_TIMEOUT = re.compile(rb"^ *(?:Compute|Head)NodeBootstrapTimeout: *0*([1-9][0-9]{0,5})\b", re.MULTILINE)
+# For what the bootstrap does once the hook has ended.
+AFTER_SECONDS = 120
+# A node that has been up for so long that less than this was left is not in its bootstrap any more.
+LEAST_SECONDS = 240
 
 
 class OptionsError(Exception):
@@ -76,9 +86,10 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="run-node", add_help=False, allow_abbrev=False)
-    for name in ("--bundle", "--sha256", "--pointer", "--public-key", "--version-floor", "--vars", "--deadline"):
+    for name in ("--bundle", "--sha256", "--pointer", "--public-key", "--version-floor", "--vars"):
         parser.add_argument(name, default="")
     parser.add_argument("--roles", default="")
+    parser.add_argument("--deadline", type=int)
     level = parser.add_mutually_exclusive_group()
     level.add_argument("--required", action="store_const", const=True, dest="required")
     level.add_argument("--best-effort", action="store_const", const=False, dest="required")
@@ -93,7 +104,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--vars-file", type=Path)
     parser.add_argument("--bundle-sha256", default="")
     parser.add_argument("--started-at", type=float, required=True)
-    parser.add_argument("--deadline-at", type=float, required=True)
     return parser
 
 
@@ -113,9 +123,21 @@ def parse_roles(text: str) -> tuple[Wish, ...]:
     return tuple(wishes)
 
 
+def bootstrap_left(root: Path, started_at: float) -> float:
+    """Seconds that a run has which began ``started_at`` seconds after the launch, where none were given."""
+    parallelcluster = root / "opt/parallelcluster"
+    limit = PARALLELCLUSTER_SECONDS if parallelcluster.is_dir() else PCS_SECONDS
+    with contextlib.suppress(OSError):
+        told = BOOTSTRAP_TIMEOUT.findall((parallelcluster / "shared/cluster-config.yaml").read_bytes())
+        limit = min(map(int, told), default=limit)
+    used = started_at if started_at < limit - LEAST_SECONDS else 0.0
+    return limit - used - AFTER_SECONDS
+
+
 def parse_options(words: Sequence[str]) -> Options:
     """The words that the hook was called with, and those that it added. Raises OptionsError."""
     args = _parser().parse_args(list(words))
+    seconds = args.deadline
     return Options(
         root=args.root,
         source=args.pointer or args.bundle,
@@ -132,7 +154,7 @@ def parse_options(words: Sequence[str]) -> Options:
         # What a presigned address has behind its question mark is a key to the object.
         vars_source="the text of --vars" if args.vars.startswith("{") else args.vars.partition("?")[0],
         started_at=args.started_at,
-        deadline_at=args.deadline_at,
+        deadline_at=args.started_at + (bootstrap_left(args.root, args.started_at) if seconds is None else seconds),
         bucket_owner=args.bucket_owner,
     )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import faulthandler
 import json
 import os
 import shutil
@@ -46,6 +47,8 @@ STATE = "/var/lib/mlcluster"
 DLAMI_SECONDS = 120
 # What is kept of the deadline for the report and the way of the log to S3.
 RESERVE_SECONDS = 5
+# After the deadline, a runner that has not ended of its own hangs, and the interpreter ends itself.
+GRACE_SECONDS = 30
 
 
 class NoVerdictError(Exception):
@@ -312,6 +315,15 @@ def run(words: Sequence[str]) -> int:
     except node_options.OptionsError as exc:
         return node_status.Report(node_options.fallback_options(words)).finish("failed", str(exc), 3)
     report = node_status.Report(options)
+    faulthandler.dump_traceback_later(report.left() + GRACE_SECONDS, exit=True)
+    try:
+        return _reported(report)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _reported(report: node_status.Report) -> int:
+    options = report.options
     report.document["bundle"]["version"] = _version()
     report.update()
     try:

@@ -10,7 +10,7 @@ module: bundle_pointer
 short_description: Write and sign the pointer by which nodes find the bundle of a release
 version_added: 0.1.0
 description:
-  - Writes a small JSON file that names a version and its bundles, and beside it C(<file>.sig), its signature.
+  - Writes a small text file that names a version and its bundles. Its first line is the signature of all others.
   - The boot hook takes it with C(--pointer) and the public key with C(--public-key), so that a release needs no change
     of the cluster. Going back to an older version is publishing the pointer of that version again.
   - A pointer that says the same and is signed by the same key is left as it is.
@@ -25,7 +25,7 @@ attributes:
     support: full
 options:
   dest:
-    description: The file to write. The signature lies beside it as C(<dest>.sig).
+    description: The file to write.
     type: path
     required: true
   version:
@@ -62,7 +62,7 @@ seealso:
 EXAMPLES = r"""
 - name: Point nodes to version 1.4.0, and let none go below 1.3.0 again
   mlcluster.aws.bundle_pointer:
-    dest: dist/bundles/pointer.json
+    dest: dist/bundles/pointer
     version: 1.4.0
     floor: 1.3.0
     private_key: ~/keys/mlcluster-release.pem
@@ -78,11 +78,6 @@ pointer:
   type: dict
   returned: success
   sample: {schema: mlcluster.pointer/1, version: 1.4.0}
-signature:
-  description: The file with the signature.
-  type: str
-  returned: success
-  sample: dist/bundles/pointer.json.sig
 public_key:
   description: The public key in one line, for C(--public-key) of the hook.
   type: str
@@ -96,7 +91,6 @@ from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import pointer
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive import BundleError
-from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.manifest import to_json
 
 
 def main() -> None:
@@ -114,17 +108,16 @@ def main() -> None:
     issued = module.params["issued"] or f"{now:%Y-%m-%dT%H:%M:%SZ}"
     try:
         told = pointer.content(module.params["version"], module.params["floor"], module.params["bundles"], issued)
-        before = dest.read_text(encoding="utf-8") if dest.is_file() else ""
+        before = pointer.read(dest)[1]
         changed = pointer.write(told, dest, key, module.check_mode)
         public = pointer.public_key(key)
     except BundleError as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(
         changed=changed,
-        pointer=told if changed else pointer.read(dest),
-        signature=f"{dest}.sig",
+        pointer=told if changed else pointer.from_text(before),
         public_key=public,
-        diff={"before": before, "after": to_json(told).decode() if changed else before},
+        diff={"before": before, "after": pointer.to_text(told) if changed else before},
     )
 
 

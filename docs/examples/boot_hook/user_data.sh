@@ -4,5 +4,5 @@
 set -euo pipefail
 aws s3 cp s3://my-bucket/mlcluster/on_node_configured.sh /root/on_node_configured.sh
 exec bash /root/on_node_configured.sh \
-    --pointer s3://my-bucket/mlcluster/pointer.json --public-key 'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE...' \
+    --pointer s3://my-bucket/mlcluster/pointer --public-key 'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE...' \
     --vars s3://my-bucket/mlcluster/vars.yml --on-failure continue

@@ -2,7 +2,19 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pointer by which nodes find the bundle of a release, and its signature.
+"""The pointer by which nodes find the bundle of a release.
+
+One file, so that a signature never meets the text of another release. Its first line is the signature, in base64, of
+all that follows::
+
+    MEUCIQ…
+    mlcluster.pointer/1
+    version 1.4.0
+    floor 1.3.0
+    issued 2026-11-28T00:00:00Z
+    bundle debian-py3.12 s3://my-bucket/mlcluster/bundles/….tar.gz 6f577ef6…
+
+Each line after the schema is a name and its words, one blank between them; there is no floor where none was given.
 
 The signature is ECDSA with P-256 and SHA-256: ``openssl dgst -sha256 -verify`` of every supported node proves it
 (OpenSSL 3.0 on Ubuntu 22.04 and 24.04, Amazon Linux 2023 and RHEL 9, also in FIPS mode), its public key is one line of
@@ -11,7 +23,8 @@ The signature is ECDSA with P-256 and SHA-256: ``openssl dgst -sha256 -verify`` 
 
 from __future__ import annotations
 
-import json
+import base64
+import binascii
 import os
 import re
 import subprocess
@@ -20,7 +33,6 @@ import typing as t
 from pathlib import Path
 
 from .archive import SHA256, BundleError, write_file
-from .manifest import to_json
 
 SCHEMA = "mlcluster.pointer/1"
 VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
@@ -58,19 +70,40 @@ def problems(version: str, floor: str, bundles: t.Mapping[str, t.Mapping[str, st
 
 
 def content(version: str, floor: str, bundles: t.Mapping[str, t.Mapping[str, str]], issued: str) -> dict[str, t.Any]:
-    """The pointer as a dictionary. Raises BundleError with all that is wrong.
-
-    ``url`` and ``sha256`` at the top are those of the first bundle, for a reader that knows but one.
-    """
+    """The pointer as a dictionary. Raises BundleError with all that is wrong."""
     wrong = problems(version, floor, bundles)
     if wrong:
         raise BundleError("; ".join(wrong))
-    first = next(iter(bundles.values()))
-    told: dict[str, t.Any] = {"schema": SCHEMA, "version": version, "url": first["url"], "sha256": first["sha256"]}
-    told["bundles"] = {name: {"url": entry["url"], "sha256": entry["sha256"]} for name, entry in bundles.items()}
+    told: dict[str, t.Any] = {"schema": SCHEMA, "version": version}
     if floor:
         told["floor"] = floor
-    return {**told, "issued": issued}
+    told["issued"] = issued
+    told["bundles"] = {name: {"url": entry["url"], "sha256": entry["sha256"]} for name, entry in bundles.items()}
+    return told
+
+
+def to_text(told: t.Mapping[str, t.Any]) -> str:
+    """What is signed: the lines of a pointer."""
+    lines = [told["schema"], *(f"{name} {told[name]}" for name in ("version", "floor", "issued") if name in told)]
+    lines += [f"bundle {name} {entry['url']} {entry['sha256']}" for name, entry in told["bundles"].items()]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def from_text(text: str) -> dict[str, t.Any]:
+    """What the lines say; empty where they are no pointer."""
+    schema, *lines = text.splitlines() or [""]
+    if schema != SCHEMA:
+        return {}
+    told: dict[str, t.Any] = {"schema": schema}
+    bundles = {}
+    for name, *words in (line.split(" ") for line in lines):
+        if name == "bundle" and len(words) == 3:
+            bundles[words[0]] = {"url": words[1], "sha256": words[2]}
+        elif name in ("version", "floor", "issued") and len(words) == 1:
+            told[name] = words[0]
+        else:
+            return {}
+    return {**told, "bundles": bundles}
 
 
 def same(old: t.Mapping[str, t.Any], new: t.Mapping[str, t.Any]) -> bool:
@@ -78,13 +111,13 @@ def same(old: t.Mapping[str, t.Any], new: t.Mapping[str, t.Any]) -> bool:
     return {**old, "issued": ""} == {**new, "issued": ""}
 
 
-def read(path: Path) -> dict[str, t.Any]:
-    """A pointer that lies there, empty where there is none that is understood."""
+def read(path: Path) -> tuple[bytes, str]:
+    """Signature and text of a pointer that lies there; both empty where there is none."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return told if isinstance(told, dict) and told.get("schema") == SCHEMA else {}
+        first, _newline, text = path.read_bytes().partition(b"\n")
+        return base64.b64decode(first, validate=True), text.decode()
+    except (OSError, binascii.Error, UnicodeDecodeError):
+        return b"", ""
 
 
 def _openssl(words: t.Sequence[str], what: str) -> bytes:
@@ -133,29 +166,27 @@ def sign(data: bytes, private_key: Path) -> bytes:
         return _openssl(["dgst", "-sha256", "-sign", str(private_key), str(path)], f"Signing with {private_key}")
 
 
-def verifies(pointer: Path, signature: Path, private_key: Path) -> bool:
-    """Whether ``signature`` is that of the key's owner for the file ``pointer``."""
-    if not (pointer.is_file() and signature.is_file()):
-        return False
+def verifies(data: bytes, signature: bytes, private_key: Path) -> bool:
+    """Whether ``signature`` is that of the key's owner for ``data``."""
     with tempfile.TemporaryDirectory(prefix="mlcluster-pointer-") as folder:
-        public = Path(folder) / "public.pem"
+        public, signed, file = (Path(folder) / name for name in ("public.pem", "signature", "data"))
         public.write_bytes(_openssl(["pkey", "-in", str(private_key), "-pubout"], f"Reading the key {private_key}"))
+        signed.write_bytes(signature)
+        file.write_bytes(data)
         try:
-            words = ["dgst", "-sha256", "-verify", str(public), "-signature", str(signature), str(pointer)]
+            words = ["dgst", "-sha256", "-verify", str(public), "-signature", str(signed), str(file)]
             return _openssl(words, "Proving the signature") != b""
         except BundleError:
             return False
 
 
 def write(told: t.Mapping[str, t.Any], dest: Path, private_key: Path, check: bool) -> bool:
-    """Write pointer and signature unless they are good already; returns whether they were not. Raises BundleError."""
+    """Write and sign the pointer unless it is good already; returns whether it was not. Raises BundleError."""
     check_key(private_key)
-    signature = dest.with_name(f"{dest.name}.sig")
-    if same(read(dest), told) and verifies(dest, signature, private_key):
+    signature, text = read(dest)
+    if same(from_text(text), told) and verifies(text.encode(), signature, private_key):
         return False
     if not check:
-        data = to_json(told)
-        signed = sign(data, private_key)
-        write_file(dest, data)
-        write_file(signature, signed)
+        data = to_text(told).encode()
+        write_file(dest, base64.b64encode(sign(data, private_key)) + b"\n" + data)
     return True

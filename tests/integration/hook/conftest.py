@@ -35,7 +35,7 @@ BUCKET = "mlcluster-test"
 # What the hook needs of a node; what a test takes away is not on it.
 PROGRAMS = (
     "bash base64 cat chmod cp curl date env flock gzip head id mkdir mktemp mv openssl rm rmdir sed sh sha256sum sleep "
-    "sort tail tar timeout touch tr uname"
+    "sort sync tail tar tee timeout touch tr uname"
 ).split()
 ENTRY = (ROOT / "hooks" / "bundle_entry.py").read_text(encoding="utf-8")
 

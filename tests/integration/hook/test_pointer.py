@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import json
+import base64
 import sys
 from pathlib import Path
 
@@ -21,7 +21,7 @@ class Releases:
     """A pointer on disk, signed with the key; ``words`` are the options of a node that follows it."""
 
     def __init__(self, folder: Path, key: Path, bundle: tuple[Path, str]) -> None:
-        self.path, self.key, self.bundle = folder / "pointer.json", key, bundle
+        self.path, self.key, self.bundle = folder / "pointer", key, bundle
         self.words = ["--pointer", str(self.path), "--public-key", pointer.public_key(key), "--roles", "mark"]
 
     def move(
@@ -29,11 +29,14 @@ class Releases:
     ) -> None:
         """Sign and put a pointer to a version."""
         path, sha = bundle or self.bundle
-        told = {"schema": pointer.SCHEMA, "version": version, "issued": "2026-11-28T00:00:00Z", "floor": floor}
+        told = {"schema": pointer.SCHEMA, "version": version, "issued": "2026-11-28T00:00:00Z"}
+        told |= {"floor": floor} if floor else {}
         told["bundles"] = {f"{family}-{PYTHON}": {"url": str(path), "sha256": sha}}
-        data = json.dumps(told).encode()
-        self.path.write_bytes(data)
-        Path(f"{self.path}.sig").write_bytes(pointer.sign(data, self.key))
+        self.sign(pointer.to_text(told))
+
+    def sign(self, text: str) -> None:
+        """Put a text that the key has signed."""
+        self.path.write_bytes(base64.b64encode(pointer.sign(text.encode(), self.key)) + b"\n" + text.encode())
 
 
 @pytest.fixture
@@ -66,12 +69,12 @@ def test_a_floor_that_was_told_once_holds_and_one_may_be_pinned(node: Node, rele
     assert state(node.run(*releases.words))[0] == "configured"
     releases.move("1.2.9")
     ran = node.run(*releases.words)
-    assert state(ran)[0] == "drained" and "it names version 1.2.9 and the floor is 1.3.0" in state(ran)[1]
+    assert state(ran)[0] == "drained" and "pointer names version 1.2.9 and the floor is 1.3.0" in state(ran)[1]
     releases.move("1.10.0")
     assert state(node.run(*releases.words, "--version-floor", "1.9.0"))[0] == "configured"
     assert not node.marker.exists()
     ran = node.run(*releases.words, "--version-floor", "1.11.0")
-    assert "it names version 1.10.0 and the floor is 1.11.0" in state(ran)[1]
+    assert "pointer names version 1.10.0 and the floor is 1.11.0" in state(ran)[1]
 
 
 def test_a_floor_that_is_damaged_is_named_and_not_passed_over(node: Node, releases):
@@ -80,7 +83,10 @@ def test_a_floor_that_is_damaged_is_named_and_not_passed_over(node: Node, releas
     (node.root / "var/lib/mlcluster/version_floor").write_bytes(b"1.x\xff\n")
     releases.move("1.2.9")
     ran = node.run(*releases.words)
-    assert state(ran)[0] == "drained" and "mlcluster/version_floor is no version such as 1.2.3" in state(ran)[1]
+    assert (
+        state(ran)[0] == "drained"
+        and "mlcluster/version_floor is no version such as 1.2.3: correct it" in state(ran)[1]
+    )
 
 
 def test_what_the_key_has_not_signed_is_not_used(node: Node, releases, tmp_path):
@@ -98,7 +104,21 @@ def test_a_pointer_that_names_no_sum_is_not_followed(node: Node, releases, bundl
     # It would be a path below the bundles' directory, and one that is there.
     releases.move("1.2.3", bundle=(bundle[0], "../bundles"))
     ran = node.run(*releases.words)
-    assert state(ran)[0] == "drained" and "it names no sha256 of 64 digits, but '../bundles'" in state(ran)[1]
+    assert state(ran)[0] == "drained" and "has no bundle for debian with this node's Python" in state(ran)[1]
+
+
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        ("mlcluster.other/1\nversion 1.2.3\n", "names version none that this hook reads and the floor is 0"),
+        ("mlcluster.pointer/1\n", "names version none that this hook reads and the floor is 0"),
+        ("mlcluster.pointer/1\nversion 1.2.3\n", "has no bundle for debian with this node's Python"),
+    ],
+)
+def test_what_the_key_has_signed_for_something_else_is_not_followed(node: Node, releases, text, sentence):
+    releases.sign(text)
+    ran = node.run(*releases.words)
+    assert state(ran)[0] == "drained" and sentence in state(ran)[1]
 
 
 def test_a_node_of_another_family_is_told_what_there_is(node: Node, releases):
@@ -106,6 +126,7 @@ def test_a_node_of_another_family_is_told_what_there_is(node: Node, releases):
     (node.root / "etc/os-release").write_text('ID="amzn"\nID_LIKE="fedora"\n')
     releases.move("1.2.3")
     ran = node.run(*releases.words)
-    assert f"it has no bundle for amazon with Python 3.{sys.version_info[1]}, but for debian-{PYTHON}" in state(ran)[1]
+    told = f"has no bundle for amazon with this node's Python (3.{sys.version_info[1]}), but for debian-{PYTHON}"
+    assert told in state(ran)[1]
     releases.move("1.2.3", family="amazon")
     assert state(node.run(*releases.words))[0] == "configured"

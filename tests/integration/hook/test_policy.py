@@ -34,11 +34,11 @@ def test_the_policy_is_what_a_node_asks_for(node, stored, proxy, bundle, key, tm
     releases.move("1.2.3", bundle=(address("bundles/b.tar.gz"), bundle[1]))
     stored.upload_file(str(bundle[0]), BUCKET, "mlcluster/bundles/b.tar.gz")
     stored.put_object(Bucket=BUCKET, Key="mlcluster/vars.json", Body=b'{"marker_word": "mine"}')
-    for suffix in ("", ".sig"):
-        stored.upload_file(f"{releases.path}{suffix}", BUCKET, f"mlcluster/pointer.json{suffix}")
-    words = ["--pointer", address("pointer.json"), "--public-key", pointer.public_key(key)]
+    stored.upload_file(str(releases.path), BUCKET, "mlcluster/pointer")
+    words = ["--pointer", address("pointer"), "--public-key", pointer.public_key(key)]
     words += ["--vars", address("vars.json"), "--log-prefix", address("logs")]
     assert node.run(*words, "--roles", "mark").status["state"] == "configured"
+    assert len(proxy.requests) == 3
     # A failure that the runner reports, and two that the hook has to report: after a download, and before everything.
     assert node.run(*words, "--roles", "nothing").status["state"] == "drained"
     shipped = len([request for request in proxy.requests if request.method == "PUT"])

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
-from tests.integration.hook.conftest import ROOT
+from tests.rig import controller
 
 
 def test_a_name_of_several_nodes_is_refused_before_slurm_is_asked(tmp_path):
@@ -30,16 +29,13 @@ def test_a_name_of_several_nodes_is_refused_before_slurm_is_asked(tmp_path):
     inventory.write_text(json.dumps({"all": {"vars": common, "children": children}}))
     given = {"ansible_become": False, "upgrade_nodes_how": "reboot", "upgrade_nodes_reboot": False}
     argv = [Path(sys.executable).with_name("ansible-playbook"), "-i", inventory, "playbooks/upgrade_nodes.yml"]
-    environment = {
-        "PATH": os.defpath,
-        "HOME": str(tmp_path),
-        "LC_ALL": "C.UTF-8",
-        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
-        "ANSIBLE_NOCOLOR": "true",
-    }
     done = subprocess.run(
-        [*argv, "-e", json.dumps(given)], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        [*argv, "-e", json.dumps(given)],
+        cwd=controller.ROOT,
+        env=controller.environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     said = " ".join((done.stdout + done.stderr).split())
     assert done.returncode == 2, said

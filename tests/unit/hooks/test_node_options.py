@@ -11,7 +11,7 @@ import pytest
 from hooks import node_options
 from hooks.node_options import OptionsError, Wish
 
-TIMES = ["--started-at", "10", "--deadline-at", "110"]
+TIMES = ["--started-at", "10", "--deadline", "100"]
 
 
 def test_what_the_hook_was_called_with_and_what_it_added():
@@ -43,6 +43,7 @@ def test_the_key_in_a_presigned_address_is_not_told_again():
         (["--phase", "later"], "argument --phase: invalid choice"),
         (["--node-type", "gateway"], "argument --node-type"),
         (["--wait-seconds", "long"], "invalid int value"),
+        (["--deadline", "soon"], "invalid int value"),
         (["--roles", "a:always,../b"], "not 'a:always', '../b'"),
         (["--bundel", "x"], "unrecognized arguments"),
     ],
@@ -58,6 +59,34 @@ def test_wrong_options_can_still_be_reported(policy, kept):
     words = ["--phase", "later", "--on-failure", policy, "--root", "/node", *TIMES]
     options = node_options.fallback_options(words)
     assert (options.root, options.on_failure, options.deadline_at) == (Path("/node"), kept, 110)
+
+
+@pytest.mark.parametrize(
+    "started, parallelcluster, settings, seconds",
+    [
+        (100, False, None, 1800 - 100 - 120),
+        (100, True, None, 2100 - 100 - 120),
+        # A later run, of a node that has long been up.
+        (1560, False, None, 1800 - 120),
+        (1859, True, None, 2100 - 1859 - 120),
+        (90000, True, None, 2100 - 120),
+        # The shorter one, whichever kind of node it is.
+        (0, True, "  HeadNodeBootstrapTimeout: 1200\n  ComputeNodeBootstrapTimeout: 0900\n", 900 - 120),
+        (0, True, "DevSettings:\n  Timeouts:\n    HeadNodeBootstrapTimeout: 3600 # s\n", 3600 - 120),
+        (0, True, "HeadNodeBootstrapTimeout: soon\n# ComputeNodeBootstrapTimeout: 600\n", 2100 - 120),
+    ],
+)
+def test_the_deadline_of_a_bootstrap_counts_from_the_launch(tmp_path, started, parallelcluster, settings, seconds):
+    if parallelcluster:
+        (tmp_path / "opt/parallelcluster/shared").mkdir(parents=True)
+    if settings is not None:
+        (tmp_path / "opt/parallelcluster/shared/cluster-config.yaml").write_text(settings)
+    options = node_options.parse_options(["--root", str(tmp_path), "--started-at", str(started)])
+    assert options.deadline_at - started == seconds
+
+
+def test_seconds_with_a_zero_before_are_those_seconds():
+    assert node_options.parse_options(["--started-at", "10", "--deadline", "08"]).deadline_at == 18
 
 
 def test_the_words_of_an_options_file(tmp_path):

@@ -9,6 +9,7 @@ import os
 import signal
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from hooks import node_facts, node_options, node_status, run_events, run_node
 from hooks.node_facts import Role
 
+ROOT = Path(__file__).resolve().parents[3]
 ROLES = [Role("nvme_raid0", True), Role("site.own.motd", False), Role("slurm_jobs", True)]
 
 
@@ -23,7 +25,7 @@ ROLES = [Role("nvme_raid0", True), Role("site.own.motd", False), Role("slurm_job
 def report(tmp_path):
     (tmp_path / "var/lib/mlcluster").mkdir(parents=True)
     now = node_status.uptime()
-    words = ["--root", str(tmp_path), "--started-at", str(now), "--deadline-at", str(now + 100)]
+    words = ["--root", str(tmp_path), "--started-at", str(now), "--deadline", "100"]
     return node_status.Report(node_options.parse_options(words))
 
 
@@ -187,3 +189,19 @@ def test_no_variable_makes_a_role_reboot_the_node():
     found = run_node.extra_variables([Role("efa_nccl", True)], given, Path("/r"), node)
     assert found["efa_nccl_reboot_allowed"] is False and found["a"] == 1
     assert found["configure_node_roles"] == [{"name": "mlcluster.aws.efa_nccl", "key": "efa_nccl", "required": True}]
+
+
+HANGING = """
+import sys, time
+sys.path[:0] = [".collections", "."]
+from hooks import run_node
+run_node.GRACE_SECONDS = 0.1
+run_node._reported = lambda report: time.sleep(600)
+run_node.run(["--root", sys.argv[1], "--started-at", "0", "--deadline", "0"])
+"""
+
+
+def test_a_runner_that_hangs_after_the_deadline_ends_itself_and_says_where_it_was(tmp_path):
+    command = [sys.executable, "-c", HANGING, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1 and "Timeout" in done.stderr and "in run" in done.stderr

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-import json
+import base64
 import subprocess
 
 import pytest
@@ -37,8 +37,6 @@ def test_what_it_says():
     assert told(floor="1.0.0") == {
         "schema": "mlcluster.pointer/1",
         "version": "1.2.3",
-        "url": "s3://bucket/a.tar.gz",
-        "sha256": SUM,
         "bundles": {
             "debian-py3.10": {"url": "s3://bucket/a.tar.gz", "sha256": SUM},
             "amazon-py3.11": {"url": "https://host/b.tar.gz?x=1", "sha256": SUM},
@@ -47,6 +45,25 @@ def test_what_it_says():
         "issued": "now",
     }
     assert "floor" not in told()
+
+
+def test_what_it_says_line_by_line_and_read_again():
+    text = pointer.to_text(told(floor="1.0.0"))
+    assert text.splitlines() == [
+        "mlcluster.pointer/1",
+        "version 1.2.3",
+        "floor 1.0.0",
+        "issued now",
+        f"bundle debian-py3.10 s3://bucket/a.tar.gz {SUM}",
+        f"bundle amazon-py3.11 https://host/b.tar.gz?x=1 {SUM}",
+    ]
+    assert pointer.from_text(text) == told(floor="1.0.0")
+    assert pointer.from_text(pointer.to_text(told())) == told()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "mlcluster.pointer/9\n", "mlcluster.pointer/1\nbundle a b\n"])
+def test_what_is_no_pointer_says_nothing(text):
+    assert pointer.from_text(text) == {}
 
 
 def test_all_that_is_wrong_is_told_at_once():
@@ -75,29 +92,33 @@ def test_versions_are_numbers():
 
 
 def test_openssl_proves_what_was_signed_with_the_public_key_in_one_line(key, tmp_path):
-    path = tmp_path / "pointer.json"
+    path = tmp_path / "pointer"
     assert pointer.write(told(), path, key, check=False)
+    first, text = path.read_text().split("\n", 1)
     line = pointer.public_key(key)
     assert len(line) == 124
     (tmp_path / "public.pem").write_text(f"-----BEGIN PUBLIC KEY-----\n{line}\n-----END PUBLIC KEY-----\n")
-    command = ["openssl", "dgst", "-sha256", "-verify", "public.pem", "-signature", "pointer.json.sig", "pointer.json"]
+    (tmp_path / "signature").write_bytes(base64.b64decode(first))
+    (tmp_path / "text").write_text(text)
+    command = ["openssl", "dgst", "-sha256", "-verify", "public.pem", "-signature", "signature", "text"]
     assert subprocess.run(command, cwd=tmp_path, check=True, capture_output=True).stdout == b"Verified OK\n"
-    path.write_bytes(path.read_bytes().replace(b"1.2.3", b"1.2.4"))
+    (tmp_path / "text").write_text(text.replace("1.2.3", "1.2.4"))
     assert subprocess.run(command, cwd=tmp_path, check=False, capture_output=True).returncode != 0
 
 
 def test_what_says_the_same_is_left_alone_and_anything_else_is_written_again(key, tmp_path):
-    path = tmp_path / "pointer.json"
+    path = tmp_path / "pointer"
     assert pointer.write(told(issued="monday"), path, key, check=True)
     assert not path.exists()
     assert pointer.write(told(issued="monday"), path, key, check=False)
     assert not pointer.write(told(issued="tuesday"), path, key, check=False)
-    assert json.loads(path.read_text())["issued"] == "monday"
+    assert pointer.from_text(pointer.read(path)[1])["issued"] == "monday"
     assert pointer.write(told("1.2.4"), path, key, check=False)
-    (tmp_path / "pointer.json.sig").write_bytes(b"damaged")
-    assert pointer.write(told("1.2.4"), path, key, check=False)
-    path.write_text("no json")
-    assert pointer.write(told("1.2.4"), path, key, check=False)
+    good = path.read_bytes()
+    for damaged in (good.replace(b"1.2.4", b"1.2.5"), b"A" + good, b"\xff" + good, good[:40], b"no pointer"):
+        path.write_bytes(damaged)
+        assert pointer.write(told("1.2.4"), path, key, check=False)
+    assert not pointer.write(told("1.2.4"), path, key, check=False)
 
 
 def test_another_kind_of_key_is_refused(tmp_path):
