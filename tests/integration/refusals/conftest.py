@@ -22,16 +22,18 @@ HERE = {"ansible_connection": "local", "ansible_python_interpreter": sys.executa
 
 @pytest.fixture
 def said(tmp_path: Path) -> Callable[..., tuple[int, str]]:
-    """said(playbook, groups, **variables) goes through it in check mode over groups of nodes that are this machine;
-    gives its exit status and its words on one line."""
+    """said(playbook, groups, *options, **variables) goes through it in check mode over groups of nodes that are this
+    machine, each with variables of its own; gives the exit status and its words on one line."""
 
-    def run(playbook: str | Path, groups: dict[str, list[str]], **variables: Any) -> tuple[int, str]:
-        children = {name: {"hosts": {host: {} for host in hosts}} for name, hosts in groups.items()}
+    def run(
+        playbook: str | Path, groups: dict[str, dict[str, Any]], *options: str, **variables: Any
+    ) -> tuple[int, str]:
+        children = {name: {"hosts": hosts} for name, hosts in groups.items()}
         inventory = tmp_path / "inventory.json"
         inventory.write_text(json.dumps({"all": {"vars": HERE, "children": children}}), encoding="utf-8")
-        argv = [Path(sys.executable).with_name("ansible-playbook"), "-i", inventory, playbook, "--check"]
+        argv = [Path(sys.executable).with_name("ansible-playbook"), "-i", inventory, playbook, "--check", *options]
         environment = {
-            "PATH": os.defpath,
+            "PATH": f"{tmp_path}:{os.defpath}",
             "HOME": str(tmp_path),
             "LC_ALL": "C.UTF-8",
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),

@@ -33,7 +33,7 @@ PLAY = """---
 def test_a_directory_that_is_on_no_mount_is_refused_before_docker_is_asked(said, tmp_path):
     play = tmp_path / "image.yml"
     play.write_text(PLAY, encoding="utf-8")
-    status, words = said(play, {"head": ["h1"]}, **IMAGE)
+    status, words = said(play, {"head": {"h1": {}}}, **IMAGE)
     assert status == 2
     assert (
         "h1: /mlcluster-nobody-mounts-this/images is on no mount: its files would land on this machine's root disk"
@@ -41,6 +41,6 @@ def test_a_directory_that_is_on_no_mount_is_refused_before_docker_is_asked(said,
     assert "name a directory below a shared one in enroot_pyxis_image_directory, or, for a cluster of one" in words
     assert "Ask Docker" not in words
 
-    _status, words = said(play, {"head": ["h1"]}, **IMAGE, enroot_pyxis_image_require_mount=False)
+    _status, words = said(play, {"head": {"h1": {}}}, **IMAGE, enroot_pyxis_image_require_mount=False)
     assert "is on no mount" not in words
     assert "Ask Docker whether it was built before" in words

@@ -1,0 +1,32 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""site.yml gives a compute node what its jobs take from packages, and asks nothing of it where no job takes any."""
+
+from __future__ import annotations
+
+DISKS = [{"name": "disks", "kind": "local_io", "nodes": 1}]
+NODES = {
+    "no-jobs": {},
+    "other-jobs": {"slurm_jobs_jobs": [{"name": "smoke", "kind": "node_smoke"}]},
+    "built": {"slurm_jobs_jobs": DISKS, "slurm_jobs_build": ["fio"]},
+    "own": {"slurm_jobs_jobs": DISKS, "slurm_jobs_fio": "/opt/fio/bin/fio"},
+    "disks": {"slurm_jobs_jobs": DISKS},
+    # No distribution has it, and no machine the program.
+    "lacking": {"slurm_jobs_node_packages": ["mlcluster-no-such-tool"]},
+}
+
+
+def test_only_a_node_whose_jobs_take_a_package_is_asked_and_once(said, tmp_path):
+    (tmp_path / "fio").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tmp_path / "fio").chmod(0o755)
+    status, words = said("site.yml", {"compute": NODES}, "--tags", "slurm_jobs_install")
+    assert status == 0, words
+    asked = words.partition("See which programs the node lacks")[2].partition("TASK [")[0]
+    assert {name for name in NODES if f"ok: [{name}]" in asked} == {"disks", "lacking"}
+    # The arguments of the role, the names of packages, one look at the node, the decision: it has the program.
+    play = words.partition("PLAY [What jobs take from packages")[2].partition("PLAY RECAP")[0]
+    assert play.count("ok: [disks]") == 4 and "changed: [disks]" not in play
+    assert "lacking: would have mlcluster-no-such-tool" in words
+    assert words.count("would have") == 1
