@@ -259,8 +259,8 @@ def _directives(
     lines["requeue" if kind.requeue else "no-requeue"] = None
     if kind.signal and values_of(wish, kind)["signal_seconds"]:
         lines["signal"] = f"B:USR1@{values_of(wish, kind)['signal_seconds']}"
-    if kind.requeue:
-        lines["open-mode"] = "append"
+    # A cluster with a new head node counts its jobs from 1 again, and truncating is Slurm's default.
+    lines["open-mode"] = "append"
     for key, value in slurm_request.parse_options(wish.get("options", {})).items():
         lines[key] = value
     return [{"name": key, "value": value} for key, value in lines.items()]

@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.modules import slurm_info
@@ -107,6 +109,25 @@ def test_neurons_collectives_on_two_nodes(nccom, launch):
         "nccom.bandwidth.all_reduce": "undeterminable",
     }
     assert (found.job.exit_code, found.exit_file) == (2, "2\n")
+
+
+@pytest.fixture
+def taken(slurm):
+    """What the next jobs would take: the ports of their numbers, and that where nccom-test gathers its figures."""
+    last = int(slurm.run("sbatch", "--parsable", "--output=/dev/null", "--wrap=true").stdout)
+    with contextlib.ExitStack() as held:
+        for port in (60006, *(20000 + number % 10000 for number in range(last + 1, last + 5))):
+            # Another one that has it will do as well.
+            with contextlib.suppress(OSError):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+        yield last
+
+
+@pytest.mark.parametrize("launch", ["mpi", "slurm"])
+def test_neurons_ranks_meet_on_a_port_that_nobody_has(nccom, taken, launch):
+    found = nccom(launch=launch)
+    assert taken < found.job.number <= taken + 4
+    assert found.status["nccom.correct.all_reduce"] == "pass", (found.folder / "all.all_reduce.out").read_text()
 
 
 def test_neurons_collectives_on_each_node_find_the_broken_one(nccom):

@@ -71,6 +71,27 @@ def test_each_task_of_an_array_has_its_own_results_and_a_chain_breaks_where_a_ve
     ]
 
 
+def test_what_an_earlier_job_of_the_same_number_printed_is_kept_and_not_quoted(
+    slurm, facts, rendered, run_module, tmp_path
+):
+    """As after a new head node, which counts from 1 again: the numbers that come next have been there before."""
+    path = rendered(facts, SMOKE)["smoke"]
+    last = submit(slurm, path, "--hold")
+    slurm.run("scancel", str(last))
+    for number in range(last + 1, last + 4):
+        earlier = tmp_path / "results" / f"smoke-{number}"
+        earlier.mkdir()
+        earlier.with_name(f"{earlier.name}.exit").write_text("0\n")
+        earlier.with_name(f"{earlier.name}.out").write_text("of the first\n" * 100)
+    done = run_module(slurm_job, slurm, script=path, timeout=90)["job"]
+    results = tmp_path / "results" / f"smoke-{done['job_id']}"
+    assert done["ok"] and results.with_name(f"{results.name}.earlier-1.out").read_text() == "of the first\n" * 100
+    kept = f"smoke: what an earlier job of this number left is kept in {results}.earlier-1\n"
+    assert done["stdout_tail"].startswith(kept) and "of the first" not in done["stdout_tail"]
+    # No hole where the earlier text was.
+    assert results.with_name(f"{results.name}.out").read_text() == done["stdout_tail"]
+
+
 def test_the_accounting_says_what_the_scripts_say(slurm_accounting, rendered, run_module, tmp_path):
     paths = rendered(run_module(slurm_info, slurm_accounting), SMOKE, BROKEN)
     numbers = {name: submit(slurm_accounting, path) for name, path in paths.items()}

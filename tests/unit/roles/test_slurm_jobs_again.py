@@ -30,7 +30,10 @@ STAND_INS = {"scontrol": '[ "$1" = show ] && echo n1; exit 0', "srun": 'echo "$*
 
 @pytest.fixture
 def start(tmp_path):
-    """start(job, **environment) runs the script of a job as Slurm would, as job 7."""
+    """start(job, **environment) runs the script of a job as Slurm would, as job 7.
+
+    With output, the file that Slurm would open for what it prints, the end of which it is to write to.
+    """
     (tmp_path / "results").mkdir()
     (tmp_path / "bin").mkdir()
     (tmp_path / "mlcluster_data").symlink_to(ROLE / "files" / "mlcluster_data")
@@ -39,12 +42,14 @@ def start(tmp_path):
         program.write_text(PYTHON if name == "python" else f"#!/bin/sh\n{body}\n")
         program.chmod(0o755)
 
-    def run(job, **environment):
+    def run(job, output=None, **environment):
         ((path, text),) = Role(jobs=[job], dir=str(tmp_path), python=f"{tmp_path}/bin/python").scripts().items()
         Path(path).write_text(text)
         given = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "MLCLUSTER_"))}
+        opened = output.open("a") if output else None
+        streams = {"stdout": opened or subprocess.PIPE, "stderr": subprocess.STDOUT if opened else subprocess.PIPE}
         return subprocess.run(
-            ["bash", path], capture_output=True, text=True, timeout=60, check=False,
+            ["bash", path], **streams, text=True, timeout=60, check=False,
             env={**given, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "SLURM_JOB_ID": str(NUMBER),
                  "SLURM_JOB_NODELIST": "n1", "SLURM_NTASKS": "1", "JOBS": str(tmp_path), **environment},
         )  # fmt: skip
@@ -96,6 +101,50 @@ def test_an_exit_file_alone_is_not_taken_for_that_of_this_job(start, tmp_path):
     )
     assert start(SMOKE).returncode == 1
     assert content(tmp_path / "results") == {"smoke-7.exit": "1", "smoke-7.earlier-1.exit": "0"}
+
+
+def test_what_an_earlier_job_printed_is_kept_and_this_job_has_a_file_of_its_own(start, tmp_path):
+    results = tmp_path / "results"
+    left_behind(results, "first")
+    output = results / f"smoke-{NUMBER}.out"
+    output.write_text("of the first\n")
+    file = output.stat().st_ino
+    assert start(SMOKE, output).returncode == 0
+    kept = f"smoke: what an earlier job of this number left is kept in {results}/smoke-7.earlier-1\n"
+    # Slurm has the file open, so it is still the same one.
+    assert (output.read_text(), output.stat().st_ino) == (kept, file)
+    assert (results / "smoke-7.earlier-1.out").read_text() == "of the first\n"
+    assert (results / "smoke-7.earlier-1.out").stat().st_mode & 0o777 == 0o644
+    assert start(SMOKE, output).returncode == 0
+    assert output.read_text() == kept.replace("earlier-1", "earlier-2")
+    assert (results / "smoke-7.earlier-2.out").read_text() == kept
+
+
+def test_what_was_printed_and_nothing_else_is_parted_from_what_this_job_prints(start, tmp_path):
+    """By an earlier job that died before its script began, or by a program of the site in front of this very script."""
+    output = tmp_path / "results" / f"smoke-{NUMBER}.out"
+    output.write_text("slurmstepd: error\n")
+    assert start(SMOKE, output).returncode == 0
+    assert output.read_text() == "slurmstepd: error\nsmoke: what stands above was there before this script began\n"
+    assert not list((tmp_path / "results").glob("*earlier*"))
+
+
+def test_a_training_that_comes_back_goes_on_in_its_output(start, tmp_path, training):
+    output = tmp_path / "results" / f"t-{NUMBER}.out"
+    assert start(training, output).returncode == 0
+    first = output.read_text()
+    assert start(training, output, SLURM_RESTART_COUNT="1").returncode == 0
+    assert output.read_text().startswith(first) and "restart 1: starts on" in output.read_text()
+    assert not list((tmp_path / "results").glob("*earlier*"))
+
+
+def test_output_that_goes_elsewhere_leaves_that_of_the_earlier_job_as_it_is(start, tmp_path):
+    results = tmp_path / "results"
+    left_behind(results, "first")
+    (results / f"smoke-{NUMBER}.out").write_text("of the first\n")
+    assert start(SMOKE, tmp_path / "elsewhere").returncode == 0
+    assert (results / "smoke-7.earlier-1.out").read_text() == "of the first\n"
+    assert not (results / f"smoke-{NUMBER}.out").exists()
 
 
 def test_earlier_results_that_cannot_be_moved_are_left_and_said(start, tmp_path):
