@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -20,13 +19,13 @@ from typing import Any
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-from tests.rig import aws
+from tests.rig import aws, controller
 from tests.unit.plugins.inventory import finder
 
 # Before the first import of ansible_collections.
 finder.install()
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = controller.ROOT
 REGION = "ap-southeast-3"
 RECAP = re.compile(r"localhost\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=0\s+failed=(\d+)")
 
@@ -58,16 +57,7 @@ def aws_account(account: aws.Aws) -> aws.Aws:
 @pytest.fixture
 def play(aws_account: aws.Aws, tmp_path: Path) -> Callable[..., Played]:
     """play(playbook, *options, **variables) runs ansible-playbook as a user would, over inventories/cluster."""
-    environment = {
-        "PATH": os.defpath,
-        "HOME": str(tmp_path),
-        "LC_ALL": "C.UTF-8",
-        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
-        "ANSIBLE_NOCOLOR": "true",
-        "MLCLUSTER_RIG_PCLUSTER": str(tmp_path),
-        **aws_account.environment(),
-    }
+    environment = controller.environment(tmp_path, MLCLUSTER_RIG_PCLUSTER=str(tmp_path), **aws_account.environment())
 
     def run(playbook: str, *options: str, **variables: Any) -> Played:
         # With -e what is given wins over the example's own variables.

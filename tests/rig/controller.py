@@ -1,0 +1,24 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whoever runs Ansible from the checkout: a home of the test's own, and nothing of the environment of the tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    """The variables of that user; ``more`` wins over them."""
+    return {
+        "PATH": os.defpath,
+        "HOME": str(home),
+        "LC_ALL": "C.UTF-8",
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
+        "ANSIBLE_NOCOLOR": "true",
+        **more,
+    }
