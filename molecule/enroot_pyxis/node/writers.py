@@ -36,7 +36,7 @@ if __name__ == "__main__":
     for writer in writers:
         writer.start()
     jobs = []
-    while any(writer.is_alive() for writer in writers):
+    while not jobs or any(writer.is_alive() for writer in writers):
         command = ["runuser", "-u", "alice", "--", "srun", "--quiet", "--chdir=/", "true"]
-        jobs.append(subprocess.run(command, check=False, timeout=60).returncode)
+        jobs.append(subprocess.run(command, check=False, timeout=300).returncode)
     print(json.dumps({"writers": [writer.exitcode for writer in writers], "jobs": jobs}))

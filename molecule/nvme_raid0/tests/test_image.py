@@ -85,7 +85,8 @@ def test_boot_unit_ends_well_and_makes_no_volume(host: Host) -> None:
     started = host.run("systemctl restart %s", UNIT)
     assert (started.rc, started.stderr) == (0, "")
     assert host.check_output("systemctl show --property=Result --value %s", UNIT) == "success"
-    said = host.check_output("journalctl --unit=%s --no-pager --output=cat", UNIT)
+    # What a unit has said reaches the journal a moment after its end.
+    said = host.check_output("journalctl --sync && journalctl --unit=%s --no-pager --output=cat", UNIT)
     assert "storage-boot: none: no volume" in said
     assert not host.mount_point("/data").exists
     assert "/data" not in host.file("/etc/fstab").content_string

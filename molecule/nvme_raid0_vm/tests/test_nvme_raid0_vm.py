@@ -66,4 +66,4 @@ def test_the_node_proves_its_own_volume(host: Host) -> None:
 
 
 def test_nothing_has_failed(host: Host) -> None:
-    assert host.run("systemctl is-system-running").stdout == "running\n"
+    assert host.run("systemctl is-system-running --wait").stdout == "running\n"
