@@ -27,10 +27,10 @@ PYTEST_CLOSING = r"^=+ .*\b\d+ (passed|failed|error|skipped|deselected).* in .*=
 MOLECULE_CLOSING = rf"{PYTEST_CLOSING}|^\S+ +: actions=\d"
 # Each test has a limit of its own, far above what it takes: one that hangs must not hang the suite.
 PYTEST = (".venv/bin/python", "-m", "pytest", "-p", "no:cacheprovider", "--durations=5")
-INTEGRATION = (*PYTEST, "--timeout=180", "tests/integration", "--ignore=tests/integration/slurm")
+INTEGRATION = (*PYTEST, "--timeout=300", "tests/integration", "--ignore=tests/integration/slurm")
 
 # One process: two beside the other lane were three loads on two cores, and jobs waited in vain for their turn.
-SLURM = (*PYTEST, "--timeout=180", "tests/integration/slurm")
+SLURM = (*PYTEST, "--timeout=300", "tests/integration/slurm")
 
 PARTS = {
     "setup": Part(600, ("{python}", "-m", "tests.tools.setup")),

@@ -54,7 +54,7 @@ def prepare(root: Path, ports: Ports) -> None:
         return subprocess.run([*client, "-e", "select 1"], capture_output=True, check=False).returncode == 0
 
     try:
-        wait_for("the database of the accounting to answer", answers, 60, poll=0.1)
+        wait_for("the database of the accounting to answer", answers, poll=0.1)
     except RigError as exc:
         raise RigError(f"{exc}; its log ends: {tail(root / 'log/mariadbd.log')}") from exc
     password = secrets.token_hex(16)

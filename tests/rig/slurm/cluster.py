@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -17,10 +18,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from . import accounting, record
-from .processes import Process, RigError, alive, children, end, spawn, started_at, tail, wait_for
+from .processes import LIMIT, Process, RigError, alive, children, end, spawn, tail, wait_for
 from .spec import Spec, files
 
-START_LIMIT = 30.0
 INIT = Path(__file__).with_name("node_init.py")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "sinfo", "unshare", "mount")
 
@@ -142,7 +142,7 @@ class Cluster:
         return {**kept, "SLURM_CONF": f"{self.root}/etc/slurm.conf"}
 
     def run(
-        self, *argv: str, check: bool = True, timeout: float = 60, stdin: str | None = None
+        self, *argv: str, check: bool = True, timeout: float = LIMIT, stdin: str | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a command against the cluster."""
         done = subprocess.run(
@@ -221,7 +221,8 @@ class Cluster:
         """Kill slurmd of a node; its jobs go on."""
         slurmd = self._slurmd(node)
         os.kill(self._init(node), signal.SIGUSR2)
-        wait_for(f"slurmd of {node} to end", lambda: slurmd is None or started_at(slurmd) is None, 5, poll=0.01)
+        # Not even a zombie: until the node has buried it, it takes no order to start another.
+        wait_for(f"slurmd of {node} to end", lambda: not Path(f"/proc/{slurmd}").exists(), poll=0.01)
 
     def start_slurmd(self, node: str) -> None:
         """Start slurmd of a node again."""
@@ -243,8 +244,10 @@ class Cluster:
 
     def _slurmd(self, node: str) -> int | None:
         for pid in children(self._init(node)):
-            if Path(f"/proc/{pid}/comm").read_text(encoding="ascii").strip() == "slurmd":
-                return pid
+            # Others of the node come and go meanwhile.
+            with contextlib.suppress(OSError):
+                if Path(f"/proc/{pid}/comm").read_text(encoding="ascii").strip() == "slurmd":
+                    return pid
         return None
 
     def _launch(self, role: str, argv: Sequence[str]) -> Process:
@@ -256,6 +259,6 @@ class Cluster:
 
     def _wait(self, daemon: str, probe: Callable[[], bool]) -> None:
         try:
-            wait_for(f"{daemon} to answer", probe, START_LIMIT)
+            wait_for(f"{daemon} to answer", probe)
         except RigError as exc:
             raise RigError(f"{exc}; its log ends:\n{tail(self.root / 'log' / f'{daemon}.out')}") from exc

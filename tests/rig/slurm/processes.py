@@ -106,7 +106,7 @@ def reap() -> None:
     _children[:] = [child for child in _children if child.poll() is None]
 
 
-def end(processes: Iterable[Process], how: int = signal.SIGKILL, timeout: float = 10) -> None:
+def end(processes: Iterable[Process], how: int = signal.SIGKILL, timeout: float = LIMIT) -> None:
     """Send a signal to those that still are what they were, and wait until they are gone.
 
     Raises RigError naming the pids that are left after `timeout` seconds.
