@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.network import is_documentation
+
+from ._kinds import KINDS
 
 Settings = Mapping[str, Any]
 
@@ -85,15 +87,6 @@ SETTINGS_KINDS = {
     **dict.fromkeys(("hook", "tags", "extra"), "a mapping"),
     **dict.fromkeys(("name", "region", "key_name", "head_instance_type"), "a text"),
     "policies": "a list of texts",
-}
-KINDS: dict[str, Callable[[Any], bool]] = {
-    "a text": lambda value: isinstance(value, str),
-    "a whole number": lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9,
-    "a number": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**9,
-    "true or false": lambda value: isinstance(value, bool),
-    "a mapping": lambda value: isinstance(value, Mapping),
-    "a list of texts": lambda value: isinstance(value, list) and all(isinstance(entry, str) for entry in value),
-    "a list of mappings": lambda value: isinstance(value, list) and all(isinstance(entry, Mapping) for entry in value),
 }
 
 

@@ -1,0 +1,34 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Variables that are of another kind than what reads them expects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _kinds
+from jinja2.runtime import Undefined
+
+
+def kind_problems(given: Mapping[str, Any], spec: _kinds.Spec) -> list[str]:
+    """A sentence for each variable that is not of the type that the spec has for it."""
+    values = {}
+    for name in spec:
+        # One that cannot be read is told where it is read, by the host whose it is.
+        try:
+            value = given.get(name)
+        except AnsibleError:
+            continue
+        if not isinstance(value, Undefined):
+            values[name] = value
+    return list(_kinds.problems(values, spec))
+
+
+class FilterModule:
+    """Ansible's way to find the filter of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"kind_problems": kind_problems}

@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Variables of a kind that nothing can come of: each is told by its name, with what was given and what is wanted."""
+
+from __future__ import annotations
+
+
+def test_check_nodes_tells_all_of_them_at_once_and_looks_at_no_node(said):
+    given = {
+        "check_nodes_options": "seconds=5",
+        "check_nodes_buckets": "s3://corpus/tokens",
+        "check_nodes_formats": {"html": True},
+        "check_nodes_image": ["one", "two"],
+        "check_nodes_accept_undeterminable": "perhaps",
+        "node_health_expectations": ["/fsx"],
+    }
+    # What one node's own variables say is told too, and an expression that cannot be read is not taken for a kind.
+    nodes = {
+        "n1": {},
+        "n2": {"check_nodes_timings": 7, "check_nodes_cluster": ["a"]},
+        "n3": {"check_nodes_cluster": "{{ no }}"},
+    }
+    status, words = said("playbooks/check_nodes.yml", {"compute": nodes}, **given)
+    assert status == 2, words
+    for sentence in (
+        "no node was checked: node_health_expectations is '['/fsx']', a list; give a mapping",
+        "check_nodes_options is 'seconds=5', a text; give a mapping with expected_efa, instance_type, mounts, ",
+        "check_nodes_buckets is 's3://corpus/tokens', a text; give a list",
+        "check_nodes_formats is '{'html': True}', a mapping; give a list of texts",
+        "check_nodes_image is '['one', 'two']', a list; give a text",
+        "check_nodes_accept_undeterminable is 'perhaps', a text; give true or false",
+        "check_nodes_cluster is '['a']', a list; give a text",
+    ):
+        assert sentence in words, words
+    assert "Judge the node" not in words and "check_nodes_timings" not in words.partition("fatal")[2]
+
+
+def test_check_nodes_tells_options_that_do_not_exist_or_are_no_number(said):
+    given = {"check_nodes_options": {"second": 5, "seconds": "soon", "expected_efa": "4", "mounts": "/fsx"}}
+    status, words = said("playbooks/check_nodes.yml", {"compute": {"n1": {}}}, **given)
+    assert status == 2, words
+    assert "check_nodes_options has the key 'second', which does not exist; those that do are expected_efa, " in words
+    assert "check_nodes_options.seconds is 'soon', a text; give a whole number" in words
+    assert "check_nodes_options.mounts is '/fsx', a text; give a list of texts" in words
+    assert "expected_efa is" not in words
+
+
+def test_upgrade_nodes_tells_them_before_slurm_is_asked(said):
+    given = {
+        "upgrade_nodes_how": "roles",
+        "upgrade_nodes_roles": "efa_nccl",
+        "upgrade_nodes_drain_minutes": "two",
+        "upgrade_nodes_poll_seconds": 0,
+        "upgrade_nodes_proof": {"argv": ["true"]},
+    }
+    groups = {"head": {"h1": {}}, "compute": {"n1": {}}}
+    status, words = said("playbooks/upgrade_nodes.yml", groups, **given)
+    assert status == 2, words
+    for sentence in (
+        "n1 was not upgraded: upgrade_nodes_roles is 'efa_nccl', a text; give a list of texts",
+        "upgrade_nodes_drain_minutes is 'two', a text; give a whole number",
+        "upgrade_nodes_poll_seconds is '0'; give a whole number, 1 at least",
+        "upgrade_nodes_proof is '{'argv': ['true']}', a mapping; give a list of texts",
+    ):
+        assert sentence in words, words
+    assert "Ask Slurm" not in words
+
+
+def test_upgrade_nodes_wants_batches_of_some_size(said):
+    groups = {"head": {"h1": {}}, "compute": {"n1": {}}}
+    for batches in ({"canary": 1}, [1, 0]):
+        given = {"upgrade_nodes_how": "roles", "upgrade_nodes_batches": batches}
+        status, words = said("playbooks/upgrade_nodes.yml", groups, **given)
+        assert status == 2, words
+        assert f"nothing was upgraded: upgrade_nodes_batches is '{batches}'; give numbers of nodes" in words
