@@ -6,6 +6,7 @@
 PYTHON ?= python3
 SCENARIO ?=
 BUNDLE ?=
+RETRY ?=
 STEP := $(PYTHON) tests/tools/step.py
 VENV := .venv/bin
 
@@ -17,8 +18,8 @@ help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F '\t' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 .PHONY: setup
-setup: ## Install what the build needs: packages, Python environments, collections
-	@$(STEP) run setup
+setup: ## Install what the build needs; RETRY=1 tries again what could not be had before
+	@RETRY="$(RETRY)" $(STEP) run setup
 
 .PHONY: site
 site: setup ## Show the main job: a local EC2-like node, configured by ansible-playbook site.yml

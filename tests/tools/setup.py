@@ -20,6 +20,10 @@ from pathlib import Path
 from . import environments, packages
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+# `make setup RETRY=1`: try again what could not be had before.
+RETRY = "RETRY"
+# In an environment that could not be made: the key that it was to have.
+NOT_HAD = ".not-had"
 
 
 def ensure_data(requirements: Path, say: Callable[[str], None]) -> None:
@@ -31,18 +35,23 @@ def ensure_data(requirements: Path, say: Callable[[str], None]) -> None:
             ".venv-data: left out, for it needs Python 3.11: install that and try again to run the parts slurm and data"
         )
         return
-    try:
-        environments.ensure_environment(
-            CHECKOUT / ".venv-data",
-            requirements / "data-py311.txt",
-            say,
-            build=requirements / "torch-cpu.txt",
-            index=environments.TORCH_INDEX,
-            python=python,
+    where, lock, build = CHECKOUT / ".venv-data", requirements / "data-py311.txt", requirements / "torch-cpu.txt"
+    key = environments.environment_key([lock, build], where, python)
+    mark = where / NOT_HAD
+    if not os.environ.get(RETRY) and mark.is_file() and mark.read_text(encoding="utf-8") == key:
+        # A minute of every `make` otherwise, for what is as absent as it was.
+        say(
+            ".venv-data: left out as before, so the parts slurm and data cannot run: torch could not be had with these"
+            f" pins; make setup {RETRY}=1 tries again"
         )
+        return
+    try:
+        environments.ensure_environment(where, lock, say, build=build, index=environments.TORCH_INDEX, python=python)
     except packages.SetupError as error:
         # Nothing but these two parts needs it, and they fail without it.
         say(f".venv-data: left out, so the parts slurm and data cannot run: {error}")
+        where.mkdir(exist_ok=True)
+        mark.write_text(key, encoding="utf-8")
 
 
 def main() -> int:
