@@ -93,13 +93,14 @@ def test_a_node_that_pauses_keeps_the_job_that_it_is_given(own_cluster):
 def test_slurmd_may_die_and_its_job_goes_on(own_cluster):
     cluster = own_cluster(Spec(nodes=1))
     go = cluster.local_of("n1") / "go"
-    number = jobs.submit(cluster, f"until [ -e {cluster.local}/go ]; do sleep 0.1; done; echo went on")
-    jobs.wait(cluster, number, "RUNNING")
+    number = jobs.submit(cluster, f"echo began; until [ -e {cluster.local}/go ]; do sleep 0.1; done; echo went on")
+    # Slurm says RUNNING before slurmd has started it.
+    wait_for("the job itself", lambda: "began" in jobs.look(cluster, number).output)
     cluster.stop_slurmd("n1")
     cluster.start_slurmd("n1")
     go.touch()
     job = jobs.wait(cluster, number)
-    assert (job.state, job.output) == ("COMPLETED", "went on\n")
+    assert (job.state, job.output) == ("COMPLETED", "began\nwent on\n")
 
 
 def test_prolog_epilog_drain_and_partitions(own_cluster, tmp_path):
