@@ -59,7 +59,9 @@ options:
     type: int
   unique:
     description:
-      - Submit nothing while a job of this user with the same name and the same O(key) waits or runs, and take that one.
+      - Submit nothing while a job of this user with the same name and the same O(key) waits or runs, and take that one,
+        which a warning says.
+      - Of two that submit at the same moment, the later one cancels its own job and takes that of the other.
       - The key is kept in the job's comment.
     type: bool
     default: false
@@ -157,6 +159,11 @@ job:
     stderr_tail: ""
     source: scontrol
     tasks: []
+taken:
+  description: Whether C(job) was there already, by O(unique).
+  returned: when it was
+  type: bool
+  sample: true
 problems:
   description: What is wrong with the submission, a sentence each.
   returned: when something is
@@ -252,8 +259,7 @@ class Run:
         if request.unique and text is not None:
             running = slurm_job.find(self.slurm, request)
             if running is not None:
-                self.result["job"] = slurm_job.unseen(running)
-                return running
+                return self.take(running, request, "nothing was submitted")
         problems = slurm_job.problems(self.slurm, request, text)
         if problems:
             raise slurm_request.RequestError(problems)
@@ -263,7 +269,17 @@ class Run:
         number = slurm_job.submit(self.slurm, request)
         # From here on the job is there, whatever becomes of the looks at it.
         self.result.update(job=slurm_job.unseen(number), changed=True)
-        return number
+        older = slurm_job.give_way(self.slurm, request, number) if request.unique else None
+        return number if older is None else self.take(older, request, f"job {number} was cancelled")
+
+    def take(self, job_id: int, request: slurm_job.Request, done: str) -> int:
+        """Make the job that there is already the one of this module; gives its number."""
+        self.result.update(job=slurm_job.unseen(job_id), taken=True)
+        self.module.warn(
+            f"job {job_id}, {request.options['job-name']}, is the same and has no end yet, so {done} and job {job_id} "
+            "is taken: cancel it with scancel to run it anew"
+        )
+        return job_id
 
     def complete(self, job_id: int) -> None:
         """Wait for the end and put it into the result; fails the module unless that is a success."""

@@ -92,10 +92,36 @@ def known(slurm: Slurm, job_id: int) -> bool:
 
 
 def find(slurm: Slurm, request: Request) -> t.Optional[int]:
-    """The number of the waiting or running job of this user with the same name and key; None where there is none."""
-    text = slurm.ask("squeue", "--me", "--noheader", f"--name={request.options['job-name']}", "--format=%F|%k")
-    found = [line.partition("|") for line in text.splitlines()]
-    return next((int(number) for number, _bar, key in found if key == request.options["comment"]), None)
+    """The number of the waiting or running job of this user with the same name and key; None where there is none.
+
+    Of several it is the oldest. One that is over is none, also while its nodes are still cleared. Raises SlurmError.
+    """
+    text = slurm.ask("squeue", "--me", "--noheader", f"--name={request.options['job-name']}", "--format=%F|%T|%k")
+    rows = [line.split("|", 2) for line in text.splitlines()]
+    same = sorted({(int(row[0]), row[1]) for row in rows if len(row) == 3 and row[2] == request.options["comment"]})
+    return next((number for number, state in same if state != "COMPLETING" or _comes_back(slurm, number)), None)
+
+
+def _comes_back(slurm: Slurm, job_id: int) -> bool:
+    """Whether a job whose nodes are being cleared may go back into the queue; so too where nobody answers."""
+    done = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id))
+    return slurm_parse.requeues(done.stdout) if done.rc == 0 else not unknown_job(done)
+
+
+def give_way(slurm: Slurm, request: Request, number: int) -> t.Optional[int]:
+    """The same job where somebody submitted it at the same moment, just before: its number, and ours is cancelled.
+
+    Each of two that looked before the other submitted sees both now, and only the later one gives way. None where ours
+    is the first, and where the controller does not answer. Raises SlurmError where ours cannot be cancelled.
+    """
+    try:
+        oldest = find(slurm, request)
+    except NodeError:
+        return None
+    if oldest is None or oldest >= number:
+        return None
+    cancel(slurm, number)
+    return oldest
 
 
 def _sbatch(slurm: Slurm, request: Request, *first: str) -> str:

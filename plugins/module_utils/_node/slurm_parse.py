@@ -261,6 +261,11 @@ def _numbers_of(found: t.Mapping[str, t.Any]) -> tuple[t.Any, ...]:
     return found["job_id"], found["array_job_id"]
 
 
+def requeues(text: str) -> bool:
+    """Whether Slurm may put a job of `scontrol --oneliner show job` back into the queue."""
+    return any(fields(_JOB_NAME.sub(" ", line)).get("Requeue") == "1" for line in text.splitlines())
+
+
 SACCT_FORMAT = "JobIDRaw,JobID,State,ExitCode,Reason,Partition,NodeList,ElapsedRaw,JobName"
 
 

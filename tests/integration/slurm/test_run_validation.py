@@ -18,6 +18,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node import result
 
 from tests.rig.slurm import scripts
 from tests.rig.slurm.fixture import needs_slurm
+from tests.rig.slurm.processes import wait_for
 
 pytestmark = needs_slurm
 CHECKOUT = Path(__file__).parents[3]
@@ -35,6 +36,7 @@ class Play:
 
     def __init__(self, slurm, folder, settings):
         self.slurm, self.folder = slurm, folder
+        self.started = 0
         common = {
             "ansible_connection": "local",
             "ansible_become": False,
@@ -49,16 +51,29 @@ class Play:
         self.inventory.write_text(json.dumps({"all": {"vars": common, "children": children}}))
 
     def __call__(self, *options, **settings):
+        return self.begin(*options, **settings)()
+
+    def begin(self, *options, **settings):
+        """Start it; what this gives waits for its end, and said() of that is what it has written so far."""
         command = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(self.inventory)]
         given = ["-e", json.dumps({"ansible_become": False, **settings})]
-        return subprocess.run(
-            [*command, *given, *options, "playbooks/run_validation.yml"],
-            env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(CHECKOUT / ".collections")},
-            cwd=CHECKOUT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        self.started += 1
+        log = self.folder / f"play-{self.started}"
+        with log.open("w") as output:
+            process = subprocess.Popen(
+                [*command, *given, *options, "playbooks/run_validation.yml"],
+                env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(CHECKOUT / ".collections")},
+                cwd=CHECKOUT,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+        def end():
+            return subprocess.CompletedProcess(command, process.wait(), log.read_text())
+
+        end.said = log.read_text
+        return end
 
     def verdict(self):
         (path,) = sorted((self.folder / "results").glob("validation-*.json"), key=lambda path: path.stat().st_mtime)[
@@ -192,6 +207,31 @@ def test_what_cannot_be_run_is_said_at_once_and_nothing_is_submitted(play, slurm
     assert "slurm_jobs_run has dance and no job is called so" in said
     assert "slurm_jobs_run_undrain has n1 and it is not drained by mlcluster" in said
     assert list((on.folder / "results").iterdir()) == []
+
+
+def test_of_two_people_at_once_one_submits_and_both_judge(play, slurm, tmp_path):
+    """The second one comes while the job of the first runs, as after a connection that was lost."""
+    on = play()
+    script = tmp_path / "smoke.sbatch"
+    text = script.read_text()
+    at = text.index("\n", text.rindex("\n#SBATCH ") + 1) + 1
+    script.write_text(f"{text[:at]}until [[ -e {tmp_path}/go ]]; do sleep 0.1; done\n{text[at:]}")
+    ask = ("squeue", "--noheader", "--name=smoke", "--format=%A %T")
+    plays = [on.begin(slurm_jobs_run=["smoke"])]
+    try:
+        wait_for("the job of the first to run", lambda: "RUNNING" in slurm.run(*ask).stdout)
+        number = slurm.run(*ask).stdout.split()[0]
+        plays.append(on.begin(slurm_jobs_run=["smoke"]))
+        wait_for("the second to follow it", lambda: f"smoke: job {number} RUNNING" in plays[1].said())
+        assert slurm.run(*ask).stdout.split() == [number, "RUNNING"]
+    finally:
+        (tmp_path / "go").touch()
+        ended = [end() for end in plays]
+    assert [done.returncode for done in ended] == [0, 0], ended
+    words = " ".join(ended[1].stdout.split())
+    assert f"job {number}, smoke, is the same and has no end yet, so nothing was submitted and job {number} is" in words
+    assert [path.name for path in (tmp_path / "results").glob("smoke-*.exit")] == [f"smoke-{number}.exit"]
+    assert (on.verdict()["status"], [job["job_id"] for job in on.verdict()["jobs"]]) == ("pass", [int(number)])
 
 
 def test_a_tool_that_is_missing_is_said_and_nothing_is_submitted(play, tmp_path):

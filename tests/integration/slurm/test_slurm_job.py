@@ -104,6 +104,34 @@ def test_unique_finds_the_job_that_runs_and_only_that(run, script):
     assert run(check=True, **ask)["changed"] is True
 
 
+def test_of_two_that_look_before_either_has_submitted_one_job_stays(run, slurm, script, monkeypatch):
+    path = script("sleep 60")
+    ask = {"state": "submitted", "script": path, "unique": True, "options": {"job_name": "train"}}
+    find, looks, said = slurm_job.slurm_job.find, [], []
+    # The first look of each finds nothing, as where both look at the same moment; the second one is that after sbatch.
+    monkeypatch.setattr(
+        slurm_job.slurm_job, "find", lambda *words: looks.append(words) if len(looks) in (0, 2) else seen(*words)
+    )
+    monkeypatch.setattr(slurm_job.AnsibleModule, "warn", lambda _module, text: said.append(text))
+
+    def seen(*words):
+        looks.append(words)
+        return find(*words)
+
+    first, second = run(**ask), run(**ask)
+    number = first["job"]["job_id"]
+    try:
+        assert "taken" not in first and (second["taken"], second["job"]["job_id"]) == (True, number)
+        words = (
+            f"job {number}, train, is the same and has no end yet, so job {number + 1} was cancelled and job {number}"
+        )
+        assert len(said) == 1 and said[0].startswith(words)
+        queue = slurm.run("squeue", "--noheader", "--name=train", "--states=PENDING,RUNNING", "--format=%A").stdout
+        assert queue.split() == [str(number)]
+    finally:
+        run(state="cancelled", job_id=number)
+
+
 def test_check_mode_asks_slurm_and_submits_nothing(run, slurm, script):
     result = run(check=True, script=script("true"), options={"nodes": 2})
     assert (result["changed"], "job" in result) == (True, False)

@@ -213,9 +213,39 @@ def test_unique_refuses_what_it_could_not_find_again():
 
 def test_a_job_is_found_by_name_and_key():
     request = slurm_job.Request("/a", {"job-name": "x", "comment": "mlcluster:k"}, unique=True)
-    host = Scripted(squeue=[told("5|mlcluster:other", "6|mlcluster:k")])
+    host = Scripted(squeue=[told("5|RUNNING|mlcluster:other", "7|PENDING|mlcluster:k", "6|RUNNING|mlcluster:k", "8")])
     assert slurm_job.find(Slurm(host, "/slurm"), request) == 6
     assert "--name=x" in host.calls[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "number"),
+    [
+        (told(f"{line(6, 'COMPLETING')} Requeue=0 Restarts=0 Comment=x Requeue=1"), None),
+        (told(f"{line(6, 'COMPLETING')} Requeue=1 Restarts=0"), 6),
+        (GONE, None),
+        (CommandResult(1, "", "slurm_load_jobs error: Unable to contact slurm controller\n"), 6),
+    ],
+    ids=["over", "may come back", "forgotten", "silent"],
+)
+def test_a_job_whose_nodes_are_cleared_is_the_same_only_if_it_may_come_back(answer, number):
+    request = slurm_job.Request("/a", {"job-name": "x", "comment": "mlcluster:k"}, unique=True)
+    host = Scripted(squeue=[told("6|COMPLETING|mlcluster:k")], scontrol=[answer])
+    assert slurm_job.find(Slurm(host, "/slurm"), request) == number
+
+
+def test_of_two_that_are_submitted_at_the_same_moment_the_later_one_gives_way():
+    request = slurm_job.Request("/a", {"job-name": "x", "comment": "mlcluster:k"}, unique=True)
+    both = told("7|PENDING|mlcluster:k", "6|PENDING|mlcluster:k")
+
+    def meet(number):
+        host = Scripted(squeue=[both], scontrol=[told(line(number, "PENDING"))], scancel=[told()])
+        return slurm_job.give_way(Slurm(host, "/slurm"), request, number), ["scancel" in call[0] for call in host.calls]
+
+    assert meet(6) == (None, [False])
+    assert meet(7)[0] == 6 and meet(7)[1][-1]
+    host = Scripted(squeue=[CommandResult(1, "", "Unable to contact slurm controller\n")])
+    assert slurm_job.give_way(Slurm(host, "/slurm"), request, 7) is None
 
 
 def test_submitting_gives_the_job_the_way_to_srun_and_not_the_locale_of_the_parsers():
