@@ -232,7 +232,7 @@ def test_killed_before_any_change_it_does_nothing_that_was_published_is_lost(tmp
         number += 1
         place = Place(tmp_path / str(number))
         shutil.copytree(first_checkpoint, place.kept)
-        published, done = begin_and_die(place, functools.partial(die_at_change, number, place.root))
+        published, done = begin_and_die(place, functools.partial(die_at_change, number, place.root, but="job-lock"))
         step, same, error, hidden = go_on(place)
         assert (same, error, hidden) == (True, "", []), number
         assert step == 2 or not published, number

@@ -17,9 +17,9 @@ from tests.rig.slurm.scripts import ROLE, Role
 
 @pytest.fixture
 def start(tmp_path):
-    """start(words, **options) starts the script of a preprocess job."""
+    """start(words, **options) starts the script of a preprocess job; largest is MaxArraySize as Slurm tells it."""
 
-    def run(*words, **options):
+    def run(*words, largest="1001", **options):
         job = {
             "name": "p",
             "kind": "preprocess",
@@ -34,7 +34,11 @@ def start(tmp_path):
         (tmp_path / "mlcluster_data").symlink_to(ROLE / "files" / "mlcluster_data")
         (tmp_path / "bin").mkdir()
         (tmp_path / "bin" / "sbatch").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-        (tmp_path / "bin" / "sbatch").chmod(0o755)
+        (tmp_path / "bin" / "scontrol").write_text(
+            f"#!/bin/sh\nprintf 'MaxArrayJobs = 5\\nMaxArraySize            = {largest}\\n'\n"
+        )
+        for name in ("sbatch", "scontrol"):
+            (tmp_path / "bin" / name).chmod(0o755)
         given = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
         return subprocess.run(
             ["bash", path, *words],
@@ -46,7 +50,18 @@ def start(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "range_"), [({}, "0-2%16"), ({"limit": 2}, "0-2%2"), ({"tasks": 2, "limit": 1}, "0-1%1")]
+    ("options", "range_"),
+    [
+        ({}, "0-2%16"),
+        ({"limit": 2}, "0-2%2"),
+        ({"tasks": 2, "limit": 1}, "0-1%1"),
+        ({"largest": "2"}, "0-1%16"),
+        ({"largest": "1", "tasks": 3}, "0-0%16"),
+        ({"largest": "2", "tasks": 1}, "0-0%16"),
+        # Where arrays are switched off, or nobody answers, sbatch itself says so.
+        ({"largest": "0"}, "0-2%16"),
+        ({"largest": ""}, "0-2%16"),
+    ],
 )
 def test_it_submits_itself_with_a_task_for_each_input(start, tmp_path, options, range_):
     (tmp_path / "in").mkdir()

@@ -321,9 +321,9 @@ def test_an_array_shares_its_nodes_and_submits_itself_with_a_task_for_each_input
     )
     assert not [line for line in directives if line.startswith(("exclusive", "mem", "gpus"))]
     assert "output=/fsx/mlcluster/jobs/results/shards-%A_%a.out" in directives
-    assert 'range=$("${data[@]}" array "$input" --limit 4) ||' in text
+    assert 'range=$("${data[@]}" array "$input" --limit 4 --tasks "$most") ||' in text
     assert """--tokenizer='/fsx/it'"'"'s'\n""" in text and "  --eos '<|end|> $(id)'\n" in text
-    assert 'array "$input" --limit 16 --tasks 9)' in every_script()["shards_image"]
+    assert "declare -i most=0\n" in text and "declare -i most=9\n" in every_script()["shards_image"]
 
 
 def test_an_array_that_cannot_be_meant_is_refused_all_at_once():
