@@ -8,6 +8,7 @@ A process of its own, for programs of another environment, and for settings that
 
 from __future__ import annotations
 
+import logging
 import sys
 
 from moto.server import ThreadedMotoServer
@@ -15,6 +16,8 @@ from moto.server import ThreadedMotoServer
 
 def main() -> None:
     """The command."""
+    # Otherwise each request is a line of standard error.
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

@@ -11,43 +11,17 @@ conditions.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import urllib.request
-import uuid
 from pathlib import Path
 from typing import Any
 
-from moto.fsx.models import FileSystem
-from moto.s3.models import FakeBucket
-from moto.server import ThreadedMotoServer
-
 from tests.rig.ec2 import client
 
+ROOT = Path(__file__).resolve().parents[3]
 RECORDER = Path(__file__).parent / "record"
 KEY = "AKIARIGMAIN"
-
-
-def _as_aws(make: Any, show: Any) -> tuple[Any, Any]:
-    """FileSystem's own methods with an identifier of 17 digits, and the state and mount name that AWS tells."""
-
-    def init(self: Any, *arguments: Any, **named: Any) -> None:
-        make(self, *arguments, **named)
-        short, self.file_system_id = self.file_system_id, f"fs-{uuid.uuid4().hex[:17]}"
-        self.dns_name = self.dns_name.replace(short, self.file_system_id)
-        tags = self.backend.list_tags_for_resource(self.resource_arn)
-        self.resource_arn = self.resource_arn.replace(short, self.file_system_id)
-        self.backend.tagger.tag_resource(self.resource_arn, tags)
-
-    def to_dict(self: Any) -> dict[str, Any]:
-        shown = {**show(self), "Lifecycle": "AVAILABLE"}
-        if "LustreConfiguration" in shown:
-            shown["LustreConfiguration"] = {**shown["LustreConfiguration"], "MountName": self.file_system_id[-8:]}
-        return shown
-
-    return init, to_dict
-
-
-FakeBucket.get_permission = lambda self, action, resource: None  # type: ignore[method-assign]
-FileSystem.__init__, FileSystem.to_dict = _as_aws(FileSystem.__init__, FileSystem.to_dict)  # type: ignore[method-assign]
 
 
 class Aws:
@@ -56,10 +30,13 @@ class Aws:
     def __init__(self, folder: Path) -> None:
         self.record = folder / "operations.txt"
         self._kill = folder / "operations.txt.kill"
-        self._server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-        self._server.start()
-        host, port = self._server.get_host_and_port()
-        self.url = f"http://{host}:{port}"
+        # A process of its own: all of moto's servers of a process have one content, and resetting one empties them all.
+        self._server = subprocess.Popen(
+            [sys.executable, "-m", "tests.rig.aws"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._server.stdout is not None
+        self.url = self._server.stdout.readline().strip()
+        assert self.url, f"moto's server ended with status {self._server.wait()}"
 
     def environment(self) -> dict[str, str]:
         """What makes AWS SDKs, Ansible's modules among them, speak with the server and keep the record."""
@@ -94,4 +71,4 @@ class Aws:
 
     def stop(self) -> None:
         """End the server."""
-        self._server.stop()
+        self._server.communicate()
