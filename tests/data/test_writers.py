@@ -108,6 +108,14 @@ def test_what_dead_processes_left_below_keeps_nobody_out(kept, tmp_path):
     assert not list(target.rglob(lock.NAME))
 
 
+def test_what_other_programs_call_a_lock_below_keeps_nobody_out(kept, tmp_path):
+    target = tmp_path / "target"
+    (target / "environment").mkdir(parents=True)
+    (target / "environment" / lock.NAME).touch()
+    assert command.main([str(word) for word in restore_to(target)]) == 0
+    assert (target / "environment" / lock.NAME).exists()
+
+
 def test_a_job_restores_into_the_directory_that_it_has(kept, tmp_path, capsys, monkeypatch):
     target = tmp_path / "target"
     with has(target, lock.JOB_NAME, **JOB) as process:

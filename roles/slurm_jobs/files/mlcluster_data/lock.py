@@ -44,6 +44,10 @@ class LockedError(DataError):
     """Somebody else works here; the text names him and what to do."""
 
 
+class NoLockError(LockedError):
+    """A file of another origin is called as a lock is."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Owner:
     """A process: host, boot, PID namespace, pid, start time in clock ticks; its Slurm job, restarts and cluster."""
@@ -245,7 +249,7 @@ class Lock:
         except FileNotFoundError:
             return None
         except (ValueError, TypeError) as exc:
-            raise LockedError(f"{path} is no lock of this program: see what it is, and move it away") from exc
+            raise NoLockError(f"{path} is no lock of this program: see what it is, and move it away") from exc
 
 
 class DirectoryLock:
@@ -294,11 +298,16 @@ def only_writer(directory: Path) -> Iterator[None]:
 
 
 def check(directory: Path) -> None:
-    """Raise LockedError where a program or another job works in the directory. Raises OSError."""
+    """Raise LockedError where a program or another job works in the directory. Raises OSError.
+
+    Files of other programs that are called so, as some have them in folders of their own, say nothing.
+    """
     job = Lock(directory, name=JOB_NAME)
-    Lock(directory).check()
-    if not job.of_this_job():
-        job.check()
+    with contextlib.suppress(NoLockError):
+        Lock(directory).check()
+    with contextlib.suppress(NoLockError):
+        if not job.of_this_job():
+            job.check()
 
 
 def check_below(directory: Path) -> None:
