@@ -14,6 +14,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils import (
     _cluster_lint,
     _cluster_problems,
     _cluster_stage,
+    _kinds,
 )
 
 
@@ -21,6 +22,7 @@ def cluster_plan(
     settings: dict[str, Any], network: dict[str, Any] | None = None, identifiers: dict[str, str] | None = None
 ) -> dict[str, Any]:
     """Problems of the variables, what in them is no value of your own, the configuration, and what it adds up to."""
+    settings = _cluster_problems.meant(settings)
     problems = _cluster_problems.problems(settings)
     answer = {"problems": problems, "placeholders": _cluster_problems.placeholders(settings, network or {})}
     if problems:
@@ -41,7 +43,8 @@ def cluster_verdict(review: dict[str, Any], answer: dict[str, Any]) -> dict[str,
 
 def network_plan(found: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
     """What is missing of a network."""
-    return network.plan(found, wanted)
+    port = _kinds.meant("a whole number", wanted["grafana_port"])
+    return network.plan(found, {**wanted, "grafana_port": port})
 
 
 def stage_plan(uploads: list[dict[str, Any]], buckets: list[dict[str, Any]]) -> dict[str, Any]:

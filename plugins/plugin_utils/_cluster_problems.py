@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.network import is_documentation
 
-from ._kinds import KINDS
+from . import _kinds
 
 Settings = Mapping[str, Any]
 
@@ -87,6 +87,8 @@ SETTINGS_KINDS = {
     **dict.fromkeys(("hook", "tags", "extra"), "a mapping"),
     **dict.fromkeys(("name", "region", "key_name", "head_instance_type"), "a text"),
     "policies": "a list of texts",
+    **dict.fromkeys(("head_root_gib", "idle_minutes", "bootstrap_seconds", "log_days"), "a whole number"),
+    **dict.fromkeys(("memory_scheduling", "detailed_monitoring", "dashboard"), "true or false"),
 }
 
 
@@ -97,13 +99,17 @@ def filled(defaults: Settings, given: Settings) -> dict[str, Any]:
 
 def _wrong(what: str, given: Settings, kinds: Mapping[str, str]) -> Iterator[str]:
     for key, kind in kinds.items():
-        if given.get(key) is not None and not KINDS[kind](given[key]):
+        if given.get(key) is not None and not _kinds.KINDS[kind](given[key]):
             yield f"{what}: {key} is '{given[key]}'; give {kind}"
 
 
 def _right(given: Settings, kinds: Mapping[str, str]) -> dict[str, Any]:
     """``given`` without the values that _wrong tells, so that the rest is judged in the same run."""
-    return {key: value for key, value in given.items() if value is None or key not in kinds or KINDS[kinds[key]](value)}
+    return {
+        key: value
+        for key, value in given.items()
+        if value is None or key not in kinds or _kinds.KINDS[kinds[key]](value)
+    }
 
 
 def _unknown(what: str, given: Settings, known: tuple[str, ...]) -> Iterator[str]:
@@ -231,6 +237,12 @@ def placeholders(settings: Settings, network: Settings) -> list[str]:
         for path, value in _texts("", {**given, "subnets": network})
         if _is_placeholder(value)
     ]
+
+
+def meant(settings: Settings) -> dict[str, Any]:
+    """The settings with those numbers and switches as such that C(-e KEY=VALUE) gave as a text."""
+    kinds = {key: kind for key, kind in SETTINGS_KINDS.items() if kind in ("a whole number", "true or false")}
+    return {key: _kinds.meant(kinds[key], value) if key in kinds else value for key, value in settings.items()}
 
 
 def problems(settings: Settings) -> list[str]:

@@ -75,3 +75,47 @@ def test_upgrade_nodes_wants_batches_of_some_size(said):
         status, words = said("playbooks/upgrade_nodes.yml", groups, **given)
         assert status == 2, words
         assert f"nothing was upgraded: upgrade_nodes_batches is '{batches}'; give numbers of nodes" in words
+
+
+CLUSTER = {"cluster_name": "train", "cluster_region": "us-east-1"}
+
+
+def test_the_playbooks_of_a_cluster_tell_them_before_aws_is_asked(said):
+    given = {"cluster_ssh_cidrs": "10.9.0.0/16", "cluster_grafana_port": "8443", "cluster_keep": "key"}
+    for playbook in ("create_network", "create_cluster", "destroy_network"):
+        status, words = said(f"playbooks/{playbook}.yml", {}, **CLUSTER, **given)
+        assert status == 2, words
+        assert "cluster_ssh_cidrs is '10.9.0.0/16', a text; give a list of texts" in words
+        # A number that -e KEY=VALUE gives is a text, and means the number.
+        assert "cluster_grafana_port is" not in words and "NoCredentials" not in words
+
+
+def test_stage_data_tells_them(said):
+    given = {"cluster_buckets": ["name=corpus"], "cluster_uploads": [], "cluster_sample_command": "check"}
+    status, words = said("playbooks/stage_data.yml", {}, **CLUSTER, **given)
+    assert status == 2, words
+    assert "cluster_buckets is '['name=corpus']', a list; give a list of mappings" in words
+    assert "cluster_sample_command is 'check', a text; give a list of texts" in words
+
+
+def test_run_validation_tells_them_before_slurm_is_asked(said):
+    given = {"slurm_jobs_run": "node_smoke", "slurm_jobs_build_versions": "fio=3.36", "slurm_jobs_run_nodes": 10}
+    status, words = said("playbooks/run_validation.yml", {"head": {"h1": {}}, "compute": {"n1": {}}}, **given)
+    assert status == 2, words
+    assert "slurm_jobs_run is 'node_smoke', a text; give a list of texts" in words
+    assert "slurm_jobs_build_versions is 'fio=3.36', a text; give a mapping" in words
+    assert "slurm_jobs_run_nodes is" not in words and "See the cluster" not in words
+
+
+def test_packages_of_a_node_are_a_list(said):
+    given = {"slurm_jobs_node_packages": "fio"}
+    status, words = said("site.yml", {"compute": {"n1": {}}}, "--tags", "slurm_jobs_install", **given)
+    assert status == 2 and "slurm_jobs_node_packages is 'fio', a text; give a list of texts" in words, words
+
+
+def test_hosts_are_named_by_one_pattern(said):
+    status, words = said("playbooks/check_nodes.yml", {"compute": {"n1": {}}}, target={"compute": ["n1"]})
+    assert status == 2 and "no node was checked: the inventory has no host in {'compute': ['n1']}; check -i" in words
+    given = {"upgrade_nodes_how": "roles", "head": ["h1"]}
+    status, words = said("playbooks/upgrade_nodes.yml", {"head": {"h1": {}}, "compute": {"n1": {}}}, **given)
+    assert status == 2 and "give an inventory that has hosts in ['h1'] and compute" in words, words
