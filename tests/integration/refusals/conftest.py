@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.rig import controller
+
 HERE = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "ansible_become": False}
 
 
@@ -32,16 +33,14 @@ def said(tmp_path: Path) -> Callable[..., tuple[int, str]]:
         inventory = tmp_path / "inventory.json"
         inventory.write_text(json.dumps({"all": {"vars": HERE, "children": children}}), encoding="utf-8")
         argv = [Path(sys.executable).with_name("ansible-playbook"), "-i", inventory, playbook, "--check", *options]
-        environment = {
-            "PATH": f"{tmp_path}:{os.defpath}",
-            "HOME": str(tmp_path),
-            "LC_ALL": "C.UTF-8",
-            "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
-            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
-            "ANSIBLE_NOCOLOR": "true",
-        }
+        environment = controller.environment(tmp_path, PATH=f"{tmp_path}:{os.defpath}")
         done = subprocess.run(
-            [*argv, "-e", json.dumps(variables)], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+            [*argv, "-e", json.dumps(variables)],
+            cwd=controller.ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         return done.returncode, " ".join((done.stdout + done.stderr).split())
 
