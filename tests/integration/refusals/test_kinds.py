@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_check_nodes_tells_all_of_them_at_once_and_looks_at_no_node(said):
     given = {
-        "check_nodes_options": "seconds=5",
         "check_nodes_buckets": "s3://corpus/tokens",
         "check_nodes_formats": {"html": True},
         "check_nodes_image": ["one", "two"],
@@ -18,7 +19,8 @@ def test_check_nodes_tells_all_of_them_at_once_and_looks_at_no_node(said):
     }
     # What one node's own variables say is told too, and an expression that cannot be read is not taken for a kind.
     nodes = {
-        "n1": {},
+        "n1": {"check_nodes_options": "seconds=5"},
+        "n4": {"check_nodes_options": {"second": 5, "seconds": "soon", "expected_efa": "4", "mounts": "/fsx"}},
         "n2": {"check_nodes_timings": 7, "check_nodes_cluster": ["a"]},
         "n3": {"check_nodes_cluster": "{{ no }}"},
     }
@@ -32,19 +34,13 @@ def test_check_nodes_tells_all_of_them_at_once_and_looks_at_no_node(said):
         "check_nodes_image is '['one', 'two']', a list; give a text",
         "check_nodes_accept_undeterminable is 'perhaps', a text; give true or false",
         "check_nodes_cluster is '['a']', a list; give a text",
+        "check_nodes_options has the key 'second', which does not exist; those that do are expected_efa, ",
+        "check_nodes_options.seconds is 'soon', a text; give a whole number",
+        "check_nodes_options.mounts is '/fsx', a text; give a list of texts",
     ):
         assert sentence in words, words
-    assert "Judge the node" not in words and "check_nodes_timings" not in words.partition("fatal")[2]
-
-
-def test_check_nodes_tells_options_that_do_not_exist_or_are_no_number(said):
-    given = {"check_nodes_options": {"second": 5, "seconds": "soon", "expected_efa": "4", "mounts": "/fsx"}}
-    status, words = said("playbooks/check_nodes.yml", {"compute": {"n1": {}}}, **given)
-    assert status == 2, words
-    assert "check_nodes_options has the key 'second', which does not exist; those that do are expected_efa, " in words
-    assert "check_nodes_options.seconds is 'soon', a text; give a whole number" in words
-    assert "check_nodes_options.mounts is '/fsx', a text; give a list of texts" in words
     assert "expected_efa is" not in words
+    assert "Judge the node" not in words and "check_nodes_timings" not in words.partition("fatal")[2]
 
 
 def test_upgrade_nodes_tells_them_before_slurm_is_asked(said):
@@ -69,27 +65,33 @@ def test_upgrade_nodes_tells_them_before_slurm_is_asked(said):
 
 
 def test_upgrade_nodes_wants_batches_of_some_size(said):
-    groups = {"head": {"h1": {}}, "compute": {"n1": {}}}
-    for batches in ({"canary": 1}, [1, 0]):
-        given = {"upgrade_nodes_how": "roles", "upgrade_nodes_batches": batches}
-        status, words = said("playbooks/upgrade_nodes.yml", groups, **given)
-        assert status == 2, words
-        assert f"nothing was upgraded: upgrade_nodes_batches is '{batches}'; give numbers of nodes" in words
+    given = {"upgrade_nodes_how": "roles", "upgrade_nodes_batches": [1, 0]}
+    status, words = said("playbooks/upgrade_nodes.yml", {"head": {"h1": {}}, "compute": {"n1": {}}}, **given)
+    assert status == 2, words
+    assert "nothing was upgraded: upgrade_nodes_batches is '[1, 0]'; give numbers of nodes" in words
 
 
 CLUSTER = {"cluster_name": "train", "cluster_region": "us-east-1"}
 
 
-def test_the_playbooks_of_a_cluster_tell_them_before_aws_is_asked(said):
+@pytest.mark.parametrize(
+    "playbook",
+    [
+        "create_network",
+        pytest.param("create_cluster", marks=pytest.mark.slow),
+        pytest.param("destroy_network", marks=pytest.mark.slow),
+    ],
+)
+def test_the_playbooks_of_a_cluster_tell_them_before_aws_is_asked(said, playbook):
     given = {"cluster_ssh_cidrs": "10.9.0.0/16", "cluster_grafana_port": "8443", "cluster_keep": "key"}
-    for playbook in ("create_network", "create_cluster", "destroy_network"):
-        status, words = said(f"playbooks/{playbook}.yml", {}, **CLUSTER, **given)
-        assert status == 2, words
-        assert "cluster_ssh_cidrs is '10.9.0.0/16', a text; give a list of texts" in words
-        # A number that -e KEY=VALUE gives is a text, and means the number.
-        assert "cluster_grafana_port is" not in words and "NoCredentials" not in words
+    status, words = said(f"playbooks/{playbook}.yml", {}, **CLUSTER, **given)
+    assert status == 2, words
+    assert "cluster_ssh_cidrs is '10.9.0.0/16', a text; give a list of texts" in words
+    # A number that -e KEY=VALUE gives is a text, and means the number.
+    assert "cluster_grafana_port is" not in words and "NoCredentials" not in words
 
 
+@pytest.mark.slow
 def test_stage_data_tells_them(said):
     given = {"cluster_buckets": ["name=corpus"], "cluster_uploads": [], "cluster_sample_command": "check"}
     status, words = said("playbooks/stage_data.yml", {}, **CLUSTER, **given)
@@ -107,12 +109,14 @@ def test_run_validation_tells_them_before_slurm_is_asked(said):
     assert "slurm_jobs_run_nodes is" not in words and "See the cluster" not in words
 
 
+@pytest.mark.slow
 def test_packages_of_a_node_are_a_list(said):
     given = {"slurm_jobs_node_packages": "fio"}
     status, words = said("site.yml", {"compute": {"n1": {}}}, "--tags", "slurm_jobs_install", **given)
     assert status == 2 and "slurm_jobs_node_packages is 'fio', a text; give a list of texts" in words, words
 
 
+@pytest.mark.slow
 def test_hosts_are_named_by_one_pattern(said):
     status, words = said("playbooks/check_nodes.yml", {"compute": {"n1": {}}}, target={"compute": ["n1"]})
     assert status == 2 and "no node was checked: the inventory has no host in {'compute': ['n1']}; check -i" in words

@@ -12,6 +12,7 @@ NODES = {
     "other-jobs": {"slurm_jobs_jobs": [{"name": "smoke", "kind": "node_smoke"}]},
     "built": {"slurm_jobs_jobs": DISKS, "slurm_jobs_build": ["fio"]},
     "own": {"slurm_jobs_jobs": DISKS, "slurm_jobs_fio": "/opt/fio/bin/fio"},
+    "no-list": {"slurm_jobs_jobs": 5, "slurm_jobs_build": 7},
     "disks": {"slurm_jobs_jobs": DISKS},
     # No distribution has it, and no machine the program.
     "lacking": {"slurm_jobs_node_packages": ["mlcluster-no-such-tool"]},
