@@ -67,16 +67,11 @@ def test_a_program_that_cannot_be_started(tmp_path):
 
 
 def test_a_command_that_does_not_end_is_ended(monkeypatch, tmp_path):
-    real = subprocess.Popen.communicate
-
-    def communicate(process, *arguments):
-        # Its time begins once it has said its word, however late that is.
-        wait_for("its word", (tmp_path / "said").exists)
-        return real(process, *arguments)
-
-    monkeypatch.setattr(subprocess.Popen, "communicate", communicate)
+    real, said = subprocess.Popen.communicate, tmp_path / "said"
+    # Its time begins once it has said its word, however late that is.
+    monkeypatch.setattr(subprocess.Popen, "communicate", lambda *given: wait_for("it", said.exists) and real(*given))
     with pytest.raises(CommandError) as failed:
-        HOST.run(["sh", "-c", f"echo begun; : >{tmp_path}/said; exec sleep 60"], timeout=1)
+        HOST.run(["sh", "-c", f"echo begun; : >{said}; exec sleep 60"], timeout=1)
     assert "no answer within 1 seconds: begun" in str(failed.value)
     assert (failed.value.rc, failed.value.stdout) == (None, "begun\n")
 
