@@ -81,7 +81,7 @@ def test_a_wait_that_is_over_leaves_the_job_or_cancels_it(run, slurm, script):
 
 
 def test_cancelling_twice_changes_once(run, script):
-    number = run(state="submitted", script=script("sleep 60"))["job"]["job_id"]
+    number = run(state="submitted", script=script("sleep 600"))["job"]["job_id"]
     told = run(check=True, state="cancelled", job_id=number)
     assert (told["changed"], told["job"]["state"] in ("PENDING", "RUNNING")) == (True, True)
     first, second = (run(state="cancelled", job_id=number) for _time in range(2))
@@ -90,7 +90,7 @@ def test_cancelling_twice_changes_once(run, script):
 
 
 def test_unique_finds_the_job_that_runs_and_only_that(run, script):
-    path = script("sleep 60")
+    path = script("sleep 600")
     ask = {"state": "submitted", "script": path, "unique": True, "options": {"job_name": "train"}}
     first, second, other = run(**ask), run(**ask), run(**ask, key="another")
     numbers = [result["job"]["job_id"] for result in (first, second, other)]
@@ -105,7 +105,7 @@ def test_unique_finds_the_job_that_runs_and_only_that(run, script):
 
 
 def test_of_two_that_look_before_either_has_submitted_one_job_stays(run, slurm, script, monkeypatch):
-    path = script("sleep 60")
+    path = script("sleep 600")
     ask = {"state": "submitted", "script": path, "unique": True, "options": {"job_name": "train"}}
     find, looks, said = slurm_job.slurm_job.find, [], []
     # The first look of each finds nothing, as where both look at the same moment; the second one is that after sbatch.
@@ -268,7 +268,7 @@ def test_a_controller_that_restarts_in_the_middle(run, slurm, script, tmp_path):
 
 
 def test_a_controller_that_is_down_is_not_taken_for_an_end(run, run_module, slurm, script, tmp_path):
-    number = run(state="submitted", script=script("sleep 60"))["job"]["job_id"]
+    number = run(state="submitted", script=script("sleep 600"))["job"]["job_id"]
     # The same cluster for clients that wait for an answer two seconds instead of a minute.
     (tmp_path / "etc").mkdir()
     text = Path(f"{slurm.root}/etc/slurm.conf").read_text(encoding="utf-8")
@@ -311,7 +311,7 @@ def test_a_node_that_dies_under_the_job(run_module, script):
         job = run_module(slurm_job, cluster, job_id=first["job"]["job_id"], timeout=120)["job"]
         assert (job["ok"], job["restarts"], Path(path).with_name("runs").read_text()) == (True, 1, "run \nrun 1\n")
 
-        again = run_module(slurm_job, cluster, state="submitted", script=script("sleep 60"))["job"]["job_id"]
+        again = run_module(slurm_job, cluster, state="submitted", script=script("sleep 600"))["job"]["job_id"]
         jobs.wait(cluster, again, "RUNNING")
         assert run_module(slurm_job, cluster, state="requeued", job_id=again)["changed"]
         wait_for("the requeue", lambda: "Restarts=1" in cluster.run("scontrol", "show", "job", str(again)).stdout)
@@ -320,7 +320,7 @@ def test_a_node_that_dies_under_the_job(run_module, script):
             slurm_job,
             cluster,
             state="submitted",
-            script=script("sleep 60"),
+            script=script("sleep 600"),
             options={"no_requeue": True, "nodelist": "n2"},
         )["job"]["job_id"]
         cluster.run("scancel", str(again))
