@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import json
 import re
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,6 +30,8 @@ KEPT = (
     "--pointer",
     "--bundle",
 )
+# Options without a value.
+ALONE = ("--required", "--best-effort")
 LEVELS = {"required": True, "best-effort": False}
 # Seconds from the launch: Head- and ComputeNodeBootstrapTimeout of ParallelCluster 3.16, unless its configuration says
 # otherwise; elsewhere the time that AWS PCS gives a node to join Slurm.
@@ -37,6 +40,8 @@ PCS_SECONDS = 1800
 BOOTSTRAP_TIMEOUT = re.compile(rb"^ *(?:Compute|Head)NodeBootstrapTimeout: *0*([1-9][0-9]{0,5})\b", re.MULTILINE)
 # For what the bootstrap does once the hook has ended.
 AFTER_SECONDS = 120
+# The configuration lies on a share of the head node, which may not answer.
+CONFIGURATION_SECONDS = 10
 # A node that has been up for so long that less than this was left is not in its bootstrap any more.
 LEAST_SECONDS = 240
 
@@ -127,16 +132,17 @@ def bootstrap_left(root: Path, started_at: float) -> float:
     """Seconds that a run has which began ``started_at`` seconds after the launch, where none were given."""
     parallelcluster = root / "opt/parallelcluster"
     limit = PARALLELCLUSTER_SECONDS if parallelcluster.is_dir() else PCS_SECONDS
-    with contextlib.suppress(OSError):
-        told = BOOTSTRAP_TIMEOUT.findall((parallelcluster / "shared/cluster-config.yaml").read_bytes())
-        limit = min(map(int, told), default=limit)
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        command = ["cat", "--", str(parallelcluster / "shared/cluster-config.yaml")]
+        text = subprocess.run(command, capture_output=True, timeout=CONFIGURATION_SECONDS, check=False).stdout
+        limit = min(map(int, BOOTSTRAP_TIMEOUT.findall(text)), default=limit)
     used = started_at if started_at < limit - LEAST_SECONDS else 0.0
-    return limit - used - AFTER_SECONDS
+    return max(limit - used - AFTER_SECONDS, LEAST_SECONDS - AFTER_SECONDS)
 
 
 def parse_options(words: Sequence[str]) -> Options:
     """The words that the hook was called with, and those that it added. Raises OptionsError."""
-    args = _parser().parse_args(list(words))
+    args = _parser().parse_args([word if value is None else f"{word}={value}" for word, value in _pairs(words)])
     seconds = args.deadline
     return Options(
         root=args.root,
@@ -152,22 +158,27 @@ def parse_options(words: Sequence[str]) -> Options:
         log_prefix=args.log_prefix,
         vars_file=args.vars_file,
         # What a presigned address has behind its question mark is a key to the object.
-        vars_source="the text of --vars" if args.vars.startswith("{") else args.vars.partition("?")[0],
+        vars_source="the text of --vars" if args.vars.lstrip().startswith("{") else args.vars.partition("?")[0],
         started_at=args.started_at,
         deadline_at=args.started_at + (bootstrap_left(args.root, args.started_at) if seconds is None else seconds),
         bucket_owner=args.bucket_owner,
     )
 
 
+def _pairs(words: Sequence[str]) -> list[tuple[str, str | None]]:
+    """Each option with its value, None where it takes none: a value that looks like an option is a value."""
+    pairs: list[tuple[str, str | None]] = []
+    left = iter(words)
+    for word in left:
+        pairs.append((word, None if word in ALONE else next(left, None)))
+    return pairs
+
+
 def fallback_options(words: Sequence[str]) -> Options:
     """Enough to report that the words themselves were wrong: the root, the times, and the policy if it has a name."""
-
-    def value(name: str, otherwise: str) -> str:
-        positions = [index for index, word in enumerate(words[:-1]) if word == name]
-        return words[positions[-1] + 1] if positions else otherwise
-
-    kept = [word for name in KEPT if value(name, "") for word in (name, value(name, ""))]
-    policy = value("--on-failure", "drain")
+    given = {name: value for name, value in _pairs(words) if value}
+    kept = [word for name in KEPT if name in given for word in (name, given[name])]
+    policy = given.get("--on-failure", "drain")
     return parse_options([*kept, "--on-failure", policy if policy in POLICIES else "drain"])
 
 

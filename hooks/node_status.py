@@ -44,6 +44,11 @@ def uptime() -> float:
     return float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
 
 
+class _ClusterLog(logging.FileHandler):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """A disk that is full there: the same line stands in the hook's own log."""
+
+
 class Report:
     """The state of one run, kept in ``status.json`` and told in the log."""
 
@@ -54,7 +59,7 @@ class Report:
         cluster = options.path(CLUSTER_LOG)
         if cluster.is_dir():
             with contextlib.suppress(OSError):
-                handler = logging.FileHandler(cluster / "mlcluster.log", encoding="utf-8")
+                handler = _ClusterLog(cluster / "mlcluster.log", encoding="utf-8")
                 handler.setFormatter(logging.Formatter("%(asctime)s on_node_configured: %(message)s"))
                 self.logger.addHandler(handler)
         self.complained = False

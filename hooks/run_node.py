@@ -47,8 +47,8 @@ STATE = "/var/lib/mlcluster"
 DLAMI_SECONDS = 120
 # What is kept of the deadline for the report and the way of the log to S3.
 RESERVE_SECONDS = 5
-# After the deadline, a runner that has not ended of its own hangs, and the interpreter ends itself.
-GRACE_SECONDS = 30
+# After the deadline, a runner that has neither reported nor copied its log by then hangs: the interpreter ends itself.
+GRACE_SECONDS = node_status.SHIP_SECONDS + 30
 
 
 class NoVerdictError(Exception):
@@ -293,19 +293,23 @@ def verdict(report: node_status.Report, outcome: run_events.Outcome) -> tuple[st
 def _told_to_stop() -> Iterator[None]:
     """SIGTERM before and after the play, which handles it itself, is an orderly end.
 
-    The second one, as a group and timeout(1) both send it, must break into neither the way back nor the report.
+    The second one, as a group and timeout(1) both send it, must break into neither the way back nor the report, and
+    nor must the first one once the run is over.
     """
 
     def stop(number: int, _frame: object) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)
         raise StopError(f"the run was told to stop ({signal.Signals(number).name})")
 
-    before = signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGTERM, stop)
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGTERM) is stop:
-            signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _as_the_hook_says(_number: int, _frame: object) -> None:
+    """A terminal that is closed tells all of its processes (SIGHUP), and the hook then ends this one in order."""
 
 
 def run(words: Sequence[str]) -> int:
@@ -352,14 +356,26 @@ def _version() -> str:
     return str(found[0].get("version", "")) if found else ""
 
 
+def _let_go_of_readers() -> None:
+    """What nobody reads any more (a closed pipe, a full disk) must not make the interpreter end with 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line: --options-file FILE, which is removed once the run has been reported."""
     parser = argparse.ArgumentParser(prog="run-node", description=__doc__)
     parser.add_argument("--options-file", type=Path, required=True)
     args = parser.parse_args(argv)
+    # Not ignored, for what the roles start would inherit that.
+    signal.signal(signal.SIGHUP, _as_the_hook_says)
     code = run(node_options.read_words(args.options_file))
     # Its absence tells the hook that the run has been reported.
     args.options_file.unlink()
+    _let_go_of_readers()
     return code
 
 

@@ -35,7 +35,8 @@ from pathlib import Path
 from .archive import SHA256, BundleError, write_file
 
 SCHEMA = "mlcluster.pointer/1"
-VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+# As the hook takes them; no zero before other digits, for 1.02.0 and 1.2.0 would be two names of one number.
+VERSION = re.compile(r"(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})\.(0|[1-9][0-9]{0,8})")
 TARGET = re.compile(r"[a-z]+-py3\.\d+")
 URL = re.compile(r"(s3|https)://[^\s/]+/\S+")
 OPENSSL_SECONDS = 30
@@ -49,7 +50,7 @@ def number(version: str) -> tuple[int, int, int]:
     return int(found[1]), int(found[2]), int(found[3])
 
 
-def problems(version: str, floor: str, bundles: t.Mapping[str, t.Mapping[str, str]]) -> list[str]:
+def problems(version: str, floor: str, bundles: t.Mapping[str, t.Mapping[str, str]], issued: str) -> list[str]:
     """Everything that is wrong with what a pointer is to say."""
     found = []
     for what, text in (("version", version), ("floor", floor)):
@@ -57,6 +58,8 @@ def problems(version: str, floor: str, bundles: t.Mapping[str, t.Mapping[str, st
             found.append(f"{what} is {text!r}: give three numbers, such as 1.2.3")
     if not found and floor and number(floor) > number(version):
         found.append(f"the floor {floor} is above version {version}, so every node would refuse it: lower the floor")
+    if not re.fullmatch(r"\S*", issued):
+        found.append(f"issued is {issued!r}: give one word, such as 2026-11-28T00:00:00Z")
     if not bundles:
         found.append("there is no bundle in it: give at least one")
     for name, entry in bundles.items():
@@ -71,7 +74,7 @@ def problems(version: str, floor: str, bundles: t.Mapping[str, t.Mapping[str, st
 
 def content(version: str, floor: str, bundles: t.Mapping[str, t.Mapping[str, str]], issued: str) -> dict[str, t.Any]:
     """The pointer as a dictionary. Raises BundleError with all that is wrong."""
-    wrong = problems(version, floor, bundles)
+    wrong = problems(version, floor, bundles, issued)
     if wrong:
         raise BundleError("; ".join(wrong))
     told: dict[str, t.Any] = {"schema": SCHEMA, "version": version}
@@ -97,7 +100,7 @@ def from_text(text: str) -> dict[str, t.Any]:
     told: dict[str, t.Any] = {"schema": schema}
     bundles = {}
     for name, *words in (line.split(" ") for line in lines):
-        if name == "bundle" and len(words) == 3:
+        if name == "bundle" and len(words) == 3 and words[0] not in bundles:
             bundles[words[0]] = {"url": words[1], "sha256": words[2]}
         elif name in ("version", "floor", "issued") and len(words) == 1:
             told[name] = words[0]

@@ -292,12 +292,18 @@ def test_the_policy_decides_what_a_failure_is(node, wanted, policy, code):
         # What stands behind it is read all the same, and the first one is told.
         (["bundle", "--on-failure"], "there is no option 'bundle'"),
         (["--on-failure", "panic"], "--on-failure takes continue, drain or terminate, not 'panic'"),
+        # The log would go into a bucket of that name, whoever has it.
+        (["--log-prefix", "logs/x"], "--log-prefix takes an address such as s3://BUCKET/PREFIX, not 'logs/x'"),
+        (["--" + "x" * 9000], "there is no option '--xxx"),
+        # What stands behind a question mark is a key to the object.
+        (["https://b.example/k?X-Amz-Signature=f00d"], "there is no option 'https://b.example/k': see"),
+        (["--sha256", "https://b.example/k?X-Amz-Signature=f00d"], "not 'https://b.example/k'"),
     ],
 )
 def test_options_that_are_wrong(node, words, sentence):
     ran = node.run(*words)
     failed(node, ran, sentence)
-    assert ran.status["exit_code"] == 3
+    assert ran.status["exit_code"] == 3 and len(ran.status["message"]) < 2500 and "f00d" not in ran.out
 
 
 def test_seconds_with_a_zero_before_are_those_seconds(node, tmp_path):
@@ -422,7 +428,8 @@ def test_a_runner_that_dies_is_reported_by_the_hook(node, tmp_path):
     failed(node, ran, "the bundle's runner ended with status 7 before it could report")
 
 
-def test_an_order_to_stop_that_comes_twice_while_it_waits_is_reported_once(node, bundle):
+@pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGHUP])
+def test_an_order_to_stop_that_comes_twice_while_it_waits_is_reported_once(node, bundle, order):
     log = node.root / "var/log/mlcluster/on_node_configured.log"
     lock = node.root / "var/lib/dpkg/lock-frontend"
     lock.parent.mkdir(parents=True)
@@ -432,8 +439,9 @@ def test_an_order_to_stop_that_comes_twice_while_it_waits_is_reported_once(node,
         process = node.start(*words)
         until(lambda: log.exists() and "roles: mark" in log.read_text(), "the wait")
         for _time in range(2):
-            os.killpg(process.pid, signal.SIGTERM)
+            os.killpg(process.pid, order)
         ran = node.ended(process)
+    # A terminal that is closed tells the runner too, which leaves it to the hook to end it in order.
     failed(node, ran, "the run was told to stop (SIGTERM)")
     assert ran.log.count("ERROR: ") == 1
     finished(node, node.run(*words))

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import base64
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
 from plugins.module_utils._bundle import pointer
-from tests.integration.hook.conftest import Node, build_bundle
+from tests.integration.hook.conftest import BUCKET, Node, build_bundle
+from tests.integration.hook.faults import error, times
 
 PYTHON = f"py3.{sys.version_info[1]}"
 
@@ -77,10 +79,14 @@ def test_a_floor_that_was_told_once_holds_and_one_may_be_pinned(node: Node, rele
     assert "pointer names version 1.10.0 and the floor is 1.11.0" in state(ran)[1]
 
 
-def test_a_floor_that_is_damaged_is_named_and_not_passed_over(node: Node, releases):
-    releases.move("1.3.0", floor="1.3.0")
-    assert state(node.run(*releases.words))[0] == "configured"
-    (node.root / "var/lib/mlcluster/version_floor").write_bytes(b"1.x\xff\n")
+@pytest.mark.parametrize("damage", [b"1.x\xff\n", b"", b"1\0.3\n", b"1" * 999, None])
+def test_a_floor_that_is_damaged_is_named_and_not_passed_over(node: Node, releases, damage):
+    floor = node.root / "var/lib/mlcluster/version_floor"
+    floor.parent.mkdir(parents=True)
+    if damage is None:
+        floor.mkdir()
+    else:
+        floor.write_bytes(damage)
     releases.move("1.2.9")
     ran = node.run(*releases.words)
     assert (
@@ -113,6 +119,10 @@ def test_a_pointer_that_names_no_sum_is_not_followed(node: Node, releases, bundl
         ("mlcluster.other/1\nversion 1.2.3\n", "names version none that this hook reads and the floor is 0"),
         ("mlcluster.pointer/1\n", "names version none that this hook reads and the floor is 0"),
         ("mlcluster.pointer/1\nversion 1.2.3\n", "has no bundle for debian with this node's Python"),
+        ("mlcluster.pointer/1\nversion 0.1\nversion 1.2.3\n", "names version 0.1 1.2.3 and the floor is 0"),
+        ("mlcluster.pointer/1\nversion soon\n", "names version soon and the floor is 0"),
+        # It would be remembered, and no later pointer could be followed.
+        ("mlcluster.pointer/1\nversion 1.2.3\nfloor 1.2.2 b\n", "names version 1.2.3 and the floor is 1.2.2 b"),
     ],
 )
 def test_what_the_key_has_signed_for_something_else_is_not_followed(node: Node, releases, text, sentence):
@@ -130,3 +140,44 @@ def test_a_node_of_another_family_is_told_what_there_is(node: Node, releases):
     assert told in state(ran)[1]
     releases.move("1.2.3", family="amazon")
     assert state(node.run(*releases.words))[0] == "configured"
+
+
+def without(node: Node, folder: Path, **programs: str) -> str:
+    """A PATH with the programs of the node, and scripts in the place of some of them."""
+    folder.mkdir()
+    for program in node.programs.iterdir():
+        (folder / program.name).symlink_to(program)
+    for name, text in programs.items():
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    return str(folder)
+
+
+def test_a_last_line_without_an_end_is_a_line(node: Node, releases, bundle, tmp_path):
+    # A Python that comes after the one that has a bundle.
+    path = without(node, tmp_path / "bin", **{"python3.19": "echo 19"})
+    releases.sign(f"{pointer.SCHEMA}\nversion 1.2.3\nbundle debian-{PYTHON} {bundle[0]} {bundle[1]}")
+    assert state(node.run(*releases.words, PATH=path))[0] == "configured"
+
+
+def test_a_python_that_hangs_or_makes_noise_does_not_keep_others_from_being_found(node: Node, releases, tmp_path):
+    # The bound of the one that hangs, and of no other, is shorter than a node's.
+    bound = f'[ "$2" != python3 ] || set -- 1 "$2"; exec {node.programs}/timeout "$@"'
+    noisy = f'echo noise; printf more; exec "{sys.executable}" "$@"'
+    programs = {"timeout": bound, "python3": "exec sleep 600", f"python3.{sys.version_info[1]}": noisy}
+    releases.move("1.2.3")
+    assert state(node.run(*releases.words, PATH=without(node, tmp_path / "bin", **programs)))[0] == "configured"
+
+
+def test_a_presigned_pointer_is_followed_and_its_secret_is_not_told(node: Node, releases, stored, proxy, moto):
+    releases.move("1.2.3")
+    stored.upload_file(str(releases.path), BUCKET, "pointer")
+    url = stored.generate_presigned_url("get_object", {"Bucket": BUCKET, "Key": "pointer"}).replace(moto, proxy.url)
+    ran = node.run("--pointer", url, *releases.words[2:])
+    assert state(ran)[0] == "configured" and len(proxy.requests) == 1
+    proxy.faults = [times(9, error(404, "NoSuchKey"))]
+    wrong = node.run("--pointer", url, *releases.words[2:])
+    assert state(wrong)[1].startswith(f"could not get {proxy.url}/{BUCKET}/pointer: curl: (22)")
+    told = ran.out + ran.log + json.dumps(ran.status) + wrong.out + wrong.log + json.dumps(wrong.status) + node.reason()
+    assert "Signature" not in told

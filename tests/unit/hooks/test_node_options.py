@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,8 @@ def test_wrong_options_can_still_be_reported(policy, kept):
         # The shorter one, whichever kind of node it is.
         (0, True, "  HeadNodeBootstrapTimeout: 1200\n  ComputeNodeBootstrapTimeout: 0900\n", 900 - 120),
         (0, True, "DevSettings:\n  Timeouts:\n    HeadNodeBootstrapTimeout: 3600 # s\n", 3600 - 120),
+        # Too short for anything: what a later run has at least.
+        (50, True, "HeadNodeBootstrapTimeout: 60\n", 240 - 120),
         (0, True, "HeadNodeBootstrapTimeout: soon\n# ComputeNodeBootstrapTimeout: 600\n", 2100 - 120),
     ],
 )
@@ -83,6 +86,22 @@ def test_the_deadline_of_a_bootstrap_counts_from_the_launch(tmp_path, started, p
         (tmp_path / "opt/parallelcluster/shared/cluster-config.yaml").write_text(settings)
     options = node_options.parse_options(["--root", str(tmp_path), "--started-at", str(started)])
     assert options.deadline_at - started == seconds
+
+
+def test_a_share_that_does_not_answer_leaves_the_usual_deadline(tmp_path, monkeypatch):
+    monkeypatch.setattr(node_options, "CONFIGURATION_SECONDS", 0.1)
+    (tmp_path / "opt/parallelcluster/shared").mkdir(parents=True)
+    os.mkfifo(tmp_path / "opt/parallelcluster/shared/cluster-config.yaml")
+    assert node_options.bootstrap_left(tmp_path, 100.0) == 2100 - 100 - 120
+
+
+def test_a_value_that_looks_like_an_option_is_a_value():
+    words = ["--root", "/node", "--bundle", "--required", "--roles", "--root", *TIMES]
+    with pytest.raises(OptionsError, match=r"--roles takes names, .* not '--root'"):
+        node_options.parse_options(words)
+    options = node_options.fallback_options(words)
+    assert (options.root, options.source, options.required) == (Path("/node"), "--required", None)
+    assert node_options.parse_options(["--vars", " {}", *TIMES]).vars_source == "the text of --vars"
 
 
 def test_seconds_with_a_zero_before_are_those_seconds():

@@ -183,6 +183,36 @@ def test_a_second_order_to_stop_does_not_break_into_what_puts_the_node_back():
     assert done == ["the timers are started"]
 
 
+def test_an_order_to_stop_after_the_play_breaks_into_no_report():
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with run_node._told_to_stop():
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_the_log_has_its_time_to_be_copied_after_the_deadline(report, monkeypatch):
+    armed = []
+    monkeypatch.setattr(run_node.faulthandler, "dump_traceback_later", lambda after, **_more: armed.append(after))
+    monkeypatch.setattr(run_node, "_reported", lambda report: 0)
+    root = str(report.options.root)
+    assert run_node.run(["--root", root, "--started-at", "0", "--deadline", "0"]) == 0
+    assert armed and armed[0] > node_status.SHIP_SECONDS
+
+
+def test_a_cluster_log_on_a_full_disk_is_passed_over(tmp_path, capfd):
+    folder = tmp_path / "var/log/parallelcluster"
+    folder.mkdir(parents=True)
+    (folder / "mlcluster.log").symlink_to("/dev/full")
+    words = ["--root", str(tmp_path), "--started-at", "0", "--deadline", "100"]
+    node_status.Report(node_options.parse_options(words)).say("hello")
+    told = capfd.readouterr().err
+    assert "hello" in told and "Traceback" not in told
+
+
 def test_no_variable_makes_a_role_reboot_the_node():
     node = node_facts.Node("compute", "", "", "", "", ())
     given = {"efa_nccl_reboot_allowed": True, "a": 1}

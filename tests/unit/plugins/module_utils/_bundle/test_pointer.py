@@ -28,6 +28,9 @@ def key(tmp_path_factory):
     return path
 
 
+TWICE = f"mlcluster.pointer/1\nbundle debian-py3.10 s3://b/a {SUM}\nbundle debian-py3.10 s3://b/b {SUM}\n"
+
+
 def told(version="1.2.3", floor="", issued="now"):
     """A pointer."""
     return pointer.content(version, floor, BUNDLES, issued)
@@ -61,7 +64,7 @@ def test_what_it_says_line_by_line_and_read_again():
     assert pointer.from_text(pointer.to_text(told())) == told()
 
 
-@pytest.mark.parametrize("text", ["", "{}", "mlcluster.pointer/9\n", "mlcluster.pointer/1\nbundle a b\n"])
+@pytest.mark.parametrize("text", ["", "{}", "mlcluster.pointer/9\n", "mlcluster.pointer/1\nbundle a b\n", TWICE])
 def test_what_is_no_pointer_says_nothing(text):
     assert pointer.from_text(text) == {}
 
@@ -69,9 +72,17 @@ def test_what_is_no_pointer_says_nothing(text):
 def test_all_that_is_wrong_is_told_at_once():
     bad = {"debian": {"url": "http://x/y", "sha256": SUM.upper()}, "debian-py3.11": {}}
     with pytest.raises(BundleError) as caught:
-        pointer.content("1.2", "soon", bad, "")
+        pointer.content("1.2", "soon", bad, "now\nfloor 9.9.9")
     text = str(caught.value)
-    for words in ("version is '1.2'", "floor is 'soon'", "'debian' is no target", "'http://x/y'", SUM.upper(), "None"):
+    for words in (
+        "version is '1.2'",
+        "issued is 'now\\nfloor 9.9.9'",
+        "floor is 'soon'",
+        "'debian' is no target",
+        "'http://x/y'",
+        SUM.upper(),
+        "None",
+    ):
         assert words in text
 
 
@@ -87,8 +98,9 @@ def test_without_a_bundle_it_says_nothing():
 
 def test_versions_are_numbers():
     assert pointer.number("1.10.0") > pointer.number("1.9.9")
-    with pytest.raises(BundleError, match="give three numbers"):
-        pointer.number("1.2.3rc1")
+    for text in ("1.2.3rc1", "1.02.3", "1234567890.0.0", "\u0661.0.0"):
+        with pytest.raises(BundleError, match="give three numbers"):
+            pointer.number(text)
 
 
 def test_openssl_proves_what_was_signed_with_the_public_key_in_one_line(key, tmp_path):

@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Orders to stop at the stages that have no bundle yet, what a killed run leaves, and a reader that has gone."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration.hook.conftest import HOOK, Node
+from tests.integration.hook.test_failures import failed, finished, until
+
+
+def local(bundle) -> list[str]:
+    """The options of a run with the bundle on the node's disk."""
+    return ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
+
+
+def told(node) -> str:
+    """The log so far."""
+    log = node.root / "var/log/mlcluster/on_node_configured.log"
+    return log.read_text() if log.exists() else ""
+
+
+def with_program(node: Node, folder: Path, name: str, text: str) -> str:
+    """A PATH with the programs of the node, and a script in the place of one of them."""
+    folder.mkdir()
+    for program in node.programs.iterdir():
+        if program.name != name:
+            (folder / program.name).symlink_to(program)
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / name).chmod(0o755)
+    return str(folder)
+
+
+@pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_hook_that_waits_for_another_run_stops_at_once_and_says_so(node, bundle, tmp_path, order):
+    path = with_program(node, tmp_path / "bin", "flock", f'touch {tmp_path}/waits; exec {node.programs}/flock "$@"')
+    lock = node.root / "run/mlcluster/hook.lock"
+    lock.parent.mkdir(parents=True)
+    with open(lock, "w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        process = node.start(*local(bundle), "--deadline", "600", PATH=path)
+        until((tmp_path / "waits").exists, "the wait")
+        os.kill(process.pid, order)
+        failed(node, node.ended(process), "the run was told to stop in stage lock")
+    finished(node, node.run(*local(bundle)))
+
+
+def test_a_hook_between_two_tries_stops_at_once(node, bundle):
+    process = node.start("--bundle", "http://127.0.0.1:1/b", "--sha256", bundle[1])
+    until(lambda: "try 3" in told(node), "the third try")
+    os.kill(process.pid, signal.SIGTERM)
+    failed(node, node.ended(process), "the run was told to stop in stage bundle")
+
+
+def test_an_order_to_stop_does_not_take_the_place_of_what_had_failed(node, tmp_path):
+    slow = f"touch {tmp_path}/asked\nuntil [ -e {tmp_path}/go ]; do sleep 0.05; done"
+    path = with_program(node, tmp_path / "bin", "aws", slow)
+    process = node.start("--deadline", "soon", "--log-prefix", "s3://b/logs", PATH=path)
+    until((tmp_path / "asked").exists, "the way of the log to S3")
+    os.killpg(process.pid, signal.SIGTERM)
+    (tmp_path / "go").touch()
+    ran = node.ended(process)
+    failed(node, ran, "--deadline takes whole seconds")
+    assert ran.log.count("ERROR: ") == 1
+
+
+def test_half_written_files_of_a_killed_run_are_removed(node, bundle):
+    left = [
+        node.root / name
+        for name in (
+            "var/log/mlcluster/status.json.77",
+            "var/log/mlcluster/.status.json.ab12",
+            "var/lib/mlcluster/drain.json.77",
+            "var/lib/mlcluster/.drain.json.ab12",
+            "var/lib/mlcluster/version_floor.77",
+        )
+    ]
+    for path in left:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{")
+    finished(node, node.run(*local(bundle)))
+    assert [path for path in left if path.exists()] == []
+
+
+@pytest.mark.parametrize("reader", ["exec >&- 2>&-", "exec >/dev/full 2>&1", "exec > >(exit) 2>&1; wait $!"])
+def test_nobody_has_to_listen(node, bundle, reader):
+    def run(*words: str) -> tuple[int, str]:
+        command = ["bash", "-c", f'{reader}; exec "$@"', "bash", "bash", str(HOOK), "--root", str(node.root), *words]
+        done = subprocess.run(command, env=node.environment, stdin=subprocess.DEVNULL, check=False)
+        return done.returncode, json.loads((node.root / "var/log/mlcluster/status.json").read_text())["state"]
+
+    assert run(*local(bundle), "--on-failure", "terminate") == (0, "configured")
+    assert run("--bundle", "x", "--on-failure", "terminate") == (3, "failed")
+    assert "configured: 1 roles" in told(node) and "ERROR: give --bundle with its --sha256" in told(node)
+
+
+def test_a_name_that_is_no_utf_8_is_a_name(node, bundle, tmp_path):
+    os.symlink(bundle[0], os.fsencode(tmp_path) + b"/b\xff.tar.gz")
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/b\xff.tar.gz")
+    finished(node, node.run("--bundle", odd, *local(bundle)[2:], "--vars", " {}"))
