@@ -9,6 +9,7 @@ nodes are those of two cores doing the work of all: what carries over to a clust
 controller's CPU seconds and the ratio of the strategies.
 
 A module execution is one program that Ansible starts on a node; tasks of the controller and facts are not counted.
+Tasks a node are all that the controller has begun for it, skipped ones too: what they cost is the controller's.
 """
 
 from __future__ import annotations
@@ -55,6 +56,14 @@ def most_a_node(document: Mapping[str, Any]) -> dict[str, int]:
     return most
 
 
+def tasks_a_node(document: Mapping[str, Any]) -> dict[str, float]:
+    """Tasks begun for a node, and how many of them were skipped, on average; each is a process of the controller."""
+    outcomes = [result for play in document["plays"] for task in play["tasks"] for result in task["hosts"].values()]
+    nodes_seen = len(document["stats"])
+    skipped = sum(1 for result in outcomes if result.get("skipped"))
+    return {"begun": round(len(outcomes) / nodes_seen, 1), "skipped": round(skipped / nodes_seen, 1)}
+
+
 def _environment(strategy: str, packages: Path, folder: Path) -> dict[str, str]:
     environment = {
         **os.environ,
@@ -98,6 +107,7 @@ def push(inventory: Path, strategy: str, packages: Path) -> dict[str, Any]:
         "controller_cpu_seconds": round(cpu, 1),
         "changed": sum(stats["changed"] for stats in document["stats"].values()),
         "nodes": len(document["stats"]),
+        "tasks_a_node": tasks_a_node(document),
         "module_executions": most_a_node(document),
     }
 
@@ -121,6 +131,7 @@ def measure(counts: Sequence[int] = COUNTS) -> dict[str, Any]:
 def table(figures: Mapping[str, Any]) -> list[str]:
     """The figures as lines for people."""
     titles = f"  {'nodes':>5} {'strategy':<16}{'run':<8}{'changed':>8}{'seconds':>9}{'controller CPU s':>18}"
+    titles += f"{'tasks a node':>14}{'skipped':>9}"
     lines = [
         f"site.yml pushed to containers on {figures['cores']} cores that stand for all nodes, load {figures['load']}",
         titles + "  modules a node",
@@ -129,6 +140,7 @@ def table(figures: Mapping[str, Any]) -> list[str]:
         modules = ", ".join(f"{role} {number}" for role, number in sorted(row["module_executions"].items()))
         lines.append(
             f"  {row['nodes']:>5} {row['strategy']:<16}{row['run']:<8}{row['changed']:>8}{row['seconds']:>9}"
-            f"{row['controller_cpu_seconds']:>18}  {modules}"
+            f"{row['controller_cpu_seconds']:>18}{row['tasks_a_node']['begun']:>14}{row['tasks_a_node']['skipped']:>9}"
+            f"  {modules}"
         )
     return lines
