@@ -121,7 +121,7 @@ def test_a_bucket_of_another_account_is_not_read_and_gets_no_log(node, wanted, p
 
     proxy.faults = [stranger]
     words = [*wanted, "--log-prefix", f"s3://{BUCKET}/logs"]
-    ran = node.run(*words, "--deadline", "3", "--bucket-owner", "999999999999")
+    ran = node.run(*words, "--deadline", "6", "--bucket-owner", "999999999999")
     failed(node, ran, "could not get s3://mlcluster-test/bundle.tar.gz", "AccessDenied")
     assert {request.owner for request in proxy.requests} == {"999999999999"}
     assert "the log could not be copied to" in ran.log
@@ -148,7 +148,7 @@ def test_a_clock_that_stays_wrong_is_named(node, wanted, tmp_path):
     # As the AWS CLI words it; at once, so that the deadline comes after it.
     (programs / "aws").write_text(f"#!/bin/sh\necho '{SKEWED}' >&2\nexit 254\n")
     (programs / "aws").chmod(0o755)
-    ran = node.run(*wanted[:-1], "3", PATH=str(programs))
+    ran = node.run(*wanted[:-1], "6", PATH=str(programs))
     failed(node, ran, "the clock of this node is wrong", "chrony", "RequestTimeTooSkewed")
     finished(node, node.run(*wanted))
 
