@@ -98,7 +98,9 @@ def setup(verb: str, directory: str = LOG_DIR, level: int = logging.INFO) -> tup
     logger = logging.getLogger(LOGGER_NAME)
     for handler in list(logger.handlers):
         logger.removeHandler(handler)
-        handler.close()
+        # What it has not written yet finds a full disk once more.
+        with contextlib.suppress(OSError):
+            handler.close()
     logger.setLevel(level)
     logger.propagate = False
     stream = _QuietStream()

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import log
 
 from hooks import node_facts, node_options, node_status, run_events, run_node
 from hooks.node_facts import Role
@@ -210,6 +211,8 @@ def test_a_cluster_log_on_a_full_disk_is_passed_over(tmp_path, capfd):
     node_status.Report(node_options.parse_options(words)).say("hello")
     told = capfd.readouterr().err
     assert "hello" in told and "Traceback" not in told
+    # The next one gives back the files of this one.
+    log.setup("again", str(tmp_path))
 
 
 def test_no_variable_makes_a_role_reboot_the_node():
