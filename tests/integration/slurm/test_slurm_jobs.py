@@ -145,16 +145,21 @@ def test_a_program_that_is_missing_is_one_sentence(ran):
 
 
 def test_a_job_that_is_cancelled_says_so_in_its_exit_file(slow_to_kill, facts, runtime, tmp_path):
-    (tmp_path / "all_reduce_perf").write_text("#!/bin/sh\nsleep 300\n")
+    """Also when its step does not hear of it, as one that is only beginning may not."""
+    (tmp_path / "all_reduce_perf").write_text(
+        f"#!/bin/bash\ntrap '' TERM\necho deaf\nuntil [ -e {tmp_path}/end ]; do sleep 0.1; done\n"
+    )
     (tmp_path / "all_reduce_perf").chmod(0o755)
     job = {"name": "nccl", "kind": "nccl", "collectives": ["all_reduce"]}
     role = scripts.Role(facts, jobs=[job], dir=str(tmp_path), gpus_per_node=1, nccl_tests_dir=str(tmp_path), mpi="none")
     role.install(runtime)
     number = int(slow_to_kill.run("sbatch", "--parsable", str(tmp_path / "nccl.sbatch")).stdout)
-    wait_for("the test to start", (tmp_path / "results" / f"nccl-{number}" / "all.all_reduce.out").exists)
+    printed = tmp_path / "results" / f"nccl-{number}" / "all.all_reduce.out"
+    wait_for("the test to start", lambda: printed.exists() and printed.read_text().count("deaf") == 2)
     slow_to_kill.run("scancel", str(number))
     # Slurm calls it cancelled at once, while it still ends.
     wait_for("its end", (tmp_path / "results" / f"nccl-{number}.exit").exists)
+    (tmp_path / "end").touch()
     ended = Ran(jobs.wait(slow_to_kill, number), tmp_path, "nccl")
     assert (ended.job.state, ended.exit_file) == ("CANCELLED", "143\n")
 

@@ -12,7 +12,9 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds_child import PREFIX
 
 from tests.integration.slurm.ran import install
+from tests.rig.slurm import scripts
 from tests.rig.slurm.fixture import needs_slurm
+from tests.rig.slurm.processes import wait_for
 
 pytestmark = needs_slurm
 TOOLS = ("fio", "ior", "mdtest", "gdsio")
@@ -65,6 +67,61 @@ def test_the_shared_file_system_against_what_it_should_do(ran, tools, tmp_path):
     assert done.job.exit_code == 1
     assert json.loads((done.folder / "ran.json").read_text())["size"] > 1 << 30
     assert not list((tmp_path / "results").glob("mlcluster-io-*"))
+
+
+@pytest.fixture
+def cancelled(slow_to_kill, facts, runtime, tmp_path):
+    """cancelled(job, began, **settings) submits a job, cancels it once `began` says that it is at work, and waits for
+    its status."""
+
+    def run(job, began, **settings):
+        role = scripts.Role(facts, jobs=[job], dir=str(tmp_path), gpus_per_node=1, mpi="none", **settings)
+        assert role.problems == []
+        role.install(runtime)
+        number = int(slow_to_kill.run("sbatch", "--parsable", str(tmp_path / f"{job['name']}.sbatch")).stdout)
+        wait_for("the job to be at work", began)
+        slow_to_kill.run("scancel", str(number))
+        ended = tmp_path / "results" / f"{job['name']}-{number}.exit"
+        wait_for("its status", ended.exists)
+        assert ended.read_text() == "143\n"
+
+    return run
+
+
+@pytest.fixture
+def endless(tmp_path):
+    """A program in the place of fio, IOR and mdtest that writes into its directory until it is ended."""
+    program = tmp_path / "endless"
+    program.write_text(
+        """#!/bin/bash
+for word; do
+  case $word in
+    --directory=*) place=${word#*=} ;;
+    /*/ior) place=${word%/ior} ;;
+  esac
+done
+while :; do date >"$place/file-$SLURM_PROCID-$((at++ % 100))"; done
+"""
+    )
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_a_cancelled_job_leaves_the_local_disks_clean(cancelled, endless, slurm):
+    def files(of):
+        return [list(slurm.local_of(node).glob(f"mlcluster-fio-*{of}")) for node in ("n1", "n2")]
+
+    job = {"name": "disks", "kind": "local_io", "seconds": 60}
+    cancelled(job, lambda: all(files("/file-*")), local_dir=str(slurm.local), fio=endless)
+    wait_for("the files to be gone", lambda: not any(files("")))
+
+
+def test_a_cancelled_job_leaves_the_shared_file_system_clean(cancelled, endless, tmp_path):
+    place = tmp_path / "shared"
+    place.mkdir()
+    job = {"name": "fsx", "kind": "fsx_io", "minutes": 9, "directory": str(place)}
+    cancelled(job, lambda: list(place.glob("*/file-0-*")), ior=endless, mdtest=endless)
+    wait_for("the files to be gone", lambda: not list(place.iterdir()))
 
 
 def test_a_tool_that_is_missing_is_one_sentence(ran):

@@ -201,6 +201,18 @@ def test_a_cancelled_training_is_backed_up(slow_to_kill, train, slurm):
     assert training.exit_status() == "143\n"
 
 
+def test_a_training_that_is_cancelled_while_it_is_saved_is_saved(slow_to_kill, train, slurm, tmp_path):
+    (tmp_path / "SLOW").touch()
+    training = train(3)
+    wait_for("the backup to begin", (tmp_path / "BEGAN").exists)
+    slurm.run("scancel", str(training.number))
+    wait_for("Slurm to say so to the job", lambda: "CANCELLED" in training.output)
+    (tmp_path / "SLOW").unlink()
+    wait_for("its end", training.ended)
+    # That of the training, which had come to its end.
+    assert (training.saved(), training.exit_status()) == (["step-3"], "0\n")
+
+
 def test_every_node_is_watched_until_the_job_ends(train, slurm, tmp_path, monkeypatch):
     watcher = tmp_path / "bin" / "nvidia-smi"
     watcher.parent.mkdir()

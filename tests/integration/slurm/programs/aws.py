@@ -3,13 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Poses as `aws s3 sync [--dryrun] [--only-show-errors] [--exclude NAME] SOURCE s3://...`, with a folder for S3.
 
-A file LOSSY beside it makes it lose what it is given, and say that all went well.
+A file LOSSY beside it makes it lose what it is given, and say that all went well. One SLOW makes it wait
+until that is gone.
 """
 
 from __future__ import annotations
 
 import shutil
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(sys.argv[0]).parent
@@ -18,6 +20,9 @@ HERE = Path(sys.argv[0]).parent
 def main() -> None:
     words = sys.argv[3:]
     source, target = Path(words[-2]), HERE / "s3" / words[-1].removeprefix("s3://")
+    while (HERE / "SLOW").exists():
+        (HERE / "BEGAN").touch()
+        time.sleep(0.05)
     left_out = {words[at + 1] for at, word in enumerate(words) if word == "--exclude"}
     for file in sorted(source.rglob("*")):
         copy = target / file.relative_to(source)
