@@ -44,6 +44,7 @@ def check(tmp_path):
             capture_output=True,
             text=True,
             check=False,
+            timeout=300,
         )  # fmt: skip
         return done.returncode, done.stdout + done.stderr, report
 
@@ -109,6 +110,20 @@ def test_one_page_on_all_nodes_the_silent_one_too(check, tmp_path):
     assert (again["changes"]["joined"], again["changes"]["left"]) == (["new", "unread"], ["h1", "lost", "n2"])
     nodes = {node["name"]: node["status"] for node in again["nodes"]}
     assert (status, nodes["unread"]) == (2, "undeterminable")
+
+
+def test_a_node_or_a_place_of_results_that_hangs_keeps_the_page_from_nobody(check, tmp_path):
+    """It lets everybody in, and then nothing of it comes back, as where its root or its /home does not answer."""
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexec tail -f /dev/null\n", encoding="utf-8")
+    python.chmod(0o755)
+    stuck = {**HERE, "ansible_python_interpreter": str(python)}
+    limits = json.dumps({"check_nodes_patience": 10, "check_nodes_options": {"seconds": 10}})
+    status, said, report = check({"compute": group(n1=HERE), "head": group(stuck=stuck)}, "-e", limits)
+    nodes = {node["name"]: node for node in json.loads((report / "report.json").read_text(encoding="utf-8"))["nodes"]}
+    assert (status, nodes["stuck"]["status"]) == (2, "undeterminable"), said
+    assert "node.answer: the node was not judged" in said and "DEPRECATION" not in said
+    assert len(nodes["n1"]["results"]) > 5
 
 
 def test_nothing_is_written_in_check_mode_and_the_verdict_is_the_same(check):
