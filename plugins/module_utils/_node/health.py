@@ -168,7 +168,7 @@ def _prolog(wishes: Wishes, expect: Expected) -> dict[str, Look]:
 
 
 def _full(wishes: Wishes, expect: Expected) -> dict[str, Look]:
-    chips, fabric = _wished(wishes, expect, packages=health_system.PACKAGES)
+    chips, fabric = _wished(wishes, expect, packages=(*health_system.PACKAGES, *health_expect.packages(expect)))
     light = _prolog(wishes, expect)
     root_percent = expect.thresholds.get("root_free_percent", health_system.LEAST_ROOT_PERCENT)
     looks: dict[str, Look] = {
@@ -208,10 +208,13 @@ def _container(wishes: Wishes, expect: Expected) -> dict[str, Look]:
 def _fabric(host: Host, wishes: efa.Wishes, expect: Expected) -> list[Result]:
     """What EFA stands on, and the versions of everything: all of it from one question to the package manager."""
     facts = efa.look(host, wishes)
-    told = health_system.versions(host, facts["packages"])
+    asked = facts["package_manager"] is not None
+    packages = health_expect.packages(expect)
+    told = health_system.versions(host, facts["packages"], packages)
+    silent = health_system.silent(host, told) + ([] if asked else [f"package {name}" for name in packages])
     known = passed(VERSIONS, told) if told else undeterminable(VERSIONS, "no version of anything could be found out")
-    held = health_expect.judge_held(expect, facts["held_packages"], facts["package_manager"] is not None)
-    return [*verify_efa(facts), known, *health_expect.judge_versions(expect, told), *held]
+    held = health_expect.judge_held(expect, facts["held_packages"], asked)
+    return [*verify_efa(facts), known, *health_expect.judge_versions(expect, told, silent), *held]
 
 
 def _image(host: Host, wishes: Wishes, image: str) -> list[Result]:

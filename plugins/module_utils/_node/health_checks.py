@@ -181,7 +181,7 @@ def check_scratch(host: Host, base: str | None, least_percent: int = LEAST_FREE_
     except OSError as exc:
         return [undeterminable("scratch.space", f"{base}: {exc.strerror}", hint="run as root")]
     scope = Scope(device=base)
-    fields: dict[str, t.Any] = {"expected": f"{least_percent} % or more", "found": f"{min(free.values()):g} % free"}
+    fields: dict[str, t.Any] = {"expected": least_percent, "found": min(free.values()), "unit": "% free"}
     if min(free.values()) < least_percent:
         which = min(free, key=lambda what: free[what])
         hint = "run 'mlcluster scratch sweep', then look with 'du' who fills it"

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import re
 import typing as t
 
-from . import efa
+from . import efa, health_system
 from .accelerator_versions import at_least, version_key
 from .block import INSTANCE_STORE_MODEL
 from .block_parse import parse_mountinfo
@@ -45,6 +46,8 @@ THRESHOLDS = {
     "root_free_percent": (0, 100),
     "gpu_celsius": (1, 200),
 }
+# The names of packages of Debian's and of Red Hat's families.
+_PACKAGE = re.compile(r"package [A-Za-z0-9][A-Za-z0-9+._-]*")
 MOST_COUNT = {"efa": efa.MOST_DEVICES, "gpus": 1000, "disks": 1000}
 _NO_TEXT = "give a list of texts that are not empty"
 
@@ -106,7 +109,10 @@ def _versions(where: str, value: object) -> list[str]:
     found = []
     for name, version in value.items():
         least = version[2:].strip() if isinstance(version, str) and version.startswith(">=") else None
-        if not isinstance(version, str) or not version or (least is not None and not version_key(least)):
+        if name not in health_system.COMPONENTS and not (isinstance(name, str) and _PACKAGE.fullmatch(name)):
+            known = ", ".join(health_system.COMPONENTS)
+            found.append(f"{where}.{_word(name)} is not known: it knows {known}, and 'package NAME'")
+        elif not isinstance(version, str) or not version or (least is not None and not version_key(least)):
             found.append(
                 f"{where}.{name} is {_word(version)}: give a version in quotes, such as '6.8.0-*' or '>=580.95'"
             )
@@ -183,12 +189,22 @@ def resolve(given: t.Mapping[str, t.Any], instance_type: str | None) -> Expectat
     return Expectations(**merged, unresolved=() if instance_type else tuple(types))
 
 
-def judge_versions(expect: Expectations, versions: t.Mapping[str, str]) -> list[Result]:
-    """expect.version for each component, of what L{health_system.versions} tells."""
+def packages(expect: Expectations) -> tuple[str, ...]:
+    """The packages whose versions a site has named."""
+    return tuple(name.split(" ", 1)[1] for name in expect.versions if name.startswith("package "))
+
+
+def judge_versions(expect: Expectations, versions: t.Mapping[str, str], silent: t.Collection[str] = ()) -> list[Result]:
+    """expect.version for each component, of what L{health_system.versions} tells; silent: those that may be there and
+    whose versions could not be found out.
+    """
     found = []
     for name, wanted in expect.versions.items():
         scope, have = Scope(device=name), versions.get(name)
-        if have is None:
+        if have is None and name in silent:
+            told = f"the version of {name} could not be found out"
+            found.append(undeterminable("expect.version", told, expected=wanted, scope=scope))
+        elif have is None:
             found.append(failed("expect.version", f"no {name} is found on this node", expected=wanted, scope=scope))
         elif wanted.startswith(">="):
             least, key = version_key(wanted[2:].strip()), version_key(have)

@@ -16,7 +16,7 @@ import typing as t
 from . import efa, enroot, lustre, scratch
 from .block_parse import parse_mountinfo
 from .efa_parse import parse_driver_version, parse_marker, parse_units
-from .efa_tools import ask, cuda_version, line
+from .efa_tools import CUDA_HOME, ask, cuda_version, line
 from .enroot_cli import load_config
 from .enroot_config import CONFIG_PATH as ENROOT_CONFIG
 from .enroot_host import EnrootHost
@@ -49,6 +49,17 @@ PACKAGES = (
     "docker.io", "efa", "enroot", "libfabric1-aws", "libfabric-aws", "libnccl2", "libnccl", "libnccl-ofi",
     "lustre-client", "nvidia-container-toolkit", "nvidia-fs", "nvidia-gds", "openmpi40-aws", "openmpi50-aws", "slurmd",
 )  # fmt: skip
+# What has a version besides packages, with the path that is there where the component is, also where it tells none.
+COMPONENTS = {
+    "kernel": "/",
+    "os": "/",
+    "driver": "/proc/driver/nvidia",
+    "cuda": CUDA_HOME,
+    "efa_driver": "/sys/module/efa",
+    "efa_installer": efa.MARKER_PATH,
+    "nvidia_fs": "/sys/module/nvidia_fs",
+    "lustre": "/sys/module/lustre",
+}
 
 
 def check_clock(host: Host) -> list[Result]:
@@ -96,7 +107,7 @@ def check_services(host: Host) -> list[Result]:
 def check_root(host: Host, least_percent: float = LEAST_ROOT_PERCENT) -> list[Result]:
     """node.root_space: space and inodes of the root file system; slurmd and the logs end with them."""
     free = min(scratch.free_percent("/").values())
-    fields: dict[str, t.Any] = {"expected": f"{least_percent:g} % or more", "found": f"{free:g} % free"}
+    fields: dict[str, t.Any] = {"expected": least_percent, "found": free, "unit": "% free"}
     if free < least_percent:
         hint = "look with 'du -x /var' who fills it"
         return [failed("node.root_space", "the root file system runs full", severity="reset", hint=hint, **fields)]
@@ -207,20 +218,25 @@ def check_kernel(host: Host) -> list[Result]:
     return [failed("node.kernel", told, severity="monitor", hint=hint, **fields)]
 
 
-def versions(host: Host, packages: t.Mapping[str, str | None]) -> dict[str, str]:
-    """Component to version, of what is here: kernel, os, driver, cuda, efa_driver, efa_installer, nvidia_fs, lustre,
-    and C(package NAME) for each of L{PACKAGES} that is installed.
+def versions(host: Host, packages: t.Mapping[str, str | None], more: t.Collection[str] = ()) -> dict[str, str]:
+    """Component to version, of what is here: those of L{COMPONENTS} that tell it, and C(package NAME) for each of
+    L{PACKAGES} and of more that is installed.
     """
     release = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', host.read_text("/etc/os-release") or "", re.MULTILINE))
     found: dict[str, str | None] = {
         "kernel": line(host, "/proc/sys/kernel/osrelease"),
         "os": release.get("PRETTY_NAME"),
         "driver": parse_driver_version(host.read_text("/proc/driver/nvidia/version") or ""),
-        "cuda": cuda_version(host, "/usr/local/cuda"),
+        "cuda": cuda_version(host, CUDA_HOME),
         "efa_driver": line(host, "/sys/module/efa/version"),
         "efa_installer": parse_marker(host.read_text(efa.MARKER_PATH) or "")["version"],
         "nvidia_fs": line(host, "/sys/module/nvidia_fs/version"),
         "lustre": line(host, "/sys/module/lustre/version"),
     }
-    found.update({f"package {name}": packages.get(name) for name in PACKAGES})
+    found.update({f"package {name}": packages.get(name) for name in (*PACKAGES, *more)})
     return {name: version for name, version in found.items() if version}
+
+
+def silent(host: Host, told: t.Mapping[str, str]) -> list[str]:
+    """Those of L{COMPONENTS} that are here and tell no version, as the EFA driver of the kernel's own sources."""
+    return [name for name, path in COMPONENTS.items() if name not in told and host.exists(path)]

@@ -16,7 +16,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import 
     undeterminable,
 )
 
-from tests.unit.plugins.module_utils._node.training_host import TrainingHost, good_node
+from tests.unit.plugins.module_utils._node.training_host import TrainingHost, good_node, hanging
 
 BROKEN = failed("storage.mounted", "not mounted", severity="reset")
 WATCHED = failed("gpu.clocks", "too hot", severity="monitor")
@@ -213,6 +213,20 @@ def test_the_package_manager_is_asked_once_for_everything(tmp_path):
     lines = [line for line in asked.read_text().splitlines() if line.startswith("dpkg-query -W")]
     assert len(lines) == 1
     assert {one.id: one.status for one in results}["expect.held"] == "pass"
+
+
+def test_a_package_that_a_site_names_is_asked_for_and_one_that_nobody_could_ask_for_is_not_missing(tmp_path):
+    expected = {"versions": {"package bash": "5.*", "package enroot": "3.*"}}
+    assert versions_judged(good_node(), tmp_path, expected) == {"package bash": "pass", "package enroot": "fail"}
+    host = good_node()
+    host.commands["dpkg-query -W"] = hanging("dpkg-query -W", 60)
+    assert set(versions_judged(host, tmp_path, expected).values()) == {"undeterminable"}
+
+
+def versions_judged(host, folder, expected):
+    wishes = health.Wishes(marker=str(folder / "none"), expectations=expected)
+    found = health.examine(host, "full", wishes, 60, str(folder))
+    return {one.scope.device: one.status for one in found if one.id == "expect.version"}
 
 
 EXPECTATIONS = {

@@ -76,6 +76,10 @@ def test_types_that_could_not_be_used_are_told():
         ({"versions": {"driver": 580.95}}, "versions.driver is 580.95: give a version in quotes"),
         ({"versions": {"driver": ">= new"}}, "versions.driver is '>= new': give a version in quotes"),
         ({"versions": ["580"]}, "versions is ['580']: give a mapping such as driver"),
+        ({"versions": {"drivr": "580"}}, "versions.'drivr' is not known: it knows kernel, os, driver"),
+        ({"versions": {"package": "580"}}, "versions.'package' is not known: it knows kernel, os, driver"),
+        ({"versions": {"package nvidia-*": "580"}}, "versions.'package nvidia-*' is not known: it knows kernel"),
+        ({"versions": {580: "580"}}, "versions.580 is not known: it knows kernel, os, driver"),
         ({"efa": -1}, "efa is -1: give 0 to 1000"),
         ({"gpus": True}, "gpus is True: give 0 to 1000"),
         ({"mounts": "/fsx"}, "mounts is '/fsx': give a list of texts"),
@@ -128,6 +132,16 @@ def test_versions(wanted, have, status):
     expect = health_expect.resolve({"versions": {"driver": wanted}}, "p5.48xlarge")
     (one,) = health_expect.judge_versions(expect, {"driver": have} if have else {})
     assert (one.id, one.status, one.scope.device, one.expected) == ("expect.version", status, "driver", wanted)
+
+
+def test_a_version_that_could_not_be_found_out_is_no_failure():
+    expect = health_expect.resolve({"versions": {"efa_driver": "3.*", "package zsh": ">=5"}}, None)
+    assert health_expect.packages(expect) == ("zsh",)
+    found = health_expect.judge_versions(expect, {}, ["efa_driver"])
+    assert [(one.scope.device, one.status) for one in found] == [
+        ("efa_driver", "undeterminable"),
+        ("package zsh", "fail"),
+    ]
 
 
 def test_packages_that_have_to_be_held():

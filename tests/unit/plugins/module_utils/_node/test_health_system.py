@@ -204,6 +204,16 @@ def test_versions_of_what_is_there():
     assert all(isinstance(version, str) and version for version in found.values())
 
 
+def test_a_component_that_tells_no_version_is_there_all_the_same():
+    made = scene.good_node()
+    # The EFA driver of the kernel's own sources has none.
+    made.files.pop("/sys/module/efa/version", None)
+    made.files["/sys/module/efa/refcnt"] = "0\n"
+    told = system.versions(made, {}, ["zsh"])
+    assert "efa_driver" in system.silent(made, told) and "driver" not in system.silent(made, told)
+    assert system.versions(made, {"zsh": "5.9"}, ["zsh"])["package zsh"] == "5.9"
+
+
 def test_of_a_bare_machine_no_version_is_made_up():
     assert system.versions(TrainingHost(), {}) == {}
 
