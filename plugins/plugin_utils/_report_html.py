@@ -24,6 +24,8 @@ from ._report_assets import SCRIPT, STYLE
 from ._report_model import sentence
 
 WORDS = {"pass": "good", "fail": "broken", "undeterminable": "not proved", "not_applicable": "not judged"}
+# In the order in which a sentence counts them.
+WORDS_OF_MANY = {state: WORDS[state] for state in ("fail", "undeterminable", "pass", "not_applicable")}
 GLYPHS = {"pass": "✓", "fail": "✕", "undeterminable": "?", "not_applicable": "-"}
 FIRST_SCREEN = 5
 NAMES = 12
@@ -115,19 +117,18 @@ def _head(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def summary(document: Mapping[str, Any]) -> str:
-    """One sentence on all nodes."""
+    """One sentence on all nodes, and on the validation jobs that were not proved good."""
     counts, total = document["counts"], len(document["nodes"])
     silent = sum(not node["answered"] for node in document["nodes"])
     if not total:
         return "no node was judged"
-    if counts["pass"] == total:
-        return f"all {total} nodes are proved good"
-    parts = [
-        f"{counts[state]} {words}"
-        for state, words in (("fail", "broken"), ("undeterminable", "not proved"), ("pass", "good"))
-        if counts[state]
-    ]
-    return f"{', '.join(parts)} of {total} nodes" + (f"; {silent} did not answer" if silent else "")
+    parts = [f"{counts[state]} {words}" for state, words in WORDS_OF_MANY.items() if counts[state]]
+    said = [f"{', '.join(parts)} of {total} nodes" if counts["pass"] != total else f"all {total} nodes are proved good"]
+    said += [f"{silent} did not answer"] if silent else []
+    for state in ("fail", "undeterminable"):
+        jobs = sum(job["status"] == state for job in document["jobs"])
+        said += [f"{jobs} of {len(document['jobs'])} validation jobs {WORDS[state]}"] if jobs else []
+    return "; ".join(said)
 
 
 def _problem(problem: Mapping[str, Any]) -> str:

@@ -34,6 +34,7 @@ MOST_SENTENCE = 2000
 MOST_NAME = 300
 MOST_VERDICTS = 2000
 MOST_VERSIONS = 200
+_NO_VERDICT = result.undeterminable("job.end", "no_report", message="the file of the run has no verdict of this job")
 
 
 class ReportError(ValueError):
@@ -67,8 +68,7 @@ def build(
     if twice := [name for name, count in names.items() if count > 1]:
         raise ReportError(f"nodes has {twice[0]} twice: give each node once")
     jobs = _jobs(validation)
-    found = [entry["status"] for job in jobs for entry in job["results"]]
-    status = _worst([*(node["status"] for node in judged), *found])
+    status = _worst([*(node["status"] for node in judged), *(job["status"] for job in jobs)])
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "time": time,
@@ -209,17 +209,21 @@ def problems(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any
 
 
 def _jobs(validation: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """The validation jobs, each with a name, a status that is one, and verdicts that can be drawn."""
+    """The validation jobs, each with a name, a status that is one, and verdicts that can be drawn.
+
+    The status is no better than its verdicts, which nothing but this reads, and no better than what the file says.
+    """
     found = []
     for number, job in enumerate(listed((validation or {}).get("jobs")), 1):
         if not isinstance(job, Mapping):
             raise ReportError(f"validation has {short(job)} for job {number}: give the file that this version wrote")
-        verdicts = [read(entry, None).to_dict() for entry in listed(job.get("results"))]
+        verdicts = [read(entry, None).to_dict() for entry in listed(job.get("results"))] or [_NO_VERDICT.to_dict()]
         status = job.get("status")
         told = {key: value if is_figure(value) else label(value) for key, value in _job(job).items()}
         name = told["name"] or f"job {number}"
-        known = status if status in ORDER else result.UNDETERMINABLE
-        found.append({**told, "name": str(name), "status": known, "results": verdicts})
+        said = status if status in ORDER else result.UNDETERMINABLE
+        worst = _worst([said, *(entry["status"] for entry in verdicts)])
+        found.append({**told, "name": str(name), "status": worst, "results": verdicts})
     return found
 
 

@@ -5,6 +5,7 @@
 
 Nodes are compared with those of the same instance type and kind only. A value that differs on every node (a serial
 number) has no majority and says nothing; a number is judged by its distance from the median in units of the spread.
+One with a fraction was measured, and that most nodes agree on it makes no other value odd: 99.9 % free among 100.0 %.
 """
 
 from __future__ import annotations
@@ -69,16 +70,16 @@ def _odd(what: str, by_node: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
     plain: dict[str, Any] = {node: values[0] if len(values) == 1 else values for node, values in by_node.items()}
     texts = {node: json.dumps(value, sort_keys=True) for node, value in plain.items()}
     (common, agree), *_rest = collections.Counter(texts.values()).most_common(1)
-    if agree >= MAJORITY * len(texts):
+    figures = all(is_figure(value) for value in plain.values())
+    measured = figures and any(isinstance(value, float) for value in plain.values())
+    if agree >= MAJORITY * len(texts) and not measured:
         expected = json.loads(common)
         return [
             _entry(node, what, "value", plain[node], expected, agree, len(texts))
             for node in sorted(texts)
             if texts[node] != common
         ]
-    if all(is_figure(value) for value in plain.values()):
-        return _far(what, plain)
-    return []
+    return _far(what, plain) if figures else []
 
 
 def _far(what: str, by_node: Mapping[str, float]) -> list[dict[str, Any]]:

@@ -58,7 +58,7 @@ def cluster(size: int, checks: int = 60) -> list[dict[str, t.Any]]:
         every = [verdict(f"check.number_{check}", found=check) for check in range(checks)]
         every += [
             verdict("gpu.count", found=8, expected=8, unit="GPUs"),
-            verdict("scratch.space", found=f"{number % 17}.{number} % free"),
+            verdict("scratch.space", found=90 + number % 17 / 10, unit="% free"),
         ]
         versions = {"driver": "570.1" if number == 7 else "580.95.05", "kernel": "6.8.0-1030-aws"}
         nodes.append(node(name, *every, versions=versions, **where))

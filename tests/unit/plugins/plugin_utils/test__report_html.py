@@ -79,6 +79,17 @@ def test_a_good_cluster_says_so_and_nothing_else():
         assert absent not in seen
 
 
+def test_the_first_sentence_says_what_the_exit_code_says():
+    bad = scene.validation(scene.verdict("nccl.correct", "fail", message="wrong"))
+    said = _report_html.summary(_report_model.build([scene.node("a"), scene.node("b")], scene.TIME, validation=bad))
+    assert said == "all 2 nodes are proved good; 1 of 1 validation jobs broken"
+    unjudged = scene.node("c", scene.verdict("gpu.count", "not_applicable", reason="no GPU"))
+    assert (
+        _report_html.summary(_report_model.build([unjudged, scene.node("a")], scene.TIME))
+        == "1 good, 1 not judged of 2 nodes"
+    )
+
+
 def test_no_node_at_all_is_no_good_cluster():
     text = page()
     assert "no node was judged" in Page(text).text

@@ -140,6 +140,23 @@ def test_time_by_role():
     assert build(scene.node("a"), run=scene.RUN)["timings"][0] == {"role": "other", "seconds": 3.2}
 
 
+@pytest.mark.parametrize(
+    ("job", "status", "problem"),
+    [
+        (scene.validation(status="fail"), "fail", "job.end"),
+        (scene.validation(status="pass"), "undeterminable", "job.end"),
+        (scene.validation(scene.verdict("nccl.correct"), status="fail"), "fail", None),
+        (scene.validation(scene.verdict("nccl.correct"), status="fine"), "undeterminable", None),
+        (scene.validation(scene.verdict("nccl.correct", "fail", message="wrong")), "fail", "nccl.correct"),
+        (scene.validation(scene.verdict("nccl.correct")), "pass", None),
+    ],
+)
+def test_a_job_is_as_bad_as_it_says_and_as_its_verdicts_say(job, status, problem):
+    document = build(scene.node("a"), validation=job)
+    assert (document["status"], [one["status"] for one in document["jobs"]]) == (status, [status])
+    assert [one["id"] for one in document["problems"]] == ([problem] if problem else [])
+
+
 def test_what_changed_since_the_last_report():
     before = build(scene.node("a"), scene.node("b", versions={"driver": "570.1"}), scene.node("gone"))
     now = build(scene.broken("a"), scene.node("b", versions={"driver": "580.1"}), scene.node("new"), previous=before)

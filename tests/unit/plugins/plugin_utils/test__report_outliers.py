@@ -42,7 +42,10 @@ def test_what_differs_everywhere_says_nothing():
         ([480.1, 479.2, 481.0, 480.4, 478.9, 310.0], ["n5"]),
         ([480.1, 479.2, 481.0, 480.4, 478.9, 470.0], []),  # far in deviations, and only 2 percent away
         ([100.0, 160.0, 70.0, 130.0, 90.0, 200.0], []),  # wide, but so are they all
-        ([5.0, 5.0, 5.0, 5.0, 5.0, 5.1], ["n5"]),  # all others agree to the digit
+        ([100.0, 100.0, 100.0, 100.0, 100.0, 99.9], []),  # all others agree, on what was measured
+        ([100.0, 100.0, 100.0, 100.0, 100.0, 40.0], ["n5"]),
+        ([8, 8, 8, 8, 8, 7], ["n5"]),  # counts, of which one is missing
+        ([32, 32, 32, 32, 32, 31], ["n5"]),
         ([480.1, 479.2, 481.0, 480.4, float("1e9"), 310.0], ["n4", "n5"]),
     ],
 )
