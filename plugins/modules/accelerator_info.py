@@ -104,6 +104,12 @@ pci_gpus:
   type: list
   elements: str
   sample: ["0000:53:00.0"]
+lost_gpus:
+  description: Those of RV(pci_gpus) that answer every read of their configuration with ones, as after Xid 79.
+  returned: always
+  type: list
+  elements: str
+  sample: []
 smi:
   description: What nvidia-smi tells, null where nothing speaks for a GPU.
   returned: always

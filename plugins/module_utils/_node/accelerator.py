@@ -21,6 +21,8 @@ LONGEST_TIMEOUT = 600
 NVIDIA_VENDOR = "0x10de"
 # PCI classes of a GPU: VGA controller and 3D controller; NVSwitches and audio functions have others.
 _GPU_CLASSES = ("0x0300", "0x0302")
+# A Host reads bytes that are no UTF-8 as the replacement character.
+_ALL_ONES = "\ufffd" * 4
 # Kernel log lines looked at; a boot seldom has more, and a full log must not hold the look up. Of a longer one
 # journalctl picks the lines out itself.
 LOG_LINES = 20000
@@ -56,6 +58,7 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
         "type_known": table is not None,
         "expected_source": table["source"] if table else None,
         "pci_gpus": pci,
+        "lost_gpus": lost_gpus(host, pci or ()),
         "smi": smi,
         "nvlinks": _nvlinks(host, wishes) if more else {"problem": problem, "gpus": {}},
         "topology": _topology(host, wishes) if more else {"problem": problem, "matrix": {}},
@@ -79,6 +82,15 @@ def pci_gpus(host: Host) -> list[str] | None:
         for address in addresses
         if (host.read_text(f"{top}/{address}/vendor") or "").strip() == NVIDIA_VENDOR
         and (host.read_text(f"{top}/{address}/class") or "").startswith(_GPU_CLASSES)
+    ]
+
+
+def lost_gpus(host: Host, addresses: t.Iterable[str]) -> list[str]:
+    """Those of these PCI addresses that answer every read with ones: the GPU fell off the bus."""
+    return [
+        address
+        for address in addresses
+        if (host.read_text(f"/sys/bus/pci/devices/{address}/config") or "").startswith(_ALL_ONES)
     ]
 
 

@@ -110,6 +110,15 @@ def _count(facts: t.Mapping[str, t.Any]) -> Result:
         return failed(
             "gpu.count", "GPUs are missing from the PCI bus", severity="isolate", found=on_bus, hint=hint, **fields
         )
+    if facts["lost_gpus"]:
+        return failed(
+            "gpu.count",
+            f"{', '.join(facts['lost_gpus'])} gives no answer on the PCI bus",
+            severity="isolate",
+            found=(on_bus or 0) - len(facts["lost_gpus"]),
+            hint="look for Xid 79 in the kernel log; stop and start the instance, or replace it",
+            **fields,
+        )
     if smi["problem"]:
         return undeterminable("gpu.count", smi["problem"], found=on_bus, **fields)
     found = len(smi["gpus"])

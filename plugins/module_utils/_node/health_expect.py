@@ -295,8 +295,11 @@ def check_services(host: Host, expect: Expectations) -> list[Result]:
     found = []
     for name in expect.services:
         full = name if "." in name else f"{name}.service"
-        state, scope = states.get(full, "not told"), Scope(device=name)
-        if state == "active":
+        state, scope = states.get(full), Scope(device=name)
+        if state is None:
+            # It speaks also of units that do not exist.
+            found.append(undeterminable("expect.service", "systemctl said nothing of it", scope=scope))
+        elif state in ("active", "reloading"):
             found.append(passed("expect.service", state, scope=scope))
         else:
             hint = f"look with 'systemctl status {name}'"

@@ -57,6 +57,10 @@ def _node(slurm: Slurm, kind: str | None) -> Result:
         return undeterminable(check, str(exc))
     known = slurm_parse.nodes(done.stdout)
     if not known:
+        said = " ".join(f"{done.stdout} {done.stderr}".split())
+        if "not found" not in said:
+            # The controller went away after its ping, or this user may not ask it.
+            return undeterminable(check, f"scontrol does not tell: {said[:300] or 'it said nothing'}")
         if kind == "compute":
             hint = "start slurmd, and compare the host name with NodeName in slurm.conf"
             return failed(check, f"Slurm does not know {name}", severity="reset", hint=hint)

@@ -67,15 +67,18 @@ def check_clock(host: Host) -> list[Result]:
     told, problem = ask(host, ["timedatectl", "show", "--property=NTPSynchronized", "--value"])
     if problem:
         return [undeterminable("node.clock", problem)]
-    if told.strip() == "yes":
+    word = told.strip()
+    if word == "yes":
         return [passed("node.clock", "synchronized")]
+    if word != "no":
+        return [undeterminable("node.clock", f"timedatectl says neither yes nor no: {word[:100] or 'it said nothing'}")]
     return [
         failed(
             "node.clock",
             "nothing keeps the clock right",
             severity="monitor",
             expected="synchronized",
-            found=told.strip() or "not told",
+            found="not synchronized",
             hint="start chronyd, and see whether it reaches 169.254.169.123",
         )
     ]
@@ -88,8 +91,14 @@ def check_services(host: Host) -> list[Result]:
     )
     if problem:
         return [undeterminable("node.service", problem)]
+    units = parse_units(told)
+    if not units:
+        # It has a block for each unit that is asked for, also for one that does not exist.
+        return [
+            undeterminable("node.service", f"systemctl speaks of no unit: {told.strip()[:100] or 'it said nothing'}")
+        ]
     found = []
-    for name, unit in sorted(parse_units(told).items()):
+    for name, unit in sorted(units.items()):
         if unit.get("UnitFileState") != "enabled" or unit.get("LoadState") != "loaded":
             continue
         state, scope = unit.get("ActiveState", ""), Scope(device=name)
@@ -126,6 +135,10 @@ def check_mounts(host: Host) -> list[Result]:
     found = []
     for mount in mounts:
         scope = Scope(device=mount["target"])
+        if _is_private(host, mount["options"].split(",")):
+            why = "a FUSE mount without allow_other answers its owner alone"
+            found.append(not_applicable("mounts.answer", why, scope=scope))
+            continue
         told, problem = ask(host, ["stat", "--file-system", "--format=%T %b", "--", mount["target"]], timeout=20)
         if problem:
             hint = "look with 'dmesg', and whether the security groups let the file system through"
@@ -134,6 +147,12 @@ def check_mounts(host: Host) -> list[Result]:
         else:
             found.append(passed("mounts.answer", f"{mount['fstype']} from {mount['source']}", scope=scope))
     return found
+
+
+def _is_private(host: Host, options: t.Collection[str]) -> bool:
+    """Whether the kernel lets nobody but another user look at what is mounted, not even root (fuse(8))."""
+    owners = [option for option in options if option.startswith("user_id=")]
+    return bool(owners) and f"user_id={host.own_uid()}" not in owners and "allow_other" not in options
 
 
 def check_containers(host: EnrootHost | None = None) -> list[Result]:

@@ -8,7 +8,7 @@ import json
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import cli, health, health_cli, health_drain
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandResult, NodeError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import (
     failed,
     not_applicable,
@@ -213,6 +213,17 @@ def test_the_package_manager_is_asked_once_for_everything(tmp_path):
     lines = [line for line in asked.read_text().splitlines() if line.startswith("dpkg-query -W")]
     assert len(lines) == 1
     assert {one.id: one.status for one in results}["expect.held"] == "pass"
+
+
+def test_a_gpu_that_fell_off_the_bus_fails_at_every_depth(tmp_path):
+    """Over one nvidia-smi ends with an error, so that by it alone nothing is proved."""
+    host = good_node()
+    for number in range(8):
+        top = f"/sys/bus/pci/devices/0000:5{number}:00.0"
+        lost = "\ufffd" * 64 if number == 3 else "\ufffd\x10"
+        host.files.update({f"{top}/vendor": "0x10de\n", f"{top}/class": "0x030200\n", f"{top}/config": lost})
+    host.commands["nvidia-smi -q -x"] = CommandResult(15, "", "GPU 0000:53:00.0: GPU is lost")
+    assert [names(profile, host, tmp_path)["gpu.count"] for profile in ("prolog", "full")] == ["fail", "fail"]
 
 
 def test_a_package_that_a_site_names_is_asked_for_and_one_that_nobody_could_ask_for_is_not_missing(tmp_path):

@@ -174,14 +174,18 @@ def test_services_answer_under_each_of_their_names():
         [
             unit("chrony.service", Names="chrony.service chronyd.service"),
             unit("mount-s3.service", Names="mount-s3.service", ActiveState="failed"),
+            unit("slurmd.service", Names="slurmd.service", ActiveState="reloading"),
+            unit("gone.service", Names="gone.service", LoadState="not-found", ActiveState="inactive"),
         ]
     )
-    expect = health_expect.resolve({"services": ["chronyd", "mount-s3.service", "gone"]}, None)
+    expect = health_expect.resolve({"services": ["chronyd", "mount-s3.service", "slurmd", "gone", "untold"]}, None)
     found = {one.scope.device: (one.status, one.found) for one in health_expect.check_services(host, expect)}
     assert found == {
         "chronyd": ("pass", "active"),
         "mount-s3.service": ("fail", "failed"),
-        "gone": ("fail", "not told"),
+        "slurmd": ("pass", "reloading"),
+        "gone": ("fail", "inactive"),
+        "untold": ("undeterminable", None),
     }
     host.commands["systemctl show"] = missing("systemctl show")
     assert {one.status for one in health_expect.check_services(host, expect)} == {"undeterminable"}

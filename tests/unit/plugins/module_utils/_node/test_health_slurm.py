@@ -95,6 +95,21 @@ def test_a_node_that_slurm_does_not_know(host, kind, status):
     assert slurm_of(host, kind=kind)["slurm.node"].status == status
 
 
+@pytest.mark.parametrize("kind", ["compute", "head", None])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        CommandResult(1, "", "slurm_load_node error: Unable to contact slurm controller (connect failure)"),
+        CommandResult(0, "", ""),
+        hanging("scontrol show node", 20),
+    ],
+)
+def test_a_controller_that_goes_away_after_its_ping_proves_nothing(host, answer, kind):
+    host.commands[f"{BIN}/scontrol --details"] = answer
+    found = slurm_of(host, kind=kind)
+    assert (found["slurm.controller"].status, found["slurm.node"].status) == ("pass", "undeterminable")
+
+
 @pytest.mark.parametrize(
     ("ping", "status"),
     [

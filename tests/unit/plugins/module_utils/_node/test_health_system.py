@@ -48,7 +48,8 @@ def unit(name, active="active", file_state="enabled", load="loaded"):
     [
         ("yes\n", "pass"),
         ("no\n", "fail"),
-        ("\n", "fail"),
+        ("\n", "undeterminable"),
+        ("Failed to query server\n", "undeterminable"),
         (CommandError(["timedatectl"], None, "", "", "the program is not installed"), "undeterminable"),
         (CommandResult(1, "", "Failed to connect to bus"), "undeterminable"),
     ],
@@ -80,7 +81,11 @@ def test_without_any_service_there_is_nothing_to_judge():
     assert only(system.check_services(with_answers({UNITS: unit("slurmd.service", load="not-found")}))).status == (
         "not_applicable"
     )
-    assert only(system.check_services(with_answers({UNITS: CommandResult(1, "", "no bus")}))).status == "undeterminable"
+
+
+@pytest.mark.parametrize("told", [CommandResult(1, "", "no bus"), "", "Running in chroot, ignoring command\n"])
+def test_a_systemd_that_speaks_of_no_unit_proves_nothing(told):
+    assert only(system.check_services(with_answers({UNITS: told}))).status == "undeterminable"
 
 
 @pytest.mark.parametrize(
@@ -104,6 +109,21 @@ def test_each_network_file_system_has_to_answer():
     assert {path: result.status for path, result in found.items()} == {"/fsx": "pass", "/home": "fail"}
     assert found["/fsx"].found == "lustre from 10.0.1.5@tcp:/abcd"
     assert (found["/home"].severity, "no answer within 20 s" in found["/home"].message) == ("isolate", True)
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ("rw,user_id=1000,group_id=1000", "not_applicable"),
+        ("rw,user_id=1000,group_id=1000,default_permissions,allow_other", "fail"),
+        ("rw,user_id=0,group_id=0", "fail"),
+    ],
+)
+def test_the_mount_of_a_user_that_nobody_else_may_look_at_is_no_fault(monkeypatch, options, status):
+    monkeypatch.setattr(TrainingHost, "own_uid", lambda host: 0)
+    made = with_answers({"stat --file-system": CommandResult(1, "", "stat: cannot read: Permission denied")})
+    made.files["/proc/self/mountinfo"] = f"63 1 0:52 / /home/u/s3 rw - fuse.mount-s3 mountpoint-s3 {options}\n"
+    assert only(system.check_mounts(made)).status == status
 
 
 def test_no_network_file_system():
