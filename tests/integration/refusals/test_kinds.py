@@ -7,6 +7,10 @@
 from __future__ import annotations
 
 import pytest
+import yaml
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _kinds
+
+from tests.rig import controller
 
 
 def test_check_nodes_tells_all_of_them_at_once_and_looks_at_no_node(said):
@@ -69,6 +73,46 @@ def test_upgrade_nodes_wants_batches_of_some_size(said):
     status, words = said("playbooks/upgrade_nodes.yml", {"head": {"h1": {}}, "compute": {"n1": {}}}, **given)
     assert status == 2, words
     assert "nothing was upgraded: upgrade_nodes_batches is '[1, 0]'; give numbers of nodes" in words
+
+
+def test_build_bundle_tells_them_before_anything_is_built(said):
+    given = {
+        "build_bundle_targets": "debian-py3.12",
+        "build_bundle_artifacts": {"enroot": True},
+        "build_bundle_compiled": "perhaps",
+        "build_bundle_bucket": ["my-bucket"],
+    }
+    status, words = said("playbooks/build_bundle.yml", {}, **given)
+    assert status == 2, words
+    for sentence in (
+        "nothing was built: build_bundle_targets is 'debian-py3.12', a text; give a list of texts",
+        "build_bundle_artifacts is '{'enroot': True}', a mapping; give a list of texts",
+        "build_bundle_compiled is 'perhaps', a text; give true or false",
+        "build_bundle_bucket is '['my-bucket']', a list; give a text",
+    ):
+        assert sentence in words, words
+    assert "Build it" not in words
+
+
+def test_build_bundle_judges_every_variable_that_can_be_set():
+    told = yaml.safe_load((controller.ROOT / "playbooks/vars/build_bundle.yml").read_text(encoding="utf-8"))
+    names = list(told)
+    assert list(told["build_bundle_spec"]) == names[: names.index("build_bundle_spec")]
+    wrong = _kinds.problems(
+        {name: value for name, value in told.items() if name in told["build_bundle_spec"]}, told["build_bundle_spec"]
+    )
+    assert list(wrong) == []
+
+
+@pytest.mark.slow
+def test_build_bundle_refuses_what_nothing_can_come_of(said):
+    given = {"build_bundle_targets": [], "build_bundle_bucket": "s3://my-bucket/"}
+    status, words = said("playbooks/build_bundle.yml", {}, **given)
+    assert status == 2, words
+    assert "nothing was built: build_bundle_targets is empty; name one at least, such as debian-py3.12" in words
+    assert "build_bundle_bucket is 's3://my-bucket/'; give the name of a bucket and nothing else" in words
+    status, words = said("playbooks/build_bundle.yml", {}, build_bundle_release="0.1.0")
+    assert status == 2 and "build_bundle_release moves the pointer of a bucket; give build_bundle_bucket too" in words
 
 
 CLUSTER = {"cluster_name": "train", "cluster_region": "us-east-1"}
