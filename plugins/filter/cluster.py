@@ -14,6 +14,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils import (
     _cluster_lint,
     _cluster_problems,
     _cluster_stage,
+    _cluster_storage,
     _kinds,
 )
 
@@ -41,6 +42,11 @@ def cluster_verdict(review: dict[str, Any], answer: dict[str, Any]) -> dict[str,
     return _cluster_lint.verdict(review, answer)
 
 
+def cluster_fate(config: str) -> dict[str, Any]:
+    """What goes and what stays when the cluster of this configuration is deleted."""
+    return _cluster_storage.fate(config)
+
+
 def network_plan(found: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
     """What is missing of a network."""
     port = _kinds.meant("a whole number", wanted["grafana_port"])
@@ -66,6 +72,7 @@ class FilterModule:
             "cluster_plan": cluster_plan,
             "cluster_review": cluster_review,
             "cluster_verdict": cluster_verdict,
+            "cluster_fate": cluster_fate,
             "network_plan": network_plan,
             "stage_plan": stage_plan,
             "bucket_policy": bucket_policy,

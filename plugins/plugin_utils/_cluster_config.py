@@ -8,7 +8,7 @@ The names and limits are those of the schema and the validators of aws-parallelc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
@@ -19,6 +19,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster_problems im
     S3_URI,
     Settings,
     filled,
+    hook_arguments,
 )
 
 # ParallelCluster 3.16: NODE_BOOTSTRAP_TIMEOUT.
@@ -50,15 +51,39 @@ def _s3_rights(rights: list[Settings], hook: Settings) -> list[dict[str, Any]]:
         if right.get("write"):
             entry["EnableWriteAccess"] = True
         result.append(entry)
-    whole = {entry["BucketName"] for entry in result if "KeyName" not in entry}
-    for key in ("script", "bundle", "pointer"):
-        found = S3_URI.fullmatch(str(hook.get(key, "")))
-        if found and found["bucket"] not in whole:
-            folder, _slash, _name = found["key"].rpartition("/")
-            entry = {"BucketName": found["bucket"], "KeyName": f"{folder}/*" if folder else found["key"]}
-            if entry not in result:
-                result.append(entry)
+    for address, write in _hook_places(hook):
+        found = S3_URI.fullmatch(address)
+        if not found:
+            continue
+        folder, _slash, _name = found["key"].rpartition("/")
+        entry = {"BucketName": found["bucket"]}
+        if folder or not write:
+            entry["KeyName"] = f"{folder}/*" if folder else found["key"]
+        if write:
+            entry["EnableWriteAccess"] = True
+        if not any(_covers(given, entry) for given in result):
+            result.append(entry)
     return result
+
+
+def _covers(given: Settings, wanted: Settings) -> bool:
+    """Whether one entry of S3Access gives all that another one asks for."""
+    return (
+        given["BucketName"] == wanted["BucketName"]
+        and given.get("KeyName") in (None, wanted.get("KeyName"))
+        and (given.get("EnableWriteAccess", False) or not wanted.get("EnableWriteAccess", False))
+    )
+
+
+def _hook_places(hook: Settings) -> Iterator[tuple[str, bool]]:
+    """Each object that the hook asks for, and one as it writes them, with whether it writes."""
+    for key in ("script", "bundle", "pointer"):
+        yield str(hook.get(key, "")), False
+    for option, value in hook_arguments(hook):
+        if option == "--vars":
+            yield value, False
+        elif option == "--log-prefix":
+            yield f"{value.rstrip('/')}/log", True
 
 
 def _iam(rights: list[Settings], hook: Settings, policies: list[str]) -> dict[str, Any]:

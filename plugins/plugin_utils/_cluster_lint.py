@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _cluster_types
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _cluster_storage, _cluster_types
 
 Config = dict[str, Any]
 Problem = dict[str, Any]
@@ -69,6 +69,12 @@ def queues(config: Config) -> list[Config]:
     return _entries(_child(config, "Scheduling"), "SlurmQueues")
 
 
+def _owners(config: Config) -> list[tuple[str, Config]]:
+    """The head node and each queue, with the way to it."""
+    told = [(f"Scheduling/SlurmQueues[{number}]", queue) for number, queue in enumerate(queues(config))]
+    return [("HeadNode", _child(config, "HeadNode")), *told]
+
+
 def _image(config: Config) -> Iterator[Problem]:
     image = _child(config, "Image")
     if isinstance(image.get("Os"), str) and image["Os"] in RETIRED:
@@ -98,9 +104,7 @@ def _levels(config: Config) -> Iterator[Problem]:
 
 def _identifiers(config: Config) -> Iterator[Problem]:
     places: list[tuple[str, Any, Any, str]] = []
-    owners = [("HeadNode", _child(config, "HeadNode"))]
-    owners += [(f"Scheduling/SlurmQueues[{number}]", queue) for number, queue in enumerate(queues(config))]
-    for path, owner in owners:
+    for path, owner in _owners(config):
         networking = _child(owner, "Networking")
         if "SubnetId" in networking:
             places.append((f"{path}/Networking/SubnetId", networking, "SubnetId", "subnet"))
@@ -126,22 +130,24 @@ def _identifiers(config: Config) -> Iterator[Problem]:
 
 def _storage(config: Config) -> Iterator[Problem]:
     made = 0
-    for number, storage in enumerate(_entries(config, "SharedStorage")):
-        path, lustre = f"SharedStorage[{number}]/FsxLustreSettings", _child(storage, "FsxLustreSettings")
-        if storage.get("StorageType") != "FsxLustre" or "FileSystemId" in lustre or not lustre:
+    for number, storage, policy in _cluster_storage.shared(config):
+        section, _identifier = _cluster_storage.MADE.get(str(storage.get("StorageType")), ("", ""))
+        if not policy:
             continue
-        made += 1
-        if lustre.get("DeploymentType") == "PERSISTENT":
-            lustre["DeploymentType"] = PERSISTENT
+        path, settings = f"SharedStorage[{number}]/{section}", _section(storage, section)
+        lustre = storage["StorageType"] == "FsxLustre"
+        made += lustre
+        if lustre and settings.get("DeploymentType") == "PERSISTENT":
+            settings["DeploymentType"] = PERSISTENT
             why = "there is no such type, and PERSISTENT_2 is the one with this throughput"
             yield _problem(f"{path}/DeploymentType", ERROR, "PERSISTENT", PERSISTENT, why)
-        if lustre.get("DeletionPolicy", "Delete") != "Retain":
-            found, lustre["DeletionPolicy"] = lustre.get("DeletionPolicy", "Delete (the default)"), "Retain"
+        if policy == _cluster_storage.STORAGE_POLICY:
+            found, settings["DeletionPolicy"] = settings.get("DeletionPolicy", "Delete (the default)"), "Retain"
             why = f"deleting the cluster would delete the data under {storage.get('MountDir')}"
             yield _problem(f"{path}/DeletionPolicy", WARNING, found, "Retain", why)
-        if made > 1:
+        if lustre and made > 1:
             # The identifiers have to differ, or the validators stumble over that.
-            storage["FsxLustreSettings"] = {"FileSystemId": f"fs-{number:017d}"}
+            storage[section] = {"FileSystemId": f"fs-{number:017d}"}
             why = "ParallelCluster makes one file system for a cluster; make this one beside it (cluster_filesystems)"
             yield _problem(
                 path, ERROR, f"file system number {made} to make", "FileSystemId: fs-… and no other key", why
@@ -180,14 +186,35 @@ def _rights(config: Config) -> Iterator[Problem]:
         yield _problem(
             "HeadNode/Ssh/AllowedIps", WARNING, found, "your own network", "the whole world could try to log in"
         )
-    owners = [("HeadNode", _child(config, "HeadNode"))]
-    owners += [(f"Scheduling/SlurmQueues[{number}]", queue) for number, queue in enumerate(queues(config))]
-    for path, owner in owners:
+    for path, owner in _owners(config):
         for policy in _entries(_child(owner, "Iam"), "AdditionalIamPolicies"):
             if str(policy.get("Policy", "")).endswith(("/AmazonS3ReadOnlyAccess", "/AmazonS3FullAccess")):
                 why = "it opens every bucket of the account, and lets no checkpoint be written to one"
                 right = "Iam/S3Access with the buckets, EnableWriteAccess where nodes write"
                 yield _problem(f"{path}/Iam/AdditionalIamPolicies", WARNING, policy["Policy"], right, why)
+
+
+def _trusted(action: Config) -> Iterator[str]:
+    """What a node takes from S3 without a proof: the script, and the variables of the boot hook."""
+    yield str(action.get("Script", ""))
+    words = action.get("Args")
+    words = words if isinstance(words, list) else []
+    yield from (str(value) for option, value in zip(words, words[1:]) if option == "--vars")
+
+
+def _scripts(config: Config) -> Iterator[Problem]:
+    """Who may write what all nodes run as root makes himself root of all nodes."""
+    owners = _owners(config)
+    actions = [action for _path, owner in owners for action in _child(owner, "CustomActions").values()]
+    scripts = sorted({text for action in actions if isinstance(action, dict) for text in _trusted(action)})
+    for path, owner in owners:
+        for number, right in enumerate(_entries(_child(owner, "Iam"), "S3Access")):
+            place = f"s3://{right.get('BucketName')}/{str(right.get('KeyName') or '*').removesuffix('*')}"
+            found = [script for script in scripts if script.startswith(place)]
+            if right.get("EnableWriteAccess") is True and found:
+                where = f"{path}/Iam/S3Access[{number}]/EnableWriteAccess"
+                why = f"jobs there could replace {found[0]}, whose word is root's on every node"
+                yield _problem(where, WARNING, True, "a KeyName of a folder without scripts", why)
 
 
 def alternatives(name: str, offered: Sequence[str]) -> list[str]:
@@ -237,7 +264,7 @@ def review(config: Any, offered: Sequence[str] | None = None) -> dict[str, Any]:
         }
     repaired = copy.deepcopy(config)
     found: list[Problem] = []
-    for rule in (_image, _levels, _identifiers, _storage, _queue_habits, _rights):
+    for rule in (_image, _levels, _identifiers, _storage, _queue_habits, _rights, _scripts):
         found.extend(rule(repaired))
     found.extend(_offers(repaired, offered))
     types = _cluster_types.names(repaired)

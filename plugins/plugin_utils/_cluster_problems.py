@@ -55,6 +55,12 @@ FILESYSTEM_DEFAULTS: dict[str, Any] = {
 FILESYSTEM_NEEDS = ("name", "mount")
 # Options of hooks/on_node_configured.sh, in the order in which they are given.
 HOOK_OPTIONS = ("bundle", "sha256", "pointer", "public_key", "version_floor")
+# What may stand in its args besides.
+HOOK_ALONE = ("--required", "--best-effort")
+HOOK_ARGS = (
+    *("--vars", "--roles", "--phase", "--node-type", "--wait-for", "--wait-seconds", "--root", "--deadline"),
+    *("--on-failure", "--bucket-owner", "--log-prefix"),
+)
 S3_DEFAULTS: dict[str, Any] = {"prefix": "", "write": False}
 # Identifiers that count up or repeat one digit, the accounts of AWS's own examples, and words that ask for another.
 PLACEHOLDER = re.compile(
@@ -186,6 +192,12 @@ def filesystem_problems(filesystem: Settings) -> Iterator[str]:
         yield f"{what}: ParallelCluster makes none with EFA; take out by_cluster, and it is made beside the cluster"
 
 
+def hook_arguments(hook: Settings) -> list[tuple[str, str]]:
+    """Each option of the hook's args with its value, empty where it takes none."""
+    words = iter([str(word) for word in hook.get("args") or []])
+    return [(word, "" if word in HOOK_ALONE else next(words, "")) for word in words]
+
+
 def hook_problems(hook: Settings) -> Iterator[str]:
     """What is wrong with the hook, a sentence each; none at all is right."""
     if not hook:
@@ -194,6 +206,12 @@ def hook_problems(hook: Settings) -> Iterator[str]:
     yield from _missing("hook", hook, ("script",))
     if not isinstance(hook.get("args") or [], list):
         yield f"hook: args is '{hook['args']}'; give a list"
+    else:
+        for option, value in hook_arguments(hook):
+            if option not in (*HOOK_ALONE, *HOOK_ARGS):
+                yield f"hook: args has '{option}'; it may have {', '.join((*HOOK_ALONE, *HOOK_ARGS))}"
+            elif option in HOOK_ARGS and not value:
+                yield f"hook: args has {option} without a value; give one"
     for key in ("script", "bundle", "pointer"):
         if hook.get(key) and not S3_URI.fullmatch(str(hook[key])):
             yield f"hook: {key} is '{hook[key]}'; give s3://BUCKET/KEY"

@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
 import json
 import re
 import subprocess
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -87,6 +90,19 @@ def run_module(
         return json.loads(capsys.readouterr().out)
 
     return run
+
+
+@pytest.fixture
+def configurations(tmp_path: Path) -> Iterator[None]:
+    """The bucket in which ParallelCluster keeps the configuration of the cluster."""
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        (tmp_path / "address").write_text(f"http://127.0.0.1:{server.server_port}")
+        yield
+        server.shutdown()
+        thread.join()
 
 
 @pytest.fixture

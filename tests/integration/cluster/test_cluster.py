@@ -110,20 +110,41 @@ def test_the_shipped_cluster_is_foretold_made_and_then_left_alone(aws_account, p
     check_policy("create_cluster", aws_account.operations(), UNASKED)
 
 
-def test_a_cluster_is_deleted_with_consent_and_what_stays_is_told(play, wishes, tmp_path):
+def test_a_cluster_is_deleted_with_consent_and_what_goes_and_stays_is_what_it_really_has(
+    play, wishes, configurations, tmp_path
+):
     state = {"name": NAME, "region": REGION, "verb": "CREATE", "left": 0}
     (tmp_path / "state.json").write_text(json.dumps(state))
-    kept = play("destroy_cluster", **wishes)
+    # Others made it, with a file system of which the variables know nothing.
+    storage = [
+        {"Name": "homes", "MountDir": "/home2", "StorageType": "Efs"},
+        {"Name": "data", "MountDir": "/fsx1", "StorageType": "FsxLustre"},
+    ]
+    storage[1]["FsxLustreSettings"] = {"StorageCapacity": 1200, "DeletionPolicy": "Retain"}
+    config = {"Scheduling": {"Scheduler": "slurm"}, "SharedStorage": storage}
+    (tmp_path / "config.yaml").write_text(json.dumps(config))
+    kept = play("destroy_cluster", cluster_consent=NAME, **wishes)
     assert kept.status == 2
-    assert (
-        f"nothing was deleted; to delete the cluster {NAME}, give its name once more: -e cluster_consent={NAME}"
-        in kept.said
-    )
-    assert "file system fsx-checkpoints" in kept.said
+    assert f"nothing was deleted; to delete the cluster {NAME}, give its name once more, and of each file" in kept.said
+    assert f"-e cluster_consent={NAME}+homes" in kept.said
+    goes, _word, stays = kept.said.partition("goes:")[2].partition("stays:")
+    assert "Efs homes under /home2 with all data in it" in goes and "FsxLustre data under /fsx1" in stays
     assert "delete-cluster" not in calls(tmp_path)
-    gone = play("destroy_cluster", cluster_consent=NAME, **wishes)
+    gone = play("destroy_cluster", cluster_consent=f"{NAME}+homes", **wishes)
     assert gone.status == 0, gone.said
     assert not (tmp_path / "state.json").exists()
+
+
+@pytest.mark.slow
+def test_a_cluster_whose_configuration_is_gone_is_not_deleted_without_a_word_for_it(play, wishes, tmp_path):
+    state = {"name": NAME, "region": REGION, "verb": "CREATE", "left": 0}
+    (tmp_path / "state.json").write_text(json.dumps(state))
+    kept = play("destroy_cluster", cluster_consent=NAME, **wishes)
+    assert kept.status == 2 and f"-e cluster_consent={NAME}+unknown" in kept.said
+    # A deletion that goes on is followed.
+    (tmp_path / "state.json").write_text(json.dumps({**state, "verb": "DELETE", "left": 2}))
+    gone = play("destroy_cluster", cluster_consent=NAME, **wishes)
+    assert gone.status == 0, gone.said
 
 
 @pytest.mark.slow

@@ -19,6 +19,8 @@ from pathlib import Path
 STEPS = 3
 FOLDER = Path(os.environ["MLCLUSTER_RIG_PCLUSTER"])
 STATE, CALLS, CONFIG, REFUSAL = (FOLDER / name for name in ("state.json", "calls", "config.yaml", "refusal.json"))
+# Where a web server gives the files of the folder; without it the bucket of the cluster is not there any more.
+ADDRESS = FOLDER / "address"
 
 
 def summary(name, region, status):
@@ -32,6 +34,8 @@ def described(state):
     STATE.write_text(json.dumps({**state, "left": left - 1}))
     cluster = summary(state["name"], state["region"], status)
     cluster.update(cloudFormationStackStatus=status, computeFleetStatus="RUNNING", tags=[])
+    url = f"{ADDRESS.read_text()}/{CONFIG.name}" if ADDRESS.exists() else "NOT_AVAILABLE"
+    cluster.update(clusterConfiguration={"url": url})
     cluster.update(creationTime="2026-11-28T05:00:00.000Z", lastUpdatedTime="2026-11-28T05:00:00.000Z")
     if status == "CREATE_COMPLETE":
         cluster["headNode"] = {

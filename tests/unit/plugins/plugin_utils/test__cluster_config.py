@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import copy
 import datetime
+import re
+from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _cluster_config, _cluster_lint, _cluster_problems
@@ -122,6 +124,39 @@ def test_hook_is_wired_into_every_node_with_the_rights_to_read_it():
         ]
 
 
+def test_what_the_args_of_the_hook_name_in_s3_may_be_read_and_the_log_be_written():
+    args = ["--vars", "s3://site/train/vars.yml", "--best-effort", "--log-prefix", "s3://tools/logs/"]
+    config = rendered(hook={**HOOK, "args": args}, s3=[{"bucket": "site"}])
+    for owner in (config["HeadNode"], only_queue(config)):
+        assert owner["Iam"]["S3Access"] == [
+            {"BucketName": "site"},
+            {"BucketName": "tools", "KeyName": "hooks/*"},
+            {"BucketName": "tools", "KeyName": "bundles/*"},
+            {"BucketName": "tools", "KeyName": "logs/*", "EnableWriteAccess": True},
+        ]
+    config = rendered(hook={**HOOK, "args": args}, s3=[{"bucket": "tools"}, {"bucket": "site", "prefix": "x"}])
+    assert config["HeadNode"]["Iam"]["S3Access"][2:] == [
+        {"BucketName": "site", "KeyName": "train/*"},
+        {"BucketName": "tools", "KeyName": "logs/*", "EnableWriteAccess": True},
+    ]
+    whole = rendered(hook={**HOOK, "args": ["--log-prefix", "s3://logs-1"]})["HeadNode"]["Iam"]["S3Access"]
+    assert whole[2:] == [{"BucketName": "logs-1", "EnableWriteAccess": True}]
+
+
+def test_args_that_the_hook_would_refuse_on_every_node_are_refused_before():
+    hook = {**HOOK, "args": ["--on-failur", "drain", "--required", "--deadline"]}
+    first, second = _cluster_problems.problems(settings(hook=hook))
+    assert first.startswith("hook: args has '--on-failur'; it may have --required, --best-effort, --vars, ")
+    assert second == "hook: args has --deadline without a value; give one"
+
+
+def test_the_options_of_the_hook_are_those_of_the_hook_itself():
+    script = (Path(__file__).resolve().parents[4] / "hooks/on_node_configured.sh").read_text(encoding="utf-8")
+    taken = set(re.findall(r"\[([a-z0-9-]+)\]='?", script.partition("takes=(")[2].partition("\n)")[0]))
+    ours = {name.replace("_", "-") for name in _cluster_problems.HOOK_OPTIONS}
+    assert taken == ours | {name.removeprefix("--") for name in _cluster_problems.HOOK_ARGS}
+
+
 def test_hook_by_pointer_carries_key_and_floor():
     hook = {"script": HOOK["script"], "pointer": "s3://tools/pointer.json", "public_key": "QUJD", "version_floor": 7}
     args = only_queue(rendered(hook=hook))["CustomActions"]["OnNodeConfigured"]["Args"]
@@ -147,7 +182,7 @@ def test_rights_of_a_queue_go_before_those_of_the_cluster():
 
 def test_words_of_a_template_stay_words():
     text = "{{ lookup('pipe', 'id') }}: [x]\n- #"
-    config = rendered(tags={"note": text}, hook={**HOOK, "args": [text]})
+    config = rendered(tags={"note": text}, hook={**HOOK, "args": ["--vars", text]})
     assert config["Tags"] == [{"Key": "note", "Value": text}]
     assert only_queue(config)["CustomActions"]["OnNodeConfigured"]["Args"][-1] == text
 

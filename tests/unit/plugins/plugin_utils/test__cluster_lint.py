@@ -31,7 +31,7 @@ GOOD = {
     },
     "SharedStorage": [
         {"StorageType": "FsxLustre", "MountDir": "/a", "FsxLustreSettings": {"FileSystemId": "fs-0123456789abcdef3"}},
-        {"StorageType": "Efs", "MountDir": "/b"},
+        {"StorageType": "Efs", "MountDir": "/b", "EfsSettings": {"DeletionPolicy": "Retain"}},
     ],
 }
 ANSWER = {"version": "3.16.1", "schema": [], "left": [], "findings": [], "judged": True, "assumed": []}
@@ -61,6 +61,48 @@ def test_repairs_need_no_second_repair():
     once = _cluster_lint.review(config)
     assert [problem["path"] for problem in once["problems"]] == ["SlurmQueues", "Iam/S3Access"]
     assert _cluster_lint.review(once["repaired"])["problems"] == []
+
+
+def test_storage_of_every_kind_that_would_go_with_the_cluster_is_told():
+    config = changed(
+        lambda it: it.update(
+            SharedStorage=[
+                {"StorageType": "Efs", "MountDir": "/a", "EfsSettings": None},
+                {"StorageType": "Ebs", "MountDir": "/b", "EbsSettings": {"Size": 100}},
+                {"StorageType": "Ebs", "MountDir": "/c", "EbsSettings": {"VolumeId": "vol-01234567"}},
+                {"StorageType": "FsxLustre", "MountDir": "/d"},
+                {"StorageType": "FsxOntap", "MountDir": "/e", "FsxOntapSettings": {"VolumeId": "fsvol-1"}},
+            ]
+        )
+    )
+    told = [(problem["path"], problem["right"]) for problem in _cluster_lint.review(config)["problems"]]
+    assert told == [
+        ("SharedStorage[0]/EfsSettings/DeletionPolicy", "Retain"),
+        ("SharedStorage[1]/EbsSettings/DeletionPolicy", "Retain"),
+        ("SharedStorage[3]/FsxLustreSettings/DeletionPolicy", "Retain"),
+    ]
+
+
+def test_who_may_write_script_or_variables_of_all_nodes_is_told():
+    def wire(it):
+        script = {"OnNodeConfigured": {"Script": "s3://tools/hooks/on.sh", "Args": ["--vars", "s3://vars/v.json"]}}
+        it["HeadNode"].update(CustomActions=script)
+        rights = [
+            {"BucketName": "tools"},
+            {"BucketName": "tools", "KeyName": "logs/*", "EnableWriteAccess": True},
+            {"BucketName": "tools", "KeyName": "hooks/*", "EnableWriteAccess": True},
+            {"BucketName": "tools", "EnableWriteAccess": True},
+            {"BucketName": "vars", "EnableWriteAccess": True},
+        ]
+        it["Scheduling"]["SlurmQueues"][0]["Iam"] = {"S3Access": rights}
+
+    problems = _cluster_lint.review(changed(wire))["problems"]
+    assert [(problem["path"].rpartition("/S3Access")[2], problem["level"]) for problem in problems] == [
+        ("[2]/EnableWriteAccess", "warning"),
+        ("[3]/EnableWriteAccess", "warning"),
+        ("[4]/EnableWriteAccess", "warning"),
+    ]
+    assert "could replace s3://tools/hooks/on.sh, whose word is root's on every node" in _cluster_lint.said(problems[0])
 
 
 def places(value, path=()):

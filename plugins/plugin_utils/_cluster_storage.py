@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What goes with a cluster when it is deleted, by the configuration that ParallelCluster keeps of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+# What ParallelCluster 3.16 makes by itself: kind, its settings, and the key in them that names one which exists.
+MADE = {
+    "Ebs": ("EbsSettings", "VolumeId"),
+    "Efs": ("EfsSettings", "FileSystemId"),
+    "FsxLustre": ("FsxLustreSettings", "FileSystemId"),
+}
+# pcluster.config.cluster_config of 3.16.1, for storage and for logs.
+STORAGE_POLICY, LOG_POLICY = "Delete", "Retain"
+UNKNOWN = "unknown"
+
+
+def _mapping(value: Any, *keys: str) -> dict[str, Any]:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def shared(config: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any], str]]:
+    """(position, entry, policy) of SharedStorage: its DeletionPolicy where ParallelCluster makes it, else nothing."""
+    entries = config.get("SharedStorage")
+    for number, entry in enumerate(entries if isinstance(entries, list) else []):
+        section, identifier = MADE.get(str(_mapping(entry).get("StorageType")), ("", ""))
+        settings = _mapping(entry, section)
+        if section and not settings.get(identifier):
+            yield number, entry, str(settings.get("DeletionPolicy") or STORAGE_POLICY)
+        elif isinstance(entry, dict):
+            yield number, entry, ""
+
+
+def fate(text: str) -> dict[str, Any]:
+    """``names`` of the file systems whose data go with the cluster, and sentences: what ``goes`` and what ``stays``.
+
+    ``text`` is the configuration; of one that is none nobody knows what goes, and C(unknown) stands for it.
+    """
+    try:
+        config = yaml.safe_load(text)
+    except yaml.YAMLError:
+        config = None
+    if not _mapping(config, "Scheduling"):
+        what = "every file system that ParallelCluster made without DeletionPolicy Retain, with all data in it"
+        why = "which of them there are is not known, for the configuration of the cluster could not be read"
+        return {"names": [UNKNOWN], "goes": [f"{what}: {why}"], "stays": ["all other file systems"]}
+    names: list[str] = []
+    goes: list[str] = []
+    stays: list[str] = []
+    for _number, entry, policy in shared(config):
+        told = f"{entry['StorageType']} {entry.get('Name')} under {entry.get('MountDir')}"
+        if policy == STORAGE_POLICY:
+            names.append(str(entry.get("Name")))
+            goes.append(f"{told} with all data in it, for its DeletionPolicy is {policy}")
+        else:
+            stays.append(f"{'a snapshot of ' if policy == 'Snapshot' else ''}{told}")
+    logs = _mapping(config, "Monitoring", "Logs", "CloudWatch").get("DeletionPolicy") or LOG_POLICY
+    (goes if logs == "Delete" else stays).append("logs in CloudWatch")
+    return {"names": names, "goes": goes, "stays": stays}
