@@ -85,6 +85,21 @@ def test_capacity_block_spot_and_shared_nodes_pass_too(types):
     assert verdict["warnings"] == [text for text in verdict["warnings"] if "memory" in text.lower()]
 
 
+def test_the_example_of_the_hooks_wiring_passes_too(types):
+    path = ROOT / "docs/examples/boot_hook/parallelcluster.yaml"
+    example, config = yaml.safe_load(path.read_text(encoding="utf-8")), planned()
+    (queue,) = example["Scheduling"]["SlurmQueues"]
+    for owner, shown in (
+        (config["HeadNode"], example["HeadNode"]),
+        *((owner, queue) for owner in config["Scheduling"]["SlurmQueues"]),
+    ):
+        owner.update(CustomActions=shown["CustomActions"], Iam=shown["Iam"])
+    verdict = judged(config, types)
+    assert verdict["errors"] == []
+    # What its nodes may write is neither the script nor its variables.
+    assert [text for text in verdict["warnings"] if "could replace" in text] == []
+
+
 @pytest.mark.parametrize(
     ("where", "value", "validator"),
     [
