@@ -114,7 +114,10 @@ def try_container(host: EnrootHost, bin_dir: str, trial: Trial) -> tuple[Result,
     except CommandError as exc:
         if exc.rc is None or _gave_up_waiting(exc.stderr):
             return undeterminable(check, f"the container did not start in time: {exc}", scope=scope), None
-        return failed(check, f"no container starts for {trial.user}: {exc}", severity="isolate", scope=scope), None
+        text, hint = f"no container starts for {trial.user}: {exc}", None
+        if "TaskProlog failed" in exc.stderr:
+            hint = "Slurm runs TaskProlog inside the container and ends what has none: take it out of slurm.conf"
+        return failed(check, text, severity="isolate", scope=scope, hint=hint), None
     if not inside.get("root") or inside["root"] == outside.get("root"):
         text = f"a job of {trial.user} that asked for a container ran on the host: Pyxis is not at work"
         hint = "look with 'srun --help | grep container-image' and at plugstack.conf"

@@ -214,20 +214,23 @@ FOLDER = "/opt/slurm/etc/scripts/prolog.d"
 
 
 @pytest.mark.parametrize(
-    ("settings", "checks", "due", "taken", "in_use"),
+    ("settings", "containers", "checks", "due", "taken", "in_use"),
     [
-        ({"Prolog": None}, {}, ["Prolog", "Epilog", "TaskProlog", "HealthCheckProgram"], [], []),
-        ({"Prolog": f"{SCRIPTS}/prolog", "Epilog": f"{SCRIPTS}/epilog"}, {},
+        ({"Prolog": None}, 0, {}, ["Prolog", "Epilog", "TaskProlog", "HealthCheckProgram"], [], []),
+        ({"Prolog": f"{SCRIPTS}/prolog", "Epilog": f"{SCRIPTS}/epilog"}, 0, {},
          ["Prolog", "Epilog", "TaskProlog", "HealthCheckProgram"], [], ["Epilog", "Prolog"]),
-        ({"Prolog": "/site/prolog", "TaskProlog": f"{SCRIPTS}/task_prolog"}, {},
+        ({"Prolog": "/site/prolog", "TaskProlog": f"{SCRIPTS}/task_prolog"}, 0, {},
          ["Prolog", "Epilog", "TaskProlog", "HealthCheckProgram"], ["/site/prolog"], ["TaskProlog"]),
-        ({"Prolog": f"/site/a,{FOLDER}/*"}, {"prolog": f"{FOLDER}/50_mlcluster"},
+        # No step would start in a container, whose own the site's may be made for.
+        ({"TaskProlog": "/site/task_prolog"}, 1, {}, ["Prolog", "Epilog", "HealthCheckProgram"], [], []),
+        ({"Prolog": f"/site/a,{FOLDER}/*"}, 0, {"prolog": f"{FOLDER}/50_mlcluster"},
          ["Epilog", "TaskProlog", "HealthCheckProgram"], [], []),
     ],
 )  # fmt: skip
-def test_what_slurm_is_told_and_what_it_runs_already(settings, checks, due, taken, in_use):
+def test_what_slurm_is_told_and_what_it_runs_already(settings, containers, checks, due, taken, in_use):
     role = Role(checks=checks)
-    role.variables.update(scripts._load("vars/node_checks.yml"), __slurm_jobs_look={"settings": settings})
+    look = {"settings": settings, "container_options": containers}
+    role.variables.update(scripts._load("vars/node_checks.yml"), __slurm_jobs_look=look)
     role.variables["__slurm_jobs_checks"] = role.value("__slurm_jobs_checks_wanted")
     assert role.value("__slurm_jobs_checks_problems") == []
     assert list(role.value("__slurm_jobs_checks_due")) == due

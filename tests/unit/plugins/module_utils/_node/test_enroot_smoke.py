@@ -72,6 +72,16 @@ def test_a_container_that_does_not_start(host):
     assert ask(host) == [("pyxis.container", "fail")] * 2
 
 
+def test_a_task_prolog_that_stops_every_container_is_named(host):
+    said = "slurmstepd-n1: error: TaskProlog failed status=1\n"
+    host.answers["--container-image"] = CommandError(["srun"], 1, "", said, "failed with status 1")
+    (result,) = smoke(host, BIN, IMAGE, ["alice"], 60)
+    assert (result.status, result.hint) == (
+        "fail",
+        "Slurm runs TaskProlog inside the container and ends what has none: take it out of slurm.conf",
+    )
+
+
 @pytest.mark.parametrize(
     ("key", "error"),
     [
