@@ -23,14 +23,28 @@ KEEP_SECONDS = 7 * 24 * 3600
 
 _MAIN = """\
 # SPDX-License-Identifier: GPL-3.0-or-later
+import os
 import sys
 
-if sys.version_info < (3, 9):
-    sys.stderr.write("mlcluster needs Python 3.9 or newer and was started with %s.%s\\n" % sys.version_info[:2])
-    sys.exit(3)
 
-from mlcluster import __version__
-from mlcluster._node import cli
+def end(code, text):
+    try:
+        os.write(2, ("mlcluster%s\\n" % text).encode("utf-8", "replace"))
+    except OSError:
+        # A closed or full standard error; the code says it too.
+        pass
+    sys.exit(code)
+
+
+if sys.version_info < (3, 9):
+    end(3, " needs Python 3.9 or newer and was started with %s.%s" % sys.version_info[:2])
+
+try:
+    from mlcluster import __version__
+    from mlcluster._node import cli
+except Exception as error:
+    # Python itself would end with 1, which is the verdict "broken".
+    end(2, ": %s is damaged or was replaced just now (%s): run the role that wrote it again" % (sys.argv[0], error))
 
 sys.exit(cli.main(version=__version__))
 """

@@ -12,6 +12,8 @@ A part of the runtime offers ``add_verbs(subparsers)``, which adds its parsers a
 from __future__ import annotations
 
 import argparse
+import contextlib
+import logging
 import platform
 import sys
 from collections.abc import Sequence
@@ -32,6 +34,7 @@ from . import (
     slurm_notice,
     slurm_verdict_cli,
     storage_cli,
+    streams,
 )
 
 PROVIDERS = (
@@ -75,15 +78,32 @@ def build_parser(version: str) -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None, version: str = "unknown", log_dir: str = log.LOG_DIR) -> int:
-    """Run one verb and return its exit code; a usage error raises SystemExit(3) and ``--help`` SystemExit(0)."""
+    """Run one verb and return its exit code; a usage error raises SystemExit(3) and ``--help`` SystemExit(0).
+
+    What could not be printed turns success into 2, for whoever reads it has not got it, and no other code into another.
+    """
+    streams.open_missing()
     args = build_parser(version).parse_args(argv)
     logger, path = log.setup(args.verb, log_dir)
+    output = streams.Output(sys.stdout)
+    with contextlib.redirect_stdout(output):
+        where = f"the details are in {path}" if path else f"run it as root to have the details in {log_dir}"
+        code = _run(args, logger, where)
+    lost = output.lost()
+    if lost is not None:
+        logger.error(
+            "mlcluster %s: its output could not be written (%s): let it go to a place with room", args.verb, lost
+        )
+        code = code or result.EXIT_UNDETERMINABLE
+    return code
+
+
+def _run(args: argparse.Namespace, logger: logging.Logger, where: str) -> int:
     try:
         return int(args.handler(args))
     except KeyboardInterrupt:
         logger.error("mlcluster %s: interrupted before it had a verdict", args.verb)
     except Exception as exc:
-        where = f"the details are in {path}" if path else f"run it as root to have the details in {log_dir}"
         what = f"{type(exc).__name__}: {' '.join(str(exc).split()) or 'no message'}"
         logger.exception("mlcluster %s: stopped by an unexpected %s; %s", args.verb, what, where)
     return result.EXIT_UNDETERMINABLE

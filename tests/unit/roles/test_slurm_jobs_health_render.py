@@ -89,7 +89,7 @@ def test_every_command_of_a_script_is_one_that_the_runtime_knows(written, tmp_pa
     """With a stand-in for the runtime, which is known to take these options."""
 
     stand_in = tmp_path / "mlcluster"
-    stand_in.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" END >> {tmp_path}/calls\n', encoding="utf-8")
+    stand_in.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" END | tee -a {tmp_path}/calls\n', encoding="utf-8")
     stand_in.chmod(0o755)
     for name in ("prolog", "epilog", "health_check"):
         (tmp_path / "calls").write_text("", encoding="utf-8")
@@ -105,25 +105,38 @@ def test_every_command_of_a_script_is_one_that_the_runtime_knows(written, tmp_pa
 @pytest.mark.parametrize(
     ("gate", "health", "make", "expected"),
     [
-        ("open", 0, 0, 0),
-        ("open", 1, 0, 1),
-        ("open", 2, 0, 0),
-        ("open", 127, 0, 0),
-        ("open", 0, 2, 0),
-        ("closed", 0, 0, 0),
-        ("closed", 1, 0, 1),
-        ("closed", 2, 0, 1),
-        ("closed", 127, 0, 1),
-        ("closed", 0, 2, 1),
+        ("open", "echo PASS; exit 0", 0, 0),
+        ("open", "echo FAIL; exit 1", 0, 1),
+        ("open", "exit 1", 0, 0),
+        ("open", "echo '????'; exit 2", 0, 0),
+        ("open", "exit 127", 0, 0),
+        ("open", "echo PASS; exit 0", 2, 0),
+        ("closed", "echo PASS; exit 0", 0, 0),
+        ("closed", "exit 0", 0, 1),
+        ("closed", "echo FAIL; exit 1", 0, 1),
+        ("closed", "exit 1", 0, 1),
+        ("closed", "echo '????'; exit 2", 0, 1),
+        ("closed", "exit 127", 0, 1),
+        ("closed", "echo PASS; exit 0", 2, 1),
     ],
 )
-def test_what_a_prolog_makes_of_exit_codes(written, tmp_path, gate, health, make, expected):
+def test_what_a_prolog_makes_of_exit_codes_and_of_no_word(written, tmp_path, gate, health, make, expected):
     stand_in = tmp_path / "mlcluster"
-    stand_in.write_text(f"#!/bin/sh\n[ $1 = health ] && exit {health}\nexit {make}\n", encoding="utf-8")
+    stand_in.write_text(f"#!/bin/sh\nif [ $1 = health ]; then {health}; fi\nexit {make}\n", encoding="utf-8")
     stand_in.chmod(0o755)
     checks = SETTINGS[0] if gate == "open" else SETTINGS[1]
     text = written(**checks)["prolog"].replace("/usr/local/bin/mlcluster", str(stand_in))
     assert subprocess.run(["sh", "-c", text], check=False).returncode == expected
+
+
+def test_a_prolog_takes_a_runtime_that_a_crash_left_empty_or_cut_for_what_it_is(written, tmp_path):
+    """A shell runs an empty file as a script that does nothing, and Python ends with 1 where it finds no program."""
+    runtime = tmp_path / "mlcluster"
+    runtime.touch(mode=0o755)
+    texts = [written(**checks)["prolog"].replace("/usr/local/bin/mlcluster", str(runtime)) for checks in SETTINGS[:2]]
+    for content in ("", "#!/usr/bin/env python3\nPK\x03\x04\0\0"):
+        runtime.write_text(content, encoding="utf-8")
+        assert [subprocess.run(["sh", "-c", text], check=False).returncode for text in texts] == [0, 1]
 
 
 def test_an_epilog_and_a_health_check_never_fail(written):

@@ -141,3 +141,67 @@ def test_the_cache_follows_xdg(monkeypatch, value, below):
     monkeypatch.setenv("HOME", "/home/me")
     monkeypatch.setenv("XDG_CACHE_HOME", value)
     assert str(_runtime.cache_directory()) == f"{below}/mlcluster/runtime"
+
+
+@pytest.fixture(scope="module")
+def runtime(tmp_path_factory):
+    return Path(_runtime.build(cache=tmp_path_factory.mktemp("cache"))["path"])
+
+
+@pytest.mark.parametrize("module", [b"Standard streams that", b"Runs checks side by side"])
+def test_a_damaged_one_ends_without_a_verdict_and_says_so(runtime, tmp_path, module):
+    """Python itself would end with 1, which says that the node is broken; a crash leaves zeros in a new file."""
+    data = bytearray(runtime.read_bytes())
+    start = data.index(module)
+    data[start : start + 512] = bytes(512)
+    damaged = tmp_path / "mlcluster.pyz"
+    damaged.write_bytes(data)
+    damaged.chmod(0o755)
+    done = subprocess.run([damaged, "health"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"mlcluster: {damaged} is damaged or was replaced just now (")
+    assert done.stderr.endswith("): run the role that wrote it again\n")
+    assert subprocess.run(["sh", "-c", f"{damaged} health 2>&-"], check=False).returncode == 2
+
+
+def shell(runtime, words, where):
+    """The exit code and standard error of a verb whose streams are those of a shell's redirections."""
+    done = subprocess.run(["sh", "-c", f"{runtime} {words} {where}"], stderr=subprocess.PIPE, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("where", [">/dev/full", ">&-", "<&- >&- 2>&-", ">/dev/full 2>&1"])
+def test_lines_that_nobody_gets_do_not_change_a_failure(runtime, where):
+    assert shell(runtime, "registry-credential store", where)[0] == 1
+
+
+def test_a_success_that_could_not_be_printed_is_none(runtime):
+    code, error = shell(runtime, "registry-credential list", ">/dev/full")
+    assert code == 2
+    assert "its output could not be written (No space left on device): let it go to a place with room" in error
+
+
+@pytest.mark.parametrize("where", [">&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_nobodys_loss_and_no_pipe_takes_their_place(runtime, tmp_path, where):
+    base = f"{tmp_path}/none/jobs"
+    assert shell(runtime, f"scratch sweep --base {base}", where)[0] == 0
+
+
+def test_a_reader_that_leaves_is_no_failure(runtime, tmp_path):
+    for number in range(3000):
+        (tmp_path / f"{number:0200}").mkdir()
+    words = f"{runtime} checkpoints {tmp_path} 2>{tmp_path}/said; echo $? >{tmp_path}/code"
+    subprocess.run(["bash", "-c", f"({words}) | head -n 1"], stdout=subprocess.PIPE, check=True)
+    assert (tmp_path / "code").read_text() == "0\n"
+    assert (tmp_path / "said").read_text() == ""
+
+
+def test_a_path_that_is_no_text_is_printed_as_its_bytes(runtime, tmp_path):
+    directory = os.fsencode(tmp_path) + b"/caf\xe9"
+    os.makedirs(directory + b"/step-7")
+    (Path(os.fsdecode(directory)) / "step-7" / "complete").touch()
+    # As Python has it in most locales of UTF-8.
+    strict = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    command = [runtime, "checkpoints", "--latest", directory]
+    done = subprocess.run(command, env=strict, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, directory + b"/step-7\n", b"")
