@@ -17,7 +17,7 @@ from .accelerator_verify import verify as verify_accelerators
 from .block_parse import parse_mountinfo
 from .efa_verify import verify as verify_efa
 from .host import CommandError, CommandResult, Host, NodeError
-from .result import FAIL, Result, Scope, failed, not_applicable, passed, undeterminable
+from .result import FAIL, PASS, Result, Scope, failed, not_applicable, passed, undeterminable
 from .storage_config import CONFIG_PATH
 from .storage_record import RECORD_PATH, read_document
 
@@ -122,13 +122,19 @@ def check_storage(host: Host) -> list[Result]:
         told = f"the local storage is {state}: {record.get('reason') or 'no reason is given'}"
         return [failed("storage.record", told, severity="isolate", found=state)]
     boot = (host.read_text("/proc/sys/kernel/random/boot_id") or "").strip()
-    if record.get("boot_id") != boot:
+    if record.get("boot_id") == boot:
+        judged = passed("storage.record", state)
+    else:
+        # The boot unit was ended before it could tell; whether jobs would write beside the volume shows all the same.
         hint = "look with 'systemctl status mlcluster-storage'"
-        return [undeterminable("storage.record", f"{RECORD_PATH} says nothing of this boot", found=state, hint=hint)]
-    if not record.get("volumes"):
-        return [not_applicable("storage.record", "this node has no local volume")]
+        told = f"{RECORD_PATH} says nothing of this boot"
+        judged = undeterminable("storage.record", told, found=state, hint=hint)
+    volumes = record.get("volumes") if state != "none" else None
+    if not volumes:
+        none = not_applicable("storage.record", "this node has no local volume")
+        return [none if judged.status == PASS else judged]
     mounts = parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")
-    return [passed("storage.record", state), *(_mounted(host, volume, mounts) for volume in record["volumes"])]
+    return [judged, *(_mounted(host, volume, mounts) for volume in volumes)]
 
 
 def _mounted(host: Host, volume: t.Mapping[str, t.Any], mounts: t.Sequence[t.Mapping[str, t.Any]]) -> Result:

@@ -25,6 +25,7 @@ import secrets
 import stat
 import typing as t
 
+from .block_parse import parse_mountinfo
 from .host import Host, NodeError
 from .scratch_trash import Emptied, empty
 from .storage_config import CONFIG_PATH
@@ -36,6 +37,7 @@ TRASH = ".trash"
 OWN = "tmp"
 SCHEMA = "mlcluster.scratch/1"
 LOCK_SECONDS = 5
+MOUNTINFO = "/proc/self/mountinfo"
 _NAME = re.compile(r"job-([0-9]{1,10})")
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -79,6 +81,25 @@ def no_volume(host: Host, base: str) -> str | None:
     if host.exists(volume) or host.read_text(CONFIG_PATH) is not None:
         return None
     return f"there is no {volume} for the jobs' directories, and this node is to have no local storage"
+
+
+def unmounted_volume(host: Host, base: str) -> str | None:
+    """Why no job may have its directory there now: the local volume that base belongs on is not mounted.
+
+    Its mount point is still a directory, and what jobs write there would fill the root disk.
+    """
+    record = read_document(host, RECORD_PATH) or {}
+    if record.get("state") == "none":
+        return None
+    targets = {mount["target"] for mount in parse_mountinfo(host.read_text(MOUNTINFO) or "")}
+    paths = [str(volume["path"]) for volume in record.get("volumes") or []]
+    away = [path for path in paths if base.startswith(f"{path.rstrip('/')}/") and path not in targets]
+    if not away:
+        return None
+    return (
+        f"the local volume is not mounted on {away[0]}, and jobs would write to the disk below it: run 'systemctl "
+        "restart mlcluster-storage' on the node"
+    )
 
 
 def tmp_path(base: str, job_id: int) -> str:
@@ -205,7 +226,8 @@ def sweep(
     with opened_base(base) as handle, _trash(handle) as trash:
         for one in left:
             scarce = min(free_percent(handle).values()) < least_percent
-            if not scarce and now - one.made < keep_seconds:
+            # A clock that was set back makes nothing younger than it is new.
+            if not scarce and max(now - one.made, 0) < keep_seconds:
                 swept.kept.append(one.job_id)
                 continue
             try:
@@ -273,6 +295,10 @@ def _write_record(inner: int, job_id: int, uid: int, boot: str) -> None:
     os.rename(temporary, "job.json", src_dir_fd=inner, dst_dir_fd=inner)
 
 
+def _torn(name: str) -> dict[str, t.Any]:
+    return {"job_id": int(name.rpartition("-")[2]), "uid": -1, "boot_id": ""}
+
+
 def _read(handle: int, name: str) -> JobDirectory | None:
     """What is known of one directory; None where it is missing or was not made here."""
     try:
@@ -280,7 +306,9 @@ def _read(handle: int, name: str) -> JobDirectory | None:
             descriptor = os.open("job.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=inner)
             with os.fdopen(descriptor, encoding="utf-8", errors="replace") as stream:
                 info = os.fstat(stream.fileno())
-                document = json.loads(stream.read(4096))
+                text = stream.read(4096)
+            # Put there whole, it is empty only where the machine went down before it was on the disk.
+            document = json.loads(text) if text.strip("\0") else _torn(name)
     except (OSError, ValueError, RecursionError):
         return None
     numbers = [document.get(key) if isinstance(document, dict) else None for key in ("job_id", "uid")]

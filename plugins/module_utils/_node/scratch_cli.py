@@ -111,6 +111,9 @@ def _make(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
     uid = host.uid(text) if text.isdecimal() else None
     if uid is None:
         raise NodeError("no user is named: give --uid, or run this where Slurm sets SLURM_JOB_UID")
+    away = scratch.unmounted_volume(host, base)
+    if away:
+        raise NodeError(away)
     gid = host.primary_gid(text)
     if gid is None:
         raise NodeError(f"user {uid} of the job is not known on this node: see that 'getent passwd {uid}' answers")

@@ -193,12 +193,26 @@ def test_a_volume_that_is_there():
         (volume_node("lost", reason="a disk failed"), ("storage.record", "fail", "isolate")),
         (volume_node("foreign"), ("storage.record", "fail", "isolate")),
         (volume_node("failed"), ("storage.record", "fail", "isolate")),
-        (volume_node(boot="another\n"), ("storage.record", "undeterminable", "none")),
         (volume_node(options="ro"), ("storage.mounted", "fail", "isolate")),
     ],
 )
 def test_what_the_boot_unit_found_and_what_became_of_it(host, last):
     assert verdict(health_checks.check_storage(host))[-1] == last
+
+
+def test_a_boot_unit_that_was_ended_early_leaves_nobody_in_doubt_whether_the_volume_is_there():
+    """Its record is still that of the boot before, and a gate that is open lets pass what is only not known."""
+    host = volume_node(boot="another\n")
+    unknown = ("storage.record", "undeterminable", "none")
+    assert verdict(health_checks.check_storage(host)) == [unknown, ("storage.mounted", "pass", "none")]
+    host.files["/proc/self/mountinfo"] = ""
+    assert verdict(health_checks.check_storage(host)) == [unknown, ("storage.mounted", "fail", "reset")]
+
+
+def test_a_volume_that_nobody_wants_any_more_is_not_missed():
+    host = volume_node("none")
+    host.files["/proc/self/mountinfo"] = ""
+    assert verdict(health_checks.check_storage(host)) == [("storage.record", "not_applicable", "none")]
 
 
 @pytest.mark.parametrize(

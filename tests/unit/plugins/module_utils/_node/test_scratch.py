@@ -383,6 +383,23 @@ def test_leftovers_are_kept_as_long_as_wanted_unless_space_runs_out_and_then_the
     assert (swept.taken, swept.kept) == ([1], [2, 3])
 
 
+@pytest.mark.parametrize(("keep", "taken", "kept"), [(0, [7], []), (3600, [], [7])])
+def test_a_clock_that_was_set_back_keeps_nothing_longer_than_wanted_and_ends_nothing_early(base, keep, taken, kept):
+    make(base)
+    swept = scratch.sweep(Host(), base, scratch.survey(base), set(), time.time() - 86400, keep)
+    assert (swept.taken, swept.kept) == (taken, kept)
+
+
+@pytest.mark.parametrize("left", [b"", bytes(70)], ids=["empty", "zeros"])
+def test_a_record_that_a_power_cut_emptied_is_a_leftover_of_an_earlier_boot(base, left):
+    """The name was on the disk before the text, as XFS and ext4 may have it; nobody would ever sweep it otherwise."""
+    (make(base, 1).parent / "job.json").write_bytes(left)
+    make(base, 2)
+    assert sweep(base, None).taken == [1]
+    assert scratch.empty_trash(Host(), base, 60).complete
+    assert names(base) == ["job-2"]
+
+
 def test_a_job_that_came_back_since_the_look_keeps_its_directory(base):
     make(base)
     known = scratch.survey(base)

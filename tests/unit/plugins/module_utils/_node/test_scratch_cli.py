@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import cli, scratch_cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node import cli, scratch, scratch_cli
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandResult, Host
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the jobs' directories are root's")
@@ -54,6 +55,41 @@ def test_a_job_by_the_variables_of_its_prolog(run, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    ("state", "base", "mounted", "refused"),
+    [
+        ("intact", "/local/jobs", [], True),
+        ("failed", "/local/0/jobs", ["/local"], True),
+        ("intact", "/local/jobs", ["/", "/local"], False),
+        ("none", "/local/jobs", [], False),
+        ("intact", "/other/jobs", [], False),
+        ("intact", "/localities/jobs", [], False),
+    ],
+)
+def test_no_job_writes_below_the_mount_point_of_a_volume_that_is_away(state, base, mounted, refused):
+    paths = ["/local/0"] if base == "/local/0/jobs" else ["/local"]
+    uuids = [f"uuid-{path}" for path in paths]
+    volumes = [{"path": path, "fs_uuid": uuid, "serials": [uuid]} for path, uuid in zip(paths, uuids)]
+    record = {"state": state, "layout": "single", "volumes": volumes, "serials": uuids, "filesystem_uuids": uuids}
+
+    class Recorded(Host):
+        def read_text(self, path):
+            if path == scratch.MOUNTINFO:
+                return "".join(f"30 1 9:1 / {target} rw - xfs /dev/md1 rw\n" for target in mounted)
+            return json.dumps(record) if path == scratch.RECORD_PATH else None
+
+    told = scratch.unmounted_volume(Recorded(), base)
+    assert (told is not None) == refused
+    if told:
+        assert told.startswith(f"the local volume is not mounted on {paths[0]}, and jobs would write to the disk")
+
+
+def test_a_volume_that_is_not_mounted_takes_no_job(run, monkeypatch):
+    monkeypatch.setattr(scratch, "unmounted_volume", lambda host, base: f"{base} is away")
+    assert run("make", "--job", "7", "--uid", "65534") == (1, f"FAIL scratch.make: {run.base} is away")
+    assert not run.base.exists()
+
+
+@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ([], "no user is named: give --uid"),
@@ -69,7 +105,7 @@ def test_a_job_that_nobody_names(run, arguments, sentence):
 def test_where_there_are_none_yet_nothing_is_to_be_done(run, monkeypatch):
     for action in ("remove", "sweep"):
         assert run(action, "--job", "1") == (0, f"n/a  scratch.{action}: there is no {run.base}")
-    monkeypatch.setattr(scratch_cli.scratch, "default_base", lambda host: None)
+    monkeypatch.setattr(scratch, "default_base", lambda host: None)
     assert cli.main(["scratch", "sweep"], log_dir=str(run.base)) == 0
 
 
