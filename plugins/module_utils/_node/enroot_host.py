@@ -13,6 +13,7 @@ import stat
 import tempfile
 import typing as t
 
+from .block_parse import parse_mountinfo
 from .host import Host, NodeError
 
 # A SPANK plugin has a few hundred KiB; what is larger is something else and is not read into memory.
@@ -63,12 +64,9 @@ class EnrootHost(Host):
         os.makedirs(directory, mode=0o755, exist_ok=True)
         if os.path.isdir(path) and not os.path.islink(path):
             raise NodeError(f"{path} is a directory where a link to {target} belongs: move it away and run again")
-        inner = tempfile.mkdtemp(dir=directory, prefix=".mlcluster-link.")
-        try:
+        with self.private_directory(directory, ".mlcluster-link.") as inner:
             os.symlink(target, os.path.join(inner, "link"))
             os.replace(os.path.join(inner, "link"), path)
-        finally:
-            os.rmdir(inner)
 
     def is_trusted(self, path: str) -> bool:
         """Whether a path is of root or this user, and a link, or a plain file that nobody else may write to.
@@ -87,6 +85,16 @@ class EnrootHost(Host):
         mode = os.stat(directory).st_mode
         return bool(mode & stat.S_IWOTH and not mode & stat.S_ISVTX)
 
+    def may_replace(self, path: str) -> bool:
+        """Whether this user may put something in the place of what has that name, if the directory is sticky."""
+        above = os.stat(os.path.dirname(path))
+        if os.geteuid() in (0, above.st_uid) or not above.st_mode & stat.S_ISVTX:
+            return True
+        try:
+            return os.lstat(path).st_uid == os.geteuid()
+        except FileNotFoundError:
+            return True
+
     def size_and_time(self, path: str) -> tuple[int, float] | None:
         """The size in bytes and the time of the last change of a file, or None."""
         try:
@@ -102,6 +110,12 @@ class EnrootHost(Host):
         try:
             yield path
         finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def remove_own_tree(self, path: str) -> None:
+        """Remove a directory of this user with all that is in it; anything else of that name stays."""
+        info = os.lstat(path)
+        if stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid():
             shutil.rmtree(path, ignore_errors=True)
 
     def copy_file(self, source: str, target: str) -> None:
@@ -136,23 +150,6 @@ class EnrootHost(Host):
             return None
 
 
-def mounts(host: Host) -> list[dict[str, str]]:
-    """The kernel's mount table in its order: [{"target", "fstype", "source", "options"}]."""
-    table = []
-    for line in (host.read_text("/proc/self/mountinfo") or "").splitlines():
-        left, dash, right = line.partition(" - ")
-        fields, kinds = left.split(), right.split()
-        if dash and len(fields) >= 6 and len(kinds) >= 2:
-            target = fields[4].replace("\\040", " ")
-            table.append({"target": target, "fstype": kinds[0], "source": kinds[1], "options": fields[5]})
-    return table
-
-
-def filesystem_of(table: t.Sequence[t.Mapping[str, str]], path: str) -> dict[str, str] | None:
-    """The entry of the mount table that holds a path; the last one wins, since a later mount hides an earlier one."""
-    best = None
-    for entry in table:
-        inside = path == entry["target"] or path.startswith(entry["target"].rstrip("/") + "/")
-        if inside and (best is None or len(entry["target"]) >= len(best["target"])):
-            best = entry
-    return dict(best) if best else None
+def mounts(host: Host) -> list[dict[str, t.Any]]:
+    """The kernel's mount table in its order, as L{block_parse.parse_mountinfo} gives it."""
+    return parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")

@@ -142,11 +142,12 @@ def ensure(host: EnrootHost, wish: ImageWish, dry: bool = False) -> dict[str, t.
     if dry or not answer["actions"]:
         return answer
     try:
-        # Beside the files: the directory is all that the nodes which may ask for the same image have in common.
-        with host.locked(posixpath.join(wish.directory, f".{wish.base}.lock"), wish.seconds):
+        with host.locked(_lock_path(host, wish), wish.seconds):
             # Another node may have done it while this one waited.
             answer["actions"], answer["pruned"] = _due(host, wish, name), _surplus(host, wish, name)
+            _demand_names(host, answer)
             if "import" in answer["actions"]:
+                _sweep(host, wish)
                 _import(host, wish, digest, answer["path"])
             if "link" in answer["actions"]:
                 host.make_link(name, answer["link"])
@@ -158,20 +159,58 @@ def ensure(host: EnrootHost, wish: ImageWish, dry: bool = False) -> dict[str, t.
 
 
 def forget(host: EnrootHost, wish: ImageWish, dry: bool = False) -> dict[str, t.Any]:
-    """Remove every version of the image and its link; {"actions", "pruned"}."""
+    """Remove every version of the image, its link, and what killed imports left; {"actions", "pruned"}."""
     names = versions(host, wish)
     link = posixpath.join(wish.directory, f"{wish.base}.sqsh")
     linked = host.link_target(link) is not None
-    for path in ([link] if linked else []) + [posixpath.join(wish.directory, name) for name in names]:
-        try:
-            if not dry:
-                host.remove(path)
-        except OSError as exc:
-            raise NodeError(
-                f"could not remove {path}: {exc.strerror or exc}; what comes after it was left as it is, so mend that "
-                "and run again"
-            ) from exc
+    paths = ([link] if linked else []) + [posixpath.join(wish.directory, name) for name in names]
+    if not dry and (paths or _leftovers(host, wish)):
+        with host.locked(_lock_path(host, wish), wish.seconds):
+            for path in paths:
+                _remove(host, path)
+            _sweep(host, wish)
     return {"actions": (["link"] if linked else []) + (["prune"] if names else []), "pruned": names}
+
+
+def _remove(host: EnrootHost, path: str) -> None:
+    try:
+        host.remove(path)
+    except OSError as exc:
+        raise NodeError(
+            f"could not remove {path}: {exc.strerror or exc}; what comes after it was left as it is, so mend that "
+            "and run again"
+        ) from exc
+
+
+def _lock_path(host: EnrootHost, wish: ImageWish) -> str:
+    """Beside the files: the directory is all that the nodes which may ask for the same image have in common.
+
+    One for each user, for nobody trusts or may open what another puts there, who could hold it for ever.
+    """
+    return posixpath.join(wish.directory, f".{wish.base}.{host.own_uid()}.lock")
+
+
+def _leftovers(host: EnrootHost, wish: ImageWish) -> list[str]:
+    """Names of what imports make their file in, see L{EnrootHost.private_directory}."""
+    pattern = re.compile(re.escape(f".{wish.base}.") + "[a-z0-9_]{8}")
+    return [name for name in host.listdir(wish.directory) if pattern.fullmatch(name)]
+
+
+def _sweep(host: EnrootHost, wish: ImageWish) -> None:
+    """Remove what imports that were killed left, of the size of an image each; under the lock nobody is at it."""
+    for name in _leftovers(host, wish):
+        host.remove_own_tree(posixpath.join(wish.directory, name))
+
+
+def _demand_names(host: EnrootHost, answer: t.Mapping[str, t.Any]) -> None:
+    """Raise L{NodeError} where a name is another user's, before gigabytes are fetched for it."""
+    needed = [answer[key] for key, action in (("path", "import"), ("link", "link")) if action in answer["actions"]]
+    taken = [path for path in needed if not host.may_replace(path)]
+    if taken:
+        raise NodeError(
+            f"{taken[0]} is of another user, and only that user and root may replace it: give another name or "
+            "directory, or let root import the image"
+        )
 
 
 def _due(host: EnrootHost, wish: ImageWish, name: str) -> list[str]:

@@ -15,7 +15,8 @@ import posixpath
 import typing as t
 
 from .enroot_conf import LOCAL_LINK
-from .enroot_host import EnrootHost, filesystem_of, mounts
+from .enroot_host import EnrootHost, mounts
+from .gds_mount import find_mount
 from .host import NodeError
 from .storage_record import RECORD_PATH, read_document
 
@@ -119,8 +120,8 @@ def is_prepared(host: EnrootHost, place: Place) -> bool:
     return right and host.link_target(LOCAL_LINK) == place.path
 
 
-def _place(table: t.Sequence[t.Mapping[str, str]], path: str, kind: str) -> Place:
-    entry = filesystem_of(table, path)
+def _place(table: list[dict[str, t.Any]], path: str, kind: str) -> Place:
+    entry = find_mount(path, table)
     return Place(path, kind, entry["fstype"] if entry else "unknown")
 
 

@@ -10,8 +10,9 @@ import posixpath
 import re
 import typing as t
 
-from .enroot_host import EnrootHost, filesystem_of, mounts
+from .enroot_host import EnrootHost, mounts
 from .enroot_local import SHARED_FILESYSTEMS
+from .gds_mount import find_mount
 from .health_drain import node_name
 from .host import CommandError, NodeError
 from .pyxis_elf import ElfError, read_spank_plugin, slurm_release, slurm_version_text
@@ -49,7 +50,7 @@ def look(host: EnrootHost, prefix: str = "", conf_dir: str = "") -> dict[str, t.
         return None
     conf_dir = conf_dir or _conf_dir(host, prefix)
     settings = slurm_settings(host.read_text(f"{conf_dir}/slurm.conf") or "")
-    entry = filesystem_of(mounts(host), conf_dir)
+    entry = find_mount(conf_dir, mounts(host))
     fstype = entry["fstype"] if entry else "unknown"
     return {
         "prefix": prefix,

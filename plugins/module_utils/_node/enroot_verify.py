@@ -12,8 +12,9 @@ import typing as t
 from . import enroot_conf, enroot_docker, enroot_local, enroot_texts
 from .enroot import Plan, manages_plugstack
 from .enroot_config import EnrootConfig
-from .enroot_host import EnrootHost, filesystem_of, mounts
+from .enroot_host import EnrootHost, mounts
 from .enroot_smoke import node_state, smoke
+from .gds_mount import find_mount
 from .host import CommandError
 from .pyxis_elf import slurm_release
 from .pyxis_options import option_problems, parse_words
@@ -133,7 +134,7 @@ def _conf(host: EnrootHost, config: EnrootConfig) -> Result:
     table = mounts(host)
     for key in ("ENROOT_DATA_PATH", "ENROOT_CACHE_PATH", "ENROOT_TEMP_PATH", "ENROOT_RUNTIME_PATH"):
         base = enroot_conf.base_of(_value(now, key) or "")
-        entry = filesystem_of(table, base) if base else None
+        entry = find_mount(base, table) if base else None
         if entry and entry["fstype"] in enroot_local.SHARED_FILESYSTEMS:
             shared.append(f"{key} is on {enroot_local.SHARED_FILESYSTEMS[entry['fstype']]}")
     if shared:
@@ -159,7 +160,7 @@ def _runtime(host: EnrootHost, config: EnrootConfig) -> Result:
     missing = [other for other in enroot_texts.run_directories(config) if not host.is_dir(other)]
     if missing:
         return failed(check, f"{', '.join(missing)} is missing: it is made again at every boot", hint=RERUN)
-    entry = filesystem_of(mounts(host), path)
+    entry = find_mount(path, mounts(host))
     if entry is None or entry["fstype"] not in ("tmpfs", "ramfs"):
         kind = entry["fstype"] if entry else "unknown"
         return failed(check, f"{path} is on {kind}: runtime files belong on tmpfs", severity="none")

@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import multiprocessing
 import os
+import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -131,7 +134,7 @@ def test_a_dry_run_writes_nothing(tmp_path):
 def test_an_import_that_fails_leaves_nothing(tmp_path, content, words):
     with pytest.raises(NodeError, match=words):
         ensure(ImageHost(content=content), wish(tmp_path, name="x"))
-    assert {path.name for path in tmp_path.iterdir()} <= {".x.lock", "log"}
+    assert {path.name for path in tmp_path.iterdir()} <= {f".x.{os.geteuid()}.lock", "log"}
 
 
 @pytest.mark.parametrize("left", [b"\0\0", b"hsqs", image(bytes(9000))[:8192], b""])
@@ -234,6 +237,87 @@ def test_many_nodes_one_import(tmp_path):
         node.join(60)
     assert [node.exitcode for node in nodes] == [0] * 12
     assert (tmp_path / "log").read_text(encoding="utf-8") == "import\n"
+
+
+class HangingHost(ImageHost):
+    """An import that has written half an image and then goes on for ever."""
+
+    def run(self, argv, timeout=120, check=True, stdin=None):
+        if argv[:2] == ["enroot", "import"]:
+            Path(argv[3]).write_bytes(b"half")
+            os.write(1, b"begun")
+            signal.pause()
+        return super().run(argv, timeout, check, stdin)
+
+
+def killed_import(folder, digest=ONE):
+    """Kill an import in the middle, as a node that goes down does; what it leaves."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(writing, 1)
+        ensure(HangingHost(digest), wish(folder, name="x"))
+    os.close(writing)
+    assert os.read(reading, 5) == b"begun"
+    os.close(reading)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    (left,) = folder.glob(".x.*/image.sqsh")
+    return left.parent
+
+
+def test_what_a_killed_import_left_goes_with_the_next_one_and_with_the_removal(tmp_path):
+    left = killed_import(tmp_path)
+    others = [tmp_path / name for name in (".x.y.abcdefgh", ".xy.abcdefgh", ".x.abc", "x.abcdefgh")]
+    for other in others:
+        other.mkdir()
+    (tmp_path / ".x.abcdefgh").symlink_to(tmp_path)
+    ensure(ImageHost(), wish(tmp_path, name="x"))
+    assert not left.exists()
+    left = killed_import(tmp_path, TWO)
+    forget(ImageHost(), wish(tmp_path, name="x"))
+    assert not left.exists()
+    assert all(other.is_dir() for other in others)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+def test_users_of_one_directory_wait_for_nobody_and_are_told_whose_a_name_is():
+    """Pytest's own directories are closed to others."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o1777)
+
+        def as_user(uid):
+            child = os.fork()
+            if child == 0:
+                told = ""
+                try:
+                    os.setuid(uid)
+                    ensure(ImageHost(), wish(folder, name="x"))
+                except NodeError as exc:
+                    told = str(exc)
+                finally:
+                    (folder / f"told-{uid}").write_text(told)
+                    os._exit(0)
+            os.waitpid(child, 0)
+            return (folder / f"told-{uid}").read_text()
+
+        assert as_user(1001) == ""
+        assert as_user(1002) == (
+            f"{folder}/x-{'a' * 16}.sqsh is of another user, and only that user and root may replace it: give another "
+            "name or directory, or let root import the image"
+        )
+        assert sorted(path.name for path in folder.glob(".x*")) == [".x.1001.lock", ".x.1002.lock"]
+        held = os.open(folder / ".x.1001.lock", os.O_RDWR)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert ensure(ImageHost(), wish(folder, name="x", seconds=1))["actions"] == ["import", "link"]
+        os.close(held)
+
+
+def test_a_link_that_cannot_be_made_leaves_nothing(tmp_path):
+    with pytest.raises(OSError, match="File name too long"):
+        ImageHost().make_link("target", str(tmp_path / ("x" * 256)))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_conf import LOCAL_LINK
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_host import filesystem_of, mounts
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_host import mounts
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_local import (
     LocalConfig,
     choose,
@@ -105,14 +105,7 @@ def test_good_settings():
     assert config_problems(LocalConfig(local_dir="/opt/dlami/nvme", fallback="")) == []
 
 
-def test_the_mount_that_holds_a_path(host):
-    rooted.mount(host, "/a", "ext4")
-    rooted.mount(host, "/a/b", "xfs")
-    table = mounts(host)
-    assert [filesystem_of(table, path)["fstype"] for path in ("/a/b/c", "/a/bc", "/a", "/ab")] == [
-        "xfs",
-        "ext4",
-        "ext4",
-        "ext4",
-    ]
-    assert filesystem_of([], "/") is None
+def test_a_mount_of_any_name_is_seen(host):
+    """The kernel escapes space, tab, line feed and backslash, and no other sign at which a text may be cut."""
+    rooted.mount(host, "/home/u/a\x0bb\\040c\\134d", "fuse")
+    assert mounts(host)[-1]["target"] == "/home/u/a\x0bb c\\d"
