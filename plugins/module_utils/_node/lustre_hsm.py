@@ -17,7 +17,7 @@ import stat
 import typing as t
 
 from .efa_tools import ask
-from .host import Host, NodeError
+from .host import CommandError, Host, NodeError
 from .lustre_parse import parse_hsm_state
 
 # Names in one command: far below the kernel's limit also for the longest paths.
@@ -25,6 +25,8 @@ BATCH = 100
 # Seconds between two questions whether data has come; restoring takes from parts of a second to minutes a file.
 POLL_SECONDS = 2.0
 COMMAND_SECONDS = 120
+# How long a file system may take to tell what a path is before it counts as one whose servers are away.
+ANSWER_SECONDS = 20
 
 ACTIONS = {"hydrate": "hsm_restore", "release": "hsm_release", "archive": "hsm_archive"}
 
@@ -80,6 +82,15 @@ def files_below(path: str) -> list[str]:
     return found
 
 
+def demand_answer(host: Host, path: str) -> None:
+    """Raise L{NodeError} where the file system of a path gives no answer: whoever reads it then waits for ever."""
+    try:
+        # A missing path is an answer too.
+        host.run(["stat", "--format=%F", "--", path], timeout=ANSWER_SECONDS, check=False)
+    except CommandError as exc:
+        raise NodeError(f"{exc}: look with 'dmesg' whether its servers answer, and run again") from None
+
+
 def states(host: Host, paths: t.Sequence[str], parallel: int) -> dict[str, dict[str, t.Any]]:
     """What Lustre says of each file, by its path, but for those that are gone by now, as old checkpoints go.
 
@@ -111,6 +122,7 @@ def count(host: Host, path: str, parallel: int = 8) -> dict[str, t.Any]:
 
     exported says whether all of it has its copy in S3, and is False for an empty tree, which proves nothing.
     """
+    demand_answer(host, path)
     seen = states(host, files_below(path), parallel)
     paths = list(seen)
     words = [set(state["states"]) for state in seen.values()]
@@ -138,12 +150,14 @@ def run(
 ) -> Tally:
     """Hydrate, release or archive all files below a path; what is so already is left alone.
 
-    Waits until Lustre shows it, for at most timeout seconds from the start; what has not come by then is waiting.
+    Waits until Lustre shows it, for at most timeout seconds from the start; what has not come by then, or was not even
+    asked for, is waiting.
     progress is told after every look. Raises L{NodeError} where the tree or its states cannot be read.
     """
     if action not in ACTIONS:
         raise NodeError(f"the action is {action!r}: it must be one of {', '.join(ACTIONS)}")
     deadline = host.monotonic() + timeout
+    demand_answer(host, path)
     found = states(host, files_below(path), parallel)
     tally = Tally(files=len(found))
     due = []
@@ -155,7 +169,7 @@ def run(
             due.append(name)
     tally.waiting = len(due)
     progress(tally)
-    refused = _request(host, ACTIONS[action], due, parallel, tally)
+    refused = _request(host, ACTIONS[action], due, parallel, tally, deadline)
     waiting = [name for name in due if name not in refused]
     while waiting:
         seen = states(host, waiting, parallel)
@@ -193,15 +207,26 @@ def _verdict(action: str, words: set[str]) -> str:
     return "passed over" if "noarchive" in words else "due"
 
 
-def _request(host: Host, command: str, paths: t.Sequence[str], parallel: int, tally: Tally) -> set[str]:
-    """Ask for all files; returns those that were refused. A batch that fails is asked for again one by one."""
+def _request(
+    host: Host, command: str, paths: t.Sequence[str], parallel: int, tally: Tally, deadline: float
+) -> set[str]:
+    """Ask for all files until the deadline; returns those that were refused. A batch that fails is asked for again
+    one by one.
+    """
+
+    def asked(words: t.Sequence[str]) -> str | None:
+        """The problem; none of what the time was not enough for, which may come yet, or with the next run."""
+        left = deadline - host.monotonic()
+        if left <= 0:
+            return None
+        problem = ask(host, ["lfs", command, *words], timeout=min(COMMAND_SECONDS, left))[1]
+        return problem if host.monotonic() < deadline else None
 
     def one(path: str) -> tuple[str, str | None]:
-        return path, ask(host, ["lfs", command, path], timeout=COMMAND_SECONDS)[1]
+        return path, asked([path])
 
     def many(batch: t.Sequence[str]) -> list[str]:
-        problem = ask(host, ["lfs", command, *batch], timeout=COMMAND_SECONDS)[1]
-        return list(batch) if problem else []
+        return list(batch) if asked(batch) else []
 
     again = [path for batch in _in_parallel(many, _batches(paths), parallel) for path in batch]
     # Of one that is gone by now the next look says so.

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pathlib
@@ -19,7 +20,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node import (
     lustre_hsm,
     lustre_tuning,
 )
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandResult, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandError, CommandResult, NodeError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre_config import (
     CONFIG_PATH,
     config_text,
@@ -335,6 +336,32 @@ def test_what_does_not_come_is_waiting_after_the_time_is_over(host, tree, monkey
     tally = lustre_hsm.run(host, "hydrate", tree, timeout=10)
     assert (tally.done, tally.waiting) == (0, 2)
     assert host.clock >= 10
+
+
+def test_a_coordinator_that_hangs_is_left_at_the_time_limit(host, tree, monkeypatch):
+    """Each question takes its whole limit; one by one over a tree of many files that would go on for days."""
+    limits = []
+
+    def hangs(argv, timeout=120, check=True, stdin=None):
+        if argv[1] != "hsm_restore":
+            return LustreHost.run(host, argv, timeout, check, stdin)
+        limits.append(timeout)
+        host.clock += timeout
+        raise CommandError(argv, None, "", "", f"no answer within {timeout:g} seconds")
+
+    monkeypatch.setattr(host, "run", hangs)
+    monkeypatch.setattr(lustre_hsm, "BATCH", 1)
+    tally = lustre_hsm.run(host, "hydrate", tree, parallel=1, timeout=150)
+    assert limits == [120, 30]
+    assert (tally.done, tally.waiting, tally.failures) == (0, 2, [])
+
+
+def test_a_file_system_whose_servers_are_away_is_said_and_not_read(host, tree, monkeypatch):
+    host.mounts[tree] = "hangs"
+    monkeypatch.setattr(os, "scandir", lambda path: pytest.fail("it would wait for ever"))
+    for look in (lustre_hsm.count, functools.partial(lustre_hsm.run, action="hydrate")):
+        with pytest.raises(NodeError, match="no answer within 5 seconds: look with 'dmesg' whether its servers answer"):
+            look(host=host, path=tree)
 
 
 def test_what_is_no_lustre_or_not_there_is_refused(host, tree, monkeypatch):
