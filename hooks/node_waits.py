@@ -18,6 +18,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+if __package__:
+    from .run_events import write_json
+else:
+    from run_events import write_json  # type: ignore[no-redef]
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+
 # Held with fcntl by apt, dpkg and rpm while they work.
 LOCKS = (
     "var/lib/dpkg/lock-frontend",
@@ -137,8 +144,7 @@ def wait_for_dlami(host: Commands, seconds: float) -> Wait | None:
         return None
 
     def obstacle() -> str:
-        command = ["systemctl", "show", "-p", "LoadState,ActiveState", DLAMI_UNIT]
-        shown = host.run(command, timeout=20, check=False).stdout.split()
+        shown = _systemctl(host, ["show", "-p", "LoadState,ActiveState", DLAMI_UNIT], 20)[0].split()
         working = "LoadState=loaded" in shown and "ActiveState=activating" in shown
         return f"{DLAMI_UNIT} is still making its volume" if working else ""
 
@@ -200,24 +206,38 @@ def end_leftovers(marker: str, seconds: float, proc: Path = Path("/proc")) -> Wa
 
 
 @contextlib.contextmanager
-def quiet_updates(host: Commands, record: Path) -> Iterator[list[str]]:
-    """Stop what updates packages by itself, and start it again at the end, also what a killed run had stopped."""
+def quiet_updates(host: Commands, record: Path, warn: Callable[[str], None]) -> Iterator[list[str]]:
+    """Stop what updates packages by itself, and start it again at the end, also what a killed run had stopped.
+
+    It is a courtesy to the roles: a systemd that does not answer fails no run. What could not be started again is told,
+    and stays in the record for the next run.
+    """
     stopped = _recorded(record)
     if host.which("systemctl") is not None:
-        shown = host.run(
-            ["systemctl", "list-units", "--plain", "--no-legend", "--state=active", *TIMERS], timeout=20, check=False
-        )
-        active = [line.split()[0] for line in shown.stdout.splitlines() if line.split()]
+        shown, _problem = _systemctl(host, ["list-units", "--plain", "--no-legend", "--state=active", *TIMERS], 20)
+        active = [line.split()[0] for line in shown.splitlines() if line.split()]
         stopped = [name for name in TIMERS if name in active or name in stopped]
         if active:
-            record.write_text(json.dumps(stopped), encoding="utf-8")
-            host.run(["systemctl", "stop", *active], timeout=60, check=False)
+            write_json(record, stopped)
+            _systemctl(host, ["stop", *active], 60)
     try:
         yield stopped
     finally:
+        problem = ""
         if stopped and host.which("systemctl") is not None:
-            host.run(["systemctl", "start", *stopped], timeout=60, check=False)
-        record.unlink(missing_ok=True)
+            _said, problem = _systemctl(host, ["start", *stopped], 60)
+        if problem:
+            warn(f"{problem}: see to it with 'systemctl start {' '.join(stopped)}', or the next run does")
+        else:
+            record.unlink(missing_ok=True)
+
+
+def _systemctl(host: Commands, words: Sequence[str], seconds: float) -> tuple[str, str]:
+    """What systemctl said, and why it did not do it, empty where it did."""
+    try:
+        return host.run(["systemctl", *words], timeout=seconds).stdout, ""
+    except NodeError as exc:
+        return "", str(exc)
 
 
 def _recorded(record: Path) -> list[str]:

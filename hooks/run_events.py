@@ -153,8 +153,11 @@ class Run:
         link.unlink(missing_ok=True)
         link.symlink_to(self.directory.name)
         os.replace(link, report_dir / "latest")
-        old = sorted(entry for entry in report_dir.iterdir() if RUN_NAME.fullmatch(entry.name))
-        for entry in old[: -max(keep, 1)]:
+        # This run's own stays, whatever time it has: a clock that was set back makes it the oldest of all.
+        others = sorted(
+            entry for entry in report_dir.iterdir() if RUN_NAME.fullmatch(entry.name) and entry != self.directory
+        )
+        for entry in others[: max(len(others) - max(keep, 1) + 1, 0)]:
             shutil.rmtree(entry, ignore_errors=True)
 
     def save(self) -> None:

@@ -220,7 +220,7 @@ def configure(report: node_status.Report) -> tuple[str, int]:
     state = options.path(STATE)
     state.mkdir(parents=True, exist_ok=True)
     host = Host()
-    with node_waits.quiet_updates(host, state / "quiet.json"):
+    with node_waits.quiet_updates(host, state / "quiet.json", report.warn):
         waits(report, host)
         return _play(report, node, roles, given)
 

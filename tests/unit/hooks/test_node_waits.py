@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandError, CommandResult
 
 from hooks import node_waits
-from plugins.module_utils._node.host import CommandResult
 
 
 class Recorded:
@@ -121,7 +121,7 @@ UNITS = "apt-daily.timer loaded active waiting Daily apt\ndnf-makecache.timer lo
 def test_updates_are_quiet_during_the_run_and_back_after_it(tmp_path):
     host = Recorded(systemctl=UNITS)
     record = tmp_path / "quiet.json"
-    with pytest.raises(KeyError), node_waits.quiet_updates(host, record) as stopped:
+    with pytest.raises(KeyError), node_waits.quiet_updates(host, record, pytest.fail) as stopped:
         assert stopped == json.loads(record.read_text()) == ["apt-daily.timer", "dnf-makecache.timer"]
         raise KeyError
     assert [words[1] for words in host.asked] == ["list-units", "stop", "start"]
@@ -132,14 +132,55 @@ def test_what_a_killed_run_had_stopped_is_started_by_the_next(tmp_path):
     record = tmp_path / "quiet.json"
     record.write_text('["apt-daily.timer", "sshd.service"]')
     host = Recorded(systemctl="")
-    with node_waits.quiet_updates(host, record) as stopped:
+    with node_waits.quiet_updates(host, record, pytest.fail) as stopped:
         assert stopped == ["apt-daily.timer"]
     assert host.asked[-1] == ["systemctl", "start", "apt-daily.timer"] and not record.exists()
 
 
+HANGS = CommandError(["systemctl"], None, "", "", "no answer within 20 seconds")
+
+
+def test_a_systemd_that_does_not_answer_fails_no_run_and_what_it_did_not_start_is_told_and_kept(tmp_path):
+    record = tmp_path / "quiet.json"
+    host = Recorded(systemctl=UNITS, systemctl_stop=HANGS, systemctl_start=HANGS)
+    told = []
+    with node_waits.quiet_updates(host, record, told.append):
+        pass
+    (sentence,) = told
+    assert sentence.startswith(
+        "systemctl: no answer within 20 seconds: see to it with 'systemctl start apt-daily.timer "
+    )
+    assert sentence.endswith(" dnf-makecache.timer', or the next run does")
+    assert json.loads(record.read_text()) == ["apt-daily.timer", "dnf-makecache.timer"]
+    with node_waits.quiet_updates(Recorded(systemctl="", systemctl_listunits=HANGS), record, pytest.fail) as stopped:
+        assert stopped == ["apt-daily.timer", "dnf-makecache.timer"]
+    assert not record.exists()
+    assert node_waits.wait_for_dlami(Recorded(systemctl=HANGS), 1) is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk that is full")
+def test_a_full_disk_does_not_cost_the_record_of_a_run_that_was_killed(tmp_path):
+    volume = tmp_path / "volume"
+    volume.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "none", volume], check=True)
+    try:
+        record = volume / "quiet.json"
+        record.write_text('["apt-daily-upgrade.timer"]')
+        with pytest.raises(OSError, match="No space left"):
+            (volume / "full").write_bytes(bytes(1 << 20))
+        with (
+            pytest.raises(OSError, match="No space left"),
+            node_waits.quiet_updates(Recorded(systemctl=UNITS), record, pytest.fail),
+        ):
+            pass
+        assert json.loads(record.read_text()) == ["apt-daily-upgrade.timer"]
+    finally:
+        subprocess.run(["umount", volume], check=True)
+
+
 def test_a_node_without_systemd_has_nothing_to_quiet(tmp_path):
     host = Recorded()
-    with node_waits.quiet_updates(host, tmp_path / "quiet.json") as stopped:
+    with node_waits.quiet_updates(host, tmp_path / "quiet.json", pytest.fail) as stopped:
         assert stopped == []
     assert host.asked == []
 

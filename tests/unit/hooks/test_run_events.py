@@ -170,6 +170,16 @@ def test_old_reports_are_pruned_and_other_files_left(tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted(["20260104T000000Z-1", made.directory.name, "latest", "notes"])
 
 
+def test_a_clock_that_was_set_back_does_not_cost_the_run_its_own_report(tmp_path):
+    later = [f"2999010{day}T000000Z-1" for day in range(1, 5)]
+    for name in later:
+        (tmp_path / name).mkdir()
+    made = run_events.Run("site.yml", tmp_path, io.StringIO(), keep=2)
+    made.log.close()
+    assert made.status_file.is_file()
+    assert sorted(os.listdir(tmp_path)) == sorted([later[-1], made.directory.name, "latest"])
+
+
 def test_a_full_disk_is_said_once_and_does_not_end_the_run(tmp_path, monkeypatch):
     stream = io.StringIO()
     made = run_events.Run("site.yml", tmp_path, stream, keep=2)
