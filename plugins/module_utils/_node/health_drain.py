@@ -12,7 +12,7 @@ import socket
 import typing as t
 
 from .host import NodeError
-from .result import FAIL, UNDETERMINABLE, Result
+from .result import FAIL, UNDETERMINABLE, Result, printable
 from .slurm_client import Slurm
 from .slurm_parse import nodes
 
@@ -35,7 +35,7 @@ def reason_for(blocking: t.Sequence[Result], before: t.Sequence[str] = ()) -> st
     """The reason of a drain: the ids of the checks, those of an earlier drain first, and what the first new says."""
     ids = ",".join(dict.fromkeys([*before, *_ids(blocking)]))
     first = blocking[0].message or blocking[0].reason or "it failed"
-    return " ".join(f"{PREFIX}{ids}: {first}".split())[:LONGEST_REASON]
+    return " ".join(printable(f"{PREFIX}{ids}: {first}").split())[:LONGEST_REASON]
 
 
 def drain(slurm: Slurm, node: str, blocking: t.Sequence[Result], seconds: float) -> str:

@@ -172,7 +172,8 @@ class Result:
 
     def line(self) -> str:
         """One line for people: ``FAIL storage.members (/dev/md0): expected 8 disks, found 7 disks. Hint.``"""
-        where = f" ({self.scope.device})" if self.scope.device else ""
+        # A mount point may have any name too, with a line of its own in it.
+        where = f" ({printable(self.scope.device)})" if self.scope.device else ""
         why = self.message or (self.reason if self.status in (UNDETERMINABLE, NOT_APPLICABLE) else None)
         parts = [why or self._comparison() or self.reason or ""]
         if why and self.status in (FAIL, UNDETERMINABLE) and self._comparison():

@@ -109,4 +109,4 @@ def test_the_name_is_slurms_or_the_short_one_of_the_host(monkeypatch):
 
 def test_a_reason_is_one_short_line():
     assert len(health_drain.reason_for([undeterminable("a", "x" * 500)])) == 200
-    assert health_drain.reason_for([undeterminable("a", "x\ny")]) == "mlcluster health: a: x y"
+    assert health_drain.reason_for([undeterminable("a", "x\n\x1b[2Jy")]) == "mlcluster health: a: x [2Jy"

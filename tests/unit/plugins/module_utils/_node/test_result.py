@@ -174,6 +174,10 @@ def test_report_takes_results_only():
         (result.not_applicable("storage.array", "no instance store"), "n/a  storage.array: no instance store"),
         (result.failed("a.b", "two\nlines"), "FAIL a.b: two lines"),
         (result.failed("a.b", "\x1b]0;x\x07boo\0\u202e"), "FAIL a.b: ]0;x boo"),
+        (
+            result.passed("a.b", "x", scope=result.Scope(device="/home/u/x\nFAIL node.\x1b[2J")),
+            "PASS a.b (/home/u/x FAIL node. [2J): found x",
+        ),
         (result.passed("a.b", ["x", 1]), 'PASS a.b: found ["x", 1]'),
     ],
 )
