@@ -60,6 +60,34 @@ def test_a_node_configures_itself_with_the_roles_of_the_collection(container):
     assert "configured: 2 roles, 0 changes" in run("cat", "/var/log/mlcluster/on_node_configured.log").stdout
 
 
+def test_what_an_image_holds_is_found_done_at_the_boot(container):
+    run, hook = container
+    containers.demand(run("apt-get", "-q", "update"), "Refreshing the package lists")
+    words = ["--roles", "nvme_raid0,efa_nccl", "--node-type", "standalone", "--vars"]
+    image = {**VARIABLES, "nvme_raid0_image_build": True, "efa_nccl_image_build": True}
+
+    def packages() -> set[str]:
+        return set(run("dpkg-query", "--show", "--showformat", "${Package}\n").stdout.split())
+
+    def configured(*more: str) -> int:
+        done = run(*hook, *words, *more)
+        status = json.loads(run("cat", "/var/log/mlcluster/status.json").stdout)
+        assert (done.returncode, status["state"]) == (0, "configured"), done.stdout + done.stderr
+        return sum(role["changed"] for role in status["roles"])
+
+    bare = packages()
+    assert configured(json.dumps(image), "--phase", "build") > 0
+    baked = packages()
+    assert "mdadm" in baked - bare
+    # What belongs to a node and not to an image is not there yet.
+    limits = ["test", "-e", "/etc/security/limits.d/95-mlcluster.conf"]
+    assert run(*limits).returncode == 1
+    assert configured(json.dumps(image), "--phase", "build") == 0
+    assert configured(json.dumps(image)) > 0
+    assert packages() == baked
+    assert run(*limits).returncode == 0
+
+
 def test_a_required_role_that_fails_drains_and_the_runtime_sees_it(container):
     run, hook = container
     # A layout that there is not.

@@ -68,8 +68,12 @@ ROLE = """---
 """
 
 
-def command(cluster, folder, **settings) -> tuple[list[str], dict[str, str]]:
-    """The playbook's command and its environment; the nodes are this machine."""
+# No sshd is there.
+GONE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+
+
+def command(cluster, folder, gone=(), **settings) -> tuple[list[str], dict[str, str]]:
+    """The playbook's command and its environment; the nodes are this machine, and those of ``gone`` do not answer."""
     role = folder / "collections" / "ansible_collections" / "site" / "own" / "roles" / "driver" / "tasks"
     role.mkdir(parents=True, exist_ok=True)
     (role / "main.yml").write_text(ROLE.replace("FOLDER", str(folder)))
@@ -77,7 +81,7 @@ def command(cluster, folder, **settings) -> tuple[list[str], dict[str, str]]:
         "- name: Change\n  ansible.builtin.lineinfile:\n    create: true\n    mode: '0644'\n"
         f"    path: {folder}/changed\n    line: '{{{{ inventory_hostname }}}}'\n"
     )
-    nodes = {name: {} for name in states(cluster)}
+    nodes = {name: GONE if name in gone else {} for name in states(cluster)}
     common = {
         "ansible_connection": "local",
         "ansible_become": False,
@@ -179,6 +183,16 @@ def test_a_node_that_fails_stops_the_next_batch_and_not_its_neighbours(slurm, tm
     assert states(slurm)[first] == ("drained", "mlcluster upgrade: roles")
     assert states(slurm)[second][0] == "idle"
     assert (tmp_path / f"driver-{second}").exists()
+
+
+def test_a_node_that_cannot_be_reached_stays_drained_and_its_neighbour_is_upgraded(slurm, tmp_path):
+    first, second, *_rest = states(slurm)
+    done = upgrade(slurm, tmp_path, gone=[first], upgrade_nodes_proof=["true"], upgrade_nodes_batches=[2])
+    assert done.returncode != 0
+    assert f"{first} cannot be reached any more: " in " ".join(done.stdout.split())
+    assert states(slurm)[first] == ("drained", "mlcluster upgrade: reboot")
+    assert states(slurm)[second][0] == "idle"
+    assert (tmp_path / "changed").read_text().split() == [second]
 
 
 def test_a_job_that_does_not_end_is_let_be(slurm, tmp_path):
