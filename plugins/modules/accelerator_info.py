@@ -162,7 +162,7 @@ kernel_module:
 kernel_log:
   description: >-
     Xids since the last boot or O(xid_since). C(source) is journal or dmesg, C(problem) why neither could be
-    read, C(partial) whether only the end of a long log was looked at; C(xids) are with C(time), C(bus), C(code),
+    read, C(partial) whether its beginning was not looked at or is gone; C(xids) are with C(time), C(bus), C(code),
     C(text); C(sxids) those of NVSwitches, with C(switch) and C(fatal) besides; C(counts) says how often each Xid was
     there. Null where nothing speaks for a GPU.
   returned: always

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing as t
 
 from .._data import instance_types
@@ -26,7 +27,9 @@ _ALL_ONES = "\ufffd" * 4
 # Kernel log lines looked at; a boot seldom has more, and a full log must not hold the look up. Of a longer one
 # journalctl picks the lines out itself.
 LOG_LINES = 20000
-LOG_PATTERN = "NVRM: Xid|SXid"
+LOG_PATTERN = "NVRM: Xid|SXid|Linux version"
+# No driver reports an Xid before; the kernel's first messages may be lost where a large machine has many of them.
+BOOT_SECONDS = 600
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +126,7 @@ def _kernel_log(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     """Xids of this boot from the journal, or from dmesg where there is none that can be read.
 
     problem says why neither could be read; an empty log of a running kernel counts as one that could not. partial:
-    only the end of a long log could be looked at.
+    only the end of a long log could be looked at, or its beginning is gone, or it is no log of a kernel at all.
     """
     since = ["--since", wishes.xid_since] if wishes.xid_since else []
     journal = ["journalctl", "-k", "-b", "-o", "short-iso", "--no-pager", "-q", "-n", str(LOG_LINES), *since]
@@ -135,10 +138,25 @@ def _kernel_log(host: Host, wishes: Wishes) -> dict[str, t.Any]:
             picked: str | None = shown
             if source == "journal" and shown.count("\n") >= LOG_LINES:
                 picked = _picked(host, argv, min(wishes.timeout, 30))
-            found = parse.parse_xids(shown if picked is None else picked)
-            return {"source": source, "problem": None, "partial": picked is None, **found}
+            text = shown if picked is None else picked
+            partial = picked is None or not _is_whole(host, text, bool(since))
+            return {"source": source, "problem": None, "partial": partial, **parse.parse_xids(text)}
         problems.append(problem or f"{argv[0]} showed no kernel messages")
     return {"source": None, "problem": "; ".join(problems), "partial": False, **parse.parse_xids("")}
+
+
+def _is_whole(host: Host, text: str, dated: bool) -> bool:
+    """Whether a log begins where it has to: with the boot, for one that grows too long loses its beginning.
+
+    dated: somebody asked for a later beginning, and only lines that have a time can have been picked by it.
+    """
+    first = parse.first_time(text)
+    if dated:
+        return first is not None or not text.strip()
+    booted = re.search(r"^btime (\d+)$", host.read_text("/proc/stat") or "", re.MULTILINE)
+    if first is not None and booted and first <= int(booted.group(1)) + BOOT_SECONDS:
+        return True
+    return re.search(r"\bLinux version \d", text) is not None
 
 
 def _picked(host: Host, journal: t.Sequence[str], timeout: float) -> str | None:

@@ -9,6 +9,8 @@ A field that is missing, "N/A", "[N/A]", deprecated or no number is None: it is 
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 import json
 import re
 import typing as t
@@ -28,6 +30,8 @@ _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{4,20})[^()]{0,60}\): (\d
 _SXID = re.compile(
     r"(nvidia-nvswitch\d{1,3}): SXid \((?:PCI:)?([0-9a-fA-F:.]{4,20})[^()]{0,60}\): (\d{1,6})\b[,:]?\s*(.*)"
 )
+# The times of journalctl -o short-iso and of dmesg --time-format iso, which has a fraction and a colon in its zone.
+_ISO = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,]\d+)?([+-]\d\d):?(\d\d)\s")
 _TIME = re.compile(r"\[?\s*(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[0-9.,:+Z-]*|\d{1,12}\.\d{1,9})\]?\s")
 
 
@@ -202,6 +206,16 @@ def parse_topology(text: str) -> dict[str, dict[str, str]]:
             pairs = zip(columns, cells[1:])
             matrix[cells[0]] = {name: cell for name, cell in pairs if cell and cell != "X"}
     return matrix
+
+
+def first_time(text: str) -> float | None:
+    """When the first line of a log that has a time was written, in seconds since 1970."""
+    for line in text.splitlines():
+        matched = _ISO.match(line)
+        if matched:
+            with contextlib.suppress(ValueError):
+                return datetime.datetime.strptime("".join(matched.groups()), "%Y-%m-%dT%H:%M:%S%z").timestamp()
+    return None
 
 
 def parse_xids(text: str) -> dict[str, t.Any]:

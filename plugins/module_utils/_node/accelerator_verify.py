@@ -266,7 +266,10 @@ def _xid(facts: t.Mapping[str, t.Any]) -> Result:
     if (worst is None or worst["severity"] == "none") and log["partial"]:
         hint = "look with 'journalctl -k -b | grep Xid', and give the time from which on Xids count"
         return undeterminable(
-            "gpu.xid", "the kernel log is so long that only its end was looked at", hint=hint, **fields
+            "gpu.xid",
+            "the kernel log does not reach back to the boot, or is so long that only its end was looked at",
+            hint=hint,
+            **fields,
         )
     if worst is None or worst["severity"] == "none":
         return passed("gpu.xid", **fields)

@@ -37,6 +37,9 @@ def judge(host, mig=False, **wishes):
     return found
 
 
+FIRST = "2026-01-31T11:00:00+0000 node kernel: Linux version 6.8.0-1030-aws (buildd@x) #32 SMP\n"
+
+
 def changed(**fields):
     """A good node whose last GPU tells something else."""
     host = good_node()
@@ -46,7 +49,8 @@ def changed(**fields):
 
 def xids(*messages):
     host = good_node()
-    host.commands["journalctl -k"] = "".join(f"2026-01-31T11:00:00+0000 node kernel: {text}\n" for text in messages)
+    lines = [FIRST, *(f"2026-01-31T11:00:00+0000 node kernel: {text}\n" for text in messages)]
+    host.commands["journalctl -k"] = "".join(lines)
     return host
 
 
@@ -65,7 +69,7 @@ def test_one_recorded_gpu_on_the_type_with_one():
         "nvidia-smi -q -x": RECORDED_XML,
         "nvidia-smi topo -m": training_host.RECORDED_TOPOLOGY,
         "nvidia-smi nvlink": "",
-        "journalctl -k": "2026-01-31T11:00:00+0000 node kernel: Linux\n",
+        "journalctl -k": FIRST,
     }
     statuses = {key: result.status for key, result in judge(host).items()}
     switched = ("gpu.nvlink", "gpu.fabric", "gpu.topology")
@@ -367,7 +371,8 @@ PICK = "journalctl -k -b -o short-iso --no-pager -q -n 20000 --grep"
     ("picked", "status", "word"),
     [
         (f"2026-01-31T11:00:00+0000 node kernel: {BUS}79, x\n", "fail", "Xid 79"),
-        (CommandResult(1, "", ""), "pass", "no Xid"),
+        (FIRST, "pass", "no Xid"),
+        (CommandResult(1, "", ""), "undeterminable", "does not reach back to the boot"),
         (CommandResult(1, "", "Compiled without pattern matching support"), "undeterminable", "only its end"),
         (hanging(PICK, 30), "undeterminable", "only its end"),
     ],
@@ -378,6 +383,36 @@ def test_a_kernel_log_too_long_to_be_read_whole(picked, status, word):
     host.commands[PICK] = picked
     result = judge(host)["gpu.xid"]
     assert (result.status, word in result.line()) == (status, True)
+
+
+@pytest.mark.parametrize(
+    ("first", "status"),
+    [
+        (FIRST, "pass"),
+        # A large machine may lose the first messages; booted at 11:00 it has those of 11:00:02.
+        ("2026-01-31T11:00:02+0000 node kernel: ACPI: noise\n", "pass"),
+        ("2026-01-31T11:00:02,000000+00:00 ACPI: noise\n", "pass"),
+        ("2026-01-31T13:00:02+0200 node kernel: ACPI: noise\n", "pass"),
+        ("2026-02-14T09:00:00+0000 node kernel: Lustre: noise\n", "undeterminable"),
+        ("2026-99-99T09:00:00+0000 node kernel: Lustre: noise\n", "undeterminable"),
+        ("ERROR: something went wrong: 0 OK yes\n", "undeterminable"),
+        ("\ufffd\x00\x07\n", "undeterminable"),
+    ],
+)
+def test_a_log_that_does_not_begin_with_the_boot_proves_no_absence(first, status):
+    host = good_node()
+    host.files["/proc/stat"] = "cpu  1 2 3\nbtime 1769857200\n"
+    host.commands["journalctl -k"] = first
+    assert judge(host)["gpu.xid"].status == status
+    host.commands["journalctl -k"] = f"{first}2026-02-14T09:00:00+0000 node kernel: {BUS}79, x\n"
+    assert judge(host)["gpu.xid"].status == "fail"
+
+
+def test_what_was_picked_by_a_time_has_times():
+    host = good_node()
+    for said, status in (("2026-02-14T09:00:00+0000 n kernel: noise\n", "pass"), ("Hint: nothing\n", "undeterminable")):
+        host.commands["journalctl -k"] = said
+        assert judge(host, xid_since="2026-02-01 12:00:00")["gpu.xid"].status == status
 
 
 def test_a_look_only_runs_what_reads():

@@ -194,7 +194,7 @@ def test_services_answer_under_each_of_their_names():
 def test_xids_that_a_site_allows_are_counted_and_do_not_count():
     host = good_node()
     line = "2026-01-31T11:{:02}:00+0000 ip-10-0-0-1 kernel: NVRM: Xid (PCI:0000:51:00): {}, pid=1, what\n"
-    host.commands["journalctl -k"] = line.format(1, 79) + line.format(2, 79) + line.format(3, 13)
+    host.commands["journalctl -k"] += line.format(1, 79) + line.format(2, 79) + line.format(3, 13)
     facts = look(host, Wishes())
     strict, patient = (
         {one.id: one for one in health_checks.judge_accelerators(facts, allowed)} for allowed in ((), (79,))
