@@ -125,6 +125,9 @@ def parse_roles(text: str) -> tuple[Wish, ...]:
             f"--roles takes names, comma separated, each with :required or :best-effort behind it if need be, "
             f"not {', '.join(problems)}"
         )
+    names = [wish.name for wish in wishes]
+    if doubles := sorted({name for name in names if names.count(name) > 1}):
+        raise OptionsError(f"--roles names {', '.join(doubles)} more than once: once is enough")
     return tuple(wishes)
 
 

@@ -151,11 +151,11 @@ def waits(report: node_status.Report, host: Host) -> None:
     if told:
         report.warn(told)
     shared = node_waits.wait_for_paths(options.root, options.wait_for, bound(options.wait_seconds))
-    _note(report, shared)
     if shared is not None and shared.obstacle:
         raise NoVerdictError(
             f"{shared.obstacle} after {shared.seconds:.0f} s: see whether the head node has written it"
         )
+    _note(report, shared)
 
 
 def _note(report: node_status.Report, wait: node_waits.Wait | None) -> None:

@@ -264,6 +264,20 @@ def test_a_lock_of_dpkg_is_waited_for_and_one_that_stays_is_named(node, bundle):
     assert ran.status["state"] == "configured" and ran.status["warnings"] == [], ran.out
 
 
+def test_what_the_head_node_writes_is_waited_for_and_named_where_it_does_not_come(node, bundle):
+    words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark", "--wait-for", "/fsx/ready"]
+    ran = node.run(*words, "--wait-seconds", "1")
+    failed(node, ran, "/fsx/ready is not there after", "see whether the head node has written it")
+    # It does not go on without.
+    assert ran.status["warnings"] == [] and node.marks() == []
+    process = node.start(*words, "--wait-seconds", "100")
+    log = node.root / "var/log/mlcluster/on_node_configured.log"
+    until(lambda: log.read_text().count("roles: mark") == 2, "the wait")
+    (node.root / "fsx").mkdir()
+    (node.root / "fsx/ready").touch()
+    finished(node, node.ended(process))
+
+
 @pytest.mark.parametrize("policy, code", [("continue", 0), ("terminate", 2)])
 def test_the_policy_decides_what_a_failure_is(node, wanted, policy, code):
     ran = node.run(*wanted[:3], "1" * 64, "--on-failure", policy)

@@ -46,6 +46,7 @@ def test_the_key_in_a_presigned_address_is_not_told_again():
         (["--wait-seconds", "long"], "invalid int value"),
         (["--deadline", "soon"], "invalid int value"),
         (["--roles", "a:always,../b"], "not 'a:always', '../b'"),
+        (["--roles", "b,a,b:best-effort"], "--roles names b more than once"),
         (["--bundel", "x"], "unrecognized arguments"),
     ],
 )
