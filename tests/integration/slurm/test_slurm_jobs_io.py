@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds_child import PREFIX
@@ -51,7 +52,8 @@ def test_a_directory_that_a_node_lacks_is_one_sentence(ran, tools, slurm):
     place = str(slurm.local / "only-here")
     done = ran({"name": "disks", "kind": "local_io"}, local_dir=place, **tools)
     assert (done.job.exit_code, done.results) == (2, [])
-    assert "could not be made on every node: set slurm_jobs_local_dir to what they have" in done.job.output
+    said = "is not on every node as a directory that you may write to: set slurm_jobs_local_dir to what they have"
+    assert said in done.job.output
     assert list((slurm.local_of("n1") / "only-here").iterdir()) == []
 
 
@@ -88,32 +90,40 @@ def cancelled(slow_to_kill, facts, runtime, tmp_path):
     return run
 
 
-@pytest.fixture
-def endless(tmp_path):
-    """A program in the place of fio, IOR and mdtest that writes into its directory until it is ended."""
+@pytest.fixture(params=["hears", "deaf"])
+def endless(request, tmp_path):
+    """A program in the place of fio, IOR and mdtest that writes into its directory until it is ended; one that is deaf
+    has written, and ends when the test does."""
+    deaf = "trap '' TERM"
+    if request.param == "hears":
+        deaf = 'while :; do date >"$place/file-$SLURM_PROCID-$((at++ % 100))"; done'
     program = tmp_path / "endless"
     program.write_text(
-        """#!/bin/bash
+        f"""#!/bin/bash
 for word; do
   case $word in
-    --directory=*) place=${word#*=} ;;
-    /*/ior) place=${word%/ior} ;;
+    --directory=*) place=${{word#*=}} ;;
+    /*/ior) place=${{word%/ior}} ;;
   esac
 done
-while :; do date >"$place/file-$SLURM_PROCID-$((at++ % 100))"; done
+{deaf}
+date >"$place/file-$SLURM_PROCID-0"
+until [ -e {tmp_path}/end ]; do sleep 0.1; done
 """
     )
     program.chmod(0o755)
-    return str(program)
+    yield str(program)
+    (tmp_path / "end").touch()
+
+
+def on_local_disks(slurm, of=""):
+    return [list(slurm.local_of(node).glob(f"mlcluster-fio-*{of}")) for node in ("n1", "n2")]
 
 
 def test_a_cancelled_job_leaves_the_local_disks_clean(cancelled, endless, slurm):
-    def files(of):
-        return [list(slurm.local_of(node).glob(f"mlcluster-fio-*{of}")) for node in ("n1", "n2")]
-
     job = {"name": "disks", "kind": "local_io", "seconds": 60}
-    cancelled(job, lambda: all(files("/file-*")), local_dir=str(slurm.local), fio=endless)
-    wait_for("the files to be gone", lambda: not any(files("")))
+    cancelled(job, lambda: all(on_local_disks(slurm, "/file-*")), local_dir=str(slurm.local), fio=endless)
+    wait_for("the files to be gone", lambda: not any(on_local_disks(slurm)))
 
 
 def test_a_cancelled_job_leaves_the_shared_file_system_clean(cancelled, endless, tmp_path):
@@ -122,6 +132,24 @@ def test_a_cancelled_job_leaves_the_shared_file_system_clean(cancelled, endless,
     job = {"name": "fsx", "kind": "fsx_io", "minutes": 9, "directory": str(place)}
     cancelled(job, lambda: list(place.glob("*/file-0-*")), ior=endless, mdtest=endless)
     wait_for("the files to be gone", lambda: not list(place.iterdir()))
+
+
+@pytest.fixture
+def told_at_once(tmp_path, monkeypatch):
+    """Who makes the directory for the files is told to end as soon as it is there."""
+    program = tmp_path / "bin" / "mkdir"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\n/bin/mkdir "$@" && case $* in */mlcluster-*io-*) kill $PPID ;; esac\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
+def test_a_job_that_is_ended_as_it_begins_leaves_no_directory(told_at_once, ran, tools, slurm, tmp_path):
+    disks = ran({"name": "disks", "kind": "local_io"}, local_dir=str(slurm.local), **tools)
+    assert disks.exit_file != "0\n" and on_local_disks(slurm) == [[], []]
+    (tmp_path / "shared").mkdir()
+    fsx = ran({"name": "fsx", "kind": "fsx_io", "minutes": 9, "directory": str(tmp_path / "shared")}, **tools)
+    assert fsx.exit_file == "143\n" and list((tmp_path / "shared").iterdir()) == []
 
 
 def test_a_tool_that_is_missing_is_one_sentence(ran):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import http.server
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -62,7 +64,8 @@ class Training:
 
     @property
     def output(self):
-        return (self.folder / "results" / f"train-{self.number}.out").read_text()
+        path = self.folder / "results" / f"train-{self.number}.out"
+        return path.read_text() if path.exists() else ""
 
     def complete(self):
         return sorted(path.parent.name for path in self.checkpoints.glob("step-*/complete"))
@@ -211,6 +214,27 @@ def test_a_training_that_is_cancelled_while_it_is_saved_is_saved(slow_to_kill, t
     wait_for("its end", training.ended)
     # That of the training, which had come to its end.
     assert (training.saved(), training.exit_status()) == (["step-3"], "0\n")
+
+
+def test_the_directory_of_a_cancelled_training_is_kept_until_it_has_ended(slow_to_kill, train, tmp_path):
+    """It may write to it yet: that of the next job must not be there beside it."""
+    hold = [sys.executable, "-m", "mlcluster_data", "hold", str(tmp_path / "checkpoints")]
+
+    def held():
+        done = subprocess.run(hold, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        return "is in use by process" in done.stderr
+
+    save = 'mkdir "$MLCLUSTER_CHECKPOINTS/step-20"; touch "$MLCLUSTER_CHECKPOINTS/step-20/complete"'
+    deaf = f"trap '' TERM; echo deaf; until [ -e {tmp_path}/end ]; do sleep 0.1; done; {save}"
+    training = train(nodes=1, gpus_per_node=1, command=["/bin/bash", "-c", deaf])
+    wait_for("the training to be deaf", lambda: "deaf" in training.output)
+    slow_to_kill.run("scancel", str(training.number))
+    wait_for("its status", training.ended)
+    assert held() and training.saved() == []
+    (tmp_path / "end").touch()
+    wait_for("the directory to be free", lambda: not held())
+    # What it had left to write is saved too.
+    assert (training.saved(), training.exit_status()) == (["step-20"], "143\n")
 
 
 def test_every_node_is_watched_until_the_job_ends(train, slurm, tmp_path, monkeypatch):

@@ -90,6 +90,11 @@ def test_a_controller_that_refuses_a_requeue_is_asked_once(signalled, tmp_path):
     assert "is not in the queue: Requested operation is presently disabled for job 7\n" in events
 
 
+def test_the_order_to_end_that_comes_with_a_requeue_leaves_the_status_of_the_training(signalled, tmp_path):
+    done = signalled("srun", HEARS, requeue=f"kill -TERM $(cat {tmp_path}/pid); exit 0")
+    assert (done.returncode, (tmp_path / "results" / "t-7.exit").read_text()) == (75, "75\n"), done
+
+
 def test_a_training_that_does_not_hear_such_a_signal_is_ended(signalled, tmp_path):
     done = signalled("python-stand-in", DEAF)
     assert done.returncode == 143, done
