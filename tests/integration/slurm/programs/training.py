@@ -10,6 +10,7 @@ hear the request.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -22,6 +23,16 @@ def save(step: int) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "weights").write_text(str(step))
     (folder / "complete").touch()
+
+
+def together() -> None:
+    """Wait until every rank has come to its end: srun ends the others for the first whose status is not 0."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    place = Path(os.environ["MLCLUSTER_CHECKPOINTS"])
+    mark = f".end-{os.environ['SLURM_JOB_ID']}-{os.environ.get('SLURM_RESTART_COUNT', '0')}-"
+    (place / f"{mark}{os.environ['RANK']}").touch()
+    while len(list(place.glob(f"{mark}*"))) < int(os.environ["WORLD_SIZE"]):
+        time.sleep(0.02)
 
 
 def main() -> int:
@@ -37,11 +48,14 @@ def main() -> int:
         if Path(os.environ["MLCLUSTER_CHECKPOINT_REQUEST"]).exists() and "deaf" not in sys.argv:
             if first:
                 save(step)
+            together()
             return ASKED_TO_STOP
         if first and step % 20 == 0:
             save(step)
     if first:
         save(step)
+    if ends_with:
+        together()
     return ends_with
 
 
