@@ -247,37 +247,6 @@ def test_variables_that_are_malformed_are_placed(node, bundle, tmp_path):
     assert node.marks() == ["b False"]
 
 
-def test_a_lock_of_dpkg_is_waited_for_and_one_that_stays_is_named(node, bundle):
-    lock = node.root / "var/lib/dpkg/lock-frontend"
-    lock.parent.mkdir(parents=True)
-    words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
-    with open(lock, "w") as handle:
-        fcntl.lockf(handle, fcntl.LOCK_EX)
-        ran = node.run(*words, "--wait-seconds", "1")
-        finished(node, ran)
-        (warning,) = ran.status["warnings"]
-        assert "/var/lib/dpkg/lock-frontend is held by" in warning and f"(process {os.getpid()})" in warning
-        process = node.start(*words)
-        status = node.root / "var/log/mlcluster/status.json"
-        until(lambda: '"waiting"' in status.read_text(), "the wait")
-    ran = node.ended(process)
-    assert ran.status["state"] == "configured" and ran.status["warnings"] == [], ran.out
-
-
-def test_what_the_head_node_writes_is_waited_for_and_named_where_it_does_not_come(node, bundle):
-    words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark", "--wait-for", "/fsx/ready"]
-    ran = node.run(*words, "--wait-seconds", "1")
-    failed(node, ran, "/fsx/ready is not there after", "see whether the head node has written it")
-    # It does not go on without.
-    assert ran.status["warnings"] == [] and node.marks() == []
-    process = node.start(*words, "--wait-seconds", "100")
-    log = node.root / "var/log/mlcluster/on_node_configured.log"
-    until(lambda: log.read_text().count("roles: mark") == 2, "the wait")
-    (node.root / "fsx").mkdir()
-    (node.root / "fsx/ready").touch()
-    finished(node, node.ended(process))
-
-
 @pytest.mark.parametrize("policy, code", [("continue", 0), ("terminate", 2)])
 def test_the_policy_decides_what_a_failure_is(node, wanted, policy, code):
     ran = node.run(*wanted[:3], "1" * 64, "--on-failure", policy)

@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the hook waits for before the first role, and what it says when that does not come."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from tests.integration.hook.test_failures import failed, finished, until
+
+
+def test_a_lock_of_dpkg_is_waited_for_and_one_that_stays_is_named(node, bundle):
+    lock = node.root / "var/lib/dpkg/lock-frontend"
+    lock.parent.mkdir(parents=True)
+    words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark"]
+    with open(lock, "w") as handle:
+        fcntl.lockf(handle, fcntl.LOCK_EX)
+        ran = node.run(*words, "--wait-seconds", "1")
+        finished(node, ran)
+        (warning,) = ran.status["warnings"]
+        assert "/var/lib/dpkg/lock-frontend is held by" in warning and f"(process {os.getpid()})" in warning
+        process = node.start(*words)
+        status = node.root / "var/log/mlcluster/status.json"
+        until(lambda: '"waiting"' in status.read_text(), "the wait")
+    ran = node.ended(process)
+    assert ran.status["state"] == "configured" and ran.status["warnings"] == [], ran.out
+
+
+def test_what_the_head_node_writes_is_waited_for_and_named_where_it_does_not_come(node, bundle):
+    words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "mark", "--wait-for", "/fsx/ready"]
+    ran = node.run(*words, "--wait-seconds", "1")
+    failed(node, ran, "/fsx/ready is not there after", "see whether the head node has written it")
+    # It does not go on without.
+    assert ran.status["warnings"] == [] and node.marks() == []
+    process = node.start(*words, "--wait-seconds", "100")
+    log = node.root / "var/log/mlcluster/on_node_configured.log"
+    until(lambda: log.read_text().count("roles: mark") == 2, "the wait")
+    (node.root / "fsx").mkdir()
+    (node.root / "fsx/ready").touch()
+    finished(node, node.ended(process))
