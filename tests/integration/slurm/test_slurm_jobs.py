@@ -36,6 +36,16 @@ def test_tasks_in_another_order_fail(ran):
     assert (smoke.job.exit_code, smoke.exit_file, smoke.status["smoke.placement"]) == (1, "1\n", "fail")
 
 
+def test_a_job_that_is_submitted_inside_another_starts_its_tasks_where_they_belong(slurm, facts, runtime, tmp_path):
+    role = scripts.Role(facts, jobs=[{"name": "smoke", "kind": "node_smoke"}], dir=str(tmp_path), gpus_per_node=2)
+    role.install(runtime)
+    inside = ("salloc", "--quiet", "--ntasks=1", "--mem-per-cpu=10", "srun", "--cpu-bind=none", "--chdir=/")
+    number = int(slurm.run(*inside, "sbatch", "--parsable", str(tmp_path / "smoke.sbatch")).stdout)
+    smoke = Ran(jobs.wait(slurm, number), tmp_path, "smoke")
+    assert (smoke.job.state, smoke.exit_file) == ("COMPLETED", "0\n"), smoke.job.output
+    assert smoke.of("smoke.placement")[0]["found"] == {"n1": [0, 1], "n2": [2, 3]}
+
+
 def test_a_node_that_does_not_see_the_shared_directory_is_named(ran, slurm, runtime, facts):
     # The rig's own disk has one path and other contents on each node, as a directory that is not mounted has.
     job = {"name": "smoke", "kind": "node_smoke"}
