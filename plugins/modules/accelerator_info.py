@@ -137,10 +137,10 @@ smi:
       sample: 8
     gpus:
       description: >-
-        The GPUs, with C(index), C(bus_id), C(name), C(architecture), C(uuid), C(serial), C(minor), C(memory_mib),
-        C(memory_used_mib), C(persistence), C(compute_mode), C(mig), C(ecc), C(retired_pages), C(remapped_rows),
-        C(throttle_reasons), C(clocks_mhz), C(temperature_c), C(pcie), C(fabric), C(recovery_action). What a GPU does
-        not tell is null.
+        The GPUs, with C(index), C(bus_id), C(name), C(architecture), C(uuid), C(vbios), C(serial), C(minor),
+        C(memory_mib), C(memory_used_mib), C(persistence), C(compute_mode), C(mig), C(ecc), C(retired_pages),
+        C(remapped_rows), C(throttle_reasons), C(clocks_mhz), C(temperature_c), C(pcie), C(fabric),
+        C(recovery_action). What a GPU does not tell is null.
       type: list
       elements: dict
       sample: [{"index": 0, "name": "NVIDIA H100 80GB HBM3", "memory_mib": 81559, "persistence": true}]

@@ -194,8 +194,9 @@ problems:
   sample: []
 versions:
   description: >-
-    Component to version, of what is there: kernel, os, driver, cuda, efa_driver, efa_installer, nvidia_fs, lustre, and
-    packages by their names. Empty in a profile other than V(full), and where the look at EFA did not end in time.
+    Component to version, of what is there: kernel, os, driver, gpu_firmware, cuda, efa_driver, efa_installer,
+    nvidia_fs, lustre, and packages by their names. Empty in a profile other than V(full); without what was looked at
+    with EFA or the GPUs where that look did not end in time.
   returned: always
   type: dict
   sample: {"kernel": "6.8.0-1030-aws", "driver": "580.95.05", "package libnccl2": "2.28.9-1+cuda13.0"}

@@ -114,6 +114,7 @@ def _gpu(index: int, gpu: ET.Element) -> dict[str, t.Any]:
         "name": _text(gpu, "product_name"),
         "architecture": _text(gpu, "product_architecture"),
         "uuid": _text(gpu, "uuid"),
+        "vbios": _text(gpu, "vbios_version"),
         "serial": _text(gpu, "serial"),
         "minor": _whole(gpu, "minor_number"),
         "memory_mib": _whole(gpu, "fb_memory_usage/total"),

@@ -36,7 +36,7 @@ from .storage_verify import verify as verify_storage
 
 PROFILES = ("prolog", "full", "container")
 KINDS = ("head", "login", "compute")
-# The verdict whose found is {component: version}; it is no judgement, and L{split} takes it out.
+# The verdicts whose found is {component: version}; they are no judgement, and L{split} takes them out.
 VERSIONS = "node.versions"
 # Seconds for one check, and for all of them, which run side by side. A Prolog holds a job up, and a Slurm command that
 # drains comes on top: all of it stays below 10 seconds.
@@ -125,9 +125,13 @@ def examine(
 
 def split(results: t.Iterable[Result]) -> tuple[list[Result], dict[str, str]]:
     """The verdicts, and the versions of what is on the node, where they were asked for and told."""
-    found = list(results)
-    told = next((v.found for v in found if v.id == VERSIONS and isinstance(v.found, dict)), {})
-    return [v for v in found if v.id != VERSIONS or not isinstance(v.found, dict)], dict(told)
+    judged, told = [], {}
+    for verdict in results:
+        if verdict.id == VERSIONS and isinstance(verdict.found, dict):
+            told.update(verdict.found)
+        else:
+            judged.append(verdict)
+    return judged, told
 
 
 def blocking(results: t.Iterable[Result], closed: bool, least: str = LEAST_SEVERITY) -> list[Result]:
@@ -176,7 +180,7 @@ def _full(wishes: Wishes, expect: Expected) -> dict[str, Look]:
         "storage.record": light["storage.record"],
         "storage.plan": _storage,
         "scratch.space": light["scratch.space"],
-        "gpu.count": lambda host: health_checks.judge_accelerators(accelerator.look(host, chips), expect.allowed_xids),
+        "gpu.count": lambda host: _accelerators(host, chips, expect),
         "dcgm.fields": lambda host: check_dcgm(host, expect.allowed_xids, expect.thresholds.get("gpu_celsius")),
         "efa.devices": lambda host: _fabric(host, fabric, expect),
         "gds.mode": lambda host: verify_gds(gds.survey(host, list(wishes.mounts) or _volumes(host))),
@@ -203,6 +207,14 @@ def _full(wishes: Wishes, expect: Expected) -> dict[str, Look]:
 
 def _container(wishes: Wishes, expect: Expected) -> dict[str, Look]:
     return {"container.scan": lambda host: health_container.scan(host, wishes.host_facts, wishes.require)}
+
+
+def _accelerators(host: Host, wishes: accelerator.Wishes, expect: Expected) -> list[Result]:
+    """The accelerators, and the firmware of GPUs, which differs where one was exchanged."""
+    facts = accelerator.look(host, wishes)
+    firmware = sorted({gpu["vbios"] for gpu in (facts["smi"] or {}).get("gpus", []) if gpu["vbios"]})
+    told = [passed(VERSIONS, {"gpu_firmware": ", ".join(firmware)})] if firmware else []
+    return [*health_checks.judge_accelerators(facts, expect.allowed_xids), *told]
 
 
 def _fabric(host: Host, wishes: efa.Wishes, expect: Expected) -> list[Result]:

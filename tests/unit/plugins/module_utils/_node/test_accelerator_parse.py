@@ -40,6 +40,7 @@ def test_the_recorded_gpu():
         "name": "NVIDIA H100 80GB HBM3",
         "architecture": "Hopper",
         "uuid": "GPU-00000000-1111-2222-3333-444444444444",
+        "vbios": "96.00.DA.00.0C",
         "serial": "1650000000000",
         "minor": 0,
         "memory_mib": 81559,

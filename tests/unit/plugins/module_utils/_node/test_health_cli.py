@@ -208,7 +208,7 @@ def test_the_package_manager_is_asked_once_for_everything(tmp_path):
     host.run = run
     wishes = health.Wishes(marker=str(tmp_path / "none"), expectations={"held": ["libnccl*"], "versions": {"os": "*"}})
     results, versions = health.split(health.examine(host, "full", wishes, 60, str(tmp_path)))
-    assert versions["package libnccl2"] == "2.28.9-1+cuda13.0"
+    assert (versions["package libnccl2"], versions["gpu_firmware"]) == ("2.28.9-1+cuda13.0", "96.00.DA.00.0C")
     assert health.VERSIONS not in {one.id for one in results}
     lines = [line for line in asked.read_text().splitlines() if line.startswith("dpkg-query -W")]
     assert len(lines) == 1
