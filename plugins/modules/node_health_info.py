@@ -159,6 +159,11 @@ profile:
   returned: always
   type: str
   sample: prolog
+instance_type:
+  description: The EC2 instance type, of O(instance_type) or of the firmware tables; null on other machines.
+  returned: always
+  type: str
+  sample: p5.48xlarge
 ready:
   description: Whether nothing keeps a job away, by O(gate) and O(least_severity).
   returned: always
@@ -208,6 +213,7 @@ seconds:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.block import instance_type
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import (
     KINDS,
     LEAST_SEVERITY,
@@ -271,6 +277,7 @@ def main() -> None:
     module.exit_json(
         changed=False,
         profile=given["profile"],
+        instance_type=given["instance_type"] or instance_type(host),
         ready=not keep_away,
         blocking=[result.line() for result in keep_away],
         results=[result.to_dict() for result in results],

@@ -112,7 +112,9 @@ def _node(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "name": name,
         "kind": kind,
-        **{key: label(given.get(key)) for key in ("instance_id", "instance_type", "queue")},
+        **{key: label(given.get(key)) for key in ("instance_id", "queue")},
+        # A node knows its type where the inventory does not, and neighbours are those of one type.
+        "instance_type": label(given.get("instance_type")) or label(health.get("instance_type")),
         "place": [short(part) for part in listed(given.get("place"))],
         "answered": answered,
         "status": _worst([entry.status for entry in judged]),

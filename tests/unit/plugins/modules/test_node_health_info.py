@@ -20,6 +20,7 @@ def test_a_good_node_is_ready(run_module, check):
         host.files[f"/proc/driver/nvidia/gpus/{number}/information"] = ""
     result = run_module(node_health_info, host, check=check, profile="prolog", gate="closed")
     assert (result["changed"], result["ready"], result["problems"]) == (False, True, [])
+    assert result["instance_type"] == "p5.48xlarge"
     assert [Result.from_dict(entry).line() for entry in result["results"]] == result["lines"]
 
 

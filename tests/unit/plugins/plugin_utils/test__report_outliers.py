@@ -61,6 +61,17 @@ def test_nodes_of_another_type_or_kind_are_no_neighbours():
     assert odd(*(scene.node(f"n{at}") for at in range(6)), *others, head) == []
 
 
+def test_nodes_whose_type_only_they_know_are_compared_with_their_like():
+    def told(name, kind, count):
+        health = {"results": [scene.verdict("gpu.count", found=count)], "instance_type": kind}
+        return scene.node(name, instance_type=None, health=health)
+
+    large = [told(f"l{at}", "p5.48xlarge", 8) for at in range(6)]
+    small = [told(f"s{at}", "p5.4xlarge", 1) for at in range(4)]
+    assert odd(*large, *small) == []
+    assert odd(*large, *small, told("s4", "p5.4xlarge", 0)) == [("s4", "gpu.count")]
+
+
 def test_several_verdicts_under_one_name_are_compared_together():
     same = [scene.verdict("gpu.memory", found=141), scene.verdict("gpu.memory", found=141)]
     less = [scene.verdict("gpu.memory", found=141), scene.verdict("gpu.memory", found=80)]
