@@ -68,6 +68,7 @@ def build(
     if twice := [name for name, count in names.items() if count > 1]:
         raise ReportError(f"nodes has {twice[0]} twice: give each node once")
     jobs = _jobs(validation)
+    curves = bandwidth(jobs)
     status = _worst([*(node["status"] for node in judged), *(job["status"] for job in jobs)])
     document: dict[str, Any] = {
         "schema": SCHEMA,
@@ -81,10 +82,10 @@ def build(
         "counts": {state: sum(node["status"] == state for node in judged) for state in ORDER},
         "nodes": judged,
         "problems": problems(judged, jobs),
-        "outliers": _report_outliers.find(judged),
+        "outliers": _report_outliers.find(judged, curves),
         "jobs": [_job(job) for job in jobs],
         "jobs_source": short(source),
-        "bandwidth": bandwidth(jobs),
+        "bandwidth": curves,
         "pairs": pairs(jobs),
         "io": io_figures(jobs),
         "timings": timings(run),
@@ -238,7 +239,8 @@ def _of(jobs: Sequence[Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]
 
 
 def bandwidth(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A curve for each run: label, unit (GB/s), points [{size (bytes), busbw, least (None: no figure known)}]."""
+    """A curve for each run: label, job, where (a node, or two joined by +; None: more), collective, unit (GB/s), status
+    and points [{size (bytes), busbw, least (None: no figure known)}]."""
     curves = []
     for job, entry in _of(jobs):
         match = BANDWIDTH.fullmatch(entry["id"])
@@ -260,6 +262,8 @@ def bandwidth(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             curves.append(
                 {
                     "label": " ".join(part for part in (job, match.group(2), where) if part),
+                    "job": job,
+                    "where": where,
                     "collective": match.group(2),
                     "unit": "GB/s",
                     "status": entry["status"],

@@ -32,16 +32,18 @@ MAD_TO_SIGMA = 1.4826
 SHOWN_VALUE = 200
 
 
-def find(nodes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The odd ones among nodes of L{_report_model}, those named most often first.
+def find(nodes: Sequence[Mapping[str, Any]], curves: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+    """The odd ones among nodes and bandwidth curves of L{_report_model}, those named most often first.
 
-    Each: node, what (an id of a check with its device, or C(version NAME)), kind (C(value) or C(number)), found,
+    Each: node (of a curve of two nodes both, joined by +), what (an id of a check with its device, C(version NAME), or
+    C(JOB COLLECTIVE)), kind (C(value) or C(number)), found,
     expected (the majority's value, or the median), agree and of (numbers of nodes), message.
     """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = collections.defaultdict(list)
     for node in nodes:
         groups[(str(node.get("instance_type")), str(node.get("kind")))].append(node)
     found = [odd for _key, group in sorted(groups.items()) for odd in _among(group)]
+    found += _runs(curves)
     often = collections.Counter(odd["node"] for odd in found)
     return sorted(found, key=lambda odd: (-often[odd["node"]], odd["node"], odd["what"]))
 
@@ -64,6 +66,19 @@ def _values(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield (f"{verdict['id']} ({device})" if device else verdict["id"]), verdict["found"]
     for name, version in sorted(node["versions"].items()):
         yield f"version {name}", version
+
+
+def _runs(curves: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Runs of one job and collective on as many nodes each, by their bandwidth at the same largest size."""
+    groups: dict[tuple[Any, ...], dict[str, float]] = collections.defaultdict(dict)
+    for curve in curves:
+        if curve["where"]:
+            last = curve["points"][-1]
+            alike = (curve["job"], curve["collective"], curve["where"].count("+"), last["size"])
+            groups[alike][curve["where"]] = last["busbw"]
+    for (job, collective, _joined, _size), figures in groups.items():
+        if len(figures) >= LEAST_NODES:
+            yield from _far(f"{job} {collective}, GB/s", figures)
 
 
 def _odd(what: str, by_node: Mapping[str, list[Any]]) -> list[dict[str, Any]]:

@@ -72,6 +72,21 @@ def test_nodes_whose_type_only_they_know_are_compared_with_their_like():
     assert odd(*large, *small, told("s4", "p5.4xlarge", 0)) == [("s4", "gpu.count")]
 
 
+def test_a_run_that_is_slower_than_the_others_of_its_job_is_named():
+    pairs = [scene.bandwidth(1 + at / 100, f"n{at}+n{at + 10}") for at in range(5)]
+    document = _report_model.build(
+        [scene.node("n1")], scene.TIME, validation=scene.validation(*pairs, scene.bandwidth(0.6, "n5+n15"))
+    )
+    (one,) = document["outliers"]
+    assert (one["node"], one["what"], one["of"]) == ("n5+n15", "nccl_all all_reduce_perf, GB/s", 6)
+    assert one["message"].startswith("n5+n15: nccl_all all_reduce_perf, GB/s is 287.72; the median of 6 is ")
+    # Neither a run on all nodes nor one that did not come to the same size is like them.
+    short = {**scene.bandwidth(0.1, "n7+n8"), "found": {"1024": 0.5}}
+    others = [scene.bandwidth(0.1), short, scene.bandwidth(0.6, "n5")]
+    alike = scene.validation(*pairs, *others)
+    assert _report_model.build([scene.node("n1")], scene.TIME, validation=alike)["outliers"] == []
+
+
 def test_several_verdicts_under_one_name_are_compared_together():
     same = [scene.verdict("gpu.memory", found=141), scene.verdict("gpu.memory", found=141)]
     less = [scene.verdict("gpu.memory", found=141), scene.verdict("gpu.memory", found=80)]
