@@ -125,6 +125,7 @@ class InputWork:
         self.ends: list[int] = []
         self.complete = False
         self.skipped = self.replaced = 0
+        self.sha256 = job.inputs[at].sha256
         self._load()
 
     def _load(self) -> None:
@@ -147,6 +148,7 @@ class InputWork:
         self.shards, self.ends = found[:whole], content["ends"][:whole]
         self.complete = content["complete"] and whole == len(found)
         self.skipped, self.replaced = content["skipped"], content["replaced"]
+        self.sha256 = str(content.get("input_sha256") or self.sha256)
 
     @property
     def start(self) -> int:
@@ -169,6 +171,7 @@ class InputWork:
             "complete": self.complete,
             "skipped": self.skipped,
             "replaced": self.replaced,
+            "input_sha256": self.sha256,
         }
         self.job.store.write(part_name(self.at), manifest.dump(content))
 
@@ -185,8 +188,28 @@ class InputWork:
         self.save()
         return shard
 
+    def check(self) -> None:
+        """Raise DataError for an input that is not what was collected, or not what its first shards were made of.
+
+        The place to go on from would be in the midst of another document. Raises OSError.
+        """
+        path, wanted = self.job.folder / self.name, self.job.inputs[self.at].bytes
+        found = durable.digest(path)
+        if found.size != wanted:
+            what = f"has {found.size} bytes and had {wanted}"
+        elif self.sha256 not in ("", found.sha256):
+            what = "has another SHA-256 than it had"
+        else:
+            self.sha256 = found.sha256
+            return
+        raise DataError(
+            f"{path} {what} when it was collected or its first shards were made: get it back, or collect the text "
+            "again and give its shards a folder of their own"
+        )
+
     def run(self, pool: blocks.Pool, progress: Progress) -> None:
         """Make what is missing. Raises DataError, S3Error, OSError."""
+        self.check()
         self.job.store.clean(f"shard-{self.at:05d}-")
         for left in self.job.spool.glob(f".shard-{self.at:05d}-*.part"):
             left.unlink()
