@@ -103,20 +103,26 @@ def leftovers(host: Host, directory: str) -> list[str]:
     return [posixpath.join(directory, name) for name in host.listdir(directory) if name.startswith(REMOVING)]
 
 
-def remove(entry: Checkpoint) -> None:
-    """Take a checkpoint away. Raises OSError."""
+def remove(entry: Checkpoint) -> bool:
+    """Take a checkpoint away; False where another was faster with it. Raises OSError."""
     directory, name = posixpath.split(entry.path)
     leaving = posixpath.join(directory, REMOVING + name)
-    os.rename(entry.path, leaving)
+    try:
+        os.rename(entry.path, leaving)
+    except FileNotFoundError:
+        return False
     clear(leaving)
+    return True
 
 
 def clear(leaving: str) -> None:
-    """Empty what is on its way out. Raises OSError; that another does the same is none."""
-    try:
-        shutil.rmtree(leaving)
-    except FileNotFoundError:
-        LOGGER.info("checkpoints: %s is being taken away by another too", leaving)
+    """Empty what is on its way out. Raises OSError; that another does the same is none, and all of it goes."""
+    shutil.rmtree(leaving, onerror=_unless_gone)
+
+
+def _unless_gone(_function: t.Any, _path: str, about: t.Any) -> None:
+    if not isinstance(about[1], FileNotFoundError):
+        raise about[1]
 
 
 def add_verbs(subparsers: t.Any) -> None:
@@ -166,8 +172,8 @@ def _prune(leaving: t.Sequence[Checkpoint], before: t.Sequence[str]) -> int:
             code = result.EXIT_FAIL
     for entry in leaving:
         try:
-            remove(entry)
-            sys.stdout.write(f"{entry.path}\n")
+            if remove(entry):
+                sys.stdout.write(f"{entry.path}\n")
         except OSError as exc:
             LOGGER.error("checkpoints: %s could not be taken away: %s", entry.path, exc.strerror)
             code = result.EXIT_FAIL

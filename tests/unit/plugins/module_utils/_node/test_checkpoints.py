@@ -70,7 +70,7 @@ def test_a_newer_one_that_is_being_written_is_left_alone(tmp_path, verb):
     assert verb("--prune", "1") == (0, [])
 
 
-def refuse(*given):
+def refuse(*given, **_named):
     raise OSError(5, f"I/O error at {given}")
 
 
@@ -179,3 +179,26 @@ def test_a_name_that_no_line_carries_is_somebody_elses(tmp_path, verb):
     others = [make(folder, 9, name="a\n{}"), make(folder, 9, name="b\udce9-{}")]
     assert verb("--not-backed-up") == (0, [made])
     assert verb("--prune", "1") == (0, []) and all(os.path.isdir(path) for path in others)
+
+
+@pytest.mark.parametrize("when", ["rename", "unlink", "rmdir"])
+def test_two_that_take_the_same_away_meet_nowhere(tmp_path, verb, monkeypatch, when):
+    """The second begins and ends in the midst of the first: before its first renaming, or with a file half gone."""
+    folder = tmp_path / "c"
+    made = [make(folder, step) for step in (1, 2, 3)]
+    os.mkdir(f"{made[0]}/deep")
+    before, second = getattr(os, when), []
+
+    def meanwhile(path, *given, **named):
+        if not second:
+            second.append(None)
+            second[0] = verb("--prune", "1")
+        return before(path, *given, **named)
+
+    monkeypatch.setattr(os, when, meanwhile)
+    first = verb("--prune", "1")
+    monkeypatch.undo()
+    assert (first[0], second[0][0]) == (0, 0)
+    assert os.listdir(folder) == ["step-3"]
+    # Each is named by the one that took it.
+    assert set(first[1]) | set(second[0][1]) <= set(made[:2])
