@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -77,7 +78,87 @@ def test_the_nodes_own_verb_reads_the_same(store, capsys):
 )
 def test_what_is_no_manifest_is_told(text, said):
     with pytest.raises(TornError, match=said):
-        Manifest.parse(text, "/kept/step-00000001")
+        Manifest.parse(text, "/kept/step-00000001", 1)
+
+
+def test_a_bit_that_turned_in_a_manifest_is_noticed(store):
+    """Step, samples and number of ranks would be another one, and the files as good as ever."""
+    publish(store, 12)
+    path = store.path / step_name(12) / "complete"
+    good = path.read_bytes()
+    for place, bit in itertools.product(range(len(good)), range(8)):
+        bad = bytearray(good)
+        bad[place] ^= 1 << bit
+        with pytest.raises(TornError):
+            Manifest.parse(bytes(bad), "/kept/step-00000012", 12)
+    assert Manifest.parse(good, "/kept/step-00000012", 12) == store.manifest(12)
+
+
+def test_a_manifest_of_an_earlier_version_is_one(store):
+    publish(store, 12)
+    path = store.path / step_name(12) / "complete"
+    before = json.loads(path.read_text())
+    del before["sha256"]
+    path.write_text(json.dumps(before))
+    assert checkpoint_store.verify(store, 12) == []
+
+
+def test_the_manifest_of_another_step_is_none(store):
+    for step in (11, 12):
+        publish(store, step)
+    (store.path / step_name(12) / "complete").write_bytes((store.path / step_name(11) / "complete").read_bytes())
+    with pytest.raises(TornError, match="step-00000012/complete is that of step 11"):
+        store.manifest(12)
+
+
+def test_what_has_the_name_and_no_manifest_is_told_and_makes_room(store, caplog):
+    """As a restore or a copy that ended early leaves it; it stood in the way of every later checkpoint of that step."""
+    half = store.path / step_name(12)
+    half.mkdir()
+    (half / "weights").write_bytes(b"half")
+    store.prepare()
+    assert f"{half} has no complete, so it is no checkpoint: get it back whole, or move it away" in caplog.text
+    publish(store, 12)
+    assert checkpoint_store.verify(store, 12) == []
+    checkpoint_store.retain(store, 1)
+    store.prepare()
+    (aside,) = store.path.glob(".strange-step-00000012-*")
+    assert (aside / "weights").read_bytes() == b"half" and str(aside) in caplog.text
+
+
+def test_an_earlier_run_that_still_writes_keeps_nobody_from_beginning(store, monkeypatch, caplog):
+    left = store.path / ".incoming-step-00000009-t"
+    left.mkdir()
+    before = os.rmdir
+
+    def written_meanwhile(path, *given, **named):
+        (left / "more").write_bytes(b"x")
+        before(path, *given, **named)
+
+    monkeypatch.setattr(os, "rmdir", written_meanwhile)
+    store.prepare()
+    assert f"{left} stays for now: " in caplog.text and "Directory not empty" in caplog.text
+    monkeypatch.undo()
+    store.prepare()
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("when", ["rename", "unlink", "rmdir"])
+def test_one_that_another_takes_away_at_the_same_time_is_gone(store, monkeypatch, when):
+    for step in (1, 2):
+        publish(store, step)
+    before, second = getattr(os, when), []
+
+    def meanwhile(path, *given, **named):
+        if not second:
+            second.append(store)
+            checkpoint_store.retain(store, 1)
+            store.prepare()
+        return before(path, *given, **named)
+
+    monkeypatch.setattr(os, when, meanwhile)
+    checkpoint_store.retain(store, 1)
+    assert second and sorted(path.name for path in store.path.iterdir()) == ["latest", step_name(2)]
 
 
 def test_the_form_of_names():

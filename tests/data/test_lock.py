@@ -9,12 +9,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 from mlcluster_data import lock as locks
-from mlcluster_data.lock import Lock, LockedError
+from mlcluster_data.lock import DirectoryLock, Lock, LockedError
+
+from tests.data.forked import ranks, small_disk
 
 
 def held_by(folder: Path, **changes) -> locks.Owner:
@@ -140,3 +143,20 @@ def test_a_file_that_is_no_lock_is_left_alone(tmp_path):
     (tmp_path / locks.NAME).write_text("notes")
     with pytest.raises(LockedError, match="is no lock of this program"):
         Lock(tmp_path).acquire()
+
+
+def test_a_place_that_cannot_be_written_any_more_hides_no_other_error(tmp_path):
+    """The lock is left there, and what ended the run is what is said."""
+    if os.geteuid():
+        pytest.skip("mounting a small disk needs root")
+
+    def work(tell):
+        small_disk(tmp_path / "disk", 100_000)
+        lock = DirectoryLock(tmp_path / "disk")
+        lock.acquire()
+        subprocess.run(["mount", "-o", "remount,ro", str(tmp_path / "disk")], check=True)
+        lock.release()
+        subprocess.run(["mount", "-o", "remount,rw", str(tmp_path / "disk")], check=True)
+        return sorted(path.name for path in (tmp_path / "disk").iterdir())
+
+    assert ranks(0, work, tmp_path) == [[locks.JOB_NAME, locks.NAME]]

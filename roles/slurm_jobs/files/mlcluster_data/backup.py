@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
 from . import arguments, checkpoint_store, durable, s3
-from .checkpoint_store import COMPLETE, INCOMING, LATEST, REMOVING, TORN
+from .checkpoint_store import COMPLETE, INCOMING, LATEST, REMOVING, STRANGE, TORN
 from .durable import FileSum
 from .errors import FAIL, PASS, DataError
 from .lock import JOB_NAME as JOB_LOCK
@@ -42,7 +42,7 @@ SUMS = ".mlcluster-sums.json"
 BACKUP_LOCK = ".backup-lock"
 # Younger than this a file may change again without its time telling, since times are that coarse on some systems.
 SETTLED_SECONDS = 2.0
-_PASSED_OVER = (INCOMING, REMOVING, TORN)
+_PASSED_OVER = (INCOMING, REMOVING, TORN, STRANGE)
 _LOCKS = (LOCK, JOB_LOCK, STAGE_LOCK, TRAIN_LOCK, BACKUP_LOCK)
 # Others may write the same manifest between a look at it and a write.
 MANIFEST_TRIES = 20

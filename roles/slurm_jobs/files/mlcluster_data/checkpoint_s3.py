@@ -66,7 +66,7 @@ class S3Store:
         text = self.prefix.get(f"{name}/{COMPLETE}")
         if text is None:
             raise TornError(f"{self.url}/{name}/{COMPLETE} is not there")
-        return Manifest.parse(text, f"{self.url}/{name}")
+        return Manifest.parse(text, f"{self.url}/{name}", step)
 
     def check(self, step: int, files: Mapping[str, FileSum], copy_to: Path | None) -> list[str]:
         problems = []

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -28,6 +30,7 @@ from .errors import CorruptError, DataError
 from .lock import JOB_NAME, STALE_SECONDS, DirectoryLock, Owner
 from .lock import NAME as LOCK
 
+LOGGER = logging.getLogger("mlcluster.data")
 SCHEMA = "mlcluster.checkpoint/1"
 COMPLETE = "complete"
 # torch.distributed.checkpoint's own index, without which its files say nothing.
@@ -35,6 +38,8 @@ INDEX = ".metadata"
 LATEST = "latest"
 INCOMING = ".incoming-"
 TORN = ".torn-"
+# What stood under the name of a checkpoint and was none. It may be somebody else's, so nobody removes it.
+STRANGE = ".strange-"
 # The name that `mlcluster checkpoints --prune` gives to what it takes away.
 REMOVING = ".removing-"
 # Files on their way to the names `latest` and of the locks.
@@ -61,15 +66,15 @@ class Manifest:
     created: str = ""
 
     def text(self) -> bytes:
-        """The manifest as it is written."""
+        """The manifest as it is written, with a SHA-256 of what it says."""
         files = {name: dataclasses.asdict(found) for name, found in sorted(self.files.items())}
         created = self.created or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         shown = {"schema": SCHEMA, **dataclasses.asdict(self), "created": created, "files": files}
-        return json.dumps(shown, indent=1).encode() + b"\n"
+        return json.dumps({**shown, SEAL: _seal(shown)}, indent=1).encode() + b"\n"
 
     @classmethod
-    def parse(cls, text: bytes, where: str) -> Manifest:
-        """Read one. Raises TornError for anything else."""
+    def parse(cls, text: bytes, where: str, step: int) -> Manifest:
+        """Read that of a step. Raises TornError for anything else."""
         try:
             found = json.loads(text)
             if found["schema"] != SCHEMA:
@@ -77,9 +82,26 @@ class Manifest:
             files = {str(name): FileSum(int(of["size"]), str(of["sha256"])) for name, of in found["files"].items()}
             if any("/" in name or name in ("", ".", "..") for name in files):
                 raise TornError(f"{where}/{COMPLETE} names a file outside the checkpoint")
-            return cls(int(found["step"]), int(found["world_size"]), files, dict(found["notes"]), str(found["created"]))
+            made = cls(int(found["step"]), int(found["world_size"]), files, dict(found["notes"]), str(found["created"]))
+            seal = found.pop(SEAL, None)
+            # Those of earlier versions have none; a name that a turned bit made is not among the fields.
+            if set(found) != FIELDS or seal not in (None, _seal(found)):
+                raise TornError(f"{where}/{COMPLETE} has other content than was written")
+            if made.step != step:
+                raise TornError(f"{where}/{COMPLETE} is that of step {made.step}")
+            return made
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             raise TornError(f"{where}/{COMPLETE} is no manifest of a checkpoint ({durable.reason(exc)})") from exc
+
+
+SEAL = "sha256"
+FIELDS = frozenset({"schema", *(field.name for field in dataclasses.fields(Manifest))})
+
+
+def _seal(shown: Mapping[str, t.Any]) -> str:
+    """SHA-256 of what a manifest says, however it is laid out."""
+    plain = json.loads(json.dumps(shown))
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
 def step_name(step: int) -> str:
@@ -203,9 +225,19 @@ class DirectoryStore:
         self.path.mkdir(parents=True, exist_ok=True)
         for name in os.listdir(self.path):
             if name.startswith((INCOMING, REMOVING)):
-                shutil.rmtree(self.path / name)
+                self._clear(self.path / name)
             elif name.startswith(_ASIDE):
                 (self.path / name).unlink(missing_ok=True)
+            elif step_of(name) is not None and not _is_plain(self.path / name / COMPLETE):
+                LOGGER.warning("%s has no %s, so it is no checkpoint: get it back whole, or move it away",
+                               self.path / name, COMPLETE)  # fmt: skip
+
+    def _clear(self, left: Path) -> None:
+        """Remove what an earlier run left, whose last process may still write into it: then the next one does it."""
+        try:
+            durable.remove_tree(left)
+        except OSError as exc:
+            LOGGER.warning("%s stays for now: %s", left, durable.reason(exc))
 
     def put(self, step: int, token: str, source: Path) -> FileSum:
         place = self._incoming(step, token)
@@ -216,8 +248,13 @@ class DirectoryStore:
         place, final = self._incoming(step, token), self.path / step_name(step)
         files = {**manifest.files, INDEX: self.put(step, token, index)}
         durable.write(place / COMPLETE, dataclasses.replace(manifest, files=files).text())
-        if final.exists():
+        if _is_plain(final / COMPLETE):
             raise StoreError(f"{final} is there already: resume from it, or give this run a directory of its own")
+        if os.path.lexists(final):
+            aside = self.path / f"{STRANGE}{final.name}-{time.time_ns():x}"
+            os.rename(final, aside)
+            LOGGER.warning("%s had no %s and made room for the checkpoint of its name: it is %s now", final, COMPLETE,
+                           aside)  # fmt: skip
         os.rename(place, final)
         durable.sync_directory(self.path)
         durable.write(self.path / LATEST, f"{final.name}\n".encode())
@@ -240,7 +277,7 @@ class DirectoryStore:
             text = durable.read(place / COMPLETE)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as exc:
             raise TornError(f"{place / COMPLETE} cannot be read ({exc.strerror})") from exc
-        return Manifest.parse(text, str(place))
+        return Manifest.parse(text, str(place), step)
 
     def check(self, step: int, files: Mapping[str, FileSum], copy_to: Path | None) -> list[str]:
         return check_files(self.path / step_name(step), files)
@@ -261,13 +298,15 @@ class DirectoryStore:
         for name in os.listdir(self.path):
             step = torn_step(name)
             if step is not None and step <= until:
-                shutil.rmtree(self.path / name)
+                durable.remove_tree(self.path / name)
 
     def remove(self, step: int) -> None:
         name = step_name(step)
         leaving = self.path / f"{REMOVING}{name}"
-        os.rename(self.path / name, leaving)
-        shutil.rmtree(leaving)
+        # Gone already where `mlcluster checkpoints` was faster.
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self.path / name, leaving)
+            durable.remove_tree(leaving)
 
     def _incoming(self, step: int, token: str) -> Path:
         return self.path / f"{INCOMING}{step_name(step)}-{token}"

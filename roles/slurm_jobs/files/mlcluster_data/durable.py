@@ -10,6 +10,7 @@ import dataclasses
 import errno
 import hashlib
 import os
+import shutil
 import stat
 import tempfile
 import typing as t
@@ -100,6 +101,16 @@ def copy(source: Path, target: Path) -> FileSum:
                 os.unlink(target)
             raise
     return FileSum(size, found.hexdigest())
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a directory and all in it, also where another process does the same. Raises OSError."""
+    shutil.rmtree(path, onerror=_unless_gone)
+
+
+def _unless_gone(_function: t.Any, _path: str, about: t.Any) -> None:
+    if not isinstance(about[1], FileNotFoundError):
+        raise about[1]
 
 
 def reason(error: BaseException) -> str:

@@ -14,6 +14,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import json
+import logging
 import os
 import re
 import secrets
@@ -26,6 +27,7 @@ from pathlib import Path
 from . import durable
 from .errors import DataError
 
+LOGGER = logging.getLogger("mlcluster.data")
 NAME = ".lock"
 # That of a whole job, whatever program it starts; the program has its own.
 JOB_NAME = ".job-lock"
@@ -149,13 +151,16 @@ class Lock:
         return found is not None and found.token == self.owner.token
 
     def release(self) -> None:
-        """Give the lock back, if it still is ours."""
+        """Give the lock back, if it still is ours; one that could not be given back counts as left behind soon."""
         self._released.set()
         if self._beating:
             self._beating.join()
-        if self.ours():
-            with contextlib.suppress(FileNotFoundError):
-                self.path.unlink()
+        try:
+            if self.ours():
+                self.path.unlink(missing_ok=True)
+        except OSError as exc:
+            # Whatever made the run end is what has to be heard of.
+            LOGGER.warning("%s was not given back (%s)", self.path, durable.reason(exc))
 
     def of_this_job(self) -> bool:
         """Whether the Slurm job that this process is part of holds it."""
