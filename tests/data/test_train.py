@@ -6,14 +6,22 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
 
 import pytest
 import torch
 from mlcluster_data import __main__ as command
 from mlcluster_data import journal, model, train
 from mlcluster_data.checkpoint_store import DirectoryStore
+from mlcluster_data.errors import DataError
 from mlcluster_data.lock import TRAIN_NAME
+from mlcluster_data.ranks import StopRequest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tests.data.forked import ranks
@@ -139,6 +147,48 @@ def test_two_trainings_of_one_name_never_write_into_the_same_journal(run, tmp_pa
     assert sorted(path.name for path in (tmp_path / "log").iterdir()) == [
         "other-metrics.jsonl", "other-samples-00000.jsonl",
     ]  # fmt: skip
+
+
+def test_a_rank_that_cannot_begin_keeps_no_other_waiting(run, tmp_path):
+    """The others would wait at their first meeting for a rank that has ended."""
+    parser = argparse.ArgumentParser()
+    train.add_arguments(parser)
+    args = parser.parse_args([f"--data-dir={run.shards.path}", f"--log-dir={tmp_path}/log", "--model-name=small"])
+
+    def work(tell):
+        with pytest.raises(DataError) as caught:
+            train.train(args, torch.device("cpu"), StopRequest(None))
+        return str(caught.value)
+
+    with has(tmp_path / "log", f"{TRAIN_NAME}.small"):
+        first, second = ranks(2, work, tmp_path)
+    assert first.startswith(f"{tmp_path}/log is in use by process ")
+    assert second == f"another rank cannot begin, so this one does not either: {first}"
+
+
+def test_the_checkpoint_of_another_model_is_refused(run, capfd):
+    """Other heads have weights of the same sizes, which would be loaded and mean something else."""
+    assert run("--epochs", "1") == 0
+    assert run("--epochs", "2", "--heads", "4") == 1
+    assert "is of another model (heads 2 and now 4): give the options" in capfd.readouterr().err
+    assert run("--epochs", "2") == 0
+
+
+def kill_a_worker():
+    """Let a process of the loader be killed once there is one."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+
+    def watch():
+        while not (found := children.read_text().split()):
+            time.sleep(0.01)
+        os.kill(int(found[0]), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def test_a_process_of_the_loader_that_is_ended_is_one_sentence(run, capfd):
+    assert run("--workers", "1", "--epochs", "1000", before=kill_a_worker) == 1
+    assert "ERROR: a process of the loader was ended (DataLoader worker (pid" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import signal
 from pathlib import Path
@@ -19,8 +21,9 @@ from mlcluster_data.checkpoint_store import DirectoryStore
 from mlcluster_data.errors import DataError
 from mlcluster_data.model import Model, ModelConfig, learnt, loss_sum
 from mlcluster_data.ranks import StopRequest
+from torch.utils.tensorboard import SummaryWriter
 
-from tests.data.forked import RankDiedError, ranks
+from tests.data.forked import RankDiedError, ranks, small_disk
 
 CONFIG = ModelConfig(vocabulary=16, length=12, width=16, layers=1, heads=2)
 STEPS = 6
@@ -280,3 +283,53 @@ def test_a_journal_is_taken_up_where_the_checkpoint_was(tmp_path):
     log.rewind(2)
     log.write(3, value="again")
     assert [(line["step"], line["value"]) for line in journal.read(log.path)] == [(1, 1), (2, 2), (3, "again")]
+
+
+def fill(disk: Path) -> None:
+    """Leave no byte."""
+    with open(disk / "ballast", "ab", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_journal_on_a_full_disk_is_said_misses_lines_and_goes_on(tmp_path):
+    def work(tell):
+        said = []
+        handler = logging.Handler()
+        handler.emit = lambda record: said.append(record.getMessage())
+        journal.LOGGER.addHandler(handler)
+        small_disk(tmp_path / "disk", 16_384)
+        log = journal.Journal(tmp_path / "disk" / "log.jsonl")
+        # The page that this line begins has room for half of the next one.
+        log.write(1, value="x" * 2500)
+        fill(tmp_path / "disk")
+        for step in (2, 3):
+            log.write(step, value="x" * 2500)
+        (tmp_path / "disk" / "ballast").unlink()
+        log.write(4, value="there")
+        log.close()
+        return said, [line["step"] for line in journal.read(log.path)], log.path.read_bytes().count(b"\n")
+
+    said, steps, lines = ranks(0, work, tmp_path)[0]
+    where = f"{tmp_path}/disk/log.jsonl"
+    assert said == [
+        f"{where} cannot be written (No space left on device): lines from step 2 on are missing",
+        f"{where} is written again from step 4 on, 2 lines are missing",
+    ]
+    assert (steps, lines) == ([1, 4], 2)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_full_disk_of_the_logs_ends_no_training(run):
+    """Hours of work would be lost for a line about them."""
+
+    def on_a_full_disk(training):
+        disk = run.root / "full"
+        small_disk(disk, 16_384)
+        training.metrics = journal.Journal(disk / "metrics.jsonl")
+        training.board = SummaryWriter(str(disk / "board"))
+        fill(disk)
+
+    assert run.go(during=on_a_full_disk)[0][0]
+    assert DirectoryStore(run.root / "kept").steps()[0] == 2 * STEPS

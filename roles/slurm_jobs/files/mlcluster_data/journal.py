@@ -7,37 +7,65 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
+import os
 import typing as t
 from pathlib import Path
 
 from . import durable
 
+LOGGER = logging.getLogger("mlcluster.data")
+
 
 class Journal:
-    """One file; every line is an object with `step`. Raises OSError."""
+    """One file; every line is an object with `step`."""
 
     def __init__(self, path: Path) -> None:
+        """Raises OSError where its folder cannot be made."""
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: t.TextIO | None = None
+        self._file: t.BinaryIO | None = None
+        self._missing = 0
 
     def rewind(self, step: int) -> None:
-        """Forget what comes after a step, and a line that was cut off."""
+        """Forget what comes after a step, and a line that was cut off. Raises OSError."""
         self.close()
         kept = [line for line in read(self.path) if line["step"] <= step]
         durable.write(self.path, "".join(f"{json.dumps(line)}\n" for line in kept).encode())
 
     def write(self, step: int, **values: t.Any) -> None:
-        """Add a line, at once."""
+        """Add a line, at once. One that cannot be written, as on a full disk, is said and missing; nothing ends."""
+        try:
+            self._add(f"{json.dumps({'step': step, **values})}\n".encode())
+        except OSError as exc:
+            self.close()
+            if not self._missing:
+                LOGGER.warning("%s cannot be written (%s): lines from step %d on are missing", self.path,
+                               durable.reason(exc), step)  # fmt: skip
+            self._missing += 1
+            return
+        if self._missing:
+            LOGGER.warning("%s is written again from step %d on, %d lines are missing", self.path, step, self._missing)
+            self._missing = 0
+
+    def _add(self, line: bytes) -> None:
         if self._file is None:
-            self._file = open(self.path, "a", encoding="utf-8")  # noqa: SIM115 closed by close()
-        self._file.write(f"{json.dumps({'step': step, **values})}\n")
-        self._file.flush()
+            self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115 closed by close()
+        end = os.fstat(self._file.fileno()).st_size
+        try:
+            while line:
+                line = line[self._file.write(line) :]
+        except OSError:
+            # What follows half a line would be lost with it.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file.fileno(), end)
+            raise
 
     def close(self) -> None:
         """Close the file; the next write opens it again."""
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):
+                self._file.close()
             self._file = None
 
 

@@ -10,15 +10,18 @@ import os
 import signal
 import types
 import typing as t
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
+from . import durable
 from .errors import DataError
+from .s3 import S3Error
 
+T = t.TypeVar("T")
 # torch.distributed.checkpoint's background thread works on the CPU, so a group for GPUs has a CPU backend as well.
 BACKENDS = {"gloo": "gloo", "nccl": "cpu:gloo,cuda:nccl"}
 # A rank that is silent for so long is taken for dead; one whose process ends is noticed at once.
@@ -52,6 +55,26 @@ def joined(backend: str) -> Iterator[torch.device]:
         yield device
     finally:
         dist.destroy_process_group()
+
+
+def together(work: Callable[[], T]) -> T:
+    """Do what a rank does before it meets the others; where one fails, all end at once rather than wait for it.
+
+    Raises what the work raised here, else DataError with what it was elsewhere.
+    """
+    group = dist.new_group(backend="gloo")
+    failure: Exception | None = None
+    try:
+        made = work()
+    except (DataError, S3Error, OSError) as exc:
+        failure = exc
+    problems: list[str | None] = [None] * dist.get_world_size()
+    dist.all_gather_object(problems, durable.reason(failure) if failure else "", group=group)
+    if failure:
+        raise failure
+    if problem := next(filter(None, problems), None):
+        raise DataError(f"another rank cannot begin, so this one does not either: {problem}")
+    return made
 
 
 class StopRequest:

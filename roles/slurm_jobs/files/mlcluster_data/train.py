@@ -163,20 +163,33 @@ def train(args: argparse.Namespace, device: torch.device, stop: ranks.StopReques
     if dist.get_rank():
         # One look a step at a file that all nodes share, not one from each rank; all hear of it from the first.
         stop.file = None
+    with contextlib.ExitStack() as held:
+        batches, network, journals = ranks.together(lambda: _begin(args, device, held))
+        return _train(args, batches, network, journals, stop)
+
+
+def _begin(
+    args: argparse.Namespace, device: torch.device, held: contextlib.ExitStack
+) -> tuple[loader.Loader, Model, tuple[Journal | None, Journal | None]]:
+    """What each rank needs that no other has a part in."""
     _make_folders(args)
-    with contextlib.nullcontext() if dist.get_rank() else _only_of_its_name(args):
-        return _train(args, device, stop)
-
-
-def _train(args: argparse.Namespace, device: torch.device, stop: ranks.StopRequest) -> int:
-    rank = dist.get_rank()
+    if dist.get_rank() == 0:
+        held.enter_context(_only_of_its_name(args))
     batches = open_batches(args)
     torch.manual_seed(args.seed)
     network = Model(model_config(args, batches.dataset)).to(device)
+    return batches, network, _journals(args, dist.get_rank())
+
+
+def _train(
+    args: argparse.Namespace, batches: loader.Loader, network: Model,
+    journals: tuple[Journal | None, Journal | None], stop: ranks.StopRequest,
+) -> int:  # fmt: skip
+    rank = dist.get_rank()
+    metrics, record = journals
     plan = trainer.Plan(
         args.epochs, args.learning_rate, args.warmup_steps, args.checkpoint_freq, args.log_freq, args.reshard
     )
-    metrics, record = _journals(args, rank)
     checkpointer = Checkpointer(store_at(args.checkpoint_dir), args.local_dir, keep=args.keep)
     try:
         work = trainer.Trainer(plan, network, batches, checkpointer, stop, metrics=metrics, record=record)
@@ -205,5 +218,14 @@ def run(args: argparse.Namespace) -> int:
     request = os.environ.get("MLCLUSTER_CHECKPOINT_REQUEST")
     # Before anything that takes time, so that a request which comes early is heeded at the first step.
     stop = ranks.StopRequest(Path(request) if request else None)
-    with ranks.joined(args.distributed_backend) as device:
-        return train(args, device, stop)
+    try:
+        with ranks.joined(args.distributed_backend) as device:
+            return train(args, device, stop)
+    except RuntimeError as exc:
+        # torch raises it from the signal that the end of a process makes, so wherever this one is at work.
+        if not str(exc).startswith("DataLoader worker"):
+            raise
+        raise DataError(
+            f"a process of the loader was ended ({exc}), most likely for want of memory: ask for more with --mem, or "
+            "for fewer with --workers"
+        ) from exc

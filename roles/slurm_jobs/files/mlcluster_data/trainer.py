@@ -121,6 +121,7 @@ class Trainer:
                 optim_state_dict=state["optimizer"],
             )
             notes = loaded.manifest.notes
+            self._compare(loaded.manifest.step, notes["model"])
             self.position = Position(loaded.manifest.step, int(notes["samples"]))
             self._saved = self.position.step
             self._restore_rank(loaded)
@@ -131,6 +132,16 @@ class Trainer:
             if journal:
                 journal.rewind(self.position.step)
         return self.position.step
+
+    def _compare(self, step: int, made: dict[str, int]) -> None:
+        """Raise CheckpointError for the checkpoint of another model, also where the weights are of the same sizes."""
+        now = dataclasses.asdict(self.network.config)
+        other = ", ".join(f"{name} {made.get(name)} and now {now[name]}" for name in now if made.get(name) != now[name])
+        if other:
+            raise CheckpointError(
+                f"the checkpoint of step {step} is of another model ({other}): give the options that it was made with, "
+                "or another directory"
+            )
 
     def _restore_rank(self, loaded: Loaded) -> None:
         if loaded.rank_state:
@@ -157,9 +168,10 @@ class Trainer:
         if self._saved != self.position.step:
             self._save()
         self._heed(self.checkpointer.wait(), must=True)
-        for log in (self.metrics, self.record, self.board):
+        for log in (self.metrics, self.record):
             if log:
                 log.close()
+        self._close_board()
         return finished
 
     def _epochs(self) -> bool:
@@ -215,9 +227,25 @@ class Trainer:
         if self.metrics:
             self.metrics.write(where.step, epoch=epoch, samples=where.samples, **values)
             LOGGER.info("step %d, epoch %d: loss %.4f, %.0f tokens/s", where.step, epoch, loss, speed)
+        self._show(values)
+
+    def _show(self, values: dict[str, float]) -> None:
+        """Draw them. What a board cannot keep, as on a full disk, ends no training; it draws nothing more then."""
         if self.board:
-            for name, value in values.items():
-                self.board.add_scalar(name, value, where.step)
+            try:
+                for name, value in values.items():
+                    self.board.add_scalar(name, value, self.position.step)
+            except OSError as exc:
+                LOGGER.warning("TensorBoard's events cannot be written (%s): they end before step %d",
+                               durable.reason(exc), self.position.step)  # fmt: skip
+                self.board = None
+
+    def _close_board(self) -> None:
+        if self.board:
+            try:
+                self.board.close()
+            except OSError as exc:
+                LOGGER.warning("TensorBoard's last events cannot be written: %s", durable.reason(exc))
 
     # Checkpoints
 
