@@ -4,8 +4,8 @@
 """Checkpoints of a training: which is the last good one, and which may go. What a script of slurm_jobs asks.
 
 A checkpoint is a directory whose name ends in a number; it is complete when the marker file is in it, which the
-training writes last. The number, not the time, says which is newer. Directories of another name than that of a complete
-one are somebody else's.
+training writes last, and the files that it lists are. The number, not the time, says which is newer. Directories of
+another name than that of a complete one are somebody else's.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ LOGGER = logging.getLogger("mlcluster")
 BACKED_UP = ".backed-up"
 # On its way out; such a name is no checkpoint any more, so a removal that is cut short leaves none that looks whole.
 REMOVING = ".removing-"
+# The marker that the trainer of slurm_jobs writes is a manifest of this schema.
+MANIFEST = "mlcluster.checkpoint/1"
 # The shortest beginning, so that all digits at the end are the number.
 _NAME = re.compile(r"(?!\.)(.*?)(\d+)", re.DOTALL)
 
@@ -56,7 +58,7 @@ def find(host: Host, directory: str, marker: str) -> list[Checkpoint]:
         path = posixpath.join(directory, name)
         state = host.stat(path) if match else None
         if match and state and state["is_dir"] and not state["is_link"]:
-            complete = _there(posixpath.join(path, marker))
+            complete = _whole(host, path, marker)
             backed_up = host.exists(posixpath.join(path, BACKED_UP))
             found.append(Checkpoint(path, int(match.group(2)), complete, backed_up, match.group(1)))
     return sorted(found, key=lambda entry: (-entry.step, entry.path))
@@ -69,12 +71,28 @@ def _names(directory: str) -> list[str]:
         return []
 
 
-def _there(path: str) -> bool:
-    try:
-        os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
+def _whole(host: Host, path: str, marker: str) -> bool:
+    """Whether the marker is there and, where it lists files with their sizes, each of them with its own.
+
+    One that lost a file would count among those that stay, and drive out a good one.
+    """
+    if _size(posixpath.join(path, marker)) is None:
         return False
-    return True
+    manifest = host.read_json(posixpath.join(path, marker))
+    if not isinstance(manifest, dict) or manifest.get("schema") != MANIFEST:
+        return True
+    files = manifest.get("files")
+    return isinstance(files, dict) and all(
+        isinstance(of, dict) and _size(posixpath.join(path, posixpath.basename(name))) == of.get("size")
+        for name, of in files.items()
+    )
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def latest(found: t.Sequence[Checkpoint]) -> Checkpoint | None:

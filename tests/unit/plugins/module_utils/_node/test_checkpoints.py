@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import pathlib
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import checkpoints, cli
@@ -202,3 +204,29 @@ def test_two_that_take_the_same_away_meet_nowhere(tmp_path, verb, monkeypatch, w
     assert os.listdir(folder) == ["step-3"]
     # Each is named by the one that took it.
     assert set(first[1]) | set(second[0][1]) <= set(made[:2])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: os.truncate(path / "weights", 0),
+        lambda path: (path / "weights").unlink(),
+        lambda path: (path / "complete").write_text('{"schema": "mlcluster.checkpoint/1", "files": null}'),
+    ],
+)
+def test_one_that_lost_what_its_marker_lists_drives_no_good_one_out(tmp_path, verb, damage):
+    made = [make(tmp_path / "c", step) for step in (1, 2)]
+    marker = {"schema": checkpoints.MANIFEST, "files": {"weights": {"size": 1, "sha256": "…"}}}
+    for path in made:
+        pathlib.Path(path, "complete").write_text(json.dumps(marker))
+    assert verb("--latest") == (0, [made[1]])
+    damage(pathlib.Path(made[1]))
+    assert verb("--latest") == verb("--not-backed-up") == (0, [made[0]])
+    assert verb("--prune", "1") == (0, []) and os.path.isdir(made[0])
+
+
+@pytest.mark.parametrize("marker", ["", "{", "[]", '{"schema": "x", "files": {"gone": {"size": 1}}}'])
+def test_a_marker_of_another_training_says_what_it_says_by_being_there(tmp_path, verb, marker):
+    made = make(tmp_path / "c", 1)
+    pathlib.Path(made, "complete").write_text(marker)
+    assert verb("--latest") == (0, [made])
