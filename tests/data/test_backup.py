@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -15,7 +17,8 @@ from pathlib import Path
 import pytest
 from mlcluster_data import __main__ as command
 from mlcluster_data import backup, s3
-from mlcluster_data.checkpoint_store import Manifest
+from mlcluster_data.checkpoint_store import DirectoryStore, Manifest
+from mlcluster_data.durable import FileSum
 
 from tests.data.forked import RankDiedError, die_at_change, ranks
 from tests.data.s3_rig import BUCKET, Unwell, _server, pauses, server
@@ -201,6 +204,63 @@ def test_checkpoints_go_when_they_are_whole_and_the_newest_name_last(server, tmp
     assert max(sent.index(f"step-0000000{step}/data") for step in (1, 2)) < min(
         sent.index(f"step-0000000{step}/complete") for step in (1, 2)
     )
+
+
+def listed(folder: Path, step: int) -> Path:
+    """A checkpoint whose manifest says what is in it."""
+    files = {"data": FileSum(7, hashlib.sha256(b"weights").hexdigest())}
+    write(folder / f"step-{step:08d}", data=b"weights", complete=Manifest(step, 1, files, {}).text())
+    return folder / f"step-{step:08d}"
+
+
+def turn(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda place: os.truncate(place / "data", 3), "/data is gone or of another size than its manifest says"),
+        (lambda place: (place / "data").unlink(), "/data is gone or of another size than its manifest says"),
+        (lambda place: turn(place / "data"), "/data has other content than its manifest says"),
+        (lambda place: turn(place / "complete"), "/complete"),
+    ],
+)
+def test_a_checkpoint_that_was_damaged_never_takes_the_place_of_its_good_copy(server, tmp_path, damage, said):
+    source = tmp_path / "source"
+    places = [listed(source, step) for step in (1, 2)]
+    write(source, latest=b"step-00000002\n")
+    assert backup.Backup(source, server.prefix()).push().ok
+    damage(places[1])
+    third = listed(source, 3)
+    report = backup.Backup(source, server.prefix()).push()
+    (problem,) = report.problems
+    assert problem.startswith(str(places[1])) and said in problem and "a copy of it stays as it is" in problem
+    assert [name for name in report.copied if name.startswith(third.name)] == [
+        f"{third.name}/data",
+        f"{third.name}/complete",
+    ]
+    assert backup.Backup(tmp_path / "back", server.prefix()).restore().ok
+    store = DirectoryStore(tmp_path / "back")
+    assert store.steps() == [3, 2, 1]
+    assert [store.check(step, store.manifest(step).files, None) for step in store.steps()] == [[]] * 3
+
+
+def test_a_checkpoint_that_retention_takes_away_meanwhile_is_no_failure(server, tmp_path, monkeypatch):
+    source = tmp_path / "source"
+    place = listed(source, 1)
+    walk = backup.walk
+
+    def taken_away_after(folder):
+        found = walk(folder)
+        shutil.rmtree(place)
+        return found
+
+    monkeypatch.setattr(backup, "walk", taken_away_after)
+    report = backup.Backup(source, server.prefix()).push()
+    assert report.ok and report.gone == ["step-00000001/data"] and report.copied == []
 
 
 def test_a_checkpoint_whose_file_failed_is_not_made_complete(server, tmp_path, pauses):

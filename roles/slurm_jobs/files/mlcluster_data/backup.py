@@ -22,11 +22,12 @@ import sys
 import threading
 import time
 import typing as t
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from . import arguments, checkpoint_store, durable, s3
-from .checkpoint_store import COMPLETE, INCOMING, LATEST, REMOVING, STRANGE, TORN
+from .backup_order import rounds, sound
+from .checkpoint_store import COMPLETE, INCOMING, REMOVING, STRANGE, TORN
 from .durable import FileSum
 from .errors import FAIL, PASS, DataError
 from .lock import JOB_NAME as JOB_LOCK
@@ -138,15 +139,6 @@ def _refuse(error: OSError) -> t.NoReturn:
     raise BackupError(f"{error.filename} cannot be read ({error.strerror}): run this as a user who may") from error
 
 
-def rounds(names: Iterable[str]) -> list[list[str]]:
-    """Names in the order of copying: files, then the manifests of checkpoints, then `latest`."""
-    order: list[list[str]] = [[], [], []]
-    for name in names:
-        last = PurePosixPath(name).name
-        order[2 if last == LATEST else 1 if last == COMPLETE else 0].append(name)
-    return order
-
-
 class Backup:
     """One directory and its copy."""
 
@@ -154,6 +146,8 @@ class Backup:
         self.directory, self.prefix, self.workers = directory, prefix, workers
         self.report = Report()
         self._guard = threading.Lock()
+        # What the manifests of the checkpoints in it say of their files.
+        self._listed: dict[str, FileSum] = {}
 
     def push(self, rehash: bool = False) -> Report:
         """Copy what is new or changed. `rehash` reads every file again instead of trusting size and time of change.
@@ -164,6 +158,7 @@ class Backup:
         names, notes = walk(self.directory)
         for note in notes:
             LOGGER.warning("%s", note)
+        names, self._listed, self.report.problems = sound(self.directory, names)
         with self._locked():
             copies = self.manifest()
             there = self.prefix.list()
@@ -271,6 +266,8 @@ class Backup:
         else:
             parts = s3.measure(path, self.prefix.part)
             found = parts.whole
+        if self._listed.get(name, found) != found:
+            raise BackupError(f"{path} has other content than its manifest says: not sent, a copy of it stays as it is")
         before = proved.get(name)
         result = "same"
         if before is None or before.sum != found:
