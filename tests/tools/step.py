@@ -29,6 +29,7 @@ from pathlib import Path
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from tests.tools import surroundings
 from tests.tools.parts import PARTS, SUITES, Part
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -70,12 +71,10 @@ def last_line(text: str) -> str:
 
 def environment() -> dict[str, str]:
     """The environment of every part: the venv's programs first, as if it were activated."""
-    result = dict(os.environ)
+    result = surroundings.variables(os.environ)
     result["PATH"] = f"{CHECKOUT / '.venv' / 'bin'}{os.pathsep}{result.get('PATH', os.defpath)}"
     result["ANSIBLE_CONFIG"] = str(CHECKOUT / "ansible.cfg")
     result["PYTHONUNBUFFERED"] = "1"
-    for name in ("PYTHONHOME", "PYTHONPATH", "ANSIBLE_COLLECTIONS_PATH", "ANSIBLE_ROLES_PATH"):
-        result.pop(name, None)
     return result
 
 
@@ -118,7 +117,13 @@ class Running:
             if self.stopped:
                 return None
             process = subprocess.Popen(
-                command, cwd=CHECKOUT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+                command,
+                cwd=CHECKOUT,
+                env=environment(),
+                umask=surroundings.UMASK,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
             )
             self._processes.add(process)
             return process
