@@ -14,7 +14,7 @@ import tempfile
 import typing as t
 
 from .block_parse import parse_mountinfo
-from .host import Host, NodeError
+from .host import Host, NodeError, make_directories
 
 # A SPANK plugin has a few hundred KiB; what is larger is something else and is not read into memory.
 PLUGIN_LIMIT = 64 << 20
@@ -61,7 +61,7 @@ class EnrootHost(Host):
     def make_link(self, target: str, path: str) -> None:
         """Let path be a symbolic link to target; the change is one step, a directory of that name is refused."""
         directory = os.path.dirname(path)
-        os.makedirs(directory, mode=0o755, exist_ok=True)
+        make_directories(directory)
         if os.path.isdir(path) and not os.path.islink(path):
             raise NodeError(f"{path} is a directory where a link to {target} belongs: move it away and run again")
         with self.private_directory(directory, ".mlcluster-link.") as inner:

@@ -109,6 +109,16 @@ def _communicate(argv: t.Sequence[str], env: t.Mapping[str, str], stdin: str, ti
     return CommandResult(process.returncode, stdout, stderr)
 
 
+def make_directories(path: str) -> None:
+    """Make a directory and its parents where they are missing, for all to read: who may is no matter of the umask."""
+    # Those of hardened nodes are 027 or 077, and jobs of users read what roles configure.
+    before = os.umask(0o022)
+    try:
+        os.makedirs(path, exist_ok=True)
+    finally:
+        os.umask(before)
+
+
 class Host:
     """The machine this process runs on."""
 
@@ -264,7 +274,7 @@ class Host:
         What of the text stands for bytes that are no UTF-8 (PEP 383) is written as those bytes.
         """
         directory = os.path.dirname(path)
-        os.makedirs(directory, mode=0o755, exist_ok=True)
+        make_directories(directory)
         handle, temporary = tempfile.mkstemp(dir=directory, prefix=f".{os.path.basename(path)}.")
         try:
             with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as stream:
@@ -291,7 +301,7 @@ class Host:
 
     def make_mount_point(self, path: str) -> None:
         """Make a directory and its parents, where they are missing, for something to be mounted on."""
-        os.makedirs(path, mode=0o755, exist_ok=True)
+        make_directories(path)
 
     def make_directory(self, path: str, uid: int, gid: int, mode: int) -> None:
         """Make one directory (not its parents) and set its owner and mode; a link anywhere in the path is refused."""
@@ -352,7 +362,7 @@ class Host:
     def locked(self, path: str, timeout: float) -> t.Iterator[None]:
         """Hold an exclusive lock file, so that a play and the boot unit never work on the disks together."""
         try:
-            os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+            make_directories(os.path.dirname(path))
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as exc:
             raise NodeError(
