@@ -201,7 +201,7 @@ def test_what_is_no_file_where_one_belongs_is_a_sentence_and_no_wait(tmp_path, w
         place.mkdir()
     done = subprocess.run(
         [sys.executable, "-m", "mlcluster_data", *words, str(tmp_path)],
-        cwd=FILES, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
+        cwd=FILES, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert ("Is a directory" if what == "directory" else "not a plain file") in done.stderr

@@ -29,7 +29,7 @@ PREFIX = "mlcluster-"
 IMAGE_PREFIX = "localhost/mlcluster-"
 # Package lists go stale: an older image would ask for packages that are no longer there.
 IMAGE_SECONDS = 7 * 24 * 3600
-BOOT_SECONDS = 60
+BOOT_SECONDS = 600
 
 PACKAGES = "systemd,systemd-sysv,dbus,python3,python3-apt,sudo,iproute2,iputils-ping,ca-certificates,procps,udev,kmod"
 RECIPE = (

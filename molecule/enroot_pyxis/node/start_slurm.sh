@@ -20,7 +20,7 @@ chown slurm: /var/spool/slurmctld /var/log/slurm
 systemctl daemon-reload
 systemctl restart munge slurmctld slurmd
 systemd-run --unit=mirror --working-directory=/srv/mirror python3 -m http.server --bind 127.0.0.1 8099
-for _try in $(seq 100); do
+for _try in $(seq 3000); do
     [ "$(sinfo -h -t idle -o %D)" != 1 ] || exit 0
     sleep 0.2
 done

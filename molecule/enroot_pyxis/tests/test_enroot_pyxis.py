@@ -241,7 +241,7 @@ def test_a_failing_epilog_drains_the_node_and_is_named(host: Host) -> None:
     host.check_output("touch /etc/pyxis-epilog-fails")
     try:
         host.check_output("runuser -u alice -- srun --chdir=/ true")
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 600
         while "drain" not in host.check_output("sinfo -h -o %T") and time.monotonic() < deadline:
             time.sleep(0.2)
         assert "pilog error" in host.check_output("sinfo -h -R -o %E")

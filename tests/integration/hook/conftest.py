@@ -137,7 +137,7 @@ class Node:
 
     def ended(self, process: subprocess.Popen[str]) -> Ran:
         """Wait for the hook's end and read what it left."""
-        out, _none = process.communicate(timeout=120)
+        out, _none = process.communicate()
         status = self.root / "var/log/mlcluster/status.json"
         log = self.root / "var/log/mlcluster/on_node_configured.log"
         return Ran(
@@ -171,7 +171,7 @@ def kill(process: subprocess.Popen[str]) -> None:
                 os.kill(int(folder.name), signal.SIGKILL)
             except ProcessLookupError:
                 continue
-    process.wait(30)
+    process.wait()
     if process.stdout:
         process.stdout.close()
 
@@ -203,7 +203,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def real(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The options of a run with Ansible, from a bundle on the node's own disk."""
     path = tmp_path_factory.mktemp("real") / "bundle.tar.gz"
-    return ["--bundle", str(path), "--sha256", build_bundle(path, quick=False), "--deadline", "100"]
+    return ["--bundle", str(path), "--sha256", build_bundle(path, quick=False), "--deadline", "900"]
 
 
 @pytest.fixture(scope="session")
@@ -245,7 +245,7 @@ def node(tmp_path: Path, programs: Path, proxy: Proxy) -> Node:
 @pytest.fixture
 def wanted(bundle: tuple[Path, str]) -> list[str]:
     """The options of an ordinary run from S3."""
-    return ["--bundle", f"s3://{BUCKET}/bundle.tar.gz", "--sha256", bundle[1], "--roles", "mark", "--deadline", "100"]
+    return ["--bundle", f"s3://{BUCKET}/bundle.tar.gz", "--sha256", bundle[1], "--roles", "mark", "--deadline", "900"]
 
 
 @pytest.fixture(scope="session")

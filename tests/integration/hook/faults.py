@@ -131,7 +131,7 @@ class Proxy:
 
     def _forward(self, handler: BaseHTTPRequestHandler, payload: bytes) -> Answer:
         parts = urlsplit(handler.path)
-        connection = http.client.HTTPConnection(self.upstream, timeout=60)
+        connection = http.client.HTTPConnection(self.upstream, timeout=600)
         try:
             target = parts.path + (f"?{parts.query}" if parts.query else "")
             headers = {name: value for name, value in handler.headers.items() if name.lower() != "proxy-connection"}

@@ -8,25 +8,19 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
+from pathlib import Path
 
 import pytest
 
 from tests.integration.hook.conftest import BUCKET, ENTRY, HOOK, Node, build_bundle, kill
 from tests.integration.hook.faults import Answer, error, times
+from tests.rig.slurm.processes import wait_for
 
 BUNDLE_PATH = f"/{BUCKET}/bundle.tar.gz"
-
-
-def until(condition, what):
-    """Wait for a condition; the limit is only there so that a failure ends."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, f"{what} did not come"
-        time.sleep(0.02)
 
 
 def failed(node: Node, ran, *parts: str):
@@ -99,6 +93,16 @@ def test_an_endpoint_that_hangs_is_left_at_the_deadline(node, wanted, proxy):
     finished(node, node.run(*wanted))
 
 
+def restless(node: Node, folder: Path) -> str:
+    """A PATH with the programs of the node, whose pauses between two tries take no time: all tries are made."""
+    folder.mkdir()
+    for program in node.programs.iterdir():
+        if program.name != "sleep":
+            (folder / program.name).symlink_to(program)
+    (folder / "sleep").symlink_to(shutil.which("true"))
+    return str(folder)
+
+
 def test_a_bucket_in_another_region_is_followed_there(node, wanted, proxy):
     def elsewhere(request):
         if request.region != "eu-west-1":
@@ -115,13 +119,13 @@ def test_a_bucket_in_another_region_is_followed_there(node, wanted, proxy):
     assert ran.status["node"]["kind"] == "compute"
 
 
-def test_a_bucket_of_another_account_is_not_read_and_gets_no_log(node, wanted, proxy):
+def test_a_bucket_of_another_account_is_not_read_and_gets_no_log(node, wanted, proxy, tmp_path):
     def stranger(request):
         return error(403, "AccessDenied") if request.owner not in ("", "111122223333") else None
 
     proxy.faults = [stranger]
     words = [*wanted, "--log-prefix", f"s3://{BUCKET}/logs"]
-    ran = node.run(*words, "--deadline", "6", "--bucket-owner", "999999999999")
+    ran = node.run(*words, "--bucket-owner", "999999999999", PATH=restless(node, tmp_path / "bin"))
     failed(node, ran, "could not get s3://mlcluster-test/bundle.tar.gz", "AccessDenied")
     assert {request.owner for request in proxy.requests} == {"999999999999"}
     assert "the log could not be copied to" in ran.log
@@ -142,13 +146,11 @@ SKEWED = "An error occurred (RequestTimeTooSkewed) when calling the GetObject op
 
 def test_a_clock_that_stays_wrong_is_named(node, wanted, tmp_path):
     programs = tmp_path / "bin"
-    programs.mkdir()
-    for program in node.programs.iterdir():
-        (programs / program.name).symlink_to(program)
-    # As the AWS CLI words it; at once, so that the deadline comes after it.
+    path = restless(node, programs)
+    # As the AWS CLI words it.
     (programs / "aws").write_text(f"#!/bin/sh\necho '{SKEWED}' >&2\nexit 254\n")
     (programs / "aws").chmod(0o755)
-    ran = node.run(*wanted[:-1], "6", PATH=str(programs))
+    ran = node.run(*wanted, PATH=path)
     failed(node, ran, "the clock of this node is wrong", "chrony", "RequestTimeTooSkewed")
     finished(node, node.run(*wanted))
 
@@ -290,7 +292,7 @@ def test_options_that_are_wrong(node, words, sentence):
 
 
 def test_seconds_with_a_zero_before_are_those_seconds(node, tmp_path):
-    ran = node.run("--bundle", str(tmp_path / "none"), "--sha256", "a" * 64, "--deadline", "08")
+    ran = node.run("--bundle", str(tmp_path / "none"), "--sha256", "a" * 64, "--deadline", "0900")
     failed(node, ran, "No such file or directory")
     assert "base" not in ran.out and "unbound" not in ran.out
 
@@ -351,11 +353,11 @@ def test_a_hook_that_was_killed_is_finished_by_the_next(node, wanted, proxy, tmp
     if stage == "download":
         proxy.faults = [times(1, Answer(200, b"", hang=True))]
         process = node.start(*words)
-        until(lambda: proxy.requests, "the request")
+        wait_for("the request", lambda: proxy.requests)
     elif stage == "variables":
         proxy.faults = [times(1, Answer(200, b"", hang=True), path="/vars.json")]
         process = node.start(*words, "--vars", f"s3://{BUCKET}/vars.json")
-        until(lambda: f"/{BUCKET}/vars.json" in proxy.paths(), "the request for the variables")
+        wait_for("the request for the variables", lambda: f"/{BUCKET}/vars.json" in proxy.paths())
     elif stage == "unpack":
         programs = tmp_path / "bin"
         programs.mkdir()
@@ -366,7 +368,7 @@ def test_a_hook_that_was_killed_is_finished_by_the_next(node, wanted, proxy, tmp
         (programs / "tar").write_text(f'#!/bin/sh\n"{node.programs}/tar" "$@"\nexec sleep 600\n')
         (programs / "tar").chmod(0o755)
         process = node.start(*words, PATH=str(programs))
-        until(lambda: list(bundles.glob(".work*/tree/mlcluster-bundle/bin/run-node")), "the unpacked bundle")
+        wait_for("the unpacked bundle", lambda: list(bundles.glob(".work*/tree/mlcluster-bundle/bin/run-node")))
     else:
         path = tmp_path / "slow.tar.gz"
         words[0:4] = [
@@ -376,7 +378,7 @@ def test_a_hook_that_was_killed_is_finished_by_the_next(node, wanted, proxy, tmp
             build_bundle(path, entry=f"import time\ntime.sleep(600)\n{ENTRY}"),
         ]
         process = node.start(*words)
-        until(lambda: list(bundles.glob(".work*/options")), "the runner")
+        wait_for("the runner", lambda: list(bundles.glob(".work*/options")))
     kill(process)
     assert not node.clean()
     finished(node, node.run(*wanted))
@@ -385,7 +387,7 @@ def test_a_hook_that_was_killed_is_finished_by_the_next(node, wanted, proxy, tmp
 def test_a_hook_that_is_told_to_stop_says_so(node, wanted, proxy):
     proxy.faults = [times(99, Answer(200, b"", hang=True))]
     process = node.start(*wanted)
-    until(lambda: proxy.requests, "the request")
+    wait_for("the request", lambda: proxy.requests)
     # All of its group, as the timeout around ParallelCluster's bootstrap does it.
     os.killpg(process.pid, signal.SIGTERM)
     failed(node, node.ended(process), "the run was told to stop in stage bundle")
@@ -396,7 +398,7 @@ def test_a_hook_that_is_told_to_stop_says_so(node, wanted, proxy):
 def test_two_runs_do_not_overlap(node, wanted, proxy):
     proxy.faults = [times(1, Answer(200, b"", hang=True))]
     first = node.start(*wanted)
-    until(lambda: proxy.requests, "the first run")
+    wait_for("the first run", lambda: proxy.requests)
     ran = node.run(*wanted[:-1], "2")
     assert (ran.rc, ran.status["state"]) == (0, "drained"), ran.out
     assert "another run has held" in node.reason() and len(proxy.requests) == 1
@@ -420,7 +422,7 @@ def test_an_order_to_stop_that_comes_twice_while_it_waits_is_reported_once(node,
     with open(lock, "w") as handle:
         fcntl.lockf(handle, fcntl.LOCK_EX)
         process = node.start(*words)
-        until(lambda: log.exists() and "roles: mark" in log.read_text(), "the wait")
+        wait_for("the wait", lambda: log.exists() and "roles: mark" in log.read_text())
         for _time in range(2):
             os.killpg(process.pid, order)
         ran = node.ended(process)

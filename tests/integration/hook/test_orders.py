@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.integration.hook.conftest import HOOK, Node
-from tests.integration.hook.test_failures import failed, finished, until
+from tests.integration.hook.test_failures import failed, finished
+from tests.rig.slurm.processes import wait_for
 
 
 def local(bundle) -> list[str]:
@@ -48,15 +49,17 @@ def test_a_hook_that_waits_for_another_run_stops_at_once_and_says_so(node, bundl
     with open(lock, "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         process = node.start(*local(bundle), "--deadline", "600", PATH=path)
-        until((tmp_path / "waits").exists, "the wait")
+        wait_for("the wait", (tmp_path / "waits").exists)
         os.kill(process.pid, order)
         failed(node, node.ended(process), "the run was told to stop in stage lock")
     finished(node, node.run(*local(bundle)))
 
 
-def test_a_hook_between_two_tries_stops_at_once(node, bundle):
-    process = node.start("--bundle", "http://127.0.0.1:1/b", "--sha256", bundle[1])
-    until(lambda: "try 3" in told(node), "the third try")
+def test_a_hook_between_two_tries_stops_at_once(node, bundle, tmp_path):
+    # The pause lasts: how soon the order comes is the machine's business.
+    path = with_program(node, tmp_path / "bin", "sleep", f"touch {tmp_path}/waits; exec {node.programs}/sleep 600")
+    process = node.start("--bundle", "http://127.0.0.1:1/b", "--sha256", bundle[1], PATH=path)
+    wait_for("the pause", (tmp_path / "waits").exists)
     os.kill(process.pid, signal.SIGTERM)
     failed(node, node.ended(process), "the run was told to stop in stage bundle")
 
@@ -65,7 +68,7 @@ def test_an_order_to_stop_does_not_take_the_place_of_what_had_failed(node, tmp_p
     slow = f"touch {tmp_path}/asked\nuntil [ -e {tmp_path}/go ]; do sleep 0.05; done"
     path = with_program(node, tmp_path / "bin", "aws", slow)
     process = node.start("--deadline", "soon", "--log-prefix", "s3://b/logs", PATH=path)
-    until((tmp_path / "asked").exists, "the way of the log to S3")
+    wait_for("the way of the log to S3", (tmp_path / "asked").exists)
     os.killpg(process.pid, signal.SIGTERM)
     (tmp_path / "go").touch()
     ran = node.ended(process)

@@ -7,20 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.integration.hook.conftest import Node, kill
-
-
-def until(condition, what):
-    """Wait for a condition; the limit is only there so that a failure ends."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, f"{what} did not come"
-        time.sleep(0.05)
+from tests.rig.slurm.processes import wait_for
 
 
 def test_a_fresh_node_is_configured_and_the_second_run_changes_nothing(node: Node, real):
@@ -64,7 +56,7 @@ def test_the_deadline_ends_the_play_and_the_next_run_finishes(node: Node, real):
     assert ran.status["message"].startswith("the deadline of 12 s came while ")
     assert ran.roles["mark"] in ("interrupted", "pending") and not node.marker.exists()
     (node.root / "never").touch()
-    ran = node.run(*words, "--deadline", "100")
+    ran = node.run(*words, "--deadline", "900")
     assert (ran.rc, ran.status["state"]) == (0, "configured"), ran.out
 
 
@@ -72,11 +64,11 @@ def test_a_hook_killed_in_the_middle_of_a_role_is_taken_up_by_the_next(node: Nod
     wait = json.dumps({"marker_wait": str(node.root / "go")})
     words = [*real, "--roles", "mark", "--vars", wait]
     process = node.start(*words)
-    until(node.marks, "the first mark")
+    wait_for("the first mark", node.marks)
     kill(process)
     # Ansible is in a session of its own and goes on: nobody is there to listen to it.
     runs = str(node.root / "var/log/mlcluster/runs")
-    until(lambda: playing(runs), "the play that was left behind")
+    wait_for("the play that was left behind", lambda: playing(runs))
     # It holds the variables and the environment of the run.
     assert list(Path(runs).glob("*/runner-*"))
     (node.root / "go").touch()

@@ -109,7 +109,7 @@ class Zygote:
         """End the process."""
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(timeout=60)
+        self._process.wait()
 
 
 @pytest.fixture(scope="session")

@@ -215,7 +215,7 @@ def test_many_runs_at_once_share_one_cache(play, inventory, cached, cluster):
         )
         for _number in range(4)
     ]
-    told = [run.communicate(timeout=120) for run in runs]
+    told = [run.communicate() for run in runs]
     assert {out for out, _err in told} == {told[0][0]} and len(json.loads(told[0][0])["_meta"]["hostvars"]) == 7
     assert [err for _out, err in told] == [b""] * 4
     assert inventory.read(path, **endpoint.environment()).said == ""

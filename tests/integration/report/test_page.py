@@ -31,7 +31,6 @@ def browse(tmp_path):
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
         )
         return done.stdout, [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
 

@@ -34,4 +34,4 @@ def compile_plugin(version: str, name: str = "libnccl-net-ofi.so", loadable: boo
 
 
 def _run(command: list[str]) -> None:
-    subprocess.run(command, check=True, timeout=60, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"})
+    subprocess.run(command, check=True, timeout=600, env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"})

@@ -26,7 +26,7 @@ class Key:
 
     def _gpg(self, *arguments: str) -> bytes:
         command = ["gpg", "--homedir", str(self.home), "--batch", "--no-tty", "--pinentry-mode", "loopback", *arguments]
-        done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=6000, check=False)
         if done.returncode:
             raise RuntimeError(f"{' '.join(command)} failed: {done.stderr.decode(errors='replace').strip()}")
         return done.stdout
@@ -53,4 +53,4 @@ class Key:
 
     def close(self) -> None:
         """End the agent that gpg has started."""
-        subprocess.run(["gpgconf", "--homedir", str(self.home), "--kill", "gpg-agent"], check=False, timeout=60)
+        subprocess.run(["gpgconf", "--homedir", str(self.home), "--kill", "gpg-agent"], check=False, timeout=600)

@@ -197,13 +197,13 @@ def test_the_play_of_a_killed_run_is_ended_and_what_it_began_may_end(tmp_path):
         assert play.stdout.read(1) == package.stdout.read(1) == b"\n"
         left = node_waits.end_leftovers(marker, 0)
         assert f"{package.pid}" in left.obstacle and left.obstacle.endswith("of a killed run go on")
-        assert play.wait(60) == -9 and package.poll() is None
+        assert play.wait() == -9 and package.poll() is None
         package.stdin.close()
-        assert package.wait(60) == 0
+        assert package.wait() == 0
         assert node_waits.end_leftovers(marker, 0) is None
     finally:
         for process in (play, package):
             process.kill()
-            process.wait(60)
+            process.wait()
             process.stdin.close()
             process.stdout.close()

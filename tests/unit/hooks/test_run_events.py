@@ -21,6 +21,7 @@ import ansible_runner
 import pytest
 
 from hooks import run_events
+from tests.rig.slurm.processes import wait_for
 
 SCRIPT = Path(run_events.__file__)
 PLAY = "- name: Configure\n  hosts: {hosts}\n  gather_facts: false\n  tasks:\n"
@@ -120,7 +121,7 @@ def test_time_over_is_no_verdict(project, monkeypatch):
         if status["task"] == "Wait":
             begun.set()
 
-    tasks = "    - name: Wait\n      ansible.builtin.pause:\n        seconds: 120\n"
+    tasks = "    - name: Wait\n      ansible.builtin.pause:\n        seconds: 3600\n"
     outcome, text = run(project, tasks, timeout=600, watch=watch)
     assert (outcome.state, outcome.exit_code) == ("timeout", 2)
     assert "the run was stopped (timeout) at Wait" in text
@@ -130,18 +131,15 @@ def test_time_over_is_no_verdict(project, monkeypatch):
 def test_the_command_line_passes_arguments_on_and_a_signal_ends_it(project):
     playbook = project / "play.yml"
     playbook.write_text(
-        PLAY.format(hosts="nodes") + "    - name: Wait\n      ansible.builtin.pause:\n        seconds: 120\n"
+        PLAY.format(hosts="nodes") + "    - name: Wait\n      ansible.builtin.pause:\n        seconds: 3600\n"
     )
     command = [sys.executable, str(SCRIPT), str(playbook), "-i", "hosts.ini", "--", "--limit", "localhost"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(project)}
     child = subprocess.Popen(command, cwd=project, env=environment, stdout=subprocess.PIPE, text=True)
     status_file = project / "mlcluster" / "reports" / "latest" / "status.json"
-    deadline = time.monotonic() + 60
-    while not (status_file.exists() and json.loads(status_file.read_text())["task"] == "Wait"):
-        assert time.monotonic() < deadline, "the task never began"
-        time.sleep(0.1)
+    wait_for("the task", lambda: status_file.exists() and json.loads(status_file.read_text())["task"] == "Wait")
     child.send_signal(signal.SIGTERM)
-    out, _err = child.communicate(timeout=60)
+    out, _err = child.communicate()
     assert child.returncode == 2
     assert "the run was stopped (canceled) at Wait" in out
     assert json.loads(status_file.read_text())["state"] == "canceled"

@@ -179,7 +179,7 @@ def test_capacity_tells_when_a_block_ends():
 
 
 def ask(url, path, method="GET"):
-    connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc)
     try:
         connection.request(method, path)
         return connection.getresponse().read()

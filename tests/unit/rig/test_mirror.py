@@ -159,7 +159,7 @@ def test_a_key_is_named_by_its_fingerprint(tmp_path_factory):
 
 
 def ask(served, path: str) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", served.server_port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", served.server_port)
     connection.request("GET", path)
     return connection.getresponse()
 

@@ -60,7 +60,7 @@ def test_a_guest_is_found_by_the_folder_that_its_process_works_in(
         qemu.end_orphans(tmp_path / "elsewhere")
         assert process.poll() is None
         qemu.end_orphans(tmp_path)
-        assert process.wait(timeout=30) == -9
+        assert process.wait() == -9
 
 
 def test_a_process_that_is_no_qemu_is_no_guest() -> None:

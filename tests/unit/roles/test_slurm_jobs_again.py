@@ -49,7 +49,7 @@ def start(tmp_path):
         opened = output.open("a") if output else None
         streams = {"stdout": opened or subprocess.PIPE, "stderr": subprocess.STDOUT if opened else subprocess.PIPE}
         return subprocess.run(
-            ["bash", path], **streams, text=True, timeout=60, check=False,
+            ["bash", path], **streams, text=True, check=False,
             env={**given, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "SLURM_JOB_ID": str(NUMBER),
                  "SLURM_JOB_NODELIST": "n1", "SLURM_NTASKS": "1", "JOBS": str(tmp_path), **environment},
         )  # fmt: skip

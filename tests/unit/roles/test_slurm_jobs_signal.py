@@ -54,7 +54,7 @@ def signalled(tmp_path):
             ["bash", "-c", f"echo $$ >{tmp_path}/pid; exec bash {script}"],
             env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "SLURM_JOB_ID": "7",
                  "SLURM_JOB_NODELIST": "n1", "SLURM_NTASKS": "1", **(environment or {})},
-            capture_output=True, text=True, timeout=50, check=False,
+            capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert (tmp_path / "sent").exists() == bool(program), done
         return done

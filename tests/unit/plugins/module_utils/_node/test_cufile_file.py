@@ -282,7 +282,7 @@ def script(file, body, number=4):
     ],
 )
 def test_killed_in_the_middle_leaves_the_old_file_or_the_new_one(file, moment, is_new):
-    assert script(file, moment).wait(60) == -signal.SIGKILL
+    assert script(file, moment).wait() == -signal.SIGKILL
     found = target_of(file).read_bytes()
     assert found.startswith(NEW[:60]) if is_new else found == OLD
     assert run(file).config["properties"] == {"allow_compat_mode": True}
@@ -290,7 +290,7 @@ def test_killed_in_the_middle_leaves_the_old_file_or_the_new_one(file, moment, i
 
 def test_runs_at_the_same_time_lose_nothing(file):
     others = [script(file, "", number) for number in (4, 8, 12)]
-    assert [other.wait(60) for other in others] == [0, 0, 0]
+    assert [other.wait() for other in others] == [0, 0, 0]
     config = run(file).config
     assert config["properties"] == {"allow_compat_mode": True}
     assert config["fs"]["lustre"]["posix_gds_min_kb"] in (4, 8, 12)

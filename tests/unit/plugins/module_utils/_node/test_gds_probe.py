@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import zipfile
 from pathlib import Path
 
@@ -22,6 +21,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import gds_child, gds_probe
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds_probe import ask
 
+from tests.rig.slurm.processes import wait_for
 from tests.unit.plugins.module_utils._node.gds_node import FIXTURES
 
 FORBIDDEN = {"allow_compat_mode": False, "force_compat_mode": False}
@@ -60,7 +60,7 @@ def probe(built, tmp_path, monkeypatch):
     private.mkdir()
     monkeypatch.setattr(gds_probe.tempfile, "tempdir", str(private))
 
-    def run(seconds=20, settings=None, changes=None, library=None, file=True, **steps):
+    def run(seconds=600, settings=None, changes=None, library=None, file=True, **steps):
         for name, value in steps.items():
             monkeypatch.setenv(f"FAKE_{name.upper()}", str(value))
         where = str(mount) if file else None
@@ -72,13 +72,6 @@ def probe(built, tmp_path, monkeypatch):
         return answer
 
     return run
-
-
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 def begun(place, step):
@@ -142,7 +135,7 @@ def test_a_hang_is_told_with_its_step(probe, tmp_path, monkeypatch, step):
 
         def wait(self, timeout=None):
             if timeout == 77:
-                wait_for(lambda: begun(tmp_path / "private", step))
+                wait_for(step, lambda: begun(tmp_path / "private", step))
                 raise subprocess.TimeoutExpired(self.args, timeout)
             return super().wait(timeout)
 
@@ -258,7 +251,7 @@ sys.path[:0] = {path!r}
 from tests.unit.plugins.inventory import finder
 finder.install()
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds_probe import ask
-ask({library!r}, {{}}, {{}}, {mount!r}, seconds=120, cuda={cuda!r})
+ask({library!r}, {{}}, {{}}, {mount!r}, seconds=600, cuda={cuda!r})
 """
 
 
@@ -273,11 +266,12 @@ def test_nothing_is_left_when_the_probe_itself_is_killed(built, tmp_path, number
     process = subprocess.Popen([sys.executable, "-c", text], env=environment, stderr=subprocess.DEVNULL)
 
     try:
-        wait_for(lambda: begun(tmp_path, "register"))
+        wait_for("the step", lambda: begun(tmp_path, "register"))
         assert len(list(mount.iterdir())) == 1
         process.send_signal(number)
-        process.wait(timeout=60)
-        wait_for(lambda: [path.name for path in tmp_path.iterdir()] == ["mount"] and not list(mount.iterdir()))
+        process.wait()
+        wait_for("all to be gone", lambda: [path.name for path in tmp_path.iterdir()] == ["mount"])
+        wait_for("the file to be gone", lambda: not list(mount.iterdir()))
     finally:
         process.kill()
         process.wait()
@@ -431,6 +425,6 @@ def test_an_ordinary_user_gets_the_same_answer(built):
 
 
 def test_a_process_that_leaves_a_child_with_its_output_blocks_nobody():
-    ended = gds_probe.run_bounded(["sh", "-c", "sleep 300 & echo $!"], 60, dict(os.environ))
+    ended = gds_probe.run_bounded(["sh", "-c", "sleep 3600 & echo $!"], 600, dict(os.environ))
     os.kill(int(ended.output), signal.SIGKILL)
     assert ended.rc == 0

@@ -224,7 +224,7 @@ def child(tmp_path, **files):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + health_container._CHILD
-    done = Host().run([PYTHON, "-I", "-c", script], timeout=60)
+    done = Host().run([PYTHON, "-I", "-c", script], timeout=600)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -74,7 +74,7 @@ def start(node: Path, action: str) -> subprocess.Popen[str]:
 def finish(node: Path, action: str) -> tuple[int, dict[str, object], str]:
     """Exit status, counts and progress of a run."""
     process = start(node, action)
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate()
     return process.returncode, json.loads(out), err
 
 
