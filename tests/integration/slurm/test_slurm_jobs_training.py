@@ -139,6 +139,16 @@ def test_a_signal_saves_requeues_resumes_and_backs_up(train, slurm):
     assert set(training.saved()) >= {*stopped_at, *training.complete()}
 
 
+@pytest.mark.slow
+def test_slurm_itself_tells_a_training_before_its_time_is_over(train, slurm):
+    """Which it looks for twice a minute."""
+    training = train(9000)
+    wait_for("a checkpoint", training.complete)
+    slurm.run("scontrol", "update", f"JobId={training.number}", "EndTime=now+100")
+    wait_for("the requeue", lambda: "goes back into the queue" in training.events, 100)
+    assert "asks for a checkpoint" in training.events and training.complete() == training.saved() != []
+
+
 def test_torchrun_numbers_the_nodes_as_slurm_does(train, slurm, tmp_path, monkeypatch):
     launcher = tmp_path / "bin" / "torchrun"
     launcher.parent.mkdir()
