@@ -17,7 +17,7 @@ import typing as t
 from .._data import xid_catalog
 from .efa_tools import ask
 from .host import Host
-from .result import SEVERITIES, Result, Scope, failed, not_applicable, passed, undeterminable
+from .result import PASS, SEVERITIES, Result, Scope, failed, not_applicable, passed, undeterminable
 
 SOURCE = "DCGM"
 SECONDS = 20
@@ -78,7 +78,24 @@ def check_dcgm(host: Host, allowed_xids: t.Collection[int] = (), most_celsius: f
         return [not_applicable("dcgm.fields", problem, source=SOURCE)]
     if not any(figures.values()):
         return [undeterminable("dcgm.fields", problem or "DCGM told no figure of any GPU", source=SOURCE)]
-    return [_judge(field, figures[field.name], allowed_xids, most_celsius) for field in FIELDS if figures[field.name]]
+    gpus = sorted({gpu for told in figures.values() for gpu in told}, key=lambda gpu: (len(gpu), gpu))
+    verdicts = []
+    for field in FIELDS:
+        told = figures[field.name]
+        if told:
+            verdict = _judge(field, told, allowed_xids, most_celsius)
+            silent = [gpu for gpu in gpus if gpu not in told]
+            verdicts.append(_unproved(verdict, silent) if verdict.status == PASS and silent else verdict)
+    return verdicts
+
+
+def _unproved(verdict: Result, silent: t.Sequence[str]) -> Result:
+    """A GPU that DCGM knows and of which it does not tell this is no pass; but no Xid at all is told by no figure."""
+    if verdict.id == "dcgm.xid":
+        return verdict
+    return undeterminable(
+        verdict.id, f"not told of {', '.join(silent)}", expected=verdict.expected, unit=verdict.unit, source=SOURCE
+    )
 
 
 def _look(host: Host) -> tuple[Figures | None, str]:

@@ -101,6 +101,14 @@ def test_the_worst_xid_counts_and_a_site_may_allow_some(told_by):
     assert by_id(told_by(xid="13"))["dcgm.xid"].status == "pass"
 
 
+@pytest.mark.parametrize("name", ["ecc_uncorrected", "remap_failure", "temperature"])
+def test_a_gpu_of_which_dcgm_does_not_tell_a_figure_is_no_pass(told_by, name):
+    one = by_id(told_by(**{name: "N/A"}), most_celsius=80)[f"dcgm.{name}"]
+    assert (one.status, one.reason) == ("undeterminable", "not told of gpu1")
+    # That a GPU never had an Xid may be told by no figure.
+    assert by_id(told_by(xid="N/A"))["dcgm.xid"].status == "pass"
+
+
 def test_temperatures_are_judged_where_a_site_says_how(told_by):
     assert by_id(told_by(), most_celsius=80)["dcgm.temperature"].status == "pass"
     hot = by_id(told_by(temperature="91"), most_celsius=80)["dcgm.temperature"]
