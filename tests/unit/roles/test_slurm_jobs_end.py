@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 
 import pytest
 
-from tests.rig.slurm.scripts import Role
+from tests.rig.slurm.scripts import ROLE, Role
 
 TRAP = "trap 'finish \"$?\"' EXIT\n"
 
@@ -89,3 +90,15 @@ def test_a_process_that_still_has_the_traps_of_the_script_keeps_no_status(run, k
 def test_a_start_that_is_killed_does_not_have_the_status_of_an_earlier_one(run):
     done, kept = run("training", "kill -KILL $script", SLURM_RESTART_COUNT="1")
     assert (done.returncode, kept) == (-signal.SIGKILL, None), done
+
+
+def test_a_holder_that_is_ended_as_it_gets_the_directory_leaves_no_lock(tmp_path):
+    program = f"""
+import os, signal
+from mlcluster_data import __main__, lock
+lock.Lock._sweep = lambda self: os.kill(os.getpid(), signal.SIGTERM)
+__main__.main(["hold", {str(tmp_path)!r}])
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROLE / "files")}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, timeout=60, check=False)
+    assert (done.returncode, list(tmp_path.iterdir())) == (143, [])

@@ -27,14 +27,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Hold it until standard input ends. Raises DataError."""
     lock = Lock(args.directory, name=JOB_NAME)
+    # Until the directory is held an order to end is heeded, and leaves no lock for which the next job would wait.
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
-        before = lock.acquire()
-    except OSError as exc:
-        raise DataError(
-            f"{args.directory} could not be held for one job ({exc.strerror or exc}): give a directory that this user "
-            "may write to, of a file system that has links"
-        ) from exc
-    try:
+        try:
+            before = lock.acquire()
+        except OSError as exc:
+            raise DataError(
+                f"{args.directory} could not be held for one job ({exc.strerror or exc}): give a directory that this "
+                "user may write to, of a file system that has links"
+            ) from exc
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
             signal.signal(number, signal.SIG_IGN)
         print(f"holds {args.directory}" + (f", which {before} left" if before else ""), flush=True)

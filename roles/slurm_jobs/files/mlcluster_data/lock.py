@@ -251,7 +251,7 @@ class Lock:
     def _read(path: Path) -> Owner | None:
         try:
             return Owner(**json.loads(durable.read(path)))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except (ValueError, TypeError) as exc:
             raise NoLockError(f"{path} is no lock of this program: see what it is, and move it away") from exc
