@@ -13,6 +13,7 @@ from typing import Any
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import nccl_env
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator_versions import minima_problems
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _kinds
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SHA256_WANTED = "give 64 hexadecimal digits in lower case"
@@ -35,6 +36,20 @@ def _strange(words: Iterable[Any], pattern: re.Pattern[str]) -> str:
 
 def _unset(values: Mapping[str, Any]) -> list[str]:
     return [f"{name} has no value: give it one, or leave it out" for name, value in values.items() if value is None]
+
+
+_SPEC: _kinds.Spec = {
+    **{f"efa_nccl_{name}": {"type": "dict"} for name in ("environment", "minima")},
+    **{
+        f"efa_nccl_{name}": {"type": "list", "elements": "str"}
+        for name in ("installer_arguments", "tests_arguments", "limit_units", "needrestart_keep", "hold_packages")
+    },
+}
+
+
+def _of_another_kind(values: Mapping[str, Any], packages: Mapping[str, Any]) -> list[str]:
+    pinned = {name: {"type": "list", "elements": "dict"} for name in packages}
+    return list(_kinds.problems(values, {**_SPEC, **pinned}))
 
 
 def _installer(settings: Mapping[str, Any]) -> Iterator[str]:
@@ -177,10 +192,11 @@ def efa_nccl_problems(
     ``settings`` are the role's variables without their prefix, ``packages`` its lists of packages by variable,
     ``judged`` what the filter nccl_env_lint says of the user's environment.
     """
-    unset = _unset({**{f"efa_nccl_{name}": value for name, value in settings.items()}, **(packages or {})})
+    values = {**{f"efa_nccl_{name}": value for name, value in settings.items()}, **(packages or {})}
+    unreadable = _unset(values) + _of_another_kind(values, packages or {})
     # The rest cannot be judged.
-    if unset:
-        return unset
+    if unreadable:
+        return unreadable
     return [
         *_installer(settings),
         *_source(settings),

@@ -9,11 +9,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_config import parse_config, problems
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _kinds
+
+# A text for one of these is no sentence of the parser's, but an error of Python.
+_SPEC: _kinds.Spec = {
+    **{name: {"type": "dict"} for name in ("conf", "plugin_options", "docker_daemon")},
+    **{name: {"type": "list", "elements": "str"} for name in ("hooks", "smoke_users")},
+    "credentials": {"type": "list", "elements": "dict"},
+}
 
 
 def enroot_pyxis_problem(settings: Mapping[str, Any]) -> str:
     """The sentences with which the node would refuse the settings; empty when they are sound."""
-    return "; ".join(problems(parse_config(settings)))
+    return "; ".join(list(_kinds.problems(settings, _SPEC)) or problems(parse_config(settings)))
 
 
 class FilterModule:

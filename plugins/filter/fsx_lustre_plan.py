@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import lustre_config, lustre_layouts
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _kinds
 
 # FSx API, FileSystemId: fs- and 8 hexadecimal digits or more.
 FILE_SYSTEM_ID = re.compile(r"fs-[0-9a-f]{8,}")
@@ -20,6 +21,9 @@ EMPTY: dict[str, Any] = {
 }
 LAYOUT_KEYS = ("layout", "models", "places", "classes", "owner", "group", "mode", "acl", "directories")
 
+# Without these the rest cannot be read.
+_SPEC: _kinds.Spec = {"places": {"type": "dict"}, "classes": {"type": "dict"}}
+
 
 def fsx_lustre_plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     """``problems``: a sentence for everything that no node could carry out; ``options``: those of the modules.
@@ -29,6 +33,9 @@ def fsx_lustre_plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     problems the options have no directories.
     """
     settings = {key: EMPTY.get(key) if value is None else value for key, value in settings.items()}
+    unreadable = list(_kinds.problems(settings, _SPEC))
+    if unreadable:
+        return {"problems": unreadable, "options": {}, "ids": []}
     systems, ids, id_problems = _named(settings["file_systems"], settings["names"])
     settings = {**settings, "file_systems": systems}
     layout = {key: settings[key] for key in LAYOUT_KEYS}

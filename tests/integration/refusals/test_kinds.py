@@ -167,3 +167,19 @@ def test_hosts_are_named_by_one_pattern(said):
     given = {"upgrade_nodes_how": "roles", "head": ["h1"]}
     status, words = said("playbooks/upgrade_nodes.yml", {"head": {"h1": {}}, "compute": {"n1": {}}}, **given)
     assert status == 2 and "give an inventory that has hosts in ['h1'] and compute" in words, words
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("role", "given", "sentence"),
+    [
+        ("efa_nccl", {"efa_nccl_environment": "NCCL_DEBUG=INFO"}, "is 'NCCL_DEBUG=INFO', a text; give a mapping"),
+        ("enroot_pyxis", {"enroot_pyxis_conf": "A=b"}, "conf is 'A=b', a text; give a mapping"),
+        ("fsx_lustre", {"fsx_lustre_classes": "a=b"}, "classes is 'a=b', a text; give a mapping"),
+        ("enroot_pyxis", {"enroot_pyxis_checksums": "pyxis=0"}, "enroot_pyxis_checksums is 'pyxis=0', a text; give a"),
+    ],
+)
+def test_a_role_tells_what_its_argument_spec_takes_for_a_mapping(said, role, given, sentence):
+    status, words = said("site.yml", {"efa": {"n1": {}}, "compute": {"n1": {}}}, "--tags", role, **given)
+    assert status == 2 and sentence in words, words
+    assert "has no attribute" not in words

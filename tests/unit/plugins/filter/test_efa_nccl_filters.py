@@ -47,6 +47,16 @@ def problems(packages=None, judged=(), **settings):
     return efa_nccl_problems.efa_nccl_problems({**SETTINGS, **settings}, packages, judged)
 
 
+def test_a_text_for_a_list_or_a_mapping_is_told_by_its_name():
+    given = {"environment": "NCCL_DEBUG=INFO", "minima": "plugin=1.20", "limit_units": "slurmd.service"}
+    assert problems({"efa_nccl_nccl_packages": "libnccl2"}, **given) == [
+        "efa_nccl_environment is 'NCCL_DEBUG=INFO', a text; give a mapping",
+        "efa_nccl_minima is 'plugin=1.20', a text; give a mapping",
+        "efa_nccl_limit_units is 'slurmd.service', a text; give a list of texts",
+        "efa_nccl_nccl_packages is 'libnccl2', a text; give a list of mappings",
+    ]
+
+
 def test_sound_settings_have_no_problems():
     packages = {"efa_nccl_nccl_packages": [{"name": "libnccl2", "version": "2.28.9-1+cuda13.0"}]}
     judged = [{"verdict": "keep"}, {"verdict": "drop"}]

@@ -79,3 +79,10 @@ def test_nothing_wanted_is_no_problem():
 def test_the_filter_says_what_the_node_would_say():
     assert PROBLEM({}) == ""
     assert PROBLEM({"hooks": ["evil.sh"], "local_dir": "x"}).count("; ") == 1
+
+
+def test_a_text_for_a_list_or_a_mapping_is_told_by_its_name():
+    assert PROBLEM({"conf": "ENROOT_RESTRICT_DEV=no", "hooks": "50-slurm-pmi.sh", "docker_daemon": "a=b"}) == (
+        "conf is 'ENROOT_RESTRICT_DEV=no', a text; give a mapping; docker_daemon is 'a=b', a text; give a mapping; "
+        "hooks is '50-slurm-pmi.sh', a text; give a list of texts"
+    )

@@ -364,3 +364,9 @@ def test_a_variable_with_nothing_after_its_colon_is_as_one_that_is_empty(key):
 )
 def test_what_is_of_a_wrong_kind_is_a_sentence(change, says):
     assert any(says in problem for problem in fsx_lustre_plan({**SETTINGS, **change})["problems"])
+
+
+@pytest.mark.parametrize("name", ["places", "classes"])
+def test_a_text_for_a_mapping_is_told_by_its_name(name):
+    plan = fsx_lustre_plan({**SETTINGS, name: "a=b"})
+    assert plan["problems"] == [f"{name} is 'a=b', a text; give a mapping"]
