@@ -209,6 +209,18 @@ def test_what_cannot_be_run_is_said_at_once_and_nothing_is_submitted(play, slurm
     assert list((on.folder / "results").iterdir()) == []
 
 
+def test_a_node_that_is_drained_is_said_instead_of_waited_for(play, slurm):
+    on = play()
+    slurm.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=a person")
+    try:
+        done = on(slurm_jobs_run=["smoke"], slurm_jobs_run_nodes="all", slurm_jobs_run_timeout=5)
+    finally:
+        slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME")
+    assert done.returncode == 2
+    assert "n2 is drained and the jobs would wait for it: resume it, or name fewer" in " ".join(done.stdout.split())
+    assert list((on.folder / "results").iterdir()) == []
+
+
 def test_of_two_people_at_once_one_submits_and_both_judge(play, slurm, tmp_path):
     """The second one comes while the job of the first runs, as after a connection that was lost."""
     on = play()
