@@ -18,6 +18,7 @@ import typing as t
 from . import enroot_squashfs
 from .enroot_host import EnrootHost
 from .host import CommandError, NodeError
+from .shared_place import demand_answer
 
 # Enroot takes IMAGE:TAG@DIGEST and has the command digest since 4.0 (its git history).
 OLDEST_BY_DIGEST = (4, 0, 0)
@@ -123,6 +124,8 @@ def versions(host: EnrootHost, wish: ImageWish) -> list[str]:
 
 def ensure(host: EnrootHost, wish: ImageWish, dry: bool = False) -> dict[str, t.Any]:
     """Have the image; {"path", "link", "digest", "actions", "pruned"}. actions are words: import, link, prune."""
+    for path in [wish.directory] + ([wish.source] if wish.kind == "file" else []):
+        demand_answer(host, path)
     if not host.is_dir(wish.directory):
         raise NodeError(f"looked for the directory {wish.directory} and did not find it: make it first")
     if host.is_open_to_all(wish.directory):
@@ -160,6 +163,7 @@ def ensure(host: EnrootHost, wish: ImageWish, dry: bool = False) -> dict[str, t.
 
 def forget(host: EnrootHost, wish: ImageWish, dry: bool = False) -> dict[str, t.Any]:
     """Remove every version of the image, its link, and what killed imports left; {"actions", "pruned"}."""
+    demand_answer(host, wish.directory)
     names = versions(host, wish)
     link = posixpath.join(wish.directory, f"{wish.base}.sqsh")
     linked = host.link_target(link) is not None

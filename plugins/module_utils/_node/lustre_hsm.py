@@ -17,16 +17,15 @@ import stat
 import typing as t
 
 from .efa_tools import ask
-from .host import CommandError, Host, NodeError
+from .host import Host, NodeError
 from .lustre_parse import parse_hsm_state
+from .shared_place import demand_answer
 
 # Names in one command: far below the kernel's limit also for the longest paths.
 BATCH = 100
 # Seconds between two questions whether data has come; restoring takes from parts of a second to minutes a file.
 POLL_SECONDS = 2.0
 COMMAND_SECONDS = 120
-# How long a file system may take to tell what a path is before it counts as one whose servers are away.
-ANSWER_SECONDS = 20
 
 ACTIONS = {"hydrate": "hsm_restore", "release": "hsm_release", "archive": "hsm_archive"}
 
@@ -80,15 +79,6 @@ def files_below(path: str) -> list[str]:
     if strange:
         raise NodeError(f"{strange[0]!r} has a name with control characters, which lfs cannot carry: rename it")
     return found
-
-
-def demand_answer(host: Host, path: str) -> None:
-    """Raise L{NodeError} where the file system of a path gives no answer: whoever reads it then waits for ever."""
-    try:
-        # A missing path is an answer too.
-        host.run(["stat", "--format=%F", "--", path], timeout=ANSWER_SECONDS, check=False)
-    except CommandError as exc:
-        raise NodeError(f"{exc}: look with 'dmesg' whether its servers answer, and run again") from None
 
 
 def states(host: Host, paths: t.Sequence[str], parallel: int) -> dict[str, dict[str, t.Any]]:

@@ -15,11 +15,13 @@ import typing as t
 
 from .block_parse import parse_mountinfo
 from .gds_mount import NETWORK
-from .host import CommandError, Host
+from .host import CommandError, Host, NodeError
 
 MOUNTINFO = "/proc/self/mountinfo"
 # The table of what the NFS server of this machine exports now (exportfs(8)): a path, a tab, who may mount it.
 EXPORTS = "/var/lib/nfs/etab"
+# How long a file system may take to tell what a path is before it counts as one whose servers are away.
+ANSWER_SECONDS = 20
 
 
 def look(host: Host, path: str, timeout: float) -> dict[str, t.Any]:
@@ -41,6 +43,15 @@ def look(host: Host, path: str, timeout: float) -> dict[str, t.Any]:
     else:
         state = "root" if mount == "/" else "local"
     return {**seen, "mount": mount, "state": state}
+
+
+def demand_answer(host: Host, path: str) -> None:
+    """Raise L{NodeError} where the file system of a path gives no answer: whoever reads it then waits for ever."""
+    try:
+        # A missing path is an answer too.
+        host.run(["stat", "--format=%F", "--", path], timeout=ANSWER_SECONDS, check=False)
+    except CommandError as exc:
+        raise NodeError(f"{exc}: look with 'dmesg' whether its servers answer, and run again") from None
 
 
 def exports(host: Host) -> list[str]:

@@ -34,6 +34,8 @@ MOST_BYTES = 1 << 16
 # "Spot Instance interruption notices" and "Scheduled events for your instances" of the same guide.
 SPOT = "spot/instance-action"
 SCHEDULED = "events/maintenance/scheduled"
+# So long before the end a spot interruption is announced (same guide): no clock is needed to see that it is soon.
+SPOT_SECONDS = 120
 # Of the codes of scheduled events those that end what runs; system-maintenance may only slow it down.
 ENDING = frozenset({"instance-reboot", "system-reboot", "instance-retirement", "instance-stop"})
 
@@ -125,6 +127,12 @@ def add_verbs(subparsers: t.Any) -> None:
     verb.set_defaults(handler=watch)
 
 
+def _seconds_left(notice: Notice) -> float:
+    """Until the instance ends: by this node's clock, and for a spot interruption never more than EC2 gives."""
+    left = notice.at - time.time()
+    return min(left, SPOT_SECONDS) if notice.why.startswith("spot ") else left
+
+
 def watch(args: argparse.Namespace, host: t.Optional[Host] = None, get: t.Optional[Get] = None) -> int:
     """Print what EC2 announces; 0: nothing, 1: an end within --before, 2: no metadata, which is no EC2 instance."""
     host = host or Host()
@@ -144,7 +152,7 @@ def watch(args: argparse.Namespace, host: t.Optional[Host] = None, get: t.Option
                 LOGGER.error("instance-notice: %s", exc)
                 return result.EXIT_UNDETERMINABLE
             notice = None
-        if notice and notice.at - time.time() <= args.before:
+        if notice and _seconds_left(notice) <= args.before:
             at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(notice.at))
             LOGGER.warning("instance-notice: %s at %s", notice.why, at)
             sys.stdout.write(f"{notice.why} at {at}\n")

@@ -36,6 +36,7 @@ class ImageHost(EnrootHost):
     def __init__(self, digest=ONE, version="4.1.2", content=IMAGE):
         self.digest, self.version, self.content, self.free = digest, version, content, 100 << 30
         self.ran = []
+        self.silent = False
 
     def run(self, argv, timeout=120, check=True, stdin=None):
         self.ran.append(list(argv))
@@ -47,6 +48,10 @@ class ImageHost(EnrootHost):
             with open(Path(argv[3]).parent.parent / "log", "a", encoding="utf-8") as log:
                 log.write("import\n")
             return CommandResult(0, "", "")
+        if argv[0] == "stat":
+            if self.silent:
+                raise CommandError(argv, None, "", "", f"no answer within {timeout:g} seconds")
+            return CommandResult(0, "directory\n", "")
         answers = {"version": self.version, "digest": self.digest, "{{.Id}}": self.digest, "{{.Size}}": "4096"}
         return CommandResult(0, next(text for word, text in answers.items() if word in argv) + "\n", "")
 
@@ -191,6 +196,16 @@ def test_without_space_nothing_is_begun(tmp_path):
 def test_the_directory_has_to_be_there(tmp_path):
     with pytest.raises(NodeError, match="make it first"):
         ensure(ImageHost(), wish(tmp_path / "none"))
+
+
+def test_a_directory_whose_servers_are_away_is_said_before_anybody_waits_for_it(tmp_path, monkeypatch):
+    host = ImageHost()
+    host.silent = True
+    monkeypatch.setattr(ImageHost, "is_dir", lambda self, path: pytest.fail("it would wait for ever"))
+    monkeypatch.setattr(ImageHost, "listdir", lambda self, path: pytest.fail("it would wait for ever"))
+    for work in (ensure, forget):
+        with pytest.raises(NodeError, match=r"no answer within 20 seconds: look with 'dmesg' whether its servers answ"):
+            work(host, wish(tmp_path))
 
 
 def test_removal(tmp_path):

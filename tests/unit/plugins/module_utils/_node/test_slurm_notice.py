@@ -55,11 +55,14 @@ def watch(*looks, before=600, every=0):
         ((None, None), 0),
         ((None, "[]"), 0),
         ((spot(100), None), 1),
-        ((spot(10000), None), 0),
+        # A day more by a clock that was set back.
+        ((spot(86400), None), 1),
+        ((None, scheduled(10000)), 0),
         ((None, scheduled(100)), 1),
         ((None, scheduled(100, state="completed")), 0),
         ((None, scheduled(100, code="system-maintenance")), 0),
         ((spot(10000), scheduled(100, code="instance-retirement")), 1),
+        ((None, scheduled(10000, code="instance-retirement")), 0),
         (("{", "{"), 0),
         (('{"action": "stop"}', '{"Code": 1}'), 0),
         (('{"time": 3}', '[{"Code": "instance-stop", "State": "active"}]'), 0),
@@ -70,7 +73,12 @@ def test_what_is_announced_and_when(answers, code):
 
 
 def test_it_looks_until_there_is_something_and_forgives_what_is_late():
-    assert watch((None, None), NodeError("late"), (spot(5000), None), (spot(10), None), every=5) == (1, 3)
+    assert watch((None, None), NodeError("late"), (None, scheduled(5000)), (spot(10), None), every=5) == (1, 3)
+
+
+def test_less_than_a_spot_interruption_is_announced_ahead_can_be_waited_for():
+    assert watch((spot(100), None), before=60) == (0, 0)
+    assert watch((spot(50), None), before=60) == (1, 0)
 
 
 def test_a_machine_without_metadata_is_no_instance():
