@@ -8,7 +8,7 @@
 #   on_node_configured.sh --bundle s3://…|https://…|FILE --sha256 HEX [--vars s3://…|https://…|FILE|JSON] [OPTIONS]
 #   on_node_configured.sh --pointer s3://…|https://…|FILE --public-key FILE|BASE64 [--version-floor N.N.N] …
 
-set -uo pipefail
+set -uo pipefail && told='' && trap 'told=1' TERM INT HUP # heeded once it is known how a failure is reported
 umask 022 && export LC_ALL=C # what programs say is read below
 [[ -e /dev/fd/1 && -e /dev/fd/2 ]] || exec >/dev/null 2>&1 # else a log would be opened in their place
 words=("$@") work='' child='' stage=arguments problem='' numbers='[0-9]{1,9}(\.[0-9]{1,9})*'
@@ -83,7 +83,7 @@ region=$(sed -n "s/^cfn_region=//p" "$root/etc/parallelcluster/cfnconfig" 2>/dev
 [ -n "${AWS_REGION:-}${AWS_DEFAULT_REGION:-}" ] || [ -z "$region" ] || export AWS_DEFAULT_REGION=$region
 started=$(uptime_now) deadline_at=$((started + 10#${opt[deadline]:-900})) # of what comes before the runner, which has its own
 policy=${opt[on-failure]:-drain} bundle=${opt[bundle]:-} sha=${opt[sha256]:-} pointer=${opt[pointer]:-} owner=${opt[bucket-owner]:-}
-mkdir -p "$logs" "$home" "$root/run/mlcluster" "$root/var/lib/mlcluster" 2>/dev/null
+mkdir -p "$logs" "$home" "$root/run/mlcluster" "$root/var/lib/mlcluster" 2>/dev/null; trap stop TERM INT HUP; [ -z "$told" ] || stop
 if [ -z "$pointer" ]; then [[ $bundle && $sha ]] || wrong "give --bundle with its --sha256, or --pointer"
 elif [ -n "$bundle$sha" ]; then wrong "--pointer names the bundle: leave --bundle and --sha256 out"
 elif [ -z "${opt[public-key]:-}" ]; then wrong "--pointer needs --public-key, the key that it has to be signed with"; fi
@@ -93,7 +93,7 @@ elif [ -z "${opt[public-key]:-}" ]; then wrong "--pointer needs --public-key, th
 
 stage=lock
 { exec 9>"$root/run/mlcluster/hook.lock"; } 2>/dev/null || fail 2 "cannot write $root/run/mlcluster/hook.lock: is the disk full or read-only?"
-trap 'rm -rf "$work"' EXIT && trap stop TERM INT HUP
+trap 'rm -rf "$work"' EXIT
 attend flock -w "$(left)" 9 || fail 2 "another run has held $root/run/mlcluster/hook.lock until the deadline: see $logs"
 rm -rf "$home"/.work.* "$logs"/{,.}status.json.?* "$root"/var/lib/mlcluster/{,.}{drain.json,version_floor}.?* # of a run that was killed: nobody else is here
 work=$(mktemp -d "$home/.work.XXXXXX" 2>/dev/null) || fail 2 "cannot make a directory below $home: is the disk full or read-only?"

@@ -55,6 +55,16 @@ def test_a_hook_that_waits_for_another_run_stops_at_once_and_says_so(node, bundl
     finished(node, node.run(*local(bundle)))
 
 
+@pytest.mark.parametrize("order", ["TERM", "INT", "HUP"])
+def test_an_order_that_comes_before_the_options_are_read_is_heeded_once_they_are(node, bundle, tmp_path, order):
+    """A hook that dies of it has left no marker, and its status terminates the node whatever the policy is."""
+    hook = "$(sed -n 's/^PPid:\\s*//p' /proc/$PPID/status)"
+    text = f'[ "$1" != -d ] || kill -{order} {hook}\nexec {node.programs}/tr "$@"'
+    path = with_program(node, tmp_path / "bin", "tr", text)
+    failed(node, node.run(*local(bundle), PATH=path), "the run was told to stop in stage arguments")
+    finished(node, node.run(*local(bundle)))
+
+
 def test_a_hook_between_two_tries_stops_at_once(node, bundle, tmp_path):
     # The pause lasts: how soon the order comes is the machine's business.
     path = with_program(node, tmp_path / "bin", "sleep", f"touch {tmp_path}/waits; exec {node.programs}/sleep 600")
