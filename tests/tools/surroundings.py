@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import tempfile
 from collections.abc import Mapping
 
 KEPT = frozenset(
@@ -50,6 +51,8 @@ def settle() -> None:
     wanted = variables(os.environ)
     os.environ.clear()
     os.environ.update(wanted)
+    # pytest has looked for it already.
+    tempfile.tempdir = None
     os.umask(UMASK)
     for number in INHERITED:
         # Children inherit that a signal is ignored, and a shell cannot hear again what it was born deaf to. A handler

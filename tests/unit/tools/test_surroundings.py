@@ -51,6 +51,18 @@ def test_files_of_tests_have_plain_names():
     assert "TMPDIR" not in surroundings.variables({"TMPDIR": "/mnt/my files"})
 
 
+def test_where_files_of_tests_are_is_looked_up_again(tmp_path):
+    (tmp_path / "my files").mkdir()
+    program = (
+        "import tempfile\nbefore = tempfile.gettempdir()\nfrom tests.tools import surroundings\n"
+        "surroundings.settle()\nprint(before != tempfile.gettempdir(), ' ' in tempfile.gettempdir())"
+    )
+    environment = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path / "my files")}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=step.CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("True False\n", "")
+
+
 def test_a_proxy_is_for_other_machines():
     found = surroundings.variables({"https_proxy": "http://proxy:3128", "no_proxy": "mirror.example,localhost"})
     assert found["https_proxy"] == "http://proxy:3128"
