@@ -75,6 +75,8 @@ def environment() -> dict[str, str]:
     result["PATH"] = f"{CHECKOUT / '.venv' / 'bin'}{os.pathsep}{result.get('PATH', os.defpath)}"
     result["ANSIBLE_CONFIG"] = str(CHECKOUT / "ansible.cfg")
     result["PYTHONUNBUFFERED"] = "1"
+    # What set-up is told, and nothing that tests may find.
+    result["RETRY"] = os.environ.get("RETRY", "")
     return result
 
 

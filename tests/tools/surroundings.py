@@ -26,7 +26,7 @@ KEPT = frozenset(
     # Without these, some processors compute wrong results.
     "NVPL_BLAS_DEBUG_CPU_TYPE OPENBLAS_CORETYPE OPENBLAS_L2_SIZE "
     # How tests are run, and not what they find.
-    "PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED RETRY".split()
+    "PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED".split()
 )
 KEPT_PREFIXES = ("COVERAGE_", "COV_CORE_", "GIT_CONFIG_", "MLCLUSTER_TEST_", "PYTEST_")
 # The servers of tests are here: no proxy may stand before them.

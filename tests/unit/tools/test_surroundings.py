@@ -25,6 +25,7 @@ CALLER = {
     "LC_ALL": "tr_TR.UTF-8",
     "MAKEFLAGS": "-n",
     "PIP_TARGET": "/nonexistent",
+    "RETRY": "1",
     "PYTHONWARNINGS": "error",
     "SLURM_JOB_ID": "7",
     "TERM": "xterm",
@@ -87,7 +88,7 @@ def test_whoever_starts_tests_they_find_the_same(tmp_path, how):
     assert umask == "0022" and words.count("silence") == 1
     if how == "a part":
         # Whoever starts a suite with nohup means it: tests make up for it themselves.
-        assert names == {"PATH", "HOME", "ANSIBLE_CONFIG", "PYTHONUNBUFFERED", *HERE}
+        assert names == {"PATH", "HOME", "ANSIBLE_CONFIG", "PYTHONUNBUFFERED", "RETRY", *HERE}
     else:
         assert words.count("heard") == 2 and names == {"PATH", "HOME", *HERE}
 
