@@ -5,7 +5,8 @@
 
 Figures are CPU seconds (user and system), since a busy machine hardly changes them: tokens per CPU second of the whole
 program with one process, samples per CPU second of a rank that reads by itself after a first epoch. Tokens and samples
-of both are compared before a figure counts. `--scale` prepares 10, 100 and 1,000 MB for time and peak memory.
+of both are compared before a figure counts. `--scale` prepares 10, 100 and 1,000 MB for time and peak memory; `--workers`
+shows how long a rank waits for its batches with 0 to 4 workers.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ METHODS = Path(__file__).with_name("data_methods.py")
 MEGABYTES = 50
 SCALE = (10, 100, 1000)
 BATCH = 32
+# Of a rank whose steps take so many milliseconds, which is short for a model and so the harder case.
+WORKERS, STEP_MS, STEPS = (0, 1, 2, 4), 10, 1000
 LEAST = 5.0
 
 
@@ -100,12 +103,13 @@ def measure_both(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
-def measure(megabytes: int = MEGABYTES, scale: Sequence[int] = ()) -> dict[str, Any]:
+def measure(megabytes: int = MEGABYTES, scale: Sequence[int] = (), workers: Sequence[int] = ()) -> dict[str, Any]:
     """All cases. Raises AssertionError when the methods do not agree."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         call("prepare", folder, megabytes)
         cases = measure_both(folder)
+        waits = [{"workers": one, **call("waits", folder / "ours", BATCH, one, STEP_MS, STEPS)} for one in workers]
     scaled = []
     for size in scale:
         with tempfile.TemporaryDirectory() as name:
@@ -113,7 +117,7 @@ def measure(megabytes: int = MEGABYTES, scale: Sequence[int] = ()) -> dict[str, 
             spent = ours(Path(name), processes=2)
         scaled.append({"megabytes": size, **{key: round(value, 1) for key, value in spent.items()}})
         print(f"  {scaled[-1]}", file=sys.stderr, flush=True)
-    return {"bench": "data", "megabytes": megabytes, "cases": cases, "scale": scaled}
+    return {"bench": "data", "megabytes": megabytes, "cases": cases, "waits": waits, "scale": scaled}
 
 
 def table(figures: Mapping[str, Any]) -> list[str]:
@@ -128,6 +132,9 @@ def table(figures: Mapping[str, Any]) -> list[str]:
             amount = f"{one['rate']:,} {case['unit']}"
             peak = one["peak_mib"] or ""
             lines.append(f"  {'' if number else case['case']:<14}{one['method']:<10}{amount:>14}{peak:>7}{told}")
+    for one in figures["waits"]:
+        after = f"{one['mean_ms']:.2f} ms for each after it, {one['p99_ms']:.2f} ms at the 99th percentile"
+        lines.append(f"  {one['workers']} workers: {one['first_seconds']:.2f} s for the first batch, {after}")
     for one in figures["scale"]:
         lines.append(f"  {one['megabytes']:>5} MB: {one['cpu_seconds']:.1f} CPU s, {one['peak_mib']:.0f} MiB at most")
     return lines
@@ -138,8 +145,9 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.bench_data", description=__doc__)
     parser.add_argument("--megabytes", type=int, default=MEGABYTES, help="size of the text that both methods take")
     parser.add_argument("--scale", action="store_true", help="10, 100 and 1,000 MB as well (minutes)")
+    parser.add_argument("--workers", action="store_true", help="what a rank waits for, with 0 to 4 workers (a minute)")
     chosen = parser.parse_args(arguments)
-    figures = measure(chosen.megabytes, SCALE if chosen.scale else ())
+    figures = measure(chosen.megabytes, SCALE if chosen.scale else (), WORKERS if chosen.workers else ())
     print("\n".join(table(figures)))
     return 0 if all(case["met"] for case in figures["cases"]) else 1
 

@@ -119,6 +119,28 @@ def timed(kind: str, where: str, batch: int, workers: int) -> dict[str, float]:
     }
 
 
+def waits(where: str, batch: int, workers: int, step_ms: float, batches: int) -> dict[str, float]:
+    """How long a trainer whose steps take `step_ms` waits: seconds for its first batch, and for each of the next
+    milliseconds in the mean and at the 99th percentile."""
+    from mlcluster_data.loader import LoaderConfig, make_loader
+
+    begin = time.monotonic()
+    loader = iter(make_loader(LoaderConfig(where, batch, workers=workers, buffer=1000)))
+    next(loader)
+    first = time.monotonic() - begin
+    spent = []
+    for _step in range(batches):
+        time.sleep(step_ms / 1000)
+        begin = time.monotonic()
+        next(loader)
+        spent.append((time.monotonic() - begin) * 1000)
+    return {
+        "first_seconds": round(first, 2),
+        "mean_ms": round(sum(spent) / batches, 2),
+        "p99_ms": round(sorted(spent)[batches * 99 // 100], 2),
+    }
+
+
 def main(arguments: list[str]) -> None:
     """Print what the method came to, as JSON."""
     method, *rest = arguments
@@ -126,6 +148,9 @@ def main(arguments: list[str]) -> None:
         prepare(Path(rest[0]), int(rest[1]))
     elif method == "encode":
         print(json.dumps({"tokens": encode_plainly(*map(Path, rest))}))
+    elif method == "waits":
+        where, *numbers = rest
+        print(json.dumps(waits(where, *map(int, numbers))))
     else:
         kind, where, batch, workers = rest
         print(json.dumps(timed(kind, where, int(batch), int(workers))))
