@@ -5,8 +5,8 @@
 
 Figures are CPU seconds (user and system), since a busy machine hardly changes them: tokens per CPU second of the whole
 program with one process, samples per CPU second of a rank that reads by itself after a first epoch. Tokens and samples
-of both are compared before a figure counts. `--scale` prepares 10, 100 and 1,000 MB for time and peak memory; `--workers`
-shows how long a rank waits for its batches with 0 to 4 workers.
+of both are compared before a figure counts. `--scale` prepares 10, 100 and 1,000 MB for time and peak memory;
+`--workers` shows how long a rank waits for its batches with 0 to 4 workers.
 """
 
 from __future__ import annotations
