@@ -26,7 +26,7 @@ class Key:
 
     def _gpg(self, *arguments: str) -> bytes:
         command = ["gpg", "--homedir", str(self.home), "--batch", "--no-tty", "--pinentry-mode", "loopback", *arguments]
-        done = subprocess.run(command, capture_output=True, timeout=6000, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=600, check=False)
         if done.returncode:
             raise RuntimeError(f"{' '.join(command)} failed: {done.stderr.decode(errors='replace').strip()}")
         return done.stdout
