@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.hook.conftest import BUCKET, ENTRY, HOOK, Node, build_bundle, kill
+from tests.integration.hook.conftest import BUCKET, HOOK, Node, build_bundle, kill
 from tests.integration.hook.faults import Answer, error, times
 from tests.rig.slurm.processes import wait_for
 
@@ -349,37 +349,35 @@ def test_a_full_disk_leaves_nothing_behind_and_the_next_run_finishes(node, bundl
 @pytest.mark.parametrize("stage", ["download", "unpack", "variables", "runner"])
 def test_a_hook_that_was_killed_is_finished_by_the_next(node, wanted, proxy, tmp_path, stage):
     bundles = node.root / "opt/mlcluster/bundles"
-    words = list(wanted)
-    if stage == "download":
-        proxy.faults = [times(1, Answer(200, b"", hang=True))]
-        process = node.start(*words)
-        wait_for("the request", lambda: proxy.requests)
-    elif stage == "variables":
-        proxy.faults = [times(1, Answer(200, b"", hang=True), path="/vars.json")]
-        process = node.start(*words, "--vars", f"s3://{BUCKET}/vars.json")
-        wait_for("the request for the variables", lambda: f"/{BUCKET}/vars.json" in proxy.paths())
-    elif stage == "unpack":
-        programs = tmp_path / "bin"
-        programs.mkdir()
-        for program in node.programs.iterdir():
-            if program.name != "tar":
-                (programs / program.name).symlink_to(program)
-        # A tar that stops half way, as a slow disk would make it.
-        (programs / "tar").write_text(f'#!/bin/sh\n"{node.programs}/tar" "$@"\nexec sleep 600\n')
-        (programs / "tar").chmod(0o755)
-        process = node.start(*words, PATH=str(programs))
-        wait_for("the unpacked bundle", lambda: list(bundles.glob(".work*/tree/mlcluster-bundle/bin/run-node")))
-    else:
-        path = tmp_path / "slow.tar.gz"
-        words[0:4] = [
-            "--bundle",
-            str(path),
-            "--sha256",
-            build_bundle(path, entry=f"import time\ntime.sleep(600)\n{ENTRY}"),
-        ]
-        process = node.start(*words)
-        wait_for("the runner", lambda: list(bundles.glob(".work*/options")))
-    kill(process)
+    log = node.root / "var/log/mlcluster/on_node_configured.log"
+    lock = node.root / "var/lib/dpkg/lock-frontend"
+    lock.parent.mkdir(parents=True)
+    # The runner waits for who has this, so that it is there for as long as the test needs it.
+    with open(lock, "w") as handle:
+        fcntl.lockf(handle, fcntl.LOCK_EX)
+        if stage == "download":
+            proxy.faults = [times(1, Answer(200, b"", hang=True))]
+            process = node.start(*wanted)
+            wait_for("the request", lambda: proxy.requests)
+        elif stage == "variables":
+            proxy.faults = [times(1, Answer(200, b"", hang=True), path="/vars.json")]
+            process = node.start(*wanted, "--vars", f"s3://{BUCKET}/vars.json")
+            wait_for("the request for the variables", lambda: f"/{BUCKET}/vars.json" in proxy.paths())
+        elif stage == "unpack":
+            programs = tmp_path / "bin"
+            programs.mkdir()
+            for program in node.programs.iterdir():
+                if program.name != "tar":
+                    (programs / program.name).symlink_to(program)
+            # A tar that stops half way, as a slow disk would make it.
+            (programs / "tar").write_text(f'#!/bin/sh\n"{node.programs}/tar" "$@"\nexec sleep 600\n')
+            (programs / "tar").chmod(0o755)
+            process = node.start(*wanted, PATH=str(programs))
+            wait_for("the unpacked bundle", lambda: list(bundles.glob(".work*/tree/mlcluster-bundle/bin/run-node")))
+        else:
+            process = node.start(*wanted)
+            wait_for("the runner", lambda: log.exists() and "roles: mark" in log.read_text())
+        kill(process)
     assert not node.clean()
     finished(node, node.run(*wanted))
 
