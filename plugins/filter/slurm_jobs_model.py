@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _slurm_jobs, _slurm_jobs_report
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _slurm_jobs, _slurm_jobs_report, _slurm_jobs_waits
 
 
 def slurm_jobs_model(settings: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -30,6 +30,16 @@ def slurm_jobs_collect(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return _slurm_jobs_report.collect(runs)
 
 
+def slurm_jobs_waits(
+    jobs: Sequence[Mapping[str, Any]],
+    facts: Mapping[str, Any],
+    options: Mapping[str, Any] | None = None,
+    resumed: Collection[str] = (),
+) -> list[str]:
+    """A sentence for each wish that more nodes would have to fulfil than take jobs."""
+    return _slurm_jobs_waits.waits(jobs, options or {}, facts, resumed)
+
+
 class FilterModule:
     """Ansible's way to find the filters of this file."""
 
@@ -38,4 +48,5 @@ class FilterModule:
             "slurm_jobs_model": slurm_jobs_model,
             "slurm_jobs_quote": slurm_jobs_quote,
             "slurm_jobs_collect": slurm_jobs_collect,
+            "slurm_jobs_waits": slurm_jobs_waits,
         }

@@ -209,16 +209,41 @@ def test_what_cannot_be_run_is_said_at_once_and_nothing_is_submitted(play, slurm
     assert list((on.folder / "results").iterdir()) == []
 
 
-def test_a_node_that_is_drained_is_said_instead_of_waited_for(play, slurm):
+@pytest.fixture
+def away(slurm):
+    """away(state): n2 has it until the test ends. By the settings of the rig DOWN ends when its slurmd registers."""
+    before = slurm.record.spec.settings.get("ReturnToService", "2")
+    slurm.configure(ReturnToService="0")
+    yield lambda state: slurm.run("scontrol", "update", "NodeName=n2", f"State={state}", "Reason=a person")
+    slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME")
+    slurm.configure(ReturnToService=before)
+
+
+@pytest.mark.parametrize(
+    ("state", "word", "nodes"),
+    [
+        ("DRAIN", "drained", {"slurm_jobs_run_nodes": "all"}),
+        ("DRAIN", "drained", {"slurm_jobs_run_nodes": "2"}),
+        ("DOWN", "down", {"slurm_jobs_run_nodes": "2"}),
+        ("DOWN", "down", {"slurm_jobs_run_nodelist": ["n1", "n2"]}),
+    ],
+)
+def test_nodes_that_take_no_jobs_are_said_instead_of_waited_for(play, away, state, word, nodes):
     on = play()
-    slurm.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=a person")
-    try:
-        done = on(slurm_jobs_run=["smoke"], slurm_jobs_run_nodes="all", slurm_jobs_run_timeout=5)
-    finally:
-        slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME")
+    away(state)
+    done = on(slurm_jobs_run=["smoke"], slurm_jobs_run_timeout=5, **nodes)
     assert done.returncode == 2
-    assert "n2 is drained and the jobs would wait for it: resume it, or name fewer" in " ".join(done.stdout.split())
+    among = "those named" if "slurm_jobs_run_nodelist" in nodes else "partition main"
+    said = f"nothing was submitted: smoke: 2 nodes were asked for and only 1 of {among} takes jobs (n2 is {word}): "
+    assert f"{said}resume those that do not, or ask for others or fewer." in " ".join(done.stdout.split())
     assert list((on.folder / "results").iterdir()) == []
+
+
+def test_a_node_that_takes_no_jobs_is_no_matter_to_those_that_do_not_need_it(play, away):
+    on = play()
+    away("DRAIN")
+    done = on(slurm_jobs_run=["smoke"], slurm_jobs_run_nodes="1")
+    assert (done.returncode, on.verdict()["jobs"][0]["nodes"]) == (0, "n1"), done.stdout
 
 
 def test_of_two_people_at_once_one_submits_and_both_judge(play, slurm, tmp_path):
@@ -233,12 +258,15 @@ def test_of_two_people_at_once_one_submits_and_both_judge(play, slurm, tmp_path)
     try:
         wait_for("the job of the first to run", lambda: "RUNNING" in slurm.run(*ask).stdout)
         number = slurm.run(*ask).stdout.split()[0]
+        # It waits for no node any more, so that this is nothing to the second.
+        slurm.run("scontrol", "update", "NodeName=n[1-2]", "State=DRAIN", "Reason=a person")
         plays.append(on.begin(slurm_jobs_run=["smoke"]))
         wait_for("the second to follow it", lambda: f"smoke: job {number} RUNNING" in plays[1].said())
         assert slurm.run(*ask).stdout.split() == [number, "RUNNING"]
     finally:
         (tmp_path / "go").touch()
         ended = [end() for end in plays]
+        slurm.run("scontrol", "update", "NodeName=n[1-2]", "State=RESUME", check=False)
     assert [done.returncode for done in ended] == [0, 0], ended
     words = " ".join(ended[1].stdout.split())
     assert f"job {number}, smoke, is the same and has no end yet, so nothing was submitted and job {number} is" in words
