@@ -359,17 +359,23 @@ class Host:
         return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
     @contextlib.contextmanager
-    def locked(self, path: str, timeout: float) -> t.Iterator[None]:
-        """Hold an exclusive lock file, so that a play and the boot unit never work on the disks together."""
+    def locked(self, path: str, timeout: float, mode: int = 0o600) -> t.Iterator[None]:
+        """Hold an exclusive lock file, so that a play and the boot unit never work on the disks together.
+
+        mode is that of the file, whatever the umask: who may not write to it cannot hold it.
+        """
         try:
             make_directories(os.path.dirname(path))
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
         except OSError as exc:
             raise NodeError(
-                f"could not open the lock {path} ({exc.strerror}): run as root (become: true), and let nothing but "
-                "a plain file have that name"
+                f"could not open the lock {path} ({exc.strerror}): run as a user who may write there (become: true), "
+                "and let nothing but a plain file have that name"
             ) from exc
         try:
+            with contextlib.suppress(PermissionError):
+                # Another user's is left as it is.
+                os.fchmod(handle, mode)
             with self.hold(handle, timeout, f"{path}: another mlcluster run holds it"):
                 yield
         finally:

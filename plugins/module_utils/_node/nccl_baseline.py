@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import typing as t
 
 from .host import Host, NodeError
@@ -16,6 +17,9 @@ from .host import Host, NodeError
 SCHEMA = "mlcluster.nccl_baseline/1"
 # GB/s; no link comes near it.
 MOST_BUSBW = 1_000_000
+# Far above what reading and writing the file takes. Any user who may write it may be the next to record.
+LOCK_SECONDS = 60
+LOCK_MODE = 0o666
 _KEY = ("tool", "instance_type", "nodes", "ranks", "collective", "size")
 _TYPES: dict[str, t.Any] = {
     "tool": str,
@@ -78,8 +82,31 @@ def figures(
 def record(host: Host, path: str, fresh: t.Sequence[Entry], write: bool = True) -> bool:
     """Put entries into a baseline file, in place of those for the same; True where that changes the file.
 
-    The same figures recorded again change nothing. Raises L{NodeError} where the file is not a baseline.
+    The same figures recorded again change nothing, and of several that record at once each adds to what the others
+    did. Raises L{NodeError} where the file is not a baseline.
     """
+    changed = _merged(host, path, fresh)[1]
+    if not (changed and write):
+        return changed
+    real = host.realpath(path)
+    # Beside the file, for that is another one after each record, and a lock of it would go with it.
+    lock = posixpath.join(posixpath.dirname(real), f".{posixpath.basename(real)}.lock")
+    try:
+        with host.locked(lock, LOCK_SECONDS, LOCK_MODE):
+            entries, changed = _merged(host, path, fresh)
+            if changed:
+                document = {"schema": SCHEMA, "entries": entries}
+                host.write_text(real, json.dumps(document, indent=1, sort_keys=True) + "\n")
+            return changed
+    except OSError as exc:
+        raise NodeError(
+            f"could not write the baseline {path} ({exc.strerror}): give a path in a directory that can be written, of "
+            "a file system that has locks"
+        ) from exc
+
+
+def _merged(host: Host, path: str, fresh: t.Sequence[Entry]) -> tuple[list[Entry], bool]:
+    """The entries of the file with the fresh ones among them, and whether these differ from what was there."""
     merged = {tuple(entry[name] for name in _KEY): entry for entry in load(host, path, missing_ok=True)}
     changed = False
     for entry in fresh:
@@ -87,12 +114,4 @@ def record(host: Host, path: str, fresh: t.Sequence[Entry], write: bool = True) 
         old = merged.get(key)
         if old is None or old["busbw"] != entry["busbw"]:
             merged[key], changed = entry, True
-    if changed and write:
-        document = {"schema": SCHEMA, "entries": [merged[key] for key in sorted(merged)]}
-        try:
-            host.write_text(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
-        except OSError as exc:
-            raise NodeError(
-                f"could not write the baseline {path} ({exc.strerror}): give a path in a directory that can be written"
-            ) from exc
-    return changed
+    return [merged[key] for key in sorted(merged)], changed

@@ -8,7 +8,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import stat
 import sys
+import threading
 import types
 
 import pytest
@@ -18,6 +20,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Ho
 from tests.unit.plugins.module_utils._node.nccl_outputs import Plan, output, snapshots
 
 HOSTS = Plan().hosts
+LIMIT = 60
 FOUR = ["--ranks", "8", "--nodes", "4", "--instance-type", "p5.48xlarge"]
 
 
@@ -235,6 +238,56 @@ def test_recording_the_same_again_changes_nothing(tmp_path):
     for nodes, ranks, figures in ((4, 32, {1 << 30: 370.0}), (2, 32, {1 << 30: 400.0}), (4, 4, {1 << 30: 90.0})):
         assert nccl_baseline.figures(kept, "nccl-tests", "p5.48xlarge", nodes, ranks, "all_reduce") == figures
     assert nccl_baseline.figures(kept, "nccl-tests", "p5.48xlarge", 3, 32, "all_reduce") == {}
+
+
+class Between(Host):
+    """One that is about to write when another records, which ends or waits before this one goes on."""
+
+    def __init__(self, other):
+        self.other, self.seen = other, threading.Event()
+
+    def write_text(self, path, text, mode=0o644):
+        self.other.start()
+        assert self.seen.wait(LIMIT)
+        super().write_text(path, text, mode)
+
+
+def test_of_two_that_record_at_once_neither_is_lost(tmp_path):
+    path, results = str(tmp_path / "site" / "nccl.json"), []
+    nccl_baseline.record(Host(), path, [ENTRY])
+
+    class Waiting(Host):
+        def sleep(self, seconds):
+            first.seen.set()
+            super().sleep(seconds)
+
+    def second():
+        results.append(nccl_baseline.record(Waiting(), path, [{**ENTRY, "nodes": 2}]))
+        first.seen.set()
+
+    first = Between(threading.Thread(target=second))
+    results.append(nccl_baseline.record(first, path, [{**ENTRY, "nodes": 8}]))
+    first.other.join(LIMIT)
+    assert results == [True, True]
+    assert [entry["nodes"] for entry in nccl_baseline.load(Host(), path)] == [2, 4, 8]
+
+
+def test_who_may_write_the_baseline_may_be_the_next_to_record(tmp_path, monkeypatch):
+    """Whatever the umask of the user who came first, and where the name is relative or a link."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link.json").symlink_to("nccl.json")
+    before = os.umask(0o077)
+    try:
+        assert nccl_baseline.record(Host(), "link.json", [ENTRY])
+        assert nccl_baseline.record(Host(), "nccl.json", [{**ENTRY, "nodes": 2}])
+    finally:
+        os.umask(before)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".nccl.json.lock", "link.json", "nccl.json"]
+    assert stat.S_IMODE((tmp_path / ".nccl.json.lock").stat().st_mode) == 0o666
+    # What changes nothing needs to write nothing, and no lock.
+    (tmp_path / ".nccl.json.lock").unlink()
+    assert not nccl_baseline.record(Host(), "link.json", [ENTRY])
+    assert not (tmp_path / ".nccl.json.lock").exists()
 
 
 @pytest.mark.parametrize(
