@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 SUITES = {"debian12": "bookworm", "debian13": "trixie"}
@@ -86,8 +86,11 @@ def image_age(image: str) -> float | None:
 
 
 @contextmanager
-def locked(name: str) -> Iterator[None]:
-    """Hold the user's lock ``name``, waiting for whoever has it: images and host names are the machine's."""
+def locked(name: str) -> Iterator[int]:
+    """Hold the user's lock ``name``, waiting for whoever has it: images and host names are the machine's.
+
+    Gives the descriptor of the lock, which goes when the last process that has it ends.
+    """
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mlcluster"
     base.mkdir(parents=True, exist_ok=True)
     with (base / f"{name}.lock").open("w", encoding="utf-8") as file:
@@ -96,7 +99,7 @@ def locked(name: str) -> Iterator[None]:
         except BlockingIOError:
             print(f"waiting for another run that holds {name}", flush=True)
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        yield file.fileno()
 
 
 def ensure_image(release: str) -> str:
@@ -141,7 +144,8 @@ def boot(name: str) -> None:
         if state == "degraded":
             failed = podman("exec", name, "systemctl", "--failed", "--plain", "--no-legend").stdout.split()
             raise ContainerError(f"{name} booted with a failed unit: {failed[0] if failed else 'unknown'}")
-        if podman("inspect", "--format", "{{.State.Status}}", name).stdout.strip() == "exited":
+        found = demand(podman("inspect", "--format", "{{.State.Status}}", name), f"Looking at {name} while it boots")
+        if found != "running":
             words = podman("logs", "--tail", "1", name)
             raise ContainerError(f"{name} ended while booting: {(words.stdout or words.stderr).strip() or 'no words'}")
         time.sleep(0.2)
@@ -167,15 +171,20 @@ def down(names: list[str]) -> None:
 
 
 def clean() -> None:
-    """Remove every host and image that this tool made."""
-    listed = json.loads(demand(podman("ps", "--all", "--format", "json"), "Listing containers") or "[]")
-    names = [name for row in listed for name in row["Names"] if name.startswith(PREFIX)]
-    if names:
-        down(names)
-    images = demand(podman("images", "--format", "{{.Repository}}:{{.Tag}}"), "Listing images").split()
-    ours = [image for image in images if image.startswith(tuple(f"{IMAGE_PREFIX}{release}:" for release in SUITES))]
-    if ours:
-        demand(podman("rmi", *ours), "Removing images")
+    """Remove every host and image that this tool made, when nobody uses them any more."""
+    with ExitStack() as held:
+        held.enter_context(locked("molecule"))
+        listed = json.loads(demand(podman("ps", "--all", "--format", "json"), "Listing containers") or "[]")
+        names = [name for row in listed for name in row["Names"] if name.startswith(PREFIX)]
+        # A host that is no scenario's has a lock of its own name.
+        for name in [*names, *(f"image-{release}" for release in SUITES)]:
+            held.enter_context(locked(name))
+        if names:
+            down(names)
+        images = demand(podman("images", "--format", "{{.Repository}}:{{.Tag}}"), "Listing images").split()
+        ours = [image for image in images if image.startswith(tuple(f"{IMAGE_PREFIX}{release}:" for release in SUITES))]
+        if ours:
+            demand(podman("rmi", *ours), "Removing images")
     print(f"removed {len(names)} containers and {len(ours)} images")
 
 

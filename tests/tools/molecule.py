@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from . import containers
 
@@ -26,18 +26,27 @@ def in_containers(names: list[str]) -> list[str]:
     return [name for name in names if not name.endswith("_vm")]
 
 
+def become_molecule(arguments: list[str]) -> NoReturn:
+    """Be Molecule from here on, lock of its hosts and all.
+
+    So whoever ends this process has ended Molecule, and nobody else uses the hosts as long as Molecule lives.
+    """
+    program = str(CHECKOUT / ".venv" / "bin" / "molecule")
+    with containers.locked("molecule") as lock, open(os.devnull, encoding="utf-8") as nothing:
+        os.set_inheritable(lock, True)
+        os.dup2(nothing.fileno(), sys.stdin.fileno())
+        os.chdir(CHECKOUT)
+        os.execve(program, [program, *arguments], dict(os.environ, NO_COLOR="1"))
+
+
 def main(arguments: list[str]) -> int:
-    """Run the scenarios named, or all; returns Molecule's status."""
+    """Run the scenarios named, or all; returns only when there is no such."""
     known = scenarios(CHECKOUT / "molecule")
     if unknown := [name for name in arguments if name not in known]:
         print(f"ERROR: no scenario {unknown[0]}: there are {', '.join(known)}.", file=sys.stderr)
         return 2
-    command = [str(CHECKOUT / ".venv" / "bin" / "molecule"), "test", "--no-command-borders"]
-    for name in arguments or in_containers(known):
-        command += ["--scenario-name", name]
-    environment = dict(os.environ, NO_COLOR="1")
-    with containers.locked("molecule"):
-        return subprocess.run(command, cwd=CHECKOUT, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
+    names = arguments or in_containers(known)
+    become_molecule(["test", "--no-command-borders", *(word for name in names for word in ("--scenario-name", name))])
 
 
 if __name__ == "__main__":

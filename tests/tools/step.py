@@ -14,6 +14,7 @@ The exit status is 0 when everything passed. Taking longer than allotted is a wa
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import selectors
@@ -98,11 +99,20 @@ def follow(process: subprocess.Popen[bytes], name: str, allotted: int, log: Path
                 if verbose:
                     sys.stdout.buffer.write(data)
                     sys.stdout.flush()
+            elif process.poll() is not None:
+                # What a part has left behind holds its output open, for as long as it pleases.
+                open_ended = False
             now = time.monotonic()
             if not verbose and now - printed >= HEARTBEAT_SECONDS:
                 said = shorten(last_line(recent.decode(errors="replace")))
                 print(f"  {name}: {now - begin:.0f} s of {allotted} s allotted | {said}", flush=True)
                 printed = now
+
+
+def signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    """Send a signal to a part and to what it has started; where nothing is left of them that is fine."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
 
 
 class Running:
@@ -126,19 +136,21 @@ class Running:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
+                process_group=0,
             )
             self._processes.add(process)
             return process
 
     def stop(self) -> None:
-        """Tell every part to end."""
+        """Interrupt every part, and all that it waits for: on Ctrl-C pytest undoes what its fixtures have set up."""
         with self._lock:
             self.stopped = True
             for process in self._processes:
-                process.terminate()
+                if process.poll() is None:
+                    signal_group(process, signal.SIGINT)
 
     def on_termination(self, number: int, frame: object) -> None:
-        """The handler of SIGTERM. Ctrl-C reaches the parts by itself."""
+        """The handler of SIGTERM and of Ctrl-C, which reaches no part by itself."""
         # Not here: the lock may be held by the very code that the signal interrupted.
         threading.Thread(target=self.stop).start()
         raise SystemExit(128 + number)
@@ -162,7 +174,10 @@ def run_part(name: str, part: Part, arguments: list[str]) -> Outcome:
     if process is None:
         return Outcome(name, 128 + signal.SIGTERM, 0.0, part.allotted, log)
     follow(process, name, part.allotted, log, verbose=os.environ.get("V") == "1")
-    return Outcome(name, process.wait(), time.monotonic() - begin, part.allotted, log)
+    status = process.wait()
+    # The next part is to find nothing of this one.
+    signal_group(process, signal.SIGKILL)
+    return Outcome(name, status, time.monotonic() - begin, part.allotted, log)
 
 
 def report(outcome: Outcome) -> None:
@@ -199,20 +214,20 @@ def account(outcomes: list[Outcome]) -> str:
     return "\n".join(rows)
 
 
-def run_lane(names: tuple[str, ...]) -> list[Outcome]:
+def run_lane(names: tuple[str, ...], arguments: list[str]) -> list[Outcome]:
     """Run the parts of a lane in turn, the failed ones too: each has something to tell."""
     outcomes = []
     for name in names:
-        outcome = run_part(name, PARTS[name], [])
+        outcome = run_part(name, PARTS[name], arguments)
         report(outcome)
         outcomes.append(outcome)
     return outcomes
 
 
-def run_stage(lanes: tuple[tuple[str, ...], ...]) -> list[Outcome]:
-    """Run the lanes of a stage side by side."""
+def run_stage(lanes: tuple[tuple[str, ...], ...], arguments: list[str]) -> list[Outcome]:
+    """Run the lanes of a stage side by side, each part with ``arguments``; told to end, wait until all have."""
     with ThreadPoolExecutor(len(lanes)) as pool:
-        running = [pool.submit(run_lane, lane) for lane in lanes]
+        running = [pool.submit(run_lane, lane, arguments) for lane in lanes]
         try:
             # In pieces: a signal that comes just before a wait begins is handled only when that wait ends.
             while wait(running, timeout=1.0).not_done:
@@ -230,7 +245,7 @@ def run_suite(stages: tuple[tuple[tuple[str, ...], ...], ...]) -> int:
     for lanes in stages:
         if any(outcome.status for outcome in outcomes):
             break
-        outcomes += run_stage(lanes)
+        outcomes += run_stage(lanes, [])
     print(f"\n{account(outcomes)}\n{time.monotonic() - begin:.0f} s in all\n")
     for outcome in outcomes:
         for line in closing_lines(outcome, PARTS[outcome.name].closing):
@@ -240,10 +255,10 @@ def run_suite(stages: tuple[tuple[tuple[str, ...], ...], ...]) -> int:
 
 def main(arguments: list[str]) -> int:
     """Entry point; returns the exit status."""
-    signal.signal(signal.SIGTERM, RUNNING.on_termination)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, RUNNING.on_termination)
     if len(arguments) >= 2 and arguments[0] == "run" and arguments[1] in PARTS:
-        outcome = run_part(arguments[1], PARTS[arguments[1]], arguments[2:])
-        report(outcome)
+        (outcome,) = run_stage(((arguments[1],),), arguments[2:])
         for line in closing_lines(outcome, PARTS[outcome.name].closing):
             print(line)
         return 1 if outcome.status else 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -22,7 +23,8 @@ def podman(monkeypatch, tmp_path):
 
     def run(*arguments):
         asked.append(arguments)
-        status, text = answers.get(arguments[0], (0, ""))
+        answer = answers.get(arguments[0], (0, ""))
+        status, text = answer() if callable(answer) else answer
         return subprocess.CompletedProcess(arguments, status, text, "" if status == 0 else text)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -91,15 +93,24 @@ def test_boot_ends_when_systemd_says_so(podman):
 
 def test_boot_names_the_failed_unit(podman):
     answers, _asked = podman
-    answers["exec"] = (1, "degraded")
-    with pytest.raises(ContainerError, match="booted with a failed unit: degraded"):
+    said = iter(["degraded\n", "broken.service loaded failed failed A unit\n"])
+    answers["exec"] = lambda: (1, next(said))
+    with pytest.raises(ContainerError, match=r"booted with a failed unit: broken\.service"):
         containers.boot("host")
 
 
-def test_boot_gives_up_on_a_container_that_ended(podman):
+@pytest.mark.parametrize("state", ["exited", "stopped", "removing"])
+def test_boot_gives_up_on_a_container_that_ended(podman, state):
     answers, _asked = podman
-    answers.update(exec=(255, ""), inspect=(0, "exited\n"), logs=(0, "no init found\n"))
+    answers.update(exec=(255, ""), inspect=(0, f"{state}\n"), logs=(0, "no init found\n"))
     with pytest.raises(ContainerError, match="ended while booting: no init found"):
+        containers.boot("host")
+
+
+def test_boot_gives_up_on_a_container_that_somebody_removed(podman):
+    answers, _asked = podman
+    answers.update(exec=(125, "no such container"), inspect=(125, 'Error: no such container "host"'))
+    with pytest.raises(ContainerError, match=r'Looking at host .* failed .*: Error: no such container "host"'):
         containers.boot("host")
 
 
@@ -113,24 +124,43 @@ def test_clean_removes_only_what_is_ours(podman, capsys):
     assert capsys.readouterr().out == "removed 1 containers and 1 images\n"
 
 
+def when_refused(thread, capsys, name):
+    """Start the thread, and come back when it waits for the lock."""
+    thread.start()
+    said = ""
+    while f"waiting for another run that holds {name}" not in said:
+        assert thread.is_alive(), said
+        said += capsys.readouterr().out
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("name", ["molecule", "mlcluster-a-debian12", "image-debian13"])
+def test_clean_waits_for_whoever_uses_what_it_would_remove(podman, capsys, name):
+    answers, asked = podman
+    answers["ps"] = (0, json.dumps([{"Names": ["mlcluster-a-debian12"]}]))
+    with containers.locked(name):
+        thread = threading.Thread(target=containers.clean)
+        when_refused(thread, capsys, name)
+        assert not [words for words in asked if words[0] in ("rm", "rmi")]
+    thread.join()
+    assert ("rm", "--force", "--ignore", "--time", "0", "mlcluster-a-debian12") in asked
+
+
 def test_errors_are_one_sentence_on_stderr(podman, capsys):
     assert containers.main(["up", "host-plan9"]) == 1
     assert capsys.readouterr().err.startswith("ERROR: host-plan9 does not end in")
 
 
-def test_a_lock_is_held_by_one_at_a_time(podman):
-    begun = threading.Event()
+def test_a_lock_is_held_by_one_at_a_time(podman, capsys):
     order = []
 
     def second():
-        begun.set()
         with containers.locked("demo"):
             order.append("second")
 
     with containers.locked("demo"):
         thread = threading.Thread(target=second)
-        thread.start()
-        begun.wait()
+        when_refused(thread, capsys, "demo")
         order.append("first")
     thread.join()
     assert order == ["first", "second"]

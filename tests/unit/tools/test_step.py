@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -153,26 +154,44 @@ from pathlib import Path
 from tests.tools import step
 from tests.tools.parts import Part
 step.LOGS = step.CHECKOUT = Path(sys.argv[1])
-step.PARTS = {name: Part(9, ("sh", "-c", f"echo $$ >>{name}; exec sleep 600")) for name in ("a", "b", "next")}
+# What a part waits for, and what it has left in the background, deaf to Ctrl-C.
+COMMAND = "sh -c 'echo $$ >>{0}.left; exec sleep 600' & sh -c 'echo $$ >>{0}; exec sleep 600'; true"
+step.PARTS = {name: Part(9, ("sh", "-c", COMMAND.format(name))) for name in ("a", "b", "next")}
 step.SUITES = {"demo": ((("a", "next"), ("b",)),)}
-sys.exit(step.main(["suite", "demo"]))
+sys.exit(step.main(sys.argv[2:]))
 """
 
 
-def test_a_suite_that_is_told_to_end_leaves_no_part_and_starts_no_other(tmp_path):
-    started = [tmp_path / name for name in ("a", "b")]
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("words", "names"), [(("suite", "demo"), ("a", "b")), (("run", "a"), ("a",))])
+def test_whoever_is_told_to_end_leaves_no_part_and_starts_no_other(tmp_path, words, names, signal_number):
+    started = [tmp_path / f"{name}{end}" for name in names for end in ("", ".left")]
     with subprocess.Popen(
-        [sys.executable, "-c", STOPPED, str(tmp_path)], cwd=step.CHECKOUT, stdout=subprocess.DEVNULL
+        [sys.executable, "-c", STOPPED, str(tmp_path), *words], cwd=step.CHECKOUT, stdout=subprocess.DEVNULL
     ) as suite:
-        while not all(path.exists() and path.read_text() for path in started):
+        while not all(path.exists() and path.read_text().endswith("\n") for path in started):
             assert suite.poll() is None
             time.sleep(0.01)
-        suite.send_signal(signal.SIGTERM)
-        assert suite.wait() == 128 + signal.SIGTERM
+        suite.send_signal(signal_number)
+        assert suite.wait() == 128 + signal_number
     for path in started:
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(path.read_text()), 0)
+        expect_gone(int(path.read_text()))
     assert not (tmp_path / "next").exists()
+
+
+def expect_gone(pid: int) -> None:
+    """A process that was killed is there until whoever inherited it has taken note."""
+    state = Path(f"/proc/{pid}/stat")
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        while state.read_text().rpartition(")")[2].split()[0] not in "ZX":
+            time.sleep(0.01)
+
+
+def test_a_part_that_has_ended_is_not_waited_for_because_of_what_it_left(logs, capsys):
+    left = Part(9, ("sh", "-c", "sleep 600 & echo $!; exit 3"))
+    outcome = step.run_part("demo", left, [])
+    assert outcome.status == 3
+    expect_gone(int(outcome.log.read_text()))
 
 
 def test_the_environment_is_that_of_the_checkout(monkeypatch):
