@@ -14,6 +14,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import containers
+
 PINNED_RELEASE = ("debian", "12")
 
 
@@ -116,9 +118,11 @@ def ensure(list_file: Path, say) -> None:
     say(f"apt: installing {names}")
     environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
     wanted = [f"{package.name}={package.glob}" if pinned else package.name for package in missing]
-    for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *wanted]):
-        if subprocess.run([*command, *arguments], env=environment, stdin=None, check=False).returncode:
-            raise SetupError(
-                f"apt-get {arguments[0]} failed (its words are above): "
-                f"mend that, or install these by hand and try again: {names}"
-            )
+    # The option above is for installing alone: two that update the lists at once do not wait for each other.
+    with containers.locked("apt"):
+        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *wanted]):
+            if subprocess.run([*command, *arguments], env=environment, stdin=None, check=False).returncode:
+                raise SetupError(
+                    f"apt-get {arguments[0]} failed (its words are above): "
+                    f"mend that, or install these by hand and try again: {names}"
+                )

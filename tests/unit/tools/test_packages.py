@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,7 @@ def machine(monkeypatch, tmp_path):
     calls = []
     list_file = tmp_path / "apt.txt"
     list_file.write_text("podman=4.3.1*\nmake=4.3*\n", encoding="utf-8")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(packages, "installed", lambda names: {"make": "4.3-4.1"})
     monkeypatch.setattr(packages, "release", lambda text: ("debian", "12", True))
     monkeypatch.setattr(packages.shutil, "which", lambda name: f"/usr/bin/{name}")
@@ -93,6 +95,20 @@ def test_only_what_is_missing_is_installed_and_by_its_pin(machine):
     list_file, calls = machine
     packages.ensure(list_file, lambda text: None)
     assert [call[-1] for call in calls] == ["update", "podman=4.3.1*"]
+
+
+def test_two_set_ups_do_not_call_apt_at_once(machine, tmp_path, monkeypatch):
+    list_file, calls = machine
+    recorded = packages.subprocess.run
+
+    def run(command, **options):
+        with (tmp_path / "mlcluster" / "apt.lock").open("w") as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return recorded(command, **options)
+
+    monkeypatch.setattr(packages.subprocess, "run", run)
+    packages.ensure(list_file, lambda text: None)
+    assert len(calls) == 2
 
 
 def test_another_release_gets_names_without_versions_and_one_warning(machine, monkeypatch):
