@@ -33,6 +33,10 @@ INTEGRATION = (*PYTEST, HANGS, "tests/integration", "--ignore=tests/integration/
 # One process: two beside the other lane were three loads on two cores, and jobs waited in vain for their turn.
 SLURM = (*PYTEST, "--timeout=300", "tests/integration/slurm")
 
+# The limit is that of a test alone: what comes before the first, the image, its boots and another session that has the
+# guest, has limits of its own.
+VM = (*PYTEST, "-v", "--timeout=1800", "--override-ini=timeout_func_only=true", "tests/vm")
+
 PARTS = {
     "setup": Part(600, ("{python}", "-m", "tests.tools.setup")),
     "lint": Part(180, ("{python}", "-m", "tests.tools.lint")),
@@ -46,8 +50,8 @@ PARTS = {
     "slurm-slow": Part(240, (*SLURM, "-m", "slow"), PYTEST_CLOSING),
     "data": Part(180, (".venv-data/bin/python", *PYTEST[1:], HANGS, "tests/data"), PYTEST_CLOSING),
     "molecule": Part(1500, ("{python}", "-m", "tests.tools.molecule"), MOLECULE_CLOSING),
-    "vm": Part(900, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm and ci"), PYTEST_CLOSING),
-    "vm-all": Part(7200, (*PYTEST, "-v", "--timeout=1200", "tests/vm", "-m", "vm"), PYTEST_CLOSING),
+    "vm": Part(900, (*VM, "-m", "vm and ci"), PYTEST_CLOSING),
+    "vm-all": Part(7200, (*VM, "-m", "vm"), PYTEST_CLOSING),
 }
 
 # A suite is a list of stages, one after the other; the lanes of a stage run side by side, one for each core, and

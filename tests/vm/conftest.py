@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Generator, Iterator
 
 import pytest
@@ -19,11 +20,15 @@ ReportHook = Generator[None, pytest.TestReport, pytest.TestReport]
 
 
 @pytest.fixture(scope="session")
-def session_guest() -> Iterator[Guest]:
+def session_guest(request: pytest.FixtureRequest) -> Iterator[Guest]:
     """The guest, which lives as long as the session."""
-    with cache.locked(f"guest-{NAME}", "another pytest session's guest"):
-        guest = Guest(NAME)
-        guest.up(disks=0)
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    with contextlib.ExitStack() as held:
+        # Another session may have the guest for an hour, and the first has to build an image: that is to be seen.
+        with capture.global_and_fixture_disabled():
+            held.enter_context(cache.locked(f"guest-{NAME}", "another pytest session's guest"))
+            guest = Guest(NAME)
+            guest.up(disks=0)
         yield guest
         guest.down()
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shlex
@@ -94,16 +95,21 @@ def _prepare(args: argparse.Namespace) -> None:
 
 
 def _clean(_args: argparse.Namespace) -> None:
-    guests = cache.root() / "guests"
-    for folder in sorted(guests.iterdir()) if guests.exists() else []:
-        Guest(folder.name).down()
-    for kind in ("guests", "bases", "images", "debs", "ssh"):
-        cache.discard(cache.root() / kind)
-    (cache.root() / "kvm.json").unlink(missing_ok=True)
+    with contextlib.ExitStack() as held:
+        # A guest's lock comes first, as with everybody who needs others beside it.
+        for name in sorted(cache.lock_names(), key=lambda name: (not name.startswith("guest-"), name)):
+            held.enter_context(cache.locked(name, name))
+        guests = cache.root() / "guests"
+        for folder in sorted(guests.iterdir()) if guests.exists() else []:
+            Guest(folder.name).down()
+        for kind in ("guests", "bases", "images", "debs", "ssh"):
+            cache.discard(cache.root() / kind)
+        (cache.root() / "kvm.json").unlink(missing_ok=True)
 
 
 # Verbs that only look, or hand over to another program, do not wait for one that changes the guest.
-UNLOCKED: tuple[Callable[[argparse.Namespace], None], ...] = (_build, _ssh, _console, _status, _inventory)
+# The last takes every lock there is.
+UNLOCKED: tuple[Callable[[argparse.Namespace], None], ...] = (_build, _ssh, _console, _status, _inventory, _clean)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -46,12 +47,24 @@ def source_digest(*paths: Path) -> str:
     return digest.hexdigest()
 
 
-@contextlib.contextmanager
-def locked(name: str, why: str, timeout: float = 1800.0) -> Iterator[None]:
-    """Hold the lock of that name; while another process holds it, say what is waited for."""
+def _locks() -> Path:
     folder = root() / "locks"
     folder.mkdir(exist_ok=True)
-    with open(folder / name, "w", encoding="utf-8") as handle:
+    return folder
+
+
+def lock_names() -> list[str]:
+    """Return the names of all locks that anybody ever took."""
+    return sorted(path.name for path in _locks().iterdir())
+
+
+@contextlib.contextmanager
+def locked(name: str, why: str, timeout: float = math.inf) -> Iterator[None]:
+    """Hold the lock of that name; while another process holds it, say what is waited for.
+
+    Without a limit unless one is given: a lock goes with its holder, and what that one does has limits of its own.
+    """
+    with open(_locks() / name, "w", encoding="utf-8") as handle:
 
         def take() -> bool | None:
             try:

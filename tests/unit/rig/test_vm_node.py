@@ -7,6 +7,8 @@ import json
 import shlex
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import pytest
 import yaml
 
 from tests.rig.vm import __main__ as cli
-from tests.rig.vm import command, guest, node, plan, prepare
+from tests.rig.vm import cache, command, guest, node, plan, prepare
 from tests.rig.vm.command import RigError
 
 
@@ -169,6 +171,25 @@ def test_the_name_may_stand_before_or_after_the_verb() -> None:
 
 def test_down_of_a_guest_that_is_not_there_is_fine() -> None:
     assert cli.main(["--name", "nobody", "down"]) == 0
+
+
+@pytest.mark.parametrize("name", ["guest-unit", "images-key"])
+def test_clean_waits_for_whoever_uses_a_guest_or_builds_an_image(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "PROGRESS_EVERY", 0.0)
+    folder = Recorded().folder
+    with cache.locked(name, "a test"):
+        clean = threading.Thread(target=cli.main, args=(["clean"],))
+        clean.start()
+        said = ""
+        while f"waiting for another process that holds the lock for {name}" not in said:
+            assert clean.is_alive(), said
+            said += capsys.readouterr().err
+            time.sleep(0.01)
+        assert folder.exists()
+    clean.join()
+    assert not folder.exists()
 
 
 def test_run_reports_failures_in_one_sentence() -> None:
