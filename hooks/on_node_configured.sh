@@ -11,7 +11,7 @@
 set -uo pipefail && told='' && trap 'told=1' TERM INT HUP # heeded once it is known how a failure is reported
 umask 022 && export LC_ALL=C # what programs say is read below
 [[ -e /dev/fd/1 && -e /dev/fd/2 ]] || exec >/dev/null 2>&1 # else a log would be opened in their place
-words=("$@") work='' child='' stage=arguments problem='' numbers='[0-9]{1,9}(\.[0-9]{1,9})*'
+words=("$@") work='' stage=arguments problem='' numbers='[0-9]{1,9}(\.[0-9]{1,9})*'
 declare -A opt takes=( # a pattern, and the words for it
     [bundle]='.*' [pointer]='.*' [public-key]='.*' [vars]='.*' [roles]='.*' [phase]='.*' [node-type]='.*' [wait-for]='.*' [wait-seconds]='.*' [root]='.*'
     [sha256]='([0-9a-f]{64})? 64 hexadecimal digits, small letters' [version-floor]="($numbers)? a version such as 1.2.3" [deadline]='[0-9]{1,6} whole seconds'
@@ -58,16 +58,16 @@ s3() { # get|put FILE ADDRESS SECONDS, in a subshell, which it becomes
     python=$(find_python 6 'import boto3') && exec timeout "$4" "$python" -I -c "$SDK" "$1" "$2" "${bucket%%/*}" "${bucket#*/}" "$owner"
     echo "NoTool: neither the AWS CLI nor a Python with boto3 is here: install one, or give a presigned https address" && return 1
 }
+leave() { wait "$!"; local status=$?; rm -rf "$work"; exit "$status"; } # as the bundle's runner, which has reported, did before
 # shellcheck disable=SC2317 # a trap calls it
 stop() {
     trap '' TERM INT HUP
-    [ -z "$child" ] || { kill "$child"; wait "$child"; } 2>/dev/null
-    local status=$?
-    [ "$stage" != roles ] || [ -e "$work/options" ] || exit "$status" # the bundle's runner has reported
+    { kill %%; wait %%; } 2>/dev/null # the shell itself knows what runs: a variable would learn of it a moment too late
+    [ "$stage" != roles ] || [ -e "$work/options" ] || leave
     fail 2 "the run was told to stop in stage $stage"
 }
 
-attend() { "$@" & child=$! && wait "$child"; status=$? child=''; return "$status"; } # a trap waits for what is in the foreground
+attend() { "$@" & wait "$!"; status=$?; return "$status"; } # a trap waits for what is in the foreground
 wrong() { problem=${problem:-$1}; }
 while [ $# -gt 0 ]; do # to the end, for where and how a failure is reported may stand behind what is wrong
     if [[ $1 =~ ^--(required|best-effort)$ ]]; then shift
@@ -170,6 +170,6 @@ stage=variables
 
 stage=roles
 attend "$python" -I "$tree/mlcluster-bundle/bin/run-node" --options-file "$work/options"
-[ -e "$work/options" ] || exit "$status"
+[ -e "$work/options" ] || leave
 rm -rf "$tree" # cut short by a power loss, or spoilt since: the next run unpacks it anew
 fail 2 "the bundle's runner ended with status $status before it could report: see what it printed above"

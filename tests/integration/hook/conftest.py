@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -15,16 +16,18 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
 from tests.integration.hook.faults import Proxy
+from tests.rig.slurm.processes import wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
 HOOK = ROOT / "hooks" / "on_node_configured.sh"
@@ -93,6 +96,61 @@ class Ran:
         return {entry["role"]: entry["state"] for entry in self.status["roles"]}
 
 
+class Program(subprocess.Popen[bytes]):
+    """A program that runs in a session of its own. Its output goes into a file: what outlives it holds nobody up."""
+
+    def __init__(self, argv: list[str], environment: dict[str, str], cwd: Path | None = None) -> None:
+        self.name = argv[0]
+        self.told: IO[str] = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
+        super().__init__(
+            argv,
+            env=environment,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=self.told,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    def said(self) -> str:
+        """Its output so far."""
+        self.told.seek(0)
+        return self.told.read()
+
+    def until(self, what: str, probe: Callable[[], Any]) -> None:
+        """Wait until ``probe`` finds something true; a program that has ended before that fails the test at once."""
+
+        def look() -> bool:
+            over = self.poll() is not None
+            found = bool(probe())
+            assert found or not over, f"{self.name} ended with status {self.returncode} before {what}:\n{self.said()}"
+            return found
+
+        wait_for(what, look)
+
+    def left(self) -> list[int]:
+        """The processes of its session that still run."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[3]) == self.pid and fields[0] not in "ZX":
+                found.append(int(folder.name))
+        return found
+
+    def crash(self) -> None:
+        """Kill it and everything in its session."""
+        # First the hook itself: it must not come to see that its child is gone.
+        self.kill()
+        self.wait()
+        while found := self.left():
+            for number in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
+
+
 class Node:
     """A directory that the hook takes for the root of a node, and the programs that the node has."""
 
@@ -108,6 +166,7 @@ class Node:
             "MARKS": str(root / "marks"),
             **environment,
         }
+        self.hooks: list[Program] = []
         root.mkdir(exist_ok=True)
 
     @property
@@ -123,26 +182,20 @@ class Node:
         path = self.root / "marks"
         return path.read_text().splitlines() if path.exists() else []
 
-    def start(self, *words: str, **environment: str) -> subprocess.Popen[str]:
-        """Start the hook in a session of its own."""
-        return subprocess.Popen(
-            ["bash", str(HOOK), "--root", str(self.root), *words],
-            env={**self.environment, **environment},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+    def start(self, *words: str, **environment: str) -> Program:
+        """Start the hook."""
+        hook = Program(["bash", str(HOOK), "--root", str(self.root), *words], {**self.environment, **environment})
+        self.hooks.append(hook)
+        return hook
 
-    def ended(self, process: subprocess.Popen[str]) -> Ran:
+    def ended(self, hook: Program) -> Ran:
         """Wait for the hook's end and read what it left."""
-        out, _none = process.communicate()
+        hook.wait()
         status = self.root / "var/log/mlcluster/status.json"
         log = self.root / "var/log/mlcluster/on_node_configured.log"
         return Ran(
-            process.returncode,
-            out,
+            hook.returncode,
+            hook.said(),
             json.loads(status.read_text()) if status.exists() else {},
             log.read_text() if log.exists() else "",
         )
@@ -155,25 +208,6 @@ class Node:
         """Whether no run has left anything half made."""
         bundles = self.root / "opt/mlcluster/bundles"
         return not list(bundles.glob(".work*"))
-
-
-def kill(process: subprocess.Popen[str]) -> None:
-    """Kill the hook and everything in its session, as a crash would."""
-    # First the hook itself: it must not come to see that its child is gone.
-    os.kill(process.pid, signal.SIGKILL)
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            session = int((folder / "stat").read_text().rpartition(")")[2].split()[3])
-        except (OSError, ValueError, IndexError):
-            continue
-        if session == process.pid:
-            try:
-                os.kill(int(folder.name), signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-    process.wait()
-    if process.stdout:
-        process.stdout.close()
 
 
 @pytest.fixture(scope="session")
@@ -237,9 +271,12 @@ def proxy(moto: str, stored: Any) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def node(tmp_path: Path, programs: Path, proxy: Proxy) -> Node:
-    """A fresh node whose S3 is the proxy."""
-    return Node(tmp_path / "node", programs, {"AWS_ENDPOINT_URL_S3": proxy.url})
+def node(tmp_path: Path, programs: Path, proxy: Proxy) -> Iterator[Node]:
+    """A fresh node whose S3 is the proxy; hooks that a failed test has left behind end with it."""
+    fresh = Node(tmp_path / "node", programs, {"AWS_ENDPOINT_URL_S3": proxy.url})
+    yield fresh
+    for hook in fresh.hooks:
+        hook.crash()
 
 
 @pytest.fixture

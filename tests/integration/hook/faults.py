@@ -29,13 +29,18 @@ class Request:
 
 @dataclass
 class Answer:
-    """What goes out; ``cut`` sends only half of the body, ``hang`` nothing at all until the proxy is closed."""
+    """What goes out; ``cut`` sends only half of the body, ``hang`` nothing at all until the proxy is closed.
+
+    ``slow``: the end of the body comes in as many pieces, one a second, so that whoever only waits for the next one
+    gets the whole.
+    """
 
     status: int
     body: bytes
     headers: dict[str, str] = field(default_factory=dict)
     cut: bool = False
     hang: bool = False
+    slow: int = 0
 
 
 # A fault looks at a request and gives the answer to it, or None to let it pass.
@@ -124,9 +129,9 @@ class Proxy:
         with self._lock:
             self.requests.append(request)
             found = next((answer for fault in self.faults if (answer := fault(request)) is not None), None)
-        if found is not None and found.cut:
+        if found is not None and (found.cut or found.slow):
             whole = self._forward(handler, payload)
-            found = Answer(whole.status, whole.body, whole.headers, cut=True)
+            found = Answer(whole.status, whole.body, whole.headers, cut=found.cut, slow=found.slow)
         self._send(handler, found or self._forward(handler, payload))
 
     def _forward(self, handler: BaseHTTPRequestHandler, payload: bytes) -> Answer:
@@ -156,6 +161,10 @@ class Proxy:
         handler.send_header("Content-Length", length)
         handler.end_headers()
         if handler.command != "HEAD":
-            handler.wfile.write(answer.body[: len(answer.body) // 2] if answer.cut else answer.body)
+            whole = len(answer.body) // 2 if answer.cut else len(answer.body)
+            handler.wfile.write(answer.body[: whole - answer.slow])
+            for place in range(whole - answer.slow, whole):
+                self.closing.wait(1)
+                handler.wfile.write(answer.body[place : place + 1])
         if answer.cut:
             handler.close_connection = True

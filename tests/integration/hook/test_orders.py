@@ -16,7 +16,6 @@ import pytest
 
 from tests.integration.hook.conftest import HOOK, Node
 from tests.integration.hook.test_failures import failed, finished
-from tests.rig.slurm.processes import wait_for
 
 
 def local(bundle) -> list[str]:
@@ -49,9 +48,10 @@ def test_a_hook_that_waits_for_another_run_stops_at_once_and_says_so(node, bundl
     with open(lock, "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         process = node.start(*local(bundle), "--deadline", "600", PATH=path)
-        wait_for("the wait", (tmp_path / "waits").exists)
+        process.until("the wait", (tmp_path / "waits").exists)
         os.kill(process.pid, order)
         failed(node, node.ended(process), "the run was told to stop in stage lock")
+        assert process.left() == []
     finished(node, node.run(*local(bundle)))
 
 
@@ -69,16 +69,40 @@ def test_a_hook_between_two_tries_stops_at_once(node, bundle, tmp_path):
     # The pause lasts: how soon the order comes is the machine's business.
     path = with_program(node, tmp_path / "bin", "sleep", f"touch {tmp_path}/waits; exec {node.programs}/sleep 600")
     process = node.start("--bundle", "http://127.0.0.1:1/b", "--sha256", bundle[1], PATH=path)
-    wait_for("the pause", (tmp_path / "waits").exists)
+    process.until("the pause", (tmp_path / "waits").exists)
     os.kill(process.pid, signal.SIGTERM)
     failed(node, node.ended(process), "the run was told to stop in stage bundle")
+    assert process.left() == []
+
+
+# Bash reads it before the hook: it gives the order before the command that AT counts, from the roles on.
+ORDER_AT = """set -T
+trap '[ "${stage:-}$BASHPID" != "roles$$" ] || { at=$((${at:-0} + 1)); [ $at != $AT ] || kill -TERM $$; }' DEBUG
+"""
+
+
+def test_an_order_at_any_moment_of_the_roles_gets_their_true_verdict_and_leaves_nothing_running(node, bundle, tmp_path):
+    (tmp_path / "order").write_text(ORDER_AT)
+    words = ["--bundle", str(bundle[0]), "--sha256", bundle[1], "--roles", "nothing", "--on-failure", "terminate"]
+    stopped, reported = (2, "the run was told to stop"), (3, "the bundle has no role nothing")
+    seen = []
+    # As many commands as the hook has there at least; later ones give no order.
+    for moment in range(1, 16):
+        process = node.start(*words, BASH_ENV=str(tmp_path / "order"), AT=str(moment))
+        ran = node.ended(process)
+        assert process.left() == [], moment
+        code, sentence = stopped if ran.rc == 2 else reported
+        assert (ran.rc, ran.status["exit_code"]) == (code, code), (moment, ran.out)
+        assert ran.status["message"].startswith(sentence) and ran.log.count("ERROR: ") == moment and node.clean()
+        seen.append(ran.rc)
+    assert seen[0] == 2 and seen[-1] == 3 and seen == sorted(seen)
 
 
 def test_an_order_to_stop_does_not_take_the_place_of_what_had_failed(node, tmp_path):
     slow = f"touch {tmp_path}/asked\nuntil [ -e {tmp_path}/go ]; do sleep 0.05; done"
     path = with_program(node, tmp_path / "bin", "aws", slow)
     process = node.start("--deadline", "soon", "--log-prefix", "s3://b/logs", PATH=path)
-    wait_for("the way of the log to S3", (tmp_path / "asked").exists)
+    process.until("the way of the log to S3", (tmp_path / "asked").exists)
     os.killpg(process.pid, signal.SIGTERM)
     (tmp_path / "go").touch()
     ran = node.ended(process)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.hook.conftest import Node, kill
+from tests.integration.hook.conftest import Node
 from tests.rig.slurm.processes import wait_for
 
 
@@ -64,8 +64,8 @@ def test_a_hook_killed_in_the_middle_of_a_role_is_taken_up_by_the_next(node: Nod
     wait = json.dumps({"marker_wait": str(node.root / "go")})
     words = [*real, "--roles", "mark", "--vars", wait]
     process = node.start(*words)
-    wait_for("the first mark", node.marks)
-    kill(process)
+    process.until("the first mark", node.marks)
+    process.crash()
     # Ansible is in a session of its own and goes on: nobody is there to listen to it.
     runs = str(node.root / "var/log/mlcluster/runs")
     wait_for("the play that was left behind", lambda: playing(runs))

@@ -9,7 +9,6 @@ import fcntl
 import os
 
 from tests.integration.hook.test_failures import failed, finished
-from tests.rig.slurm.processes import wait_for
 
 
 def test_a_lock_of_dpkg_is_waited_for_and_one_that_stays_is_named(node, bundle):
@@ -24,7 +23,7 @@ def test_a_lock_of_dpkg_is_waited_for_and_one_that_stays_is_named(node, bundle):
         assert "/var/lib/dpkg/lock-frontend is held by" in warning and f"(process {os.getpid()})" in warning
         process = node.start(*words)
         status = node.root / "var/log/mlcluster/status.json"
-        wait_for("the wait", lambda: '"waiting"' in status.read_text())
+        process.until("the wait", lambda: '"waiting"' in status.read_text())
     ran = node.ended(process)
     assert ran.status["state"] == "configured" and ran.status["warnings"] == [], ran.out
 
@@ -37,7 +36,7 @@ def test_what_the_head_node_writes_is_waited_for_and_named_where_it_does_not_com
     assert ran.status["warnings"] == [] and node.marks() == []
     process = node.start(*words, "--wait-seconds", "900")
     log = node.root / "var/log/mlcluster/on_node_configured.log"
-    wait_for("the wait", lambda: log.read_text().count("roles: mark") == 2)
+    process.until("the wait", lambda: log.read_text().count("roles: mark") == 2)
     (node.root / "fsx").mkdir()
     (node.root / "fsx/ready").touch()
     finished(node, node.ended(process))
