@@ -20,26 +20,23 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 # Run as a script its own folder is on the path; imported it is part of a package.
 if __package__:
+    from .run_stop import MARKER, Stop, end_workers
     from .run_tracker import ANSI, COUNTS, Tracker, utc
 else:
+    from run_stop import MARKER, Stop, end_workers  # type: ignore[no-redef]
     from run_tracker import ANSI, COUNTS, Tracker, utc  # type: ignore[no-redef]
 
 QUIET_SECONDS = 10
-# The variable by which the processes of one run are known.
-MARKER = "MLCLUSTER_RUN"
-# How long killed processes may take to go; one that waits for a disk is left behind.
-KILL_SECONDS = 10
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-\d+")
 
 
@@ -196,47 +193,6 @@ class Run:
         return False
 
 
-@contextlib.contextmanager
-def _signals_kept() -> Iterator[None]:
-    """ansible-runner replaces the handlers of SIGINT and SIGTERM and leaves its own behind."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            # None is a handler that was not installed by Python and cannot be put back by it.
-            if handler is not None:
-                signal.signal(number, handler)
-
-
-def _workers(marker: str) -> list[int]:
-    """Processes with the marker in their environment; one that has ended and is not yet reaped has none."""
-    wanted = f"{MARKER}={marker}".encode()
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(int(folder.name))
-    return found
-
-
-def _end_workers(marker: str) -> None:
-    """Kill what a stopped run left behind, known by the marker in its environment, and see it gone.
-
-    ansible-runner kills ansible-playbook's process group, but its workers have left that group and would wait for
-    their dead parent for ever. Another look finds what one of them started meanwhile.
-    """
-    deadline = time.monotonic() + KILL_SECONDS
-    while (found := _workers(marker)) and time.monotonic() < deadline:
-        for number in found:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(number, signal.SIGKILL)
-        time.sleep(0.05)
-
-
 def _call_runner(
     run: Run,
     playbook: Path,
@@ -254,9 +210,10 @@ def _call_runner(
     if shutil.which("ansible-playbook", path=path) is None:
         raise RunError(f"ansible-playbook is neither beside {sys.executable} nor on the PATH; run make setup")
     (Path(private) / "env").mkdir()
-    # How often it looks for a signal and the end of time, in seconds.
+    # How often it asks whether to stop, in seconds.
     write_json(Path(private) / "env" / "settings", {"pexpect_timeout": 1})
-    with _signals_kept():
+    stop = Stop(timeout)
+    with stop.by_signals():
         done = ansible_runner.run(
             private_data_dir=private,
             project_dir=str(project),
@@ -266,7 +223,7 @@ def _call_runner(
             quiet=True,
             suppress_env_files=True,
             fact_cache_type="memory",
-            timeout=timeout,
+            cancel_callback=stop,
             envvars={
                 "PATH": path,
                 MARKER: private,
@@ -276,9 +233,9 @@ def _call_runner(
                 "ANSIBLE_HOST_KEY_CHECKING": os.environ.get("ANSIBLE_HOST_KEY_CHECKING", "True"),
             },
         )
-    if done.status in ("timeout", "canceled"):
-        _end_workers(private)
-    run.tracker.close(done.status, done.rc)
+    if done.status == "canceled":
+        end_workers(private)
+    run.tracker.close("timeout" if stop.late else done.status, done.rc)
 
 
 def _arguments(

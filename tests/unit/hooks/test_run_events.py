@@ -20,7 +20,7 @@ from pathlib import Path
 import ansible_runner
 import pytest
 
-from hooks import run_events
+from hooks import run_events, run_stop
 from tests.rig.slurm.processes import wait_for
 
 SCRIPT = Path(run_events.__file__)
@@ -111,21 +111,42 @@ def left_behind(project):
     return [line for line in lines if "ansible-playbook" in line and (str(project) in line)]
 
 
-def test_time_over_is_no_verdict(project, monkeypatch):
-    # When the task begins is the machine's business: from then on the runner's clock says that an hour is over.
+WAIT = "    - name: Wait\n      ansible.builtin.pause:\n        seconds: 3600\n"
+
+
+def leaping(module, monkeypatch, name):
+    """A clock of the module is an hour further from when what is returned is set: how long it takes does not count."""
     begun = threading.Event()
-    clock = types.SimpleNamespace(sleep=time.sleep, time=lambda: time.time() + 3600 * begun.is_set())
-    monkeypatch.setattr(ansible_runner.runner, "time", clock)
+    clock = types.SimpleNamespace(sleep=time.sleep, time=time.time, monotonic=time.monotonic)
+    read = getattr(time, name)
+    setattr(clock, name, lambda: read() + 3600 * begun.is_set())
+    monkeypatch.setattr(module, "time", clock)
+    return begun
+
+
+def test_time_over_is_no_verdict(project, monkeypatch):
+    begun = leaping(run_stop, monkeypatch, "monotonic")
 
     def watch(status):
         if status["task"] == "Wait":
             begun.set()
 
-    tasks = "    - name: Wait\n      ansible.builtin.pause:\n        seconds: 3600\n"
-    outcome, text = run(project, tasks, timeout=600, watch=watch)
+    outcome, text = run(project, WAIT, timeout=600, watch=watch)
     assert (outcome.state, outcome.exit_code) == ("timeout", 2)
     assert "the run was stopped (timeout) at Wait" in text
     assert left_behind(project) == []
+
+
+def test_a_clock_that_is_put_right_meanwhile_ends_no_run(project, monkeypatch):
+    begun = leaping(ansible_runner.runner, monkeypatch, "time")
+
+    def watch(status):
+        if status["task"] == "Wait":
+            begun.set()
+
+    # It takes as long as ansible-runner needs to look at its clock a few times.
+    outcome, _text = run(project, WAIT.replace("3600", "3"), timeout=600, watch=watch)
+    assert begun.is_set() and outcome.state == "successful"
 
 
 def test_the_command_line_passes_arguments_on_and_a_signal_ends_it(project):

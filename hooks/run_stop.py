@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When a run of ansible-runner has to stop, and the end of what a stopped one leaves behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+# The variable by which the processes of one run are known.
+MARKER = "MLCLUSTER_RUN"
+# How long killed processes may take to go; one that waits for a disk is left behind.
+KILL_SECONDS = 10
+
+
+class Stop:
+    """Whether a run has to stop: it was told to, or its time is over, by a clock that no correction of the time moves.
+
+    ansible-runner's own limit goes by the time of day, which a node may get to know only while it is configured.
+    """
+
+    def __init__(self, seconds: int | None) -> None:
+        self.told = threading.Event()
+        self.deadline = time.monotonic() + seconds if seconds else None
+        self.late = False
+
+    def __call__(self) -> bool:
+        if not self.told.is_set():
+            self.late = self.late or (self.deadline is not None and time.monotonic() >= self.deadline)
+        return self.late or self.told.is_set()
+
+    @contextlib.contextmanager
+    def by_signals(self) -> Iterator[None]:
+        """SIGINT and SIGTERM tell it, until the end of the block."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        handlers = {
+            number: signal.signal(number, lambda _number, _frame: self.told.set())
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in handlers.items():
+                # None is a handler that was not installed by Python and cannot be put back by it.
+                if handler is not None:
+                    signal.signal(number, handler)
+
+
+def _workers(marker: str) -> list[int]:
+    """Processes with the marker in their environment; one that has ended and is not yet reaped has none."""
+    wanted = f"{MARKER}={marker}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+    return found
+
+
+def end_workers(marker: str) -> None:
+    """Kill what a stopped run left behind, known by the marker in its environment, and see it gone.
+
+    ansible-runner kills ansible-playbook's process group, but its workers have left that group and would wait for
+    their dead parent for ever. Another look finds what one of them started meanwhile.
+    """
+    deadline = time.monotonic() + KILL_SECONDS
+    while (found := _workers(marker)) and time.monotonic() < deadline:
+        for number in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        time.sleep(0.05)
