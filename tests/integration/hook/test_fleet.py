@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 
@@ -68,6 +69,8 @@ def test_fifty_nodes_at_once(tmp_path, programs, proxy, stored, moto, whole, rec
     assert set(shared.read_text().splitlines()) == {"from-s3 False"}
     asked = Counter(request.node for request in proxy.requests)
     assert set(asked) == {str(number) for number in range(NODES)}
-    assert sum(asked.values()) == 2 * NODES + 10
+    # Beside the ten, a machine that is busy may leave one without an answer for as long as curl bears it.
+    tries = sum(len(re.findall(r"try \d+ for \S+ failed: ", one.log)) for one in ran)
+    assert 2 * NODES + 10 <= sum(asked.values()) <= 2 * NODES + tries
     assert {request.path for request in proxy.requests} == {f"/{BUCKET}/{key}" for key in urls}
     assert all(node.clean() for node in nodes)

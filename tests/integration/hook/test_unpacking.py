@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import sys
@@ -46,26 +47,38 @@ def test_nobody_else_may_write_what_was_unpacked_and_nothing_of_it_gets_rights(n
     assert [oct(path.stat().st_mode & 0o7777) for path in paths] == ["0o755"] * 3
 
 
+def leaving(source, target, *members):
+    """The bundle with these members behind its own; options of a run with it."""
+    words, _sha = respun(source, target, lambda _member, data: data)
+    with gzip.open(target) as packed:
+        whole = io.BytesIO(packed.read())
+    with tarfile.open(fileobj=whole, mode="a") as archive:
+        for name, link in members:
+            member = tarfile.TarInfo(name)
+            if link:
+                member.type, member.linkname = tarfile.SYMTYPE, link
+            archive.addfile(member, io.BytesIO())
+    target.write_bytes(gzip.compress(whole.getvalue(), 1))
+    return [*words[:3], hashlib.sha256(target.read_bytes()).hexdigest(), *words[4:]]
+
+
 def test_a_member_that_would_leave_the_bundle_does_not(node, bundle, tmp_path):
+    words = leaving(bundle[0], tmp_path / "up.tar.gz", ("mlcluster-bundle/../../../../../../escaped", ""))
+    failed(node, node.run(*words), "could not unpack the bundle into", "escaped: Member name contains '..'")
+    assert not list(tmp_path.rglob("escaped"))
+
+
+def test_a_member_that_would_leave_the_bundle_through_a_link_does_not(node, bundle, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
-
-    def leave(member, data):
-        if member.name.endswith("hooks/node_facts.py"):
-            member.name = "mlcluster-bundle/site/node_facts.py"
-        elif member.name.endswith("mlcluster-bundle/site"):
-            member.linkname = str(outside)
-        elif member.name.endswith("hooks/node_waits.py"):
-            member.name = "../../../../escaped.py"
-        return data
-
-    # The link comes before what is to go through it.
-    words, _sha = respun(bundle[0], tmp_path / "once.tar.gz", leave)
-    with tarfile.open(tmp_path / "once.tar.gz") as archive:
-        names = [member.name for member in archive]
-    failed(node, node.run(*words))
-    assert "mlcluster-bundle/site/node_facts.py" in names and not list(outside.iterdir())
-    assert not list(tmp_path.rglob("escaped.py"))
+    way = [("mlcluster-bundle/way", str(outside)), ("mlcluster-bundle/way/escaped", "")]
+    failed(
+        node,
+        node.run(*leaving(bundle[0], tmp_path / "link.tar.gz", *way)),
+        "could not unpack the bundle into",
+        "mlcluster-bundle/way/escaped: Cannot open: Not a directory",
+    )
+    assert not list(outside.iterdir())
 
 
 def test_a_manifest_that_lies_about_its_python_is_refused_in_words(node, bundle, tmp_path):

@@ -95,6 +95,7 @@ def test_metadata_takes_a_token_first_and_no_proxy(monkeypatch):
 
     server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    monkeypatch.setattr(node_facts, "METADATA_SECONDS", 600)
     monkeypatch.delenv("AWS_EC2_METADATA_DISABLED", raising=False)
     monkeypatch.setenv("http_proxy", "http://192.0.2.1:1")
     monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"http://127.0.0.1:{server.server_port}/")
