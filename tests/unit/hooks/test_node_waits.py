@@ -8,6 +8,8 @@ import json
 import os
 import subprocess
 import sys
+import time
+import types
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,39 @@ def test_no_lock_is_held_where_there_is_none(tmp_path):
     (tmp_path / "var/lib/dpkg").mkdir(parents=True)
     (tmp_path / "var/lib/dpkg/lock").touch()
     assert node_waits.held_lock(tmp_path) == ""
+
+
+def met_meanwhile(monkeypatch, change):
+    """What a wait waits for comes while it sleeps for the first time."""
+    pauses = []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        change()
+
+    monkeypatch.setattr(node_waits, "time", types.SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    return pauses
+
+
+HOLDER = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); input()"
+
+
+def test_a_lock_that_another_process_has_is_waited_for_until_it_lets_go(tmp_path, monkeypatch):
+    lock = tmp_path / "var/lib/dpkg/lock"
+    lock.parent.mkdir(parents=True)
+    command = [sys.executable, "-c", HOLDER, str(lock)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.read(1) == b"\n"
+        held = node_waits.held_lock(tmp_path)
+        assert held.startswith("/var/lib/dpkg/lock is held by ") and held.endswith(f" (process {holder.pid})")
+        pauses = met_meanwhile(monkeypatch, lambda: holder.communicate(b"\n"))
+        assert node_waits.poll("package locks", lambda: node_waits.held_lock(tmp_path), 600).obstacle == ""
+    assert len(pauses) == 1 and holder.returncode == 0
+
+
+def test_shared_files_that_come_meanwhile_are_enough(tmp_path, monkeypatch):
+    pauses = met_meanwhile(monkeypatch, (tmp_path / "ready").touch)
+    assert node_waits.wait_for_paths(tmp_path, [Path("/ready")], 600).obstacle == "" and len(pauses) == 1
 
 
 def fake_proc(folder, *generations):
