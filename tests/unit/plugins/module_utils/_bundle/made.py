@@ -29,14 +29,16 @@ def wheel(folder: Path, name: str, version: str = "1.0", tag: str = "py3-none-an
     folder.mkdir(parents=True, exist_ok=True)
     info = f"{name}-{version}.dist-info"
     metadata = more.pop("metadata", "License-Expression: MIT\n")
+    files = {
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{metadata}\nText.\n",
+        f"{info}/RECORD": "whatever\n",
+        f"{name}/__init__.py": f"VERSION = {version!r}\n",
+        **{place.replace("__", "/"): text for place, text in more.items()},
+    }
     with zipfile.ZipFile(path, "w") as target:
-        target.writestr(
-            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{metadata}\nText.\n"
-        )
-        target.writestr(f"{info}/RECORD", "whatever\n")
-        target.writestr(f"{name}/__init__.py", f"VERSION = {version!r}\n")
-        for place, text in more.items():
-            target.writestr(place.replace("__", "/"), text)
+        for place, text in files.items():
+            # With a date of its own: by its name alone it would have the clock's, and other bytes two seconds later.
+            target.writestr(zipfile.ZipInfo(place), text)
     return path
 
 

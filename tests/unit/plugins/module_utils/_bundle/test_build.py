@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import tarfile
+import time
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import build
@@ -92,8 +93,10 @@ def test_the_bill_of_materials_says_the_same(tmp_path):
     assert len(set(references)) == len(references)
 
 
-def test_the_same_input_elsewhere_and_later_gives_the_same_bytes(tmp_path):
+def test_the_same_input_elsewhere_and_later_gives_the_same_bytes(tmp_path, monkeypatch):
     first = build.build(made.request(tmp_path / "one"), TARGET)
+    later = time.time() + 86_400
+    monkeypatch.setattr(time, "time", lambda: later)
     other = made.request(tmp_path / "two")
     for path in (tmp_path / "two").rglob("*"):
         os.utime(path, (1_000_000_000, 1_000_000_000))
