@@ -28,6 +28,8 @@ FORK = multiprocessing.get_context("fork")
 CLONE_NEWNS = 0x00020000
 # What changes a directory, as Python's own audit events name it (docs.python.org, "Audit events table").
 CHANGES = frozenset({"os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "os.utime"})
+# Bytes of a file in whose middle a rank died: the shortest that any writes, the name of the newest checkpoint, has 14.
+HALF = 10
 torch.set_num_threads(1)
 
 
@@ -43,7 +45,9 @@ def _rank(function, rank: int, ranks: int, meeting: str, pipe) -> None:
     os.setsid()
     try:
         if ranks:
-            dist.init_process_group("gloo", store=dist.FileStore(meeting, ranks), rank=rank, world_size=ranks)
+            # One alone has none: it would be one more file in whose middle that rank might die.
+            store = dist.FileStore(meeting, ranks) if ranks > 1 else dist.HashStore()
+            dist.init_process_group("gloo", store=store, rank=rank, world_size=ranks)
         pipe.send(("result", function(lambda value: pipe.send(("told", value)))))
     except BaseException as exc:
         traceback.print_exc()
@@ -109,8 +113,27 @@ def die_at_change(number: int, below: Path, but: str = "\0") -> None:
 
 def die_at_byte(number: int) -> None:
     """Let this process die in the middle of a write, once any file has so many bytes."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _heed_limit()
     resource.setrlimit(resource.RLIMIT_FSIZE, (number, number))
+
+
+def die_in_file(number: int, below: Path) -> None:
+    """Let this process die in the middle of the `number`-th file below a folder that it opens to write."""
+    _heed_limit()
+    left = [number]
+
+    def watch(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR):
+            left[0] -= str(arguments[0]).startswith(str(below))
+            if not left[0]:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (HALF, HALF))
+
+    sys.addaudithook(watch)
+
+
+def _heed_limit() -> None:
+    """Python ignores the signal otherwise."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
 
 
