@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -102,11 +103,16 @@ def test_another_node_that_gives_one_keeps_it(tmp_path):
 def test_a_lock_that_is_given_back_meanwhile_is_taken(tmp_path):
     held_by(tmp_path)
     lock = Lock(tmp_path, stale_seconds=600)
-    giving = threading.Timer(0.3, (tmp_path / locks.NAME).unlink)
-    giving.start()
+    mark, looks = lock._mark, []
+
+    def and_then_it_is_given_back():
+        looks.append(mark())
+        lock.path.unlink(missing_ok=True)
+        return looks[-1]
+
+    lock._mark = and_then_it_is_given_back
     lock.acquire()
-    giving.join()
-    assert lock.ours()
+    assert looks[0] and lock.ours()
     lock.release()
 
 
@@ -120,14 +126,40 @@ def test_of_two_who_find_a_stale_one_only_one_takes_it(tmp_path):
     fast.release()
 
 
+def sign_of_life(lock):
+    """Wait for the next one."""
+    first = lock._mark()
+    while lock._mark() == first:
+        assert lock._beating.is_alive()
+        time.sleep(0.01)
+
+
 def test_it_gives_signs_of_life(tmp_path):
     lock = Lock(tmp_path, stale_seconds=0.06)
     lock.acquire()
-    first = lock._mark()
-    ended = threading.Event()
-    while lock._mark() == first:
-        assert not ended.wait(0.01)
+    sign_of_life(lock)
     lock.release()
+
+
+def test_it_gives_signs_of_life_after_it_was_taken_by_mistake_and_put_back(tmp_path):
+    """By one who judged a lock that this one has taken over meanwhile, at the moment of its next sign."""
+    lock = Lock(tmp_path, stale_seconds=0.06)
+    lock.acquire()
+    read, missed = lock._read, threading.Event()
+
+    def look(path):
+        found = read(path)
+        if found is None:
+            missed.set()
+        return found
+
+    lock._read = look
+    os.rename(lock.path, tmp_path / "aside")
+    missed.wait()
+    os.rename(tmp_path / "aside", lock.path)
+    sign_of_life(lock)
+    lock.release()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_one_that_was_taken_away_is_not_given_back(tmp_path):

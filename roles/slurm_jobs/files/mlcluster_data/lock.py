@@ -243,8 +243,10 @@ class Lock:
         while not self._released.wait(self.stale_seconds / 6):
             # A server that does not answer for a while is no reason to stop giving signs of life.
             with contextlib.suppress(OSError):
-                if not self.ours():
+                found = self._read(self.path)
+                if found is not None and found.token != self.owner.token:
                     return
+                # It may be gone for a moment, taken by mistake and on its way back: see _take_away().
                 os.utime(self.path)
 
     @staticmethod
