@@ -4,16 +4,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
+import time
+from pathlib import Path
 
 import pytest
 from mlcluster_data import __main__ as command
 from mlcluster_data import durable, s3, stage
 from mlcluster_data.errors import DataError
 
-from tests.data.forked import RankDiedError, die_at_change, ranks, small_disk
+from tests.data.forked import FORK, RankDiedError, die_at_change, ranks, small_disk
+from tests.data.others import stands_still
 from tests.data.s3_rig import BUCKET, _server, pauses, server
 
 __all__ = ["_server", "pauses", "server"]
@@ -72,11 +74,30 @@ def test_weights_come_from_s3(weights, tmp_path, server):
     assert stage.stage(f"s3://{BUCKET}/weights", tmp_path / "local") == 0
 
 
-def test_of_the_ranks_of_a_node_one_copies(weights, tmp_path):
-    fork = multiprocessing.get_context("fork")
-    with fork.Pool(4) as pool:
-        copied = pool.starmap(stage.stage, [(str(weights), tmp_path / "local")] * 4, chunksize=1)
-    assert sorted(copied) == [0, 0, 0, 2]
+def test_of_the_ranks_of_a_node_one_copies_and_the_others_wait(weights, tmp_path):
+    local = tmp_path / "local"
+
+    def copying(wait):
+        room = stage._room
+        stage._room = lambda *words: (wait(), room(*words))[1]
+        return stage.stage(str(weights), local) == 2
+
+    mine, theirs = FORK.Pipe()
+    other = FORK.Process(target=lambda: theirs.send(stage.stage(str(weights), local)))
+    with stands_still(copying):
+        other.start()
+        while not waits_for_a_lock(other.pid):
+            assert other.is_alive()
+            time.sleep(0.01)
+        assert found(local) == {}
+    other.join()
+    assert mine.recv() == 0 and found(local) == found(weights)
+
+
+def waits_for_a_lock(pid):
+    """As proc_locks(5) has it: whoever waits stands behind an arrow."""
+    lines = (line.split() for line in Path("/proc/locks").read_text().splitlines())
+    return any(words[1] == "->" and words[5] == str(pid) for words in lines)
 
 
 def test_killed_at_any_change_it_is_never_taken_for_complete(weights, tmp_path):

@@ -234,6 +234,8 @@ def test_a_save_that_fails_is_told_and_the_training_goes_on(run):
 def test_saves_that_fail_again_and_again_end_the_training(run):
     with pytest.raises(CheckpointError, match="No space left on device"):
         run.go(during=failing(100), every=2)
+    # Each is told when the next one begins, the third with that of step 8, and the last of all would be that of 12.
+    assert len(run.losses()) == 8
 
 
 def test_the_last_save_must_succeed(run):
