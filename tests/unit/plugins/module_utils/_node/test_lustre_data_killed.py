@@ -24,7 +24,19 @@ import sys
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import cli, host, lustre_hsm
 host.SYSTEM_PATH = sys.argv[1] + ":" + host.SYSTEM_PATH
 lustre_hsm.POLL_SECONDS = 0.05
+{more}
 sys.exit(cli.main(sys.argv[3:], log_dir=sys.argv[2]))
+"""
+# It asks for one file and comes no further.
+STANDS_STILL = """
+request = lustre_hsm._request
+
+def ask_for_one(host, command, paths, *given):
+    request(host, command, paths[:1], *given)
+    print("asked for one", file=sys.stderr, flush=True)
+    host.sleep(3600)
+
+lustre_hsm._request = ask_for_one
 """
 
 
@@ -46,10 +58,13 @@ def node(tmp_path):
     return tmp_path
 
 
+def entries(node: Path) -> dict[str, dict[str, int]]:
+    return json.loads((node / "state" / "hsm.json").read_text(encoding="utf-8"))
+
+
 def states(node: Path) -> dict[str, int]:
     """Flags by name of the file."""
-    found = json.loads((node / "state" / "hsm.json").read_text(encoding="utf-8"))
-    return {Path(path).name: entry["flags"] for path, entry in found.items()}
+    return {Path(path).name: entry["flags"] for path, entry in entries(node).items()}
 
 
 def set_state(node: Path, name: str, flags: int) -> None:
@@ -59,10 +74,10 @@ def set_state(node: Path, name: str, flags: int) -> None:
     file.write_text(json.dumps(found), encoding="utf-8")
 
 
-def start(node: Path, action: str) -> subprocess.Popen[str]:
+def start(node: Path, action: str, more: str = "") -> subprocess.Popen[str]:
     words = [node / "bin", node / "log", "lustre-data", "--json", action, node / "tree"]
     return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *map(str, words)],
+        [sys.executable, "-c", PROGRAM.format(more=more), *map(str, words)],
         env={**os.environ, "PYTHONPATH": str(ROOT / ".collections")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -86,12 +101,16 @@ def finish(node: Path, action: str) -> tuple[int, dict[str, object], str]:
     ],
 )
 def test_killed_in_the_middle_it_is_run_again_and_goes_on(node, action, wanted, counts):
-    process = start(node, action)
+    before, said = entries(node), []
+    process = start(node, action, STANDS_STILL)
+    for line in process.stderr:
+        said.append(line)
+        if "asked for one" in line:
+            break
     # It says how much there is to do before it asks for anything.
     due = "0 of 3 files, 0%" if action == "hydrate" else "0 of 2 files, 0%"
-    for line in process.stderr:
-        if f"lustre-data {action}: {due}" in line:
-            break
+    assert any(f"lustre-data {action}: {due}" in line for line in said)
+    assert len([path for path, entry in entries(node).items() if entry != before[path]]) == 1
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     assert process.returncode == -signal.SIGKILL

@@ -170,18 +170,22 @@ def test_a_user_who_moves_things_meanwhile_gets_at_nothing_and_nothing_outside_g
     # Turns directories into links to the user's home and back, as fast as it can, from within.
     turn = f"mv $n/x $n/y && ln -s {home} $n/x; rm -f $n/x; mv $n/y $n/x"
     race = f"while :; do for n in $(seq 30); do {turn}; done; done"
+    # One that has come too late to get in would end at once.
     attacker = subprocess.Popen(
-        ["sh", "-c", f"cd {own} && {race}"], user=USER, group=USER, extra_groups=[], stderr=subprocess.DEVNULL
-    )
+        ["sh", "-c", f"cd {own} && {turn.replace('$n', '1')} && echo inside && {race}"],
+        user=USER, group=USER, extra_groups=[], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
     try:
+        assert attacker.stdout.readline() == b"inside\n"
         for _attempt in range(20):
             if remove(base).complete and names(base) == []:
                 break
         else:
             pytest.fail(f"{names(base)} is left")
+        assert attacker.poll() is None
     finally:
         attacker.kill()
-        attacker.wait()
+        attacker.communicate()
     assert ((home / "thesis").read_text(), (home / "keep").is_dir()) == ("years of work", True)
 
 
