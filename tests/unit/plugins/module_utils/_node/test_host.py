@@ -408,7 +408,8 @@ def test_a_lock_file_is_never_a_link(tmp_path):
 
 def test_a_lock_that_cannot_be_made_is_one_sentence(tmp_path):
     (tmp_path / "run").write_text("")
-    with pytest.raises(NodeError, match="run as a user who may write there"), HOST.locked(str(tmp_path / "run" / "storage.lock"), 1):
+    lock = HOST.locked(str(tmp_path / "run" / "storage.lock"), 1)
+    with pytest.raises(NodeError, match="run as a user who may write there"), lock:
         raise AssertionError("the lock was held")
 
 
