@@ -88,10 +88,11 @@ def test_the_long_cache_can_be_off(tmp_path):
     [
         "",
         "[]",
-        '{"format": 0, "types": {}}',
+        # Each has one fault; without it the entry would be good.
+        json.dumps({"format": 0, "types": {"p5.48xlarge": {"time": 1000.0, "facts": from_api(P5)}}}),
         '{"format": 1, "types": []}',
         '{"format": 1, "types": {"p5.48xlarge": {"time": 9e9, "facts": {"kind": "gpu"}}}}',
-        '{"format": 1, "types": {"p5.48xlarge": {"time": "now", "facts": {}}}}',
+        json.dumps({"format": 1, "types": {"p5.48xlarge": {"time": "now", "facts": from_api(P5)}}}),
     ],
 )
 def test_a_long_cache_that_cannot_be_used_counts_as_empty(tmp_path, content):
