@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import socket
 
 import pytest
 
@@ -143,9 +144,12 @@ def test_credentials_that_are_refused_are_one_sentence(play, inventory):
 
 
 def test_an_endpoint_where_nothing_listens_is_one_sentence(inventory):
-    with Endpoint(Scenario((HOME,))) as endpoint:
-        path = inventory.file(inventory.options(endpoint))
-    listed = inventory.read(path, **endpoint.environment())
+    # Bound and deaf: a port that was free a moment ago may be another program's by now.
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        path = inventory.file(inventory.options(None, endpoint_url=url))
+        listed = inventory.read(path, AWS_ACCESS_KEY_ID="AKIARIGMAIN", AWS_SECRET_ACCESS_KEY="not-a-secret")
     assert listed.hosts == {} and "EndpointConnectionError" in listed.said and "us-east-1" in listed.said
     assert "Traceback" not in listed.said
 
@@ -211,8 +215,9 @@ def test_types_come_from_the_table_when_the_call_is_denied(play, inventory, clus
 
 
 def test_a_region_that_is_too_slow_does_not_hold_up_the_others(play, inventory):
-    # Seconds enough for a busy machine to answer for the other region.
+    # Seconds enough for a busy machine to answer for the other region, with what it has made beforehand.
     endpoint = play(HOME, far(latency_ms=600_000))
-    listed = inventory(endpoint, regions=BOTH, read_timeout=20)
+    endpoint.prepare()
+    listed = inventory(endpoint, regions=BOTH, read_timeout=10)
     assert {host["ec2_region"] for host in listed.hosts.values()} == {"us-east-1"}
     assert listed.said.count("WARNING") == 1 and "eu-west-1: ReadTimeoutError" in listed.said
