@@ -304,15 +304,15 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def load_cache_plugin(self) -> None:
         """Prepare the cache, or go on without one: it saves time, and no run may fail for it."""
         place = _ec2_cache.open_to_all(self.get_option("cache_connection"))
-        if place is None:
+        problem = f"anybody may write to {place}; give cache_connection a directory of your own"
+        # Where a run beside this one makes the directory between the look for it and the making, the first try fails.
+        for _try in range(2 if place is None else 0):
             try:
                 super().load_cache_plugin()
             except AnsibleError as exc:
                 problem = _one_line(exc)
             else:
                 return
-        else:
-            problem = f"anybody may write to {place}; give cache_connection a directory of your own"
         self._warn(f"the cache is not used: {problem}")
         self.set_option("cache", False)
 

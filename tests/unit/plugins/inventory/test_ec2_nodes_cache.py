@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -141,6 +142,23 @@ def test_an_answer_that_cannot_be_kept_is_an_answer(play, load, kept, warnings, 
     monkeypatch.setattr(BaseFileCacheModule, "set", full)
     assert len(load(**kept).hosts) == 1
     assert len(warnings) == 1 and "could not be kept in the cache: [Errno 28] No space left on device" in warnings[0]
+
+
+def test_a_directory_that_another_run_makes_at_the_same_moment_is_used(play, load, kept, warnings, monkeypatch):
+    endpoint = play(Region(EAST, (Fleet(),)))
+    real, made = os.makedirs, []
+
+    def second(path, *arguments, **options):
+        made.append(path)
+        real(path)
+        real(path, *arguments, **options)
+
+    # The cache plugin has just seen that there is none.
+    monkeypatch.setattr(os, "makedirs", second)
+    load(**kept)
+    load(**kept)
+    assert (made, warnings) == ([kept["cache_connection"]], [])
+    assert endpoint.count("DescribeInstances") == 1
 
 
 def test_a_cache_plugin_that_does_not_exist_is_named(play, load, kept, warnings):
