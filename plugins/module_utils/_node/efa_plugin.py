@@ -71,8 +71,8 @@ def try_load(host: Host, library: str) -> dict[str, t.Any]:
         done = host.run(argv, timeout=LOAD_SECONDS, check=False)
     except CommandError as exc:
         # The command line holds a whole program: only what it ended with is worth telling.
-        told = "not tried: " if exc.stderr else f"no answer within {LOAD_SECONDS} seconds"
-        return {**empty, "error": f"{told}{exc.stderr.strip()}"}
+        told = f": {exc.stderr.strip()}" if exc.stderr else ""
+        return {**empty, "error": f"{exc.problem}{told}"}
     try:
         return _answer(json.loads(done.stdout.strip().splitlines()[-1]))
     except (ValueError, IndexError, KeyError, TypeError, RecursionError):

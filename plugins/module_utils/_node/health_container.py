@@ -158,7 +158,7 @@ def _python(host: Host) -> dict[str, t.Any]:
         done = host.run([program, "-c", _CHILD], timeout=IMPORT_SECONDS, check=False)
         answer = json.loads(done.stdout.strip().splitlines()[-1])
     except CommandError as exc:
-        return {"pytorch.error": f"no answer within {IMPORT_SECONDS} seconds" if exc.rc is None else str(exc.rc)}
+        return {"pytorch.error": exc.problem}
     except (ValueError, IndexError, RecursionError):
         return {"pytorch.error": f"{program} ended with status {done.rc} while importing PyTorch"}
     return answer if isinstance(answer, dict) else {}

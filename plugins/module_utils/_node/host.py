@@ -21,14 +21,12 @@ import os
 import pwd
 import shutil
 import stat
-import subprocess
 import tempfile
 import time
 import typing as t
 
-# How long a program that was killed may take to end; one that sleeps in the kernel, as nvidia-smi does over a GPU that
-# fell off the bus, cannot be killed and is left behind.
-KILL_SECONDS = 5
+from . import command
+
 # Far above any configuration or table of the kernel that is read here.
 READ_LIMIT = 64 << 20
 # Seconds between two tries for a lock.
@@ -43,7 +41,8 @@ class NodeError(Exception):
 class CommandError(NodeError):
     """A command that failed, was missing, or ran past its limit.
 
-    argv is the command, rc its exit status (None when it never ran to its end), stdout and stderr are whole.
+    argv is the command, rc its exit status (None when it never ran to its end, or printed too much), problem what
+    became of it, without what it said; stdout and stderr are whole, or their ends where they are too long to be kept.
     """
 
     def __init__(self, argv: t.Sequence[str], rc: int | None, stdout: str, stderr: str, problem: str) -> None:
@@ -51,7 +50,8 @@ class CommandError(NodeError):
         self.rc = rc
         self.stdout = stdout
         self.stderr = stderr
-        detail = stderr.strip() or stdout.strip()
+        self.problem = problem
+        detail = command.shortened(stderr.strip() or stdout.strip())
         super().__init__(f"{' '.join(argv)}: {problem}" + (f": {detail}" if detail else ""))
 
 
@@ -83,32 +83,6 @@ def _pieces(stream: t.TextIO, limit: int) -> t.Iterator[str]:
         yield piece
 
 
-def _communicate(argv: t.Sequence[str], env: t.Mapping[str, str], stdin: str, timeout: float) -> CommandResult:
-    """Run argv to its end. Raises TimeoutExpired within timeout + KILL_SECONDS also where it cannot be killed."""
-    # The boot runtime has no AnsibleModule whose run_command it could use.
-    process = subprocess.Popen(  # pylint: disable=ansible-bad-function,consider-using-with
-        list(argv),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=env,
-        encoding="utf-8",
-        errors="replace",
-    )
-    try:
-        stdout, stderr = process.communicate(stdin, timeout)
-    except BaseException:
-        process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(KILL_SECONDS)
-        for stream in (process.stdin, process.stdout, process.stderr):
-            # What could not be written to a program that has ended is no longer of interest.
-            with contextlib.suppress(OSError):
-                t.cast("t.IO[str]", stream).close()
-        raise
-    return CommandResult(process.returncode, stdout, stderr)
-
-
 def make_directories(path: str) -> None:
     """Make a directory and its parents where they are missing, for all to read: who may is no matter of the umask."""
     # Those of hardened nodes are 027 or 077, and jobs of users read what roles configure.
@@ -127,22 +101,27 @@ class Host:
     ) -> CommandResult:
         """Run argv without a shell, in the C locale, for at most timeout seconds.
 
-        Raises L{CommandError} when the program is missing or overruns, and, if check, when it exits non-zero.
+        Raises L{CommandError} when the program is missing, overruns or prints more than command.OUTPUT_LIMIT, and, if
+        check, when it exits non-zero.
         """
         env = {**os.environ, "LC_ALL": "C", "LANGUAGE": "C", "PATH": SYSTEM_PATH}
         try:
-            done = _communicate(argv, env, "" if stdin is None else stdin, timeout)
+            ended = command.run(argv, env, stdin or "", timeout)
         except FileNotFoundError:
             raise CommandError(argv, None, "", "", "the program is not installed") from None
-        except subprocess.TimeoutExpired as exc:
-            raise CommandError(
-                argv, None, _text(exc.stdout), _text(exc.stderr), f"no answer within {timeout:g} seconds"
-            ) from None
         except OSError as exc:
             raise CommandError(argv, None, "", exc.strerror or str(exc), "could not be started") from None
-        if check and done.rc != 0:
-            raise CommandError(argv, done.rc, done.stdout, done.stderr, f"failed with status {done.rc}")
-        return done
+        stdout, stderr = ended.stdout.text(), ended.stderr.text()
+        if ended.rc is None:
+            raise CommandError(argv, None, stdout, stderr, f"no answer within {timeout:g} seconds")
+        if ended.stdout.cut or ended.stderr.cut:
+            # What is left of it might say the opposite of the whole.
+            raise CommandError(
+                argv, None, stdout, stderr, f"no answer within {command.OUTPUT_LIMIT >> 20} MiB of output"
+            )
+        if check and ended.rc != 0:
+            raise CommandError(argv, ended.rc, stdout, stderr, f"failed with status {ended.rc}")
+        return CommandResult(ended.rc, stdout, stderr)
 
     def which(self, program: str) -> str | None:
         """The full path of a program on the system path, or None."""
@@ -420,12 +399,6 @@ def _reads(stream: t.Any, size: int) -> bool:
 def _account_id(digits: str) -> int | None:
     """A user or group id; None beyond what the kernel takes, where the last one means "leave it as it is"."""
     return int(digits) if len(digits) <= 10 and int(digits) < 0xFFFFFFFF else None
-
-
-def _text(output: str | bytes | None) -> str:
-    if output is None:
-        return ""
-    return output.decode("utf-8", "replace") if isinstance(output, bytes) else output
 
 
 def _sync_directory(path: str) -> None:

@@ -18,8 +18,6 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node import host as host_module
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandError, Host, NodeError
 
-from tests.rig.slurm.processes import wait_for
-
 HOST = Host()
 
 
@@ -64,34 +62,6 @@ def test_a_program_that_cannot_be_started(tmp_path):
     program.write_text("no executable")
     with pytest.raises(CommandError, match="could not be started: Permission denied"):
         HOST.run([str(program)])
-
-
-def test_a_command_that_does_not_end_is_ended(monkeypatch, tmp_path):
-    real, said = subprocess.Popen.communicate, tmp_path / "said"
-    # Its time begins once it has said its word, however late that is.
-    monkeypatch.setattr(subprocess.Popen, "communicate", lambda *given: wait_for("it", said.exists) and real(*given))
-    with pytest.raises(CommandError) as failed:
-        HOST.run(["sh", "-c", f"echo begun; : >{said}; exec sleep 60"], timeout=1)
-    assert "no answer within 1 seconds: begun" in str(failed.value)
-    assert (failed.value.rc, failed.value.stdout) == (None, "begun\n")
-
-
-def test_a_command_that_cannot_be_killed_is_left_behind(monkeypatch):
-    # As one that sleeps in the kernel without interruption: the signal is sent and nothing comes of it.
-    began = []
-
-    def kill(process):
-        began.append(process)
-
-    monkeypatch.setattr(subprocess.Popen, "kill", kill)
-    monkeypatch.setattr(host_module, "KILL_SECONDS", 0.2)
-    with pytest.raises(CommandError, match=r"no answer within 0\.2 seconds"):
-        HOST.run(["sleep", "60"], timeout=0.2)
-    monkeypatch.undo()
-    (process,) = began
-    assert process.poll() is None
-    process.kill()
-    process.wait()
 
 
 def test_which_looks_on_the_system_path_only(monkeypatch, tmp_path):
