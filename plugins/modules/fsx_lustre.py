@@ -27,7 +27,13 @@ options:
     type: str
     required: true
   file_system_id:
-    description: The identifier of one that is there; empty goes by the tag.
+    description: The identifier of one that is there, whatever it was made for; empty goes by the tags.
+    type: str
+    default: ""
+  cluster:
+    description:
+      - The cluster that it is made for, kept in the tag C(mlcluster:cluster). Empty takes whatever has the name.
+      - One of this name that was made for another cluster is refused.
     type: str
     default: ""
   gib:
@@ -125,7 +131,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws,
 def ensure(module: AnsibleModule) -> dict[str, t.Any]:
     """What there is in the end, and what was done for it."""
     params, client = module.params, aws.client(module.params, "fsx")
-    found, actions = fsx.find(client, params["name"], params["file_system_id"]), []
+    found, actions = fsx.find(client, params["name"], params["file_system_id"], params["cluster"]), []
     if found:
         fsx.refuse_broken([found], found["FileSystemId"])
         wrong = fsx.differences(found, params)
@@ -186,6 +192,7 @@ def main() -> None:
             **aws.OPTIONS,
             "name": {"type": "str", "required": True},
             "file_system_id": {"type": "str", "default": ""},
+            "cluster": {"type": "str", "default": ""},
             "gib": {"type": "int"},
             "throughput": {"type": "int", "choices": [125, 250, 500, 1000]},
             "efa": {"type": "bool", "default": False},

@@ -13,6 +13,7 @@ import typing as t
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws
 
 TAG = "mlcluster:filesystem"
+CLUSTER_TAG = "mlcluster:cluster"
 POLL_SECONDS = 15.0
 # FSx API, Lifecycle of a file system and of an association.
 WAITING = ("CREATING",)
@@ -26,14 +27,25 @@ EVENTS = ["NEW", "CHANGED", "DELETED"]
 Wanted = t.Mapping[str, t.Any]
 
 
-def find(fsx: t.Any, name: str, identifier: str) -> dict[str, t.Any] | None:
-    """The file system with the identifier, else the one with our tag and this name. Raises AwsError for several."""
+def find(fsx: t.Any, name: str, identifier: str, cluster: str = "") -> dict[str, t.Any] | None:
+    """The file system with the identifier, else the one with our tag and this name. Raises AwsError for several.
+
+    cluster: for which one it is; AwsError too where all that there is was made for others. Empty asks for none.
+    """
     if identifier:
         with aws.doing(f"looking at the file system {identifier}"):
             return t.cast("dict[str, t.Any]", fsx.describe_file_systems(FileSystemIds=[identifier])["FileSystems"][0])
     with aws.doing("looking at the file systems"):
         every = aws.pages(fsx.describe_file_systems, "FileSystems")
-    mine = [entry for entry in every if aws.tags_of(entry).get(TAG) == name and entry["Lifecycle"] != "DELETING"]
+    called = [entry for entry in every if aws.tags_of(entry).get(TAG) == name and entry["Lifecycle"] != "DELETING"]
+    # Those of earlier versions say of no cluster that they were made for it.
+    mine = [entry for entry in called if not cluster or aws.tags_of(entry).get(CLUSTER_TAG, cluster) == cluster]
+    if called and not mine:
+        found = ", ".join(f"{entry['FileSystemId']} of {aws.tags_of(entry)[CLUSTER_TAG]}" for entry in called)
+        raise aws.AwsError(
+            f"looked for the file system {name} of the cluster {cluster} and found that of another cluster ({found}); "
+            "give its id to share it, or choose another name"
+        )
     if len(mine) > 1:
         found = ", ".join(entry["FileSystemId"] for entry in mine)
         raise aws.AwsError(f"{found} all carry the tag {TAG}={name}; give the id of the one that is meant")
@@ -89,6 +101,8 @@ def request(wanted: Wanted) -> dict[str, t.Any]:
     if wanted["efa"]:
         lustre.update(EfaEnabled=True, MetadataConfiguration={"Mode": METADATA_MODE})
     tags = {**wanted["tags"], "Name": wanted["name"], TAG: wanted["name"]}
+    if wanted["cluster"]:
+        tags[CLUSTER_TAG] = wanted["cluster"]
     token = hashlib.sha256(repr(sorted((key, str(value)) for key, value in wanted.items())).encode()).hexdigest()
     result = {
         "ClientRequestToken": token[:63],

@@ -40,6 +40,15 @@ def test_a_filesystem_is_foretold_made_once_and_adopted(run_module):
     assert other["msg"] == (f"{made['id']} has gib 7200 and not 4800; change the variables, or the file system by hand")
 
 
+def test_a_filesystem_of_another_cluster_is_shared_only_on_purpose(run_module):
+    made = run_module(fsx_lustre, cluster="old", **WISHES, **PLACE)
+    refused = run_module(fsx_lustre, cluster="train", **WISHES, **PLACE)["msg"]
+    assert f"found that of another cluster ({made['id']} of old); give its id to share it" in refused
+    assert run_module(fsx_lustre, cluster="old", **WISHES, **PLACE)["id"] == made["id"]
+    shared = run_module(fsx_lustre, cluster="train", name="any", efa=True, file_system_id=made["id"])
+    assert (shared["changed"], shared["id"]) == (False, made["id"])
+
+
 @pytest.mark.parametrize("broken", ["file system", "tie"])
 @pytest.mark.parametrize("check", [False, True])
 def test_what_has_failed_is_told_at_once_with_its_reason(run_module, monkeypatch, broken, check):
@@ -48,8 +57,8 @@ def test_what_has_failed_is_told_at_once_with_its_reason(run_module, monkeypatch
     failed = {"Lifecycle": "FAILED", "FailureDetails": {"Message": "no permission for s3://data"}}
     real = fsx_lustre.fsx.find
 
-    def find(client, name, identifier):
-        return {**real(client, name, identifier), **(failed if broken == "file system" else {})}
+    def find(*given):
+        return {**real(*given), **(failed if broken == "file system" else {})}
 
     # moto lets nothing fail.
     monkeypatch.setattr(fsx_lustre.fsx, "find", find)

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import copy
+import re
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws, fsx
 
 WANTED = {
     "name": "checkpoints",
+    "cluster": "train",
     "gib": 7200,
     "throughput": 1000,
     "efa": True,
@@ -72,6 +74,8 @@ def test_what_is_made():
         "MetadataConfiguration": {"Mode": "AUTOMATIC"},
     }
     assert {"Key": "mlcluster:filesystem", "Value": "checkpoints"} in request["Tags"]
+    assert {"Key": "mlcluster:cluster", "Value": "train"} in request["Tags"]
+    assert "mlcluster:cluster" not in str(fsx.request({**WANTED, "cluster": ""}))
     assert "KmsKeyId" not in request
     assert "EfaEnabled" not in fsx.request({**WANTED, "efa": False})["LustreConfiguration"]
 
@@ -80,6 +84,7 @@ def test_the_same_wishes_have_the_same_token_and_others_another():
     first, second = fsx.request(WANTED), fsx.request(dict(reversed(WANTED.items())))
     assert first["ClientRequestToken"] == second["ClientRequestToken"]
     assert len(first["ClientRequestToken"]) <= 63
+    assert fsx.request({**WANTED, "cluster": "other"})["ClientRequestToken"] != first["ClientRequestToken"]
     assert fsx.request({**WANTED, "gib": 9600})["ClientRequestToken"] != first["ClientRequestToken"]
 
 
@@ -89,6 +94,25 @@ def test_found_by_tag_on_any_page_and_never_while_it_goes():
     assert fsx.find(Fsx(strange, going, FOUND), "checkpoints", "") == FOUND
     assert fsx.find(Fsx(strange, going), "checkpoints", "") is None
     assert fsx.find(Fsx(strange, FOUND), "any", FOUND["FileSystemId"]) == FOUND
+
+
+def of_cluster(cluster, identifier):
+    tags = [*FOUND["Tags"], {"Key": "mlcluster:cluster", "Value": cluster}]
+    return other(FileSystemId=identifier, Tags=tags)
+
+
+def test_that_of_another_cluster_is_refused_and_never_taken_for_its_own():
+    theirs, own = of_cluster("old", "fs-old"), of_cluster("train", "fs-own")
+    said = "checkpoints of the cluster train and found that of another cluster (fs-old of old); give its id to share it"
+    with pytest.raises(aws.AwsError, match=re.escape(said)):
+        fsx.find(Fsx(theirs), "checkpoints", "", "train")
+    assert fsx.find(Fsx(theirs, own), "checkpoints", "", "train") == own
+    # By its id on purpose, without a cluster, or made before there was such a tag.
+    assert fsx.find(Fsx(theirs), "checkpoints", "fs-old", "train") == theirs
+    assert fsx.find(Fsx(theirs), "checkpoints", "") == theirs
+    assert fsx.find(Fsx(FOUND), "checkpoints", "", "train") == FOUND
+    with pytest.raises(aws.AwsError, match="fs-0123456789abcdef2, fs-own all carry the tag"):
+        fsx.find(Fsx(theirs, FOUND, own), "checkpoints", "", "train")
 
 
 def test_two_of_a_name_are_refused():
