@@ -205,3 +205,38 @@ def test_what_is_no_file_where_one_belongs_is_a_sentence_and_no_wait(tmp_path, w
     )  # fmt: skip
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert ("Is a directory" if what == "directory" else "not a plain file") in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("version", "argument", "needed", "variable"),
+    [
+        ((3, 6), "hold", "3.9", "slurm_jobs_python"),
+        ((3, 6), "train", "3.10", "slurm_jobs_data_python"),
+        ((3, 9), "--help", "3.10", "slurm_jobs_data_python"),
+    ],
+)
+def test_a_python_that_is_too_old_is_one_sentence(tmp_path, version, argument, needed, variable):
+    old = ".".join(map(str, version))
+    ran = with_python(tmp_path, version, argument)
+    assert (ran.returncode, ran.stdout) == (3, "")
+    found = f"mlcluster_data needs Python {needed} or newer and {sys.executable} is {old}: start it with a newer one"
+    assert ran.stderr == f"{found}, a job by {variable}\n"
+
+
+def test_hold_needs_no_more_than_the_nodes_have(tmp_path):
+    ran = with_python(tmp_path, (3, 9), "hold", str(tmp_path / "held"))
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"holds {tmp_path}/held\n", "")
+
+
+def with_python(folder, version, *arguments):
+    """Run it by this Python, which takes itself for another one."""
+    (folder / "held").mkdir()
+    (folder / "sitecustomize.py").write_text(f"import sys\nsys.version_info = {(*version, 0, 'final', 0)}\n")
+    return subprocess.run(
+        [sys.executable, "-m", "mlcluster_data", *arguments],
+        env={**os.environ, "PYTHONPATH": f"{folder}:{FILES}"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
