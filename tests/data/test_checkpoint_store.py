@@ -16,14 +16,18 @@ from pathlib import Path
 import pytest
 from mlcluster_data import __main__ as command
 from mlcluster_data import checkpoint_store, durable
+from mlcluster_data.checkpoint_s3 import S3Store
 from mlcluster_data.checkpoint_store import DirectoryStore, Manifest, TornError, removable, step_name
 from mlcluster_data.durable import FileSum
 
+from tests.data.s3_rig import _server, server
+
+__all__ = ["_server", "server"]
 NODE = Path(__file__).resolve().parents[2] / "plugins" / "module_utils" / "_node"
 
 
-def publish(store: DirectoryStore, step: int, content: bytes = b"weights") -> None:
-    source = store.path.parent / "local"
+def publish(store, step: int, content: bytes = b"weights", source: Path | None = None) -> None:
+    source = source or store.path.parent / "local"
     source.mkdir(exist_ok=True)
     for name in ("__0_0.distcp", ".metadata"):
         (source / name).write_bytes(content)
@@ -142,6 +146,53 @@ def test_an_earlier_run_that_still_writes_keeps_nobody_from_beginning(store, mon
     monkeypatch.undo()
     store.prepare()
     assert not left.exists()
+
+
+@pytest.fixture(params=["directory", "s3"])
+def kept(request, tmp_path):
+    """A place, a function that gives what its `latest` says, and the part of the program that writes that."""
+    if request.param == "directory":
+        latest = tmp_path / "kept" / "latest"
+        return DirectoryStore(tmp_path / "kept"), lambda: latest.read_text() if latest.exists() else None, durable.write
+    prefix = request.getfixturevalue("server").prefix()
+    return S3Store(prefix), lambda: (prefix.get("latest") or b"").decode() or None, prefix.put
+
+
+def test_a_run_that_ends_before_it_names_its_checkpoint_is_made_good_by_the_next(kept, tmp_path, monkeypatch):
+    store, latest, write = kept
+
+    class Killed(BaseException):
+        pass
+
+    def ends(name, *given):
+        if Path(name).name == "latest":
+            raise Killed
+        return write(name, *given)
+
+    local = tmp_path / "local"
+    store.prepare()
+    assert latest() is None
+    publish(store, 1, source=local)
+    assert latest() == "step-00000001\n"
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(durable if isinstance(store, DirectoryStore) else store.prefix, write.__name__, ends)
+        publish(store, 2, source=local)
+    assert (store.steps(), latest()) == ([2, 1], "step-00000001\n")
+    store.prepare()
+    assert latest() == "step-00000002\n"
+    # Nor does it name one that nobody resumes from any more.
+    store.set_aside(2)
+    assert latest() == "step-00000001\n"
+    store.set_aside(1)
+    assert latest() is None
+
+
+def test_a_latest_that_cannot_be_set_right_keeps_nobody_from_training(store, caplog):
+    publish(store, 1)
+    (store.path / "latest").unlink()
+    (store.path / "latest").mkdir()
+    store.prepare()
+    assert f"{store.path}/latest does not name the newest checkpoint: " in caplog.text
 
 
 @pytest.mark.parametrize("when", ["rename", "unlink", "rmdir"])

@@ -11,7 +11,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from . import checkpoint_store, lock_s3, s3
-from .checkpoint_store import COMPLETE, INDEX, LATEST, TORN, Guard, Manifest, StoreError, TornError, step_name, step_of
+from .checkpoint_store import (
+    COMPLETE,
+    INDEX,
+    LATEST,
+    TORN,
+    Guard,
+    Manifest,
+    StoreError,
+    TornError,
+    naming,
+    step_name,
+    step_of,
+)
 from .durable import FileSum
 from .lock_s3 import S3Lock
 
@@ -30,6 +42,15 @@ class S3Store:
 
     def prepare(self) -> None:
         self._remove_unpublished()
+        self._name_newest()
+
+    def _name_newest(self) -> None:
+        steps = self.steps()
+        named = self.prefix.get(LATEST)
+        if steps and named != naming(steps[0]):
+            self.prefix.put(LATEST, naming(steps[0]))
+        elif named and not steps:
+            self.prefix.delete([LATEST])
 
     def put(self, step: int, token: str, source: Path) -> FileSum:
         name = step_name(step)
@@ -48,7 +69,7 @@ class S3Store:
                 f"{self.url}/{name}/{other[0]} is not as it was sent: another run writes there, so end one of them"
             )
         self.prefix.put(f"{name}/{COMPLETE}", dataclasses.replace(manifest, files=files).text())
-        self.prefix.put(LATEST, f"{name}\n".encode())
+        self.prefix.put(LATEST, naming(step))
 
     def discard(self, step: int, token: str) -> None:
         name = step_name(step)
@@ -95,6 +116,7 @@ class S3Store:
         name = step_name(step)
         self.prefix.put(f"{TORN}{name}-{time.time_ns():x}/{COMPLETE}", self.prefix.get(f"{name}/{COMPLETE}") or b"")
         self.prefix.delete([f"{name}/{COMPLETE}"])
+        self._name_newest()
 
     def forget_torn(self, until: int) -> None:
         found = {entry: checkpoint_store.torn_step(entry.partition("/")[0]) for entry in self.prefix.list(TORN)}

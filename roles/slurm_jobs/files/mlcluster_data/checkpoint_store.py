@@ -115,6 +115,11 @@ def step_of(name: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
+def naming(step: int) -> bytes:
+    """What `latest` says of a step."""
+    return f"{step_name(step)}\n".encode()
+
+
 def torn_step(name: str) -> int | None:
     """The step of a checkpoint that was set aside; None for any other name."""
     return step_of(name.removeprefix(TORN).rpartition("-")[0]) if name.startswith(TORN) else None
@@ -144,7 +149,7 @@ class Store(t.Protocol):
         """What lets one run at a time write; makes the place where it is missing."""
 
     def prepare(self) -> None:
-        """Make the place, and remove what earlier runs left half written. Needs the lock."""
+        """Make the place, remove what earlier runs left half written, and set `latest` right. Needs the lock."""
 
     def put(self, step: int, token: str, source: Path) -> FileSum:
         """Take one file of a checkpoint that is being made; called on every node."""
@@ -231,6 +236,19 @@ class DirectoryStore:
             elif step_of(name) is not None and not _is_plain(self.path / name / COMPLETE):
                 LOGGER.warning("%s has no %s, so it is no checkpoint: get it back whole, or move it away",
                                self.path / name, COMPLETE)  # fmt: skip
+        self._name_newest()
+
+    def _name_newest(self) -> None:
+        """Have `latest` name the newest one: a run may have ended between the rename and that, or one was set aside."""
+        latest, steps = self.path / LATEST, self.steps()
+        try:
+            if not steps:
+                latest.unlink(missing_ok=True)
+            elif not os.path.lexists(latest) or durable.read(latest) != naming(steps[0]):
+                durable.write(latest, naming(steps[0]))
+        except OSError as exc:
+            # Nothing here goes by it, so that it keeps nobody from training.
+            LOGGER.warning("%s does not name the newest checkpoint: %s", latest, durable.reason(exc))
 
     def _clear(self, left: Path) -> None:
         """Remove what an earlier run left, whose last process may still write into it: then the next one does it."""
@@ -257,7 +275,7 @@ class DirectoryStore:
                            aside)  # fmt: skip
         os.rename(place, final)
         durable.sync_directory(self.path)
-        durable.write(self.path / LATEST, f"{final.name}\n".encode())
+        durable.write(self.path / LATEST, naming(step))
 
     def discard(self, step: int, token: str) -> None:
         shutil.rmtree(self._incoming(step, token), ignore_errors=True)
@@ -293,6 +311,7 @@ class DirectoryStore:
     def set_aside(self, step: int) -> None:
         name = step_name(step)
         os.rename(self.path / name, self.path / f"{TORN}{name}-{time.time_ns():x}")
+        self._name_newest()
 
     def forget_torn(self, until: int) -> None:
         for name in os.listdir(self.path):
