@@ -70,7 +70,13 @@ def ranks(count: int, function: Callable[..., Any], folder: Path) -> list[Any]:
         process.start()
         theirs.close()
         started.append((process, mine))
-    found = [_result(process, pipe) for process, pipe in started]
+    try:
+        found = [_result(process, pipe) for process, pipe in started]
+    finally:
+        # Where a test's time is up, this one would wait at its own end for ranks that wait for each other.
+        for process, _pipe in started:
+            process.kill()
+            process.join()
     meeting.unlink(missing_ok=True)
     for value in found:
         if isinstance(value, BaseException):
