@@ -9,18 +9,20 @@ python3 guest_interrupt.py POINT [boot]: POINT is an action, `write_intent:STAGE
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 sys.path.insert(0, "/usr/local/lib/mlcluster/mlcluster.pyz")
 from mlcluster._node import storage, storage_apply, storage_cli, storage_config
 from mlcluster._node.host import CommandResult, Host
 
 POINT = sys.argv[1]
+PTRACE_TRACEME = 0
+PTRACE_SYSCALL = 24
 whole_action = storage_apply.run_action
 
 
@@ -34,19 +36,32 @@ def run_action(host: Host, action: Any, table: Any) -> None:
         die()
 
 
+def die_amid(argv: Sequence[str]) -> NoReturn:
+    """Run mkfs, which is halted at each of its system calls, and die with it as soon as it has written something."""
+    ptrace = ctypes.CDLL(None).ptrace
+    child = os.fork()
+    if not child:
+        try:
+            ptrace(PTRACE_TRACEME, 0, None, None)
+            os.execvp(argv[0], argv)
+        finally:
+            os._exit(127)
+    while os.WIFSTOPPED(os.waitpid(child, 0)[1]):
+        with open(f"/proc/{child}/io", encoding="utf-8") as stream:
+            counts = dict(line.split(": ") for line in stream.read().splitlines())
+        if int(counts["wchar"]) > 4096:
+            os.kill(child, signal.SIGKILL)
+            die()
+        ptrace(PTRACE_SYSCALL, child, None, None)
+    raise SystemExit(f"{argv[0]} ended before it was to be killed")
+
+
 class HostThatDiesAmid(Host):
-    """Kills mkfs and itself as soon as mkfs has written something."""
+    """Dies while mkfs runs."""
 
     def run(self, argv: Sequence[str], *arguments: Any, **options: Any) -> CommandResult:
         if POINT == "amid" and argv[0].startswith("mkfs."):
-            with subprocess.Popen(argv) as process:
-                while process.poll() is None:
-                    with open(f"/proc/{process.pid}/io", encoding="utf-8") as stream:
-                        counts = dict(line.split(": ") for line in stream.read().splitlines())
-                    if int(counts["wchar"]) > 4096:
-                        process.kill()
-                        die()
-            die()
+            die_amid(argv)
         return super().run(argv, *arguments, **options)
 
 

@@ -96,7 +96,8 @@ def test_an_automount_is_no_mount_until_something_comes(guest: GuestFactory) -> 
     node.script('echo "$1" >>/etc/fstab; mkdir /fsx; systemctl daemon-reload; systemctl start fsx.automount', AUTOMOUNT)
     assert node.run("findmnt --noheadings --output FSTYPE /fsx").out.split() == ["autofs"]
     # With the same names as the line, which stays ParallelCluster's all the same.
-    wanted = {"fsx_lustre_file_systems": [{"path": "/fsx", **NAMES}], "fsx_lustre_timeout": 20}
+    wanted = {"fsx_lustre_file_systems": [{"path": "/fsx", **NAMES}]}
+    hasty = {**wanted, "fsx_lustre_timeout": 20}
     said = good(apply(node, **wanted)).said
     assert "PASS lustre.mounted (/fsx)" in said and "PASS lustre.write_read (/fsx)" in said
     assert AUTOMOUNT in node.run("cat /etc/fstab").out.splitlines()
@@ -107,15 +108,15 @@ def test_an_automount_is_no_mount_until_something_comes(guest: GuestFactory) -> 
 
     node.run("fsfreeze --freeze /run/lustre-server")
     try:
-        stalled = apply(node, **wanted).refusal
+        stalled = apply(node, **hasty).refusal
     finally:
         node.run("fsfreeze --unfreeze /run/lustre-server")
     assert "lustre.write_read (/fsx): no answer within " in stalled, stalled
 
     # The probe that was cut off closes its file when it can.
-    node.run("timeout 60 sh -c 'until umount /fsx; do sleep 0.2; done' && touch /run/lustre-hangs")
+    node.run("timeout 500 sh -c 'until umount /fsx; do sleep 0.2; done' && touch /run/lustre-hangs")
     try:
-        silent = apply(node, **wanted).refusal
+        silent = apply(node, **hasty).refusal
     finally:
         node.run("rm /run/lustre-hangs")
     assert "FAIL lustre.mounted (/fsx): the automount was touched and nothing came" in silent, silent

@@ -41,6 +41,9 @@ def interrupt(node: Guest, point: str) -> None:
     # The shell outlives the killed program; ssh itself has no exit status for a signal.
     done = node.run(f"python3 {TOOL} {point}; exit $?", check=False)
     assert done.rc == 137, f"the run was to be killed at {point} and ended with {done.rc}: {done.err}"
+    if point == "amid":
+        array = f"/dev/{helpers.look(node).arrays[0].split()[0]}"
+        assert node.run(f"test -b {array} && blkid -p {array}", check=False).rc == 2, "mkfs had come to its end"
 
 
 @pytest.mark.parametrize("point", POINTS)

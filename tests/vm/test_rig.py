@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.rig.vm import plan, prepare
+from tests.rig.vm import cache, plan, prepare
 from tests.rig.vm.guest import Guest
 
 pytestmark = pytest.mark.vm
@@ -71,14 +71,17 @@ def test_disks_are_those_of_the_plan(guest: GuestFactory, disks: int) -> None:
 
 @pytest.mark.ci
 def test_the_guest_passes_for_an_instance(guest: GuestFactory) -> None:
+    begun = time.time()
     node = guest(disks=1)
+    # It is given the time once, in whole seconds; the answer takes as long as this machine is busy.
+    clock = int(node.run("date +%s").out)
+    assert begun - 1 < clock < time.time() + 1
     assert node.run("systemd-detect-virt").out.strip() == "amazon"
     assert node.run("cat /sys/class/dmi/id/product_name").out.strip() == "trn2.48xlarge"
     links = node.run("ls /dev/disk/by-id").out.split()
     serial = node.plan[1].serial
     assert f"nvme-Amazon_EC2_NVMe_Instance_Storage_{serial}" in links
     assert "ec2-rig" not in node.run("cat /proc/mounts").out
-    assert abs(int(node.run("date +%s").out) - time.time()) < 30
 
 
 def test_reboot_keeps_an_array_and_honours_the_new_initramfs(guest: GuestFactory) -> None:
@@ -267,10 +270,11 @@ def test_the_owner_rebuilds_its_volume_on_blank_disks(guest: GuestFactory, case:
 
 def test_another_instance_type_boots_with_its_own_name() -> None:
     node = Guest("pytest-type")
-    try:
-        node.up(disks=8, instance_type="p5.48xlarge")
-        assert node.run("cat /sys/class/dmi/id/product_name").out == "p5.48xlarge\n"
-        assert identities(node) == planned(node)
-        assert sum(model == plan.INSTANCE_STORE for model, _serial, _size in identities(node)) == 8
-    finally:
-        node.down()
+    with cache.locked(f"guest-{node.name}", "another pytest session's guest"):
+        try:
+            node.up(disks=8, instance_type="p5.48xlarge")
+            assert node.run("cat /sys/class/dmi/id/product_name").out == "p5.48xlarge\n"
+            assert identities(node) == planned(node)
+            assert sum(model == plan.INSTANCE_STORE for model, _serial, _size in identities(node)) == 8
+        finally:
+            node.down()
