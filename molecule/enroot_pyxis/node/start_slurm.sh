@@ -22,6 +22,7 @@ systemctl restart munge slurmctld slurmd
 systemd-run --unit=mirror --working-directory=/srv/mirror python3 -m http.server --bind 127.0.0.1 8099
 for _try in $(seq 3000); do
     [ "$(sinfo -h -t idle -o %D)" != 1 ] || exit 0
+    ! systemctl --quiet is-failed munge slurmctld slurmd || break
     sleep 0.2
 done
 sinfo

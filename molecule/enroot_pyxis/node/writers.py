@@ -2,17 +2,19 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Fifty processes write plugstack.conf at once, with the code that the node has, while jobs start one after another.
+"""Fifty processes write plugstack.conf, with the code that the node has, for as long as jobs start one after another.
 
 Prints {"writers": exit statuses, "jobs": exit statuses} as JSON.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import multiprocessing
 import subprocess
 import sys
+from multiprocessing.synchronize import Event
 
 sys.path.insert(0, "/usr/local/lib/mlcluster/mlcluster.pyz")
 
@@ -24,19 +26,23 @@ STACK = "/opt/slurm/etc/plugstack.conf"
 PLUGIN = read_stack(EnrootHost(), STACK).pyxis[0].plugin
 
 
-def write(index: int) -> None:
-    """Write a line that no other writer writes, twice over."""
-    for turn in range(2):
-        apply_changes(EnrootHost(), STACK, Wanted(PLUGIN, options={"runtime_path": f"/run/pyxis{index}x{turn}"}))
+def write(index: int, jobs_ran: Event) -> None:
+    """Write a line that no other writer writes, and another, until the last job has ended."""
+    for turn in itertools.count():
+        apply_changes(EnrootHost(), STACK, Wanted(PLUGIN, options={"runtime_path": f"/run/pyxis{index}x{turn % 2}"}))
+        if turn and jobs_ran.is_set():
+            break
 
 
 if __name__ == "__main__":
     context = multiprocessing.get_context("fork")
-    writers = [context.Process(target=write, args=(index,)) for index in range(50)]
+    jobs_ran = context.Event()
+    writers = [context.Process(target=write, args=(index, jobs_ran), daemon=True) for index in range(50)]
     for writer in writers:
         writer.start()
-    jobs = []
-    while not jobs or any(writer.is_alive() for writer in writers):
-        command = ["runuser", "-u", "alice", "--", "srun", "--quiet", "--chdir=/", "true"]
-        jobs.append(subprocess.run(command, check=False, timeout=300).returncode)
+    command = ["runuser", "-u", "alice", "--", "srun", "--quiet", "--chdir=/", "true"]
+    jobs = [subprocess.run(command, check=False, timeout=600).returncode for _job in range(3)]
+    jobs_ran.set()
+    for writer in writers:
+        writer.join(600)
     print(json.dumps({"writers": [writer.exitcode for writer in writers], "jobs": jobs}))

@@ -231,8 +231,7 @@ def test_fifty_writers_at_once_while_jobs_run(host: Host, restored: None) -> Non
     assert (started.rc, started.stderr) == (0, "")
     told = json.loads(started.stdout)
     assert told["writers"] == [0] * 50
-    assert told["jobs"]
-    assert set(told["jobs"]) == {0}
+    assert told["jobs"] == [0] * 3
     assert host.check_output("ls -A %s.d", STACK) == "pyxis.conf"
     assert "listed once" in host.check_output(f"{INFO} || true")
 
