@@ -18,13 +18,14 @@ from ansible.module_utils.testing import patch_module_args
 from tests.integration.slurm.ran import Ran, install
 from tests.rig.slurm import jobs, scripts
 from tests.rig.slurm.cluster import Cluster
-from tests.rig.slurm.fixture import slurm, slurm_accounting
+from tests.rig.slurm.fixture import slurm as shared_slurm
+from tests.rig.slurm.fixture import slurm_accounting
 from tests.unit.plugins.inventory import finder
 
 # Before the first import of ansible_collections: templates find the collection's filters by it.
 finder.install()
 
-__all__ = ["slurm", "slurm_accounting"]
+__all__ = ["shared_slurm", "slurm_accounting"]
 
 Runner = Callable[..., dict[str, t.Any]]
 
@@ -36,6 +37,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         file = item.path.stem
         item.add_marker(pytest.mark.xdist_group("checked" if file in ("test_health", "test_scratch") else file))
+
+
+@pytest.fixture
+def slurm(shared_slurm: Cluster) -> Cluster:
+    """The cluster of all these tests, at rest: what the one before left may still be on its way out, or have failed."""
+    jobs.rest(shared_slurm)
+    return shared_slurm
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from pathlib import Path
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _runtime
 
 from tests.rig.slurm.cluster import Cluster
-from tests.rig.slurm.processes import wait_for
 from tests.rig.slurm.spec import Spec
 
 CHECKOUT = Path(__file__).parents[3]
@@ -89,28 +88,6 @@ def checked_cluster(name: str, nodes: int = 2, **settings: str) -> Iterator[tupl
             # Another that runs meanwhile may have written there.
             with suppress(OSError):
                 path.rmdir()
-
-
-def at_rest(cluster: Cluster) -> None:
-    """Cancel what is left, and have every node take jobs again: for the next test, or it would wait in vain.
-
-    A Prolog that fails drains its node twice, by itself and once more as slurmd tells of it, which may come late.
-    """
-    nodes = cluster.record.spec.names
-
-    def gone() -> bool:
-        left = cluster.run("squeue", "--noheader", "--format=%A %T").stdout.split("\n")[:-1]
-        for number in [line.split()[0] for line in left if not line.endswith("COMPLETING")]:
-            cluster.run("scancel", number, check=False)
-        return not left
-
-    def idle() -> bool:
-        for node in set(nodes) - set(cluster.nodes_in("idle")):
-            cluster.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
-        return cluster.nodes_in("idle") == nodes
-
-    wait_for("every job to be gone", gone)
-    wait_for("every node to be idle", idle)
 
 
 def state_of(cluster: Cluster, node: str, path: str) -> Path:

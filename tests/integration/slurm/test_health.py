@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.slurm.health_rig import NOBODY, as_user, at_rest, checked_cluster, render, state_of
+from tests.integration.slurm.health_rig import NOBODY, as_user, checked_cluster, render, state_of
 from tests.rig.slurm import jobs
 from tests.rig.slurm.fixture import needs_slurm
 from tests.rig.slurm.processes import wait_for
@@ -37,7 +37,7 @@ def cluster(rig):
     for node in ("n1", "n2"):
         state_of(rig[0], node, MARKER).unlink(missing_ok=True)
     rig[0].configure(Prolog=rig[1]["prolog"], Epilog=rig[1]["epilog"], HealthCheckInterval="0")
-    at_rest(rig[0])
+    jobs.rest(rig[0])
 
 
 def node(cluster, name="n1"):

@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -18,8 +21,8 @@ import pytest
 from tests.rig.slurm import jobs, processes, record
 from tests.rig.slurm.cluster import Cluster
 from tests.rig.slurm.fixture import needs_slurm
-from tests.rig.slurm.processes import wait_for
-from tests.rig.slurm.spec import FAST_FAILURE, Spec
+from tests.rig.slurm.processes import RigError, wait_for
+from tests.rig.slurm.spec import FAST_FAILURE, Ports, Spec
 
 pytestmark = needs_slurm
 OWN = f"rig-{os.getpid()}"
@@ -144,10 +147,61 @@ def test_accounting_remembers_a_job(slurm_accounting):
 def test_two_clusters_side_by_side_and_only_one_ends(slurm, own_cluster):
     other = own_cluster(Spec(nodes=1, gpus=0))
     assert other.nodes_in("idle") == ["n1"]
-    # A job of the test before may still be on its way out.
-    wait_for("both nodes of the first", lambda: slurm.nodes_in("idle") == ["n1", "n2"])
     assert other.down()
     assert slurm.nodes_in("idle") == ["n1", "n2"]
+
+
+@pytest.mark.parametrize("role", ["slurmctld", "n1"])
+def test_a_daemon_that_cannot_run_ends_the_wait_for_it(own_cluster, monkeypatch, role):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        number = taken.getsockname()[1]
+        choose = record.choose_ports
+
+        def ports(nodes: int) -> Ports:
+            found = choose(nodes)
+            if role == "n1":
+                return dataclasses.replace(found, nodes=(number,))
+            return dataclasses.replace(found, controller=number)
+
+        monkeypatch.setattr(record, "choose_ports", ports)
+        with pytest.raises(RigError, match=rf"(?s)in vain: {role} has ended; its log ends:\n.*Address already in use"):
+            own_cluster(Spec(nodes=1))
+
+
+def test_what_is_configured_holds_for_the_next_job_on_a_node_that_pauses_too(own_cluster, tmp_path):
+    (tmp_path / "prolog").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    (tmp_path / "prolog").chmod(0o755)
+    cluster = own_cluster(Spec(nodes=1))
+    slurmd = cluster._slurmd("n1")
+    configured = threading.Event()
+
+    def configure() -> None:
+        cluster.configure(Prolog=str(tmp_path / "prolog"))
+        configured.set()
+
+    os.kill(slurmd, signal.SIGSTOP)
+    thread = threading.Thread(target=configure)
+    thread.start()
+    try:
+        done = "_slurm_rpc_reconfigure_controller: completed"
+        wait_for("the controller", lambda: done in (cluster.root / "log/slurmctld.log").read_text())
+        too_early = configured.wait(1)
+    finally:
+        os.kill(slurmd, signal.SIGCONT)
+        thread.join()
+    assert not too_early
+    assert jobs.finish(cluster, "true").state == "COMPLETED" and (tmp_path / "ran").exists()
+
+
+def test_a_job_that_is_over_ends_the_wait_for_what_it_was_to_do(slurm):
+    number = jobs.finish(slurm, "echo its last words; exit 3").number
+    with pytest.raises(RigError, match=rf"(?s)job {number} was to be RUNNING and is over; .*its last words"):
+        jobs.wait(slurm, number, "RUNNING")
+    with pytest.raises(RigError, match=r"waited for a file in vain: it is over: .*state='FAILED'.*its last words"):
+        wait_for("a file", lambda: False, over=jobs.ended(slurm, number))
+    over = jobs.ended(slurm, number)
+    assert wait_for("what it did last", lambda: "last words" in jobs.look(slurm, number).output, over=over)
 
 
 def test_what_a_killed_run_leaves_is_ended_by_the_next(own_cluster):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from .processes import RigError, tail, wait_for
@@ -46,15 +47,18 @@ def install(root: Path) -> None:
         raise RigError(f"mariadb-install-db failed: {done.stderr.strip() or done.stdout.strip()}")
 
 
-def prepare(root: Path, ports: Ports) -> None:
-    """Wait for the database, make the account of slurmdbd in it and write slurmdbd.conf. Raises RigError."""
+def prepare(root: Path, ports: Ports, over: Callable[[], str]) -> None:
+    """Wait for the database, make the account of slurmdbd in it and write slurmdbd.conf. Raises RigError.
+
+    over says why the database will not answer any more.
+    """
     client = ["mariadb", "--no-defaults", f"--socket={root}/run/database"]
 
     def answers() -> bool:
         return subprocess.run([*client, "-e", "select 1"], capture_output=True, check=False).returncode == 0
 
     try:
-        wait_for("the database of the accounting to answer", answers, poll=0.1)
+        wait_for("the database of the accounting to answer", answers, poll=0.1, over=over)
     except RigError as exc:
         raise RigError(f"{exc}; its log ends: {tail(root / 'log/mariadbd.log')}") from exc
     password = secrets.token_hex(16)

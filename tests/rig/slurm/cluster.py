@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 import signal
 import socket
@@ -70,9 +69,8 @@ class Cluster:
 
     def _make_files(self, spec: Spec, owned: bool) -> None:
         self.root.mkdir(mode=0o755)
-        ports = record.choose_ports(spec.nodes)
         owner = record.this_process() if owned else None
-        record.Record(secrets.token_hex(16), spec, ports, owner).save(self.root)
+        ports = record.create(self.root, spec, owner).ports
         for directory in ("etc", "log", "munge", "run", "dev", "local", "spool", "nodes"):
             (self.root / directory).mkdir(mode=0o755)
         for directory in ("state", "database"):
@@ -89,7 +87,7 @@ class Cluster:
             os.mknod(self.root / "dev" / f"nvidia{gpu}", stat.S_IFCHR | 0o666, os.makedev(1, 3))
         key = self.root / "etc/munge.key"
         key.touch(mode=0o400)
-        key.write_bytes(secrets.token_bytes(1024))
+        key.write_bytes(os.urandom(1024))
         hosts = Path("/etc/hosts").read_text(encoding="utf-8")
         (self.root / "etc/hosts").write_text(f"127.0.0.1 {' '.join(spec.names)}\n{hosts}", encoding="utf-8")
         self._write_configuration(spec, ports)
@@ -106,16 +104,16 @@ class Cluster:
             f"--socket={self.root}/munge/socket", f"--pid-file={self.root}/run/munged.pid",
             f"--log-file={self.root}/log/munged.log", f"--seed-file={self.root}/munge/seed",
         ])  # fmt: skip
-        self._wait("munged", (self.root / "munge/socket").exists)
+        self._wait((self.root / "munge/socket").exists, "munged")
         if spec.accounting:
             accounting.install(self.root)
             self._launch("mariadbd", accounting.database_argv(self.root, self.record.ports))
-            accounting.prepare(self.root, self.record.ports)
+            accounting.prepare(self.root, self.record.ports, lambda: self._ended("mariadbd"))
             self.start("slurmdbd")
         self.start("slurmctld")
         for node in spec.names:
             self.power_on(node)
-        self._wait(spec.names[-1], lambda: len(self.nodes_in("idle")) == spec.nodes)
+        self._wait(lambda: len(self.nodes_in("idle")) == spec.nodes, *spec.names, "slurmctld")
 
     # State
 
@@ -191,12 +189,12 @@ class Cluster:
         """Start slurmctld or slurmdbd, and wait until it answers."""
         self._launch(daemon, [daemon, "-D"])
         if daemon == "slurmdbd":
-            self._wait(daemon, lambda: self.run("sacctmgr", "-n", "show", "cluster", check=False).returncode == 0)
+            self._wait(lambda: self.run("sacctmgr", "-n", "show", "cluster", check=False).returncode == 0, daemon)
             self.run("sacctmgr", "--immediate", "add", "cluster", "rig", check=False)
         else:
-            self._wait(daemon, lambda: self.run("scontrol", "ping", check=False).returncode == 0)
+            self._wait(lambda: self.run("scontrol", "ping", check=False).returncode == 0, daemon)
             # Until a node has answered a new controller, it takes no job that asks for its GPUs.
-            self._wait(daemon, lambda: not set(self._answering()) - set(self._known()))
+            self._wait(lambda: not set(self._answering()) - set(self._known()), daemon)
 
     def stop(self, daemon: str, how: int = signal.SIGTERM) -> None:
         """End slurmctld or slurmdbd; with SIGKILL as a crash would."""
@@ -229,12 +227,20 @@ class Cluster:
         os.kill(self._init(node), signal.SIGUSR1)
 
     def configure(self, **settings: str) -> None:
-        """Change lines of slurm.conf and have the daemons read it again; all but the settings given are kept."""
+        """Change lines of slurm.conf and wait until the daemons have it; all but the settings given are kept."""
         found = self.record
         found.spec.settings.update(settings)  # type: ignore[attr-defined]
         found.save(self.root)
         self._write_configuration(found.spec, found.ports)
+        before = {node: self._has_read(node) for node in self._answering()}
         self.run("scontrol", "reconfigure")
+        # slurmctld only sends word to the nodes, and a busy one would run the next job by what it had read before.
+        for node, times in before.items():
+            self._wait(lambda node=node, times=times: self._has_read(node) > times, node)  # type: ignore[misc]
+
+    def _has_read(self, node: str) -> int:
+        """How often slurmd of a node has read its configuration; these are its last words on it."""
+        return (self.root / "log" / f"slurmd-{node}.log").read_text(encoding="utf-8").count(" CPU frequency setting ")
 
     def _init(self, node: str) -> int:
         below = children(self.record.processes[node].pid)
@@ -257,8 +263,17 @@ class Cluster:
         found.save(self.root)
         return process
 
-    def _wait(self, daemon: str, probe: Callable[[], bool]) -> None:
+    def _ended(self, *roles: str) -> str:
+        """Which of these daemons and nodes has ended, and the end of its log; nothing while all of them run."""
+        for role in roles:
+            if not alive(self.record.processes[role]):
+                return f"{role} has ended; its log ends:\n{tail(self.root / 'log' / f'{role}.out')}"
+        return ""
+
+    def _wait(self, probe: Callable[[], bool], *roles: str) -> None:
+        """Wait for an answer that takes all of these daemons and nodes."""
         try:
-            wait_for(f"{daemon} to answer", probe)
+            wait_for(f"{' and '.join(roles)} to answer", probe, over=lambda: self._ended(*roles))
         except RigError as exc:
-            raise RigError(f"{exc}; its log ends:\n{tail(self.root / 'log' / f'{daemon}.out')}") from exc
+            logs = "\n".join(tail(self.root / "log" / f"{role}.out") for role in roles)
+            raise RigError(f"{exc}; the logs end:\n{logs}") from exc

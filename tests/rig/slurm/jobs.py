@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,19 +57,32 @@ def look(cluster: Cluster, number: int) -> Job:
     )
 
 
+def ended(cluster: Cluster, number: int) -> Callable[[], str]:
+    """For wait_for, whose `over` it is, where a job is to do something: that the job has ended, and what it wrote."""
+
+    def over() -> str:
+        job = look(cluster, number)
+        return f"it is over: {job}" if job.state in ENDED else ""
+
+    return over
+
+
 def wait(cluster: Cluster, number: int, *states: str, timeout: float = LIMIT) -> Job:
     """Wait until the job is in one of the states (any final one by default).
 
     Raises RigError with the job, the nodes and the end of the controller's log.
     """
     wanted = frozenset(states) or ENDED
+    what = " or ".join(sorted(wanted))
 
     def there() -> Job | None:
         job = look(cluster, number)
+        if job.state in ENDED - wanted:
+            raise RigError(f"job {number} was to be {what} and is over")
         return job if job.state in wanted else None
 
     try:
-        return wait_for(f"job {number} to be {' or '.join(sorted(wanted))}", there, timeout, poll=0.1)
+        return wait_for(f"job {number} to be {what}", there, timeout, poll=0.1)
     except RigError as exc:
         nodes = cluster.run("sinfo", "--noheader", "--Node", "--format=%N %T %E", check=False).stdout.strip()
         log = tail(cluster.root / "log/slurmctld.log", 30)
@@ -78,6 +92,28 @@ def wait(cluster: Cluster, number: int, *states: str, timeout: float = LIMIT) ->
 def finish(cluster: Cluster, script: str, *options: str, timeout: float = LIMIT) -> Job:
     """Submit a script and wait for its end."""
     return wait(cluster, submit(cluster, script, *options), timeout=timeout)
+
+
+def rest(cluster: Cluster) -> None:
+    """Cancel what is left, and have every node take jobs again: for the next test, or it would wait in vain.
+
+    A Prolog that fails drains its node twice, by itself and once more as slurmd tells of it, which may come late.
+    """
+    nodes = cluster.record.spec.names
+
+    def gone() -> bool:
+        left = cluster.run("squeue", "--noheader", "--format=%A %T").stdout.split("\n")[:-1]
+        for number in [line.split()[0] for line in left if not line.endswith("COMPLETING")]:
+            cluster.run("scancel", number, check=False)
+        return not left
+
+    def idle() -> bool:
+        for node in sorted(set(nodes) - set(cluster.nodes_in("idle"))):
+            cluster.run("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
+        return cluster.nodes_in("idle") == nodes
+
+    wait_for("every job to be gone", gone)
+    wait_for("every node to be idle", idle)
 
 
 def release(cluster: Cluster, number: int) -> None:

@@ -4,7 +4,8 @@
 """The first process of a node: names it, gives it directories of its own, keeps slurmd, buries the dead.
 
 Runs as process 1 of the node's namespaces (`unshare --pid --mount --uts --fork`), so that ending it ends everything on
-the node at once, as a power failure would. SIGUSR2 kills slurmd alone; SIGUSR1 starts it again.
+the node at once, as a power failure would. SIGUSR2 kills slurmd alone; SIGUSR1 starts it again. A slurmd that fails by
+itself, as one whose port is taken, takes the node with it: who waits for the node sees that it is gone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 
 
 def main(arguments: list[str]) -> int:
-    """`HOSTNAME [SOURCE:TARGET ...] -- SLURMD ...`: never returns while the node is up."""
+    """`HOSTNAME [SOURCE:TARGET ...] -- SLURMD ...`: returns only where slurmd fails, with its status."""
     split = arguments.index("--")
     hostname, *binds = arguments[:split]
     daemon = arguments[split + 1 :]
@@ -36,7 +37,9 @@ def main(arguments: list[str]) -> int:
                 os.kill(slurmd, signal.SIGKILL)
         elif got == signal.SIGUSR1 and slurmd is None:
             slurmd = start(daemon)
-        elif got == signal.SIGCHLD and slurmd in buried():
+        elif got == signal.SIGCHLD and slurmd in (dead := buried()):
+            if os.WIFEXITED(dead[slurmd]) and os.WEXITSTATUS(dead[slurmd]):
+                return os.WEXITSTATUS(dead[slurmd])
             slurmd = None
 
 
@@ -50,12 +53,12 @@ def start(daemon: list[str]) -> int:
     return pid
 
 
-def buried() -> set[int]:
-    """Reap every process that has ended; those of jobs whose parents are gone come here too."""
-    dead = set()
+def buried() -> dict[int, int]:
+    """Reap every process that has ended, and give how each did; those of jobs whose parents are gone come here too."""
+    dead = {}
     with contextlib.suppress(ChildProcessError):
-        while (pid := os.waitpid(-1, os.WNOHANG)[0]) > 0:
-            dead.add(pid)
+        while (ended := os.waitpid(-1, os.WNOHANG))[0] > 0:
+            dead[ended[0]] = ended[1]
     return dead
 
 

@@ -124,13 +124,27 @@ def end(processes: Iterable[Process], how: int = signal.SIGKILL, timeout: float 
     wait_for(f"the processes {left} to end", gone, timeout, poll=0.01)
 
 
-def wait_for(what: str, probe: Callable[[], T], timeout: float = LIMIT, poll: float = 0.05) -> T:
-    """Call `probe` until it returns something true, and return that. Raises RigError after `timeout` seconds."""
+def wait_for(
+    what: str, probe: Callable[[], T], timeout: float = LIMIT, poll: float = 0.05, over: Callable[[], str] = lambda: ""
+) -> T:
+    """Call `probe` until it returns something true, and return that.
+
+    Raises RigError after `timeout` seconds, or when `over`, which is asked once a second, says why there is nothing to
+    wait for any more.
+    """
     deadline = time.monotonic() + timeout
+    next_ask = time.monotonic()
     while True:
+        why = ""
+        if time.monotonic() >= next_ask:
+            # Before the probe: what was done last counts.
+            why = over()
+            next_ask = time.monotonic() + 1
         found = probe()
         if found:
             return found
+        if why:
+            raise RigError(f"waited for {what} in vain: {why}")
         if time.monotonic() >= deadline:
             raise RigError(f"waited {timeout:g} s for {what} in vain")
         time.sleep(poll)

@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import random
+import secrets
 import shutil
 import socket
 import stat
@@ -20,8 +21,8 @@ from pathlib import Path
 from .processes import Process, RigError, alive, end, identify, marked
 from .spec import NAME, Ports, Spec
 
-# Below the range from which the kernel takes ports by itself (32768 and up).
-PORTS = range(20000, 32000)
+# Below those that the kernel takes by itself (32768 and up), above those that jobs take by their number.
+PORTS = range(30000, 32000)
 
 
 def base() -> Path:
@@ -116,6 +117,15 @@ def choose_ports(nodes: int) -> Ports:
             if len(found) == nodes + 3:
                 return Ports(found[0], found[1], found[2], tuple(found[3:]))
     raise RigError(f"looked for {nodes + 3} free ports from {PORTS[0]} to {PORTS[-1]} and found {len(found)}")
+
+
+def create(root: Path, spec: Spec, owner: Process | None) -> Record:
+    """The record of a new cluster, written down. Until it is, another cluster would find its ports free."""
+    # No name of a cluster begins so.
+    with locked("-ports"):
+        found = Record(secrets.token_hex(16), spec, choose_ports(spec.nodes), owner)
+        found.save(root)
+    return found
 
 
 def remove(name: str) -> bool:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -116,6 +117,19 @@ def test_ports_of_other_clusters_are_left_alone(base, monkeypatch):
     assert {found.controller, found.accounting, found.database, *found.nodes} == set(range(20006, 20011))
     with pytest.raises(RigError, match="looked for 6 free ports from 20001 to 20010 and found 5"):
         record.choose_ports(3)
+
+
+def test_ports_are_chosen_by_one_cluster_after_the_other_until_they_are_written_down(base, monkeypatch):
+    def choose(nodes):
+        with open(base / ".-ports.lock", "w") as stream, pytest.raises(BlockingIOError):
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return PORTS
+
+    monkeypatch.setattr(record, "choose_ports", choose)
+    save = record.Record.save
+    monkeypatch.setattr(record.Record, "save", lambda self, root: (choose(2), save(self, root)))
+    (base / "c1").mkdir()
+    assert record.create(base / "c1", Spec(), None) == record.load(base / "c1")
 
 
 def sleeper(mark: str, log: Path) -> Process:
