@@ -120,19 +120,20 @@ def test_when_the_time_is_over_a_training_is_saved_and_a_validation_is_no_pass(
     save = 'mkdir "$MLCLUSTER_CHECKPOINTS/step-20" && touch "$MLCLUSTER_CHECKPOINTS/step-20/complete" && sleep 300'
     options = {"nodes": 1, "gpus_per_node": 1, "signal_seconds": 0, "command": ["/bin/sh", "-c", save]}
     training = Training(slow_to_kill, tmp_path, runtime, facts, **options)
-    wait_for("a checkpoint", training.complete)
+    training.waits_for_a_checkpoint()
     # Slurm takes no end that is past when it hears of it.
     slurm.run("scontrol", "update", f"JobId={training.number}", "EndTime=now+5")
     validation = submit(slurm, rendered(facts, test, **settings)["test"])
-    wait_for("the test to start", lambda: list(tmp_path.glob("results/test-*/*.reduce.out")))
+    over = jobs.ended(slurm, validation)
+    wait_for("the test to start", lambda: list(tmp_path.glob("results/test-*/*.reduce.out")), over=over)
     slurm.run("scontrol", "update", f"JobId={validation}", "EndTime=now+5")
     ended = run_module(slurm_job, slurm, job_id=validation, timeout=120)
     assert (ended["failed"], ended["job"]["state"]) == (True, "TIMEOUT")
     judged = _slurm_jobs_report.collect([{"name": "test", "job": ended["job"], "report": None, "message": None}])
     assert judged["status"] == "fail"
     # Its own file, for the controller may have forgotten it already.
-    wait_for("its status", lambda: training.ended() and training.exit_status() == "143\n", 100)
-    assert training.saved() == ["step-20"]
+    wait_for("its status", training.ended)
+    assert (training.exit_status(), training.saved()) == ("143\n", ["step-20"])
 
 
 @pytest.fixture
@@ -160,12 +161,13 @@ def leave_free(disk, pages):
 def test_a_full_disk_is_no_pass_and_costs_no_checkpoint_that_is_complete(small_disk, run_module, runtime, tmp_path):
     cluster, disk = small_disk
     found = run_module(slurm_info, cluster)
-    training = Training(
-        cluster, tmp_path, runtime, found, 3000, nodes=1, gpus_per_node=1, checkpoints=str(disk / "checkpoints")
-    )
+    # Held while the disk is filled, or it would write to it meanwhile.
+    words, where = (3000, 0, str(tmp_path / "go")), str(disk / "checkpoints")
+    training = Training(cluster, tmp_path, runtime, found, *words, nodes=1, gpus_per_node=1, checkpoints=where)
     training.checkpoints = disk / "checkpoints"
-    wait_for("a checkpoint", training.complete)
+    training.waits_for_a_checkpoint()
     leave_free(disk, 2)
+    (tmp_path / "go").touch()
     ended = jobs.wait(cluster, training.number)
     assert (ended.state, ended.exit_code, training.exit_status()) == ("FAILED", 1, "1\n")
     assert "goes back" not in training.events
@@ -201,7 +203,8 @@ def test_a_node_that_dies_under_a_validation_is_no_pass(rendered, run_module, tm
         job = {"name": "test", "kind": "nccl", "layout": "single", "nodes": 2, "collectives": ["reduce"]}
         settings = {"nccl_tests_dir": str(tmp_path), "mpi": "none", "gpus_per_node": 1}
         number = submit(cluster, rendered(run_module(slurm_info, cluster), job, **settings)["test"])
-        wait_for("the test to start", lambda: list(tmp_path.glob("results/test-*/n2.reduce.out")))
+        over = jobs.ended(cluster, number)
+        wait_for("the test to start", lambda: list(tmp_path.glob("results/test-*/n2.reduce.out")), over=over)
         cluster.power_off("n2")
         ended = run_module(slurm_job, cluster, job_id=number, timeout=120)
         assert ended["job"]["state"] == "NODE_FAIL"

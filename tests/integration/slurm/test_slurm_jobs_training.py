@@ -21,7 +21,7 @@ from tests.integration.slurm.ran import PROGRAMS, install
 from tests.rig.slurm import jobs, scripts
 from tests.rig.slurm.cluster import Cluster
 from tests.rig.slurm.fixture import needs_slurm
-from tests.rig.slurm.processes import wait_for
+from tests.rig.slurm.processes import LIMIT, wait_for
 from tests.rig.slurm.spec import FAST_FAILURE, Spec
 
 pytestmark = needs_slurm
@@ -74,7 +74,14 @@ class Training:
         return sorted(path.name for path in (self.folder / "s3/bucket/runs/train").glob("step-*"))
 
     def waits_for(self, what):
-        wait_for(f"{what!r} in the events", lambda: what in self.events)
+        self.waits(f"{what!r} in the events", lambda: what in self.events)
+
+    def waits_for_a_checkpoint(self):
+        self.waits("a checkpoint", self.complete)
+
+    def waits(self, what, probe, timeout=LIMIT):
+        """Wait for something that comes while Slurm does not call the job ended."""
+        wait_for(what, probe, timeout, over=jobs.ended(self.slurm, self.number))
 
     def ended(self):
         return (self.folder / "results" / f"train-{self.number}.exit").exists()
@@ -116,8 +123,8 @@ def train(slurm, tmp_path, runtime, facts):
 
 
 def test_a_signal_saves_requeues_resumes_and_backs_up(train, slurm):
-    training = train(200)
-    wait_for("a checkpoint", training.complete)
+    training = train(60, 0, "held")
+    training.waits_for_a_checkpoint()
     slurm.run("scancel", "--signal=USR1", "--batch", str(training.number))
     training.waits_for("goes back into the queue")
     assert "asks for a checkpoint" in training.events and "training ended with 75" in training.events
@@ -135,17 +142,17 @@ def test_a_signal_saves_requeues_resumes_and_backs_up(train, slurm):
         training.output.splitlines()
     )
     # The newest three stay here, and all that ever were complete are in S3.
-    assert len(training.complete()) == 3 and "step-200" in training.complete()
+    assert len(training.complete()) == 3 and "step-60" in training.complete()
     assert set(training.saved()) >= {*stopped_at, *training.complete()}
 
 
 @pytest.mark.slow
 def test_slurm_itself_tells_a_training_before_its_time_is_over(train, slurm):
     """Which it looks for twice a minute."""
-    training = train(9000)
-    wait_for("a checkpoint", training.complete)
+    training = train(60, 0, "held")
+    training.waits_for_a_checkpoint()
     slurm.run("scontrol", "update", f"JobId={training.number}", "EndTime=now+100")
-    wait_for("the requeue", lambda: "goes back into the queue" in training.events, 100)
+    training.waits("the requeue", lambda: "goes back into the queue" in training.events)
     assert "asks for a checkpoint" in training.events and training.complete() == training.saved() != []
 
 
@@ -187,9 +194,8 @@ def test_a_failure_keeps_its_status_and_is_not_requeued(train, slurm):
 
 
 def test_a_training_that_does_not_hear_is_ended_before_slurm_does(train, slurm):
-    training = train(3000, 0, "deaf", grace_seconds=1)
-    training.waits_for("starts on")
-    wait_for("a checkpoint", training.complete)
+    training = train(60, 0, "deaf", grace_seconds=1)
+    training.waits_for_a_checkpoint()
     slurm.run("scancel", "--signal=USR1", "--batch", str(training.number))
     training.waits_for("goes back into the queue")
     assert training.complete() == training.saved()
@@ -204,8 +210,8 @@ def test_copies_that_did_not_arrive_do_not_count_and_nothing_is_deleted(train, s
 
 
 def test_a_cancelled_training_is_backed_up(slow_to_kill, train, slurm):
-    training = train(3000)
-    wait_for("a checkpoint", training.complete)
+    training = train(60, 0, "held")
+    training.waits_for_a_checkpoint()
     slurm.run("scancel", str(training.number))
     assert jobs.wait(slurm, training.number).state == "CANCELLED"
     # Slurm calls it so at once, while it still ends.
@@ -217,7 +223,7 @@ def test_a_cancelled_training_is_backed_up(slow_to_kill, train, slurm):
 def test_a_training_that_is_cancelled_while_it_is_saved_is_saved(slow_to_kill, train, slurm, tmp_path):
     (tmp_path / "SLOW").touch()
     training = train(3)
-    wait_for("the backup to begin", (tmp_path / "BEGAN").exists)
+    training.waits("the backup to begin", (tmp_path / "BEGAN").exists)
     slurm.run("scancel", str(training.number))
     wait_for("Slurm to say so to the job", lambda: "CANCELLED" in training.output)
     (tmp_path / "SLOW").unlink()
@@ -237,7 +243,7 @@ def test_the_directory_of_a_cancelled_training_is_kept_until_it_has_ended(slow_t
     save = 'mkdir "$MLCLUSTER_CHECKPOINTS/step-20"; touch "$MLCLUSTER_CHECKPOINTS/step-20/complete"'
     deaf = f"trap '' TERM; echo deaf; until [ -e {tmp_path}/end ]; do sleep 0.1; done; {save}"
     training = train(nodes=1, gpus_per_node=1, command=["/bin/bash", "-c", deaf])
-    wait_for("the training to be deaf", lambda: "deaf" in training.output)
+    training.waits("the training to be deaf", lambda: "deaf" in training.output)
     slow_to_kill.run("scancel", str(training.number))
     wait_for("its status", training.ended)
     assert held() and training.saved() == []
@@ -250,7 +256,9 @@ def test_the_directory_of_a_cancelled_training_is_kept_until_it_has_ended(slow_t
 def test_every_node_is_watched_until_the_job_ends(train, slurm, tmp_path, monkeypatch):
     watcher = tmp_path / "bin" / "nvidia-smi"
     watcher.parent.mkdir()
-    watcher.write_text('#!/bin/sh\necho "$$ on $(hostname)"\nexec sleep 601.5\n')
+    # A name that no other run of these tests has.
+    watching = f"sleep 601.{os.getpid()}"
+    watcher.write_text(f'#!/bin/sh\necho "$$ on $(hostname)"\nexec {watching}\n')
     watcher.chmod(0o755)
     monkeypatch.setenv("PATH", f"{watcher.parent}:{os.environ['PATH']}")
     # The training ends once both are watched, however late that is.
@@ -259,12 +267,12 @@ def test_every_node_is_watched_until_the_job_ends(train, slurm, tmp_path, monkey
     assert jobs.wait(slurm, training.number).state == "COMPLETED"
     found = {node: (training.results / f"gpu-{node}.csv").read_text().split() for node in ("n1", "n2")}
     assert [words[2] for words in found.values()] == ["n1", "n2"]
-    assert "sleep 601.5" not in slurm.run("ps", "-eo", "args").stdout
+    assert watching not in slurm.run("ps", "-eo", "args").stdout
 
 
 def test_the_end_of_a_capacity_block_asks_for_a_checkpoint(train):
     soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 62))
-    training = train(3000, ends_at=soon)
+    training = train(60, 0, "held", ends_at=soon)
     training.waits_for("goes back into the queue")
     assert "asks for a checkpoint" in training.events and training.complete() == training.saved() != []
 
@@ -302,8 +310,8 @@ def spot(monkeypatch):
 
 
 def test_a_spot_interruption_asks_for_a_checkpoint(train, spot):
-    training = train(3000, notice_seconds=1)
-    wait_for("a checkpoint", training.complete)
+    training = train(60, 0, "held", notice_seconds=1)
+    training.waits_for_a_checkpoint()
     assert "asks for a checkpoint" not in training.events
     spot.set()
     training.waits_for("goes back into the queue")
@@ -312,8 +320,8 @@ def test_a_spot_interruption_asks_for_a_checkpoint(train, spot):
 
 
 def test_a_node_that_dies_is_survived(three, run_module, runtime, tmp_path):
-    training = Training(three, tmp_path, runtime, run_module(slurm_info, three), 400, gpus_per_node=1)
-    wait_for("a checkpoint", training.complete)
+    training = Training(three, tmp_path, runtime, run_module(slurm_info, three), 60, 0, "held", gpus_per_node=1)
+    training.waits_for_a_checkpoint()
     node = jobs.look(three, training.number).nodes
     assert node == "n[1-2]"
     three.power_off("n2")

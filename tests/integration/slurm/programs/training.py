@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A training without a GPU: counts steps, writes checkpoints, heeds the request for one, and resumes.
 
-training.py STEPS [EXIT_STATUS [deaf]]: how many steps there are, with what it ends after them, and whether it does not
-hear the request.
+training.py STEPS [EXIT_STATUS [held|deaf|FILE]]: how many steps there are, and with what it ends after them. One that
+begins from nothing goes on after its first checkpoint only on the request if it is held, not even then if it is deaf,
+and if a file is named once that is there.
 """
 
 from __future__ import annotations
@@ -35,23 +36,33 @@ def together() -> None:
         time.sleep(0.02)
 
 
+def hold(word: str) -> None:
+    """Stay here until the test wants the training to go on."""
+    request = os.environ["MLCLUSTER_CHECKPOINT_REQUEST"]
+    while word == "deaf" or (word and not Path(request if word == "held" else word).exists()):
+        time.sleep(0.05)
+
+
 def main() -> int:
     last = int(sys.argv[1])
     ends_with = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    holds = sys.argv[3] if len(sys.argv) > 3 else ""
     first = int(os.environ["RANK"]) == 0
     resume = os.environ["MLCLUSTER_RESUME"]
     step = int((Path(resume) / "weights").read_text()) if resume else 0
     print(f"rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']} on {os.uname().nodename} from {step}", flush=True)
     while step < last:
-        time.sleep(0.05)
+        time.sleep(0.01)
         step += 1
-        if Path(os.environ["MLCLUSTER_CHECKPOINT_REQUEST"]).exists() and "deaf" not in sys.argv:
+        if Path(os.environ["MLCLUSTER_CHECKPOINT_REQUEST"]).exists():
             if first:
                 save(step)
             together()
             return ASKED_TO_STOP
         if first and step % 20 == 0:
             save(step)
+        if step == 20 and not resume:
+            hold(holds)
     if first:
         save(step)
     if ends_with:
