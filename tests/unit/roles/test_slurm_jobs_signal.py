@@ -18,6 +18,8 @@ from tests.rig.slurm.scripts import Role
 HEARS = 'until [ -e "{folder}/c/checkpoint-now" ]; do sleep 0.05; done\nexit 75'
 # Slurm's srun ends its step for TERM, whatever the training does.
 DEAF = "exec sleep 600"
+# Seconds that are not over before the script is: who hears may take its time.
+GRACE = 77
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def signalled(tmp_path):
 
     def run(program, training, environment=None, requeue="exit 0", **values):
         job = {"name": "t", "kind": "training", "minutes": 60, "command": ["x"], "checkpoints": f"{tmp_path}/c",
-               "launcher": "srun", "monitor_seconds": 0, "notice_seconds": 0, "grace_seconds": 1,
+               "launcher": "srun", "monitor_seconds": 0, "notice_seconds": 0, "grace_seconds": GRACE,
                **values}  # fmt: skip
         (text,) = Role(jobs=[job], dir=str(tmp_path), python="python-stand-in").scripts().values()
         script, programs = tmp_path / "t.sbatch", tmp_path / "bin"
@@ -42,7 +44,10 @@ def signalled(tmp_path):
             f"*--not-backed-up) [ ! -e {tmp_path}/unsaved ] || exec cat {tmp_path}/unsaved ;; esac",
             "scontrol": f'echo "$*" >>{tmp_path}/scontrol; [ "$1" = show ] && echo n1; '
             f'[ "$1" = requeue ] || exit 0; {requeue}',
-            "sleep": 'case $1 in 5) exit 0 ;; esac; exec /bin/sleep "$@"',
+            # Not with the script's output, for that is at an end only once nobody has it any more.
+            "sleep": f"case $1 in 5) exit 0 ;; {GRACE}) exec >/dev/null 2>&1\n"
+            f"while kill -0 $(cat {tmp_path}/pid); do /bin/sleep 0.1; done\nexit 1 ;; esac\n"
+            'exec /bin/sleep "$@"',
             "srun": training.format(folder=tmp_path),
             "aws": "exit 0",
         }
@@ -96,7 +101,7 @@ def test_the_order_to_end_that_comes_with_a_requeue_leaves_the_status_of_the_tra
 
 
 def test_a_training_that_does_not_hear_such_a_signal_is_ended(signalled, tmp_path):
-    done = signalled("python-stand-in", DEAF)
+    done = signalled("python-stand-in", DEAF, grace_seconds=1)
     assert done.returncode == 143, done
     assert "training ended with 143" in (tmp_path / "results" / "t-7" / "events.log").read_text()
     assert "requeue 7\n" in (tmp_path / "scontrol").read_text()
