@@ -79,7 +79,7 @@ class DataPath:
         }  # fmt: skip
         self.install(job)
         number = int(self.slurm.run("bash", str(self.folder / "pre.sbatch"), "--parsable").stdout)
-        wait_for("the array to end", lambda: not self._states(number) & {"PENDING", "RUNNING"}, PATIENCE)
+        self._ends(number)
         return number
 
     def preprocess_with_a_killed_task(self, killed_task: int) -> None:
@@ -104,12 +104,18 @@ fi
 """
         number = jobs.submit(self.slurm, script, f"--array={array}", "--requeue", f"--output={self.folder}/pre-%A_%a")
         self._restarted(f"{number}_{killed_task}")
-        wait_for("the array to end", lambda: not self._states(number) & {"PENDING", "RUNNING"}, PATIENCE)
-        assert self._states(number) <= {"COMPLETED", "COMPLETING"}, self._states(number)
+        self._ends(number)
 
-    def _states(self, number: int) -> set[str]:
-        shown = self.slurm.run("squeue", "--noheader", "--array", "--format=%T", f"--jobs={number}", check=False)
-        return set(shown.stdout.split())
+    def _ends(self, number: int) -> None:
+        """Wait until every task of an array has ended, and see that all went well."""
+        ask = ("squeue", "--noheader", "--array", "--states=all", "--format=%T", f"--jobs={number}")
+
+        def states() -> set[str]:
+            found = set(self.slurm.run(*ask).stdout.split())
+            return found if found <= jobs.ENDED else set()
+
+        found = wait_for("the array to end", states, PATIENCE)
+        assert found == {"COMPLETED"}, found
 
     def _restarted(self, task: str) -> None:
         """Let a requeued task start soon, and see that it was one."""

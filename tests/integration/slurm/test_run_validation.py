@@ -123,8 +123,9 @@ def test_what_fails_fails_the_play_and_drains_on_request(play, slurm):
         verdict = on.verdict()
         assert [job["status"] for job in verdict["jobs"]] == ["pass", "fail"]
         assert (verdict["status"], verdict["exit_code"], list(verdict["bad_nodes"])) == ("fail", 1, ["n2"])
-        reason = slurm.run("scontrol", "show", "node", "n2").stdout
-        assert "State=IDLE+DRAIN" in reason and "Reason=mlcluster: nccl.correct.all_reduce: n2: " in reason
+        # Its job may still be on its way out.
+        wait_for("n2 to be drained", lambda: "n2" in slurm.nodes_in("drained"))
+        assert "Reason=mlcluster: nccl.correct.all_reduce: n2: " in slurm.run("scontrol", "show", "node", "n2").stdout
         assert "DRAIN" not in slurm.run("scontrol", "show", "node", "n1").stdout
         healed = on(slurm_jobs_run=["smoke"], slurm_jobs_run_undrain=["n2"], slurm_jobs_run_nodes="all")
         assert healed.returncode == 0, healed.stdout
