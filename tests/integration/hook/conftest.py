@@ -133,7 +133,7 @@ class Program(subprocess.Popen[bytes]):
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
             except OSError:
                 continue
             if int(fields[3]) == self.pid and fields[0] not in "ZX":

@@ -107,7 +107,7 @@ def left_behind(project):
     lines = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            lines.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            lines.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
     return [line for line in lines if "ansible-playbook" in line and (str(project) in line)]
 
 
