@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.hook.conftest import ROOT
+from tests.integration.hook.conftest import ROOT, Program
 from tests.rig.slurm import jobs
 from tests.rig.slurm.cluster import Cluster
 from tests.rig.slurm.fixture import needs_slurm, slurm
@@ -41,7 +41,9 @@ def scontrol(cluster, node: str, field: str) -> str:
 
 @pytest.fixture(autouse=True)
 def nodes_are_idle(slurm) -> None:
-    """Let jobs in on every node that an earlier test drained."""
+    """End what an earlier test, which failed, has left at work, and let jobs in on every node that one drained."""
+    if left := slurm.run("squeue", "--noheader", "--format", "%A").stdout.split():
+        slurm.run("scancel", *left)
     for name, (state, _reason) in states(slurm).items():
         if "drain" in state:
             slurm.run("scontrol", "update", f"NodeName={name}", "State=RESUME")
@@ -97,7 +99,7 @@ def command(cluster, folder, gone=(), **settings) -> tuple[list[str], dict[str, 
         "upgrade_nodes_reboot": False,
         "upgrade_nodes_tasks": str(folder / "change.yml"),
         "upgrade_nodes_poll_seconds": 1,
-        "upgrade_nodes_back_minutes": 3,
+        "upgrade_nodes_back_minutes": 10,
         "upgrade_nodes_memory": str(folder / "upgrades"),
         **settings,
     }
@@ -156,14 +158,17 @@ def test_roles_wait_for_the_job_and_a_second_run_of_a_release_changes_nothing(sl
     job = jobs.submit(slurm, f"while [ ! -e {tmp_path}/go ]; do sleep 0.2; done; echo whole", f"--nodelist={first}")
     jobs.wait(slurm, job, "RUNNING")
     argv, environment = command(slurm, tmp_path, **roles(upgrade_nodes_proof=["true"], upgrade_nodes_release="570.1"))
-    with subprocess.Popen(argv, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True) as playing:
-        wait_for("the canary to drain", lambda: states(slurm)[first][0] == "draining", 120, poll=0.2)
+    playing = Program(argv, environment, ROOT)
+    try:
+        playing.until("the canary to drain", lambda: states(slurm)[first][0] == "draining")
         assert states(slurm)[second][0] == "idle"
         assert jobs.look(slurm, job).state == "RUNNING"
         assert not (tmp_path / f"driver-{first}").exists()
+    finally:
+        # Neither the job nor the playbook would end by itself.
         (tmp_path / "go").touch()
-        said = playing.communicate()[0]
-    assert playing.returncode == 0, said
+        playing.wait()
+    assert playing.returncode == 0, playing.said()
     ended = jobs.wait(slurm, job)
     assert (ended.state, ended.output) == ("COMPLETED", "whole\n")
     assert [(tmp_path / f"driver-{name}").read_text() for name in (first, second)] == ["new", "new"]
@@ -222,7 +227,7 @@ def saving(tmp_path):
     booted.write_text('#!/bin/sh\nexec /usr/sbin/slurmd -b "$@"\n')
     down.write_text(
         f"#!/bin/sh\n{rig} power-off --name {name} $1\n"
-        "(for _ in $(seq 600); do\n"
+        "(for _ in $(seq 6000); do\n"
         "  scontrol --oneliner show node $1 | grep -q POWERED_DOWN && break; sleep 0.1\n"
         "done\nscontrol update NodeName=$1 State=POWER_UP) > /dev/null 2>&1 &\n"
     )
@@ -230,7 +235,7 @@ def saving(tmp_path):
     for program in (down, up, booted):
         program.chmod(0o755)
     settings = {"SuspendProgram": str(down), "ResumeProgram": str(up), "SuspendTime": "86400", "SuspendTimeout": "3"}
-    settings |= {"ResumeTimeout": "120", "MinJobAge": "2"}
+    settings |= {"ResumeTimeout": "600", "MinJobAge": "2"}
     cluster = Cluster(name)
     yield cluster.up(Spec(settings=settings), owned=True)
     cluster.down()
