@@ -83,7 +83,7 @@ def lock_holder(path: Path, table: str) -> str:
             if found and int(found[2]) == wanted:
                 name = ""
                 with contextlib.suppress(OSError):
-                    name = Path("/proc", found[1], "comm").read_text(encoding="utf-8").strip()
+                    name = Path("/proc", found[1], "comm").read_text(encoding="utf-8", errors="replace").strip()
                 return f"{name or 'a process'} (process {found[1]})"
     return "another process"
 

@@ -69,7 +69,14 @@ def met_meanwhile(monkeypatch, change):
     return pauses
 
 
-HOLDER = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX); print(flush=True); input()"
+# A process may give itself any name.
+HOLDER = """import fcntl, sys
+open('/proc/self/comm', 'wb').write(b'apt\\xff')
+f = open(sys.argv[1], 'w')
+fcntl.lockf(f, fcntl.LOCK_EX)
+print(flush=True)
+input()
+"""
 
 
 def test_a_lock_that_another_process_has_is_waited_for_until_it_lets_go(tmp_path, monkeypatch):
@@ -79,7 +86,7 @@ def test_a_lock_that_another_process_has_is_waited_for_until_it_lets_go(tmp_path
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.read(1) == b"\n"
         held = node_waits.held_lock(tmp_path)
-        assert held.startswith("/var/lib/dpkg/lock is held by ") and held.endswith(f" (process {holder.pid})")
+        assert held == f"/var/lib/dpkg/lock is held by apt\ufffd (process {holder.pid})"
         pauses = met_meanwhile(monkeypatch, lambda: holder.communicate(b"\n"))
         assert node_waits.poll("package locks", lambda: node_waits.held_lock(tmp_path), 600).obstacle == ""
     assert len(pauses) == 1 and holder.returncode == 0
