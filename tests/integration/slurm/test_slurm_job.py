@@ -298,7 +298,6 @@ def test_a_node_that_dies_under_the_job(run_module, script):
             cluster.power_off("n1")
             number = int(cluster.run("squeue", "--noheader", "--format=%A").stdout)
             jobs.wait(cluster, number, "PENDING")
-            jobs.release(cluster, number)
 
         thread = later(fail)
         options = {"requeue": True, "nodelist": "n1", "open_mode": "append"}
@@ -306,6 +305,8 @@ def test_a_node_that_dies_under_the_job(run_module, script):
         thread.join()
         assert first["failed"]
         cluster.power_on("n1")
+        # Not before: what the controller had to tell the node of the first run would end the second.
+        jobs.release(cluster, first["job"]["job_id"])
         job = run_module(slurm_job, cluster, job_id=first["job"]["job_id"], timeout=120)["job"]
         assert (job["ok"], job["restarts"], Path(path).with_name("runs").read_text()) == (True, 1, "run \nrun 1\n")
 

@@ -90,11 +90,6 @@ class Training:
         return (self.folder / "results" / f"train-{self.number}.exit").read_text()
 
 
-def release(slurm, number):
-    """Let a requeued job start soon: slurmd still clears away its first run, for which Slurm waits two minutes."""
-    slurm.run("scontrol", "update", f"JobId={number}", "StartTime=now+5")
-
-
 def cancelled(slurm, number):
     """Cancel a job and say whether it is gone: one that was about to go back into the queue comes back."""
     slurm.run("scancel", str(number), check=False)
@@ -131,7 +126,7 @@ def test_a_signal_saves_requeues_resumes_and_backs_up(train, slurm):
     stopped_at = training.complete()
     assert set(stopped_at) == set(training.saved())
     jobs.wait(slurm, training.number, "PENDING")
-    release(slurm, training.number)
+    jobs.release(slurm, training.number)
     done = jobs.wait(slurm, training.number)
     assert done.state == "COMPLETED", done
     assert training.exit_status() == "0\n"
@@ -327,7 +322,7 @@ def test_a_node_that_dies_is_survived(three, run_module, runtime, tmp_path):
     three.power_off("n2")
     try:
         jobs.wait(three, training.number, "PENDING")
-        release(three, training.number)
+        jobs.release(three, training.number)
         assert jobs.wait(three, training.number).state == "COMPLETED"
     finally:
         three.power_on("n2")
