@@ -27,8 +27,9 @@ else:
     from run_events import write_json  # type: ignore[no-redef]
     from run_tracker import utc  # type: ignore[no-redef]
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_marker, log
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import log
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import marker as health_marker
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
 SCHEMA = "mlcluster.node/1"
 VERB = "on_node_configured"

@@ -23,7 +23,7 @@ if __package__:
 else:
     from run_events import write_json  # type: ignore[no-redef]
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 # Held with fcntl by apt, dpkg and rpm while they work.
 LOCKS = (

@@ -37,7 +37,7 @@ else:
     import node_waits  # type: ignore[no-redef]
     import run_events  # type: ignore[no-redef]
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
 PLAYBOOK = "ansible_collections/mlcluster/aws/playbooks/configure_node.yml"
 ROLES = "ansible_collections/mlcluster/aws/roles"

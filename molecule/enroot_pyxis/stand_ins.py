@@ -20,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1]))
 
-from plugins.module_utils._data.artifacts import ARTIFACTS
+from plugins.plugin_utils._data.artifacts import ARTIFACTS
 from tests.rig.mirror.deb import Deb, packed
 
 # What the role asks of it, and no more.

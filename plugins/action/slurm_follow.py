@@ -9,14 +9,8 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import printable
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm_follow import (
-    BROKEN,
-    Entry,
-    Follow,
-    Wishes,
-    sentence,
-)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import printable
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm.follow import BROKEN, Entry, Follow, Wishes, sentence
 
 ARGUMENTS: dict[str, Any] = {
     "jobs": {

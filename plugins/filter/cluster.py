@@ -9,14 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import network
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import (
-    _cluster_config,
-    _cluster_lint,
-    _cluster_problems,
-    _cluster_stage,
-    _cluster_storage,
-    _kinds,
-)
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types as _kinds
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import config as _cluster_config
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import deletion as _cluster_storage
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import lint as _cluster_lint
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import problems as _cluster_problems
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import stage as _cluster_stage
 
 
 def cluster_plan(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_config import parse_config, problems
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _kinds
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.config import parse_config, problems
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types as _kinds
 
 # A text for one of these is no sentence of the parser's, but an error of Python.
 _SPEC: _kinds.Spec = {

@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import lustre_config, lustre_layouts
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _kinds
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import config as lustre_config
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types as _kinds
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._lustre import layouts as lustre_layouts
 
 # FSx API, FileSystemId: fs- and 8 hexadecimal digits or more.
 FILE_SYSTEM_ID = re.compile(r"fs-[0-9a-f]{8,}")

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.cufile import check_settings
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._gds_packages import asked_names, packages
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.cufile_plan import check_settings
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._gds.packages import asked_names, packages
 
 _CUDA = re.compile(r"[0-9]{2}\.[0-9]{1,2}")
 _SPEC = re.compile(r"[a-z0-9][A-Za-z0-9+._-]*(=[A-Za-z0-9:.+~-]+)?")

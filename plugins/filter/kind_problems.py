@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _kinds
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types as _kinds
 from jinja2.runtime import Undefined
 
 

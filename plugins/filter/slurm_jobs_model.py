@@ -9,7 +9,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _slurm_jobs, _slurm_jobs_report, _slurm_jobs_waits
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import job_shortages as _slurm_jobs_waits
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import jobs as _slurm_jobs
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import validation as _slurm_jobs_report
 
 
 def slurm_jobs_model(settings: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> dict[str, Any]:

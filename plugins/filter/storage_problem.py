@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import parse_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import parse_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 
 def storage_problem(settings: Mapping[str, Any]) -> str:

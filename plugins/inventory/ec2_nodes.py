@@ -206,21 +206,19 @@ from typing import Any
 
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import (
-    _ec2_cache,
-    _ec2_connection,
-    _ec2_enrich,
-    _ec2_expression,
-    _ec2_fetch,
-    _ec2_groups,
-    _ec2_hardware,
-    _ec2_names,
-    _ec2_options,
-    _ec2_record,
-    _ec2_select,
-    _ec2_session,
-    _ec2_share,
-)
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import cache as _ec2_cache
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import connection as _ec2_connection
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import enrich as _ec2_enrich
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import expression as _ec2_expression
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import fetch as _ec2_fetch
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import groups as _ec2_groups
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import hardware as _ec2_hardware
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import names as _ec2_names
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import options as _ec2_options
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import record as _ec2_record
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import select as _ec2_select
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import session as _ec2_session
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import share as _ec2_share
 
 try:
     # From 2.19 on a text is a template only when it is marked as one; before, when it is not marked as unsafe.

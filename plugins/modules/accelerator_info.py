@@ -202,10 +202,10 @@ problems:
 import re
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import accelerator_checklist
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator import LONGEST_TIMEOUT, Wishes, look
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator_verify import verify
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.look import LONGEST_TIMEOUT, Wishes, look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.verify import verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import checklist as accelerator_checklist
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
 
 def main() -> None:

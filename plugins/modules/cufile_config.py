@@ -136,9 +136,9 @@ backup_file:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.cufile import DEFAULT_PATH
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.cufile_file import FileHost, Wish, change
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.cufile_apply import FileHost, Wish, change
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.cufile_plan import DEFAULT_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 
 def main() -> None:

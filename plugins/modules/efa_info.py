@@ -387,17 +387,17 @@ problems:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator_versions import minima_problems
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import (
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.versions import minima_problems
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.look import (
     DEFAULT_UNITS,
     LONGEST_WAIT,
     MOST_DEVICES,
     Wishes,
     look,
 )
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa_tools import CUDA_HOME
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa_verify import verify
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.verify import verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.ask import CUDA_HOME
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
 
 def main() -> None:

@@ -119,14 +119,14 @@ pruned:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_host import EnrootHost as Host
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_image import (
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.host import EnrootHost as Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.image import (
     ImageWish,
     ensure,
     forget,
     problems,
 )
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 SPEC = {
     "source": {"type": "str", "required": True},

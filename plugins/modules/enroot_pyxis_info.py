@@ -203,25 +203,22 @@ import dataclasses
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot import (
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.config import (
+    ARGUMENT_SPEC,
+    parse_config,
+    problems,
+)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.files import unit_enabled
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.host import EnrootHost as Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.look import (
     make_plan,
     proof_text,
     proved,
     survey,
 )
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_config import (
-    ARGUMENT_SPEC,
-    parse_config,
-    problems,
-)
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_host import EnrootHost as Host
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_slurm import busy, judge_plugin
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_texts import unit_enabled
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_verify import (
-    verify,
-    writes_plugstack,
-)
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.slurm import busy, judge_plugin
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.verify import verify, writes_plugstack
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 OWN_SPEC: dict[str, dict[str, t.Any]] = {
     "build_version": {"type": "str", "default": ""},

@@ -55,7 +55,8 @@ types:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws, offers
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import instance_offers as offers
 
 
 def main() -> None:

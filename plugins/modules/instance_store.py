@@ -81,11 +81,15 @@ local_storage:
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import RefusedError, converge, dry_run
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_apply import describe
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import ARGUMENT_SPEC, parse_config
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_record import RECORD_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.apply import describe
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import ARGUMENT_SPEC, parse_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.converge import (
+    RefusedError,
+    converge,
+    dry_run,
+)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import RECORD_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
 
 def volume_lines(volumes: t.Sequence[t.Mapping[str, t.Any]], mounted_only: bool) -> str:

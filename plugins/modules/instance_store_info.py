@@ -213,16 +213,16 @@ files:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import context_for, survey
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import (
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import (
     ARGUMENT_SPEC,
     config_text,
     mount_points,
     parse_config,
 )
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_verify import boot_unit_enabled, verify
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_volume import mount_unit
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.converge import context_for, survey
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.verify import boot_unit_enabled, verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.volume import mount_unit
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
 
 def main() -> None:

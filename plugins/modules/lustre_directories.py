@@ -64,10 +64,10 @@ differences:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import lustre_directories as directories
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import see_mount, with_adopted
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre_config import ARGUMENT_SPEC, parse_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import directories
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import ARGUMENT_SPEC, parse_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.look import see_mount, with_adopted
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
 
 def main() -> None:

@@ -222,10 +222,10 @@ paths:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import Wishes, look
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre_config import ARGUMENT_SPEC, parse_config
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre_verify import verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import ARGUMENT_SPEC, parse_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.look import Wishes, look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.verify import verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
 
 def main() -> None:

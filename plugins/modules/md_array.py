@@ -98,17 +98,17 @@ import json
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.md_plan import ArrayPlan, plan_array
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import context_for, look
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_apply import (
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.apply import (
     ACTIONS,
     describe,
     require_programs,
     run_action,
 )
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import StorageConfig, parse_config
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_record import LOCK_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import StorageConfig, parse_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.converge import context_for, look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.plan_array import ArrayPlan, plan_array
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import LOCK_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
 
 def look_and_plan(host: Host, config: StorageConfig, state: str) -> ArrayPlan:

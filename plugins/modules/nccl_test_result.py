@@ -153,11 +153,11 @@ record_problem:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl_baseline import load, record
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl_cli import read_snapshots
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl_parse import parse_file
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl_verdict import Asked, entries, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli.nccl import read_snapshots
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.baseline import load, record
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse_file
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, entries, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
 ARGUMENT_SPEC = {
     "path": {"type": "path", "required": True},

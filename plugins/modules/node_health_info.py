@@ -213,8 +213,9 @@ seconds:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.block import instance_type
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import (
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.container import FACTS_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.light import LEAST_FREE_PERCENT
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.profiles import (
     KINDS,
     LEAST_SEVERITY,
     PROFILES,
@@ -224,10 +225,9 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import 
     split,
     unfit,
 )
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_checks import LEAST_FREE_PERCENT
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_container import FACTS_PATH
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import SEVERITIES
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.devices import instance_type
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import SEVERITIES
 
 
 def main() -> None:

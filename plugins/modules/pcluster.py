@@ -119,7 +119,7 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import pcluster
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.aws import AwsError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
 
 def written(config: dict[str, t.Any], folder: str) -> str:

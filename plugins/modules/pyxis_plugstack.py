@@ -92,12 +92,15 @@ problems:
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_host import EnrootHost as Host
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_slurm import judge_plugin
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.pyxis_options import option_problems
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.pyxis_plugstack import read_stack, shown
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.pyxis_plugstack_write import Wanted, apply_changes
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.host import EnrootHost as Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plugstack import read_stack, shown
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plugstack_write import (
+    Wanted,
+    apply_changes,
+)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.pyxis_options import option_problems
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.slurm import judge_plugin
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 SPEC: dict[str, dict[str, t.Any]] = {
     "path": {"type": "path", "required": True},

@@ -71,8 +71,8 @@ shared:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import shared_place
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import shared_place
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
 
 def main() -> None:

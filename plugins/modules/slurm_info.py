@@ -149,9 +149,9 @@ settings:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm_client import Slurm
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm_survey import survey
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.look import survey
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
 
 def main() -> None:

@@ -186,9 +186,11 @@ argv:
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import slurm_job, slurm_request, slurm_result
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host, NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm_client import Slurm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import job as slurm_job
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import outcome as slurm_result
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import request as slurm_request
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 
 ARGUMENTS: dict[str, t.Any] = {
     "state": {

@@ -100,7 +100,7 @@ import re
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
 # As Ansible's own modules have it: the default of MAX_FILE_SIZE_FOR_DIFF.
 MOST_SHOWN = 104448

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Optional, Union
 
 import yaml
-from ansible_collections.mlcluster.aws.plugins.module_utils._data.artifacts import ARTIFACTS, PUBLISHED
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._data.artifacts import ARTIFACTS, PUBLISHED
 
 LOCK_NAME = "artifacts.lock.yml"
 

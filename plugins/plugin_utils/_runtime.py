@@ -41,12 +41,12 @@ if sys.version_info < (3, 9):
 
 try:
     from mlcluster import __version__
-    from mlcluster._node import cli
+    from mlcluster._node.cli import main
 except Exception as error:
     # Python itself would end with 1, which is the verdict "broken".
     end(2, ": %s is damaged or was replaced just now (%s): run the role that wrote it again" % (sys.argv[0], error))
 
-sys.exit(cli.main(version=__version__))
+sys.exit(main.main(version=__version__))
 """
 
 

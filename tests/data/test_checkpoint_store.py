@@ -57,8 +57,10 @@ def test_the_nodes_own_verb_reads_the_same(store, capsys):
     finder = root / ".collections"
     sys.path.insert(0, str(finder))
     try:
-        verb = importlib.import_module("ansible_collections.mlcluster.aws.plugins.module_utils._node.checkpoints")
-        host = importlib.import_module("ansible_collections.mlcluster.aws.plugins.module_utils._node.host").Host()
+        verb = importlib.import_module("ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.checkpoints")
+        host = importlib.import_module(
+            "ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host"
+        ).Host()
     finally:
         sys.path.remove(str(finder))
     for step in (99, 100, 101):

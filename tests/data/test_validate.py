@@ -14,7 +14,7 @@ import pytest
 from mlcluster_data import __main__ as command
 from mlcluster_data import collect, validate
 
-from plugins.module_utils._node import result
+from plugins.module_utils._node.verdict import result
 
 FILES = Path(__file__).resolve().parents[2] / "roles" / "slurm_jobs" / "files"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
 from hooks import run_events
-from plugins.module_utils._node import result
+from plugins.module_utils._node.verdict import result
 
 ROOT = Path(__file__).resolve().parents[2]
 INVENTORY = "inventories/demo"

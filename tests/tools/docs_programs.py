@@ -24,7 +24,7 @@ import botocore.session
 import yaml
 from botocore import xform_name
 
-from plugins.module_utils._node import cli
+from plugins.module_utils._node.cli import main as cli
 
 from . import house_rules, role_docs
 

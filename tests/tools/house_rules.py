@@ -17,9 +17,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-FUNCTION_LINES = 60
-FILE_LINES = 450
-DOCUMENTATION = frozenset({"DOCUMENTATION", "EXAMPLES", "RETURN"})
 TARGET_PYTHON = (3, 9)
 
 # What only one machine or one registry mirror has may not be named: a build that works anywhere
@@ -70,29 +67,6 @@ def licence(path: str, text: str) -> Iterator[str]:
     """Every Python file and every script says under which licence it is."""
     if path.endswith(".py") and text and LICENCE_LINE not in text[:500]:
         yield f"{path}:1: the line '{LICENCE_LINE}' is missing at the top"
-
-
-def documentation_lines(node: ast.stmt) -> int:
-    """Lines of a statement that holds a plugin's documentation, 0 for any other."""
-    names = [target.id for target in getattr(node, "targets", []) if isinstance(target, ast.Name)]
-    if not DOCUMENTATION.intersection(names) or node.end_lineno is None:
-        return 0
-    return node.end_lineno - node.lineno + 1
-
-
-def sizes(path: str, text: str) -> Iterator[str]:
-    """Python that has grown too long to read at once."""
-    if not path.endswith(".py") or "/_data/" in path:
-        return
-    tree = ast.parse(text)
-    length = text.count("\n") - sum(map(documentation_lines, tree.body))
-    if length > FILE_LINES:
-        yield f"{path}:1: {length} lines besides its documentation, {FILE_LINES} at most"
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno is not None:
-            length = node.end_lineno - node.lineno + 1
-            if length > FUNCTION_LINES:
-                yield f"{path}:{node.lineno}: {node.name} has {length} lines, {FUNCTION_LINES} at most"
 
 
 def target_syntax(path: str, text: str) -> Iterator[str]:
@@ -147,7 +121,7 @@ def loose_ends(path: str, text: str) -> Iterator[str]:
                 yield f"{path}:{line}: {LINE_FEED.format(chr(92) + 'Z')}"
 
 
-RULES: tuple[Rule, ...] = (foreign_names, unfinished, licence, sizes, target_syntax, unordered, loose_ends)
+RULES: tuple[Rule, ...] = (foreign_names, unfinished, licence, target_syntax, unordered, loose_ends)
 # This file has to name what it looks for, its tests too.
 EXEMPT = {"tests/tools/house_rules.py", "tests/unit/tools/test_house_rules.py", "LICENSE"}
 

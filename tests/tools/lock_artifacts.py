@@ -228,7 +228,7 @@ def lock(artifacts: Sequence[dict[str, Any]], path: Path) -> int:
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """The command line; returns the exit code."""
     sys.path.insert(0, str(ROOT))
-    from plugins.module_utils._data.artifacts import ARTIFACTS
+    from plugins.plugin_utils._data.artifacts import ARTIFACTS
 
     class Parser(argparse.ArgumentParser):
         def error(self, message: str) -> Any:

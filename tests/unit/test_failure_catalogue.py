@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._data.accelerator_versions import COMPONENTS
 from ansible_collections.mlcluster.aws.plugins.module_utils._data.checklists import CHECKLISTS
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_container, health_dcgm, slurm_verdict_io
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import container as health_container
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import dcgm as health_dcgm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import verify_io as slurm_verdict_io
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 CATALOGUE = CHECKOUT / "docs" / "guides" / "failure-catalogue.md"
@@ -52,11 +54,9 @@ VERDICTS = {"passed", "failed", "undeterminable", "not_applicable"}
 
 
 def trees():
-    return [
-        ast.parse(path.read_text(encoding="utf-8"))
-        for place in PLACES
-        for path in sorted((CHECKOUT / place).glob("*.py"))
-    ]
+    sources = {place: sorted((CHECKOUT / place).rglob("*.py")) for place in PLACES}
+    assert all(sources.values()), f"no Python files below {[place for place in PLACES if not sources[place]]}"
+    return [ast.parse(path.read_text(encoding="utf-8")) for paths in sources.values() for path in paths]
 
 
 @pytest.fixture(scope="module")

@@ -117,10 +117,10 @@ def sentences(path: Path) -> list[str]:
     return [text for text in python_texts(path) if len(text) >= 25 and " " in text and text not in told]
 
 
-@pytest.mark.parametrize("module", ["storage_plan", "storage_obstacles", "storage_owner", "storage_volume"])
+@pytest.mark.parametrize("module", ["plan", "obstacles", "owner", "volume"])
 def test_every_refusal_of_the_local_disks_is_explained(module):
     explained = [pieces(quote) for quote in quotes((CHECKOUT / DISKS).read_text(encoding="utf-8"))]
-    path = CHECKOUT / "plugins" / "module_utils" / "_node" / f"{module}.py"
+    path = CHECKOUT / "plugins" / "module_utils" / "_node" / "storage" / f"{module}.py"
     missing = [
         text
         for text in sentences(path)

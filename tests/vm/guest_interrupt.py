@@ -17,8 +17,11 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 sys.path.insert(0, "/usr/local/lib/mlcluster/mlcluster.pyz")
-from mlcluster._node import storage, storage_apply, storage_cli, storage_config
-from mlcluster._node.host import CommandResult, Host
+from mlcluster._node.cli import storage as storage_cli
+from mlcluster._node.storage import apply as storage_apply
+from mlcluster._node.storage import config as storage_config
+from mlcluster._node.storage import converge as storage
+from mlcluster._node.system.host import CommandResult, Host
 
 POINT = sys.argv[1]
 PTRACE_TRACEME = 0

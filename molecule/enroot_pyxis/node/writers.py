@@ -18,9 +18,9 @@ from multiprocessing.synchronize import Event
 
 sys.path.insert(0, "/usr/local/lib/mlcluster/mlcluster.pyz")
 
-from mlcluster._node.enroot_host import EnrootHost
-from mlcluster._node.pyxis_plugstack import read_stack
-from mlcluster._node.pyxis_plugstack_write import Wanted, apply_changes
+from mlcluster._node.containers.host import EnrootHost
+from mlcluster._node.containers.plugstack import read_stack
+from mlcluster._node.containers.plugstack_write import Wanted, apply_changes
 
 STACK = "/opt/slurm/etc/plugstack.conf"
 PLUGIN = read_stack(EnrootHost(), STACK).pyxis[0].plugin

@@ -11,7 +11,7 @@ import time
 import typing as t
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.aws import AwsError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandError, Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, Host
 
 # The words of a dry run that would have worked; its exit status is 1, as that of one that would not.
 DRY_RUN_WORDS = "Request would have succeeded, but DryRun flag is set."

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .gds_packages import DRIVERS
-
 COMPONENTS = ("driver", "cuda", "installer", "libfabric", "plugin", "nccl")
 NAMES = {
     "driver": "the NVIDIA driver",
@@ -41,6 +39,10 @@ SOURCES = {
     "plugin-1.5": "aws/aws-ofi-nccl release notes of v1.5.0",
     "plugin-1.3": "aws/aws-ofi-nccl release notes of v1.3.0",
 }
+
+# The oldest branch of the driver for a major version of CUDA: NVIDIA, CUDA compatibility, minor version compatibility,
+# table 1.
+DRIVERS: dict[int, int] = {11: 450, 12: 525, 13: 580}
 
 # GPUs, the first CUDA that knows them, and the driver that was released with it.
 _CHIPS: tuple[tuple[tuple[str, ...], str, str, str], ...] = (

@@ -39,7 +39,7 @@ def types():
 
 def judged(config, types, offers=None, online=True):
     """The verdict over a configuration."""
-    from ansible_collections.mlcluster.aws.plugins.plugin_utils import _cluster_lint
+    from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import lint as _cluster_lint
 
     offers = offered() if online and offers is None else offers
     reviewed = _cluster_lint.review(config, offers)

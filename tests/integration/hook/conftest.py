@@ -71,8 +71,12 @@ def build_bundle(target: Path, quick: bool = True, version: str = "1.2.3", entry
         for name in (*playbooks, "plugins/action/node_facts.py", "plugins/modules/node_facts.py"):
             archive.add(ROOT / name, f"mlcluster-bundle/{own}/{name}")
         for folder in ("_node", "_data"):
-            for path in sorted((ROOT / "plugins" / "module_utils" / folder).glob("*.py")):
-                archive.add(path, f"mlcluster-bundle/{own}/plugins/module_utils/{folder}/{path.name}")
+            root = ROOT / "plugins" / "module_utils" / folder
+            sources = sorted(root.rglob("*.py"))
+            assert sources, f"no Python files below {root}"
+            for path in sources:
+                inside = f"{own}/plugins/module_utils/{folder}/{path.relative_to(root).as_posix()}"
+                archive.add(path, f"mlcluster-bundle/{inside}")
         site = tarfile.TarInfo("mlcluster-bundle/site")
         # The packages of a real bundle are files; these are those of this Python.
         site.type, site.linkname = tarfile.SYMTYPE, str(QUICK_SITE if quick else sysconfig.get_path("purelib"))

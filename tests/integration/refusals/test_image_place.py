@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._data import artifacts
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._data import artifacts
 
 SUM = "a" * 64
 EFA = next(entry["version"] for entry in artifacts.ARTIFACTS if entry["name"] == "aws-efa-installer")

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.unit.plugins.plugin_utils import cluster_scene as scene
+from tests.unit.fakes import fake_cluster as scene
 
 CHECKOUT = Path(__file__).parents[3]
 HERE = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}

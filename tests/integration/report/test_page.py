@@ -10,9 +10,10 @@ import re
 import subprocess
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _report_html, _report_model
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import document as _report_model
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import html as _report_html
 
-from tests.unit.plugins.plugin_utils import cluster_scene as scene
+from tests.unit.fakes import fake_cluster as scene
 
 # As root, in a container and without a GPU.
 BROWSER = ("chromium-headless-shell", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr")

@@ -19,9 +19,9 @@ import botocore.config
 import botocore.exceptions
 import botocore.session
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_s3
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.health_s3 import Bucket
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandResult, Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import s3 as health_s3
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.s3 import Bucket
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, Host
 
 from tests.rig.ec2.client import client
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import result
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
 
 from tests.rig.slurm import scripts
 from tests.rig.slurm.fixture import needs_slurm

@@ -10,7 +10,7 @@ import json
 import os
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds_child import PREFIX
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.probe_child import PREFIX
 
 from tests.integration.slurm.ran import install
 from tests.rig.slurm import scripts

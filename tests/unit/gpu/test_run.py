@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.plugins.module_utils._node.gds_node import FIXTURES
+from tests.unit.fakes.fake_gds_host import FIXTURES
 
 GPU = Path(__file__).resolve().parents[2] / "gpu"
 RUN = GPU / "run"

@@ -13,7 +13,7 @@ import types
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandError, CommandResult
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult
 
 from hooks import node_waits
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import log
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import log
 
 from hooks import node_facts, node_options, node_status, run_events, run_node
 from hooks.node_facts import Role

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from hooks import run_events
-from plugins.module_utils._node import result
+from plugins.module_utils._node.verdict import result
 from tests.rig import demo, demo_inventory
 
 STATUS = {

@@ -21,8 +21,8 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.mlcluster.aws.plugins.modules import efa_info
 
-from tests.unit.plugins.module_utils._node import training_host as scene
-from tests.unit.plugins.module_utils._node.training_host import TrainingHost
+from tests.unit.fakes import fake_training_host as scene
+from tests.unit.fakes.fake_training_host import TrainingHost
 from tests.unit.roles.distributions import DISTRIBUTIONS
 
 ROLE = Path(__file__).parents[3] / "roles" / "efa_nccl"

@@ -13,7 +13,7 @@ from pathlib import Path
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from tests.unit.plugins.module_utils._node.gds_node import GdsHost
+from tests.unit.fakes.fake_gds_host import GdsHost
 
 ROLE = Path(__file__).parents[3] / "roles" / "nvidia_gds"
 KERNEL = "6.8.0-1021-aws"

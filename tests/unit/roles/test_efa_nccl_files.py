@@ -15,7 +15,7 @@ import typing as t
 import pytest
 from ansible.template import trust_as_template
 
-from tests.unit.plugins.module_utils._node import training_host as scene
+from tests.unit.fakes import fake_training_host as scene
 from tests.unit.roles.efa_nccl_role import AMAZON, NCCL, UBUNTU, Role, bare, load, look_with, settled
 
 

@@ -19,7 +19,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.mlcluster.aws.plugins.modules import enroot_pyxis_info
 
-from tests.unit.plugins.module_utils._node import rooted
+from tests.unit.fakes import fake_rooted_host as rooted
 
 ROLE = Path(__file__).parents[3] / "roles" / "enroot_pyxis"
 RUNTIME = {"path": "/cache/mlcluster.pyz", "sha256": "5" * 64, "version": "0.1.0"}

@@ -14,11 +14,11 @@ import typing as t
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_bounded
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandResult
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel as health_bounded
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
 from ansible_collections.mlcluster.aws.plugins.modules import lustre_info
 
-from tests.unit.plugins.module_utils._node.lustre_host import ME, MY_GROUP, LustreHost
+from tests.unit.fakes.fake_lustre_host import ME, MY_GROUP, LustreHost
 from tests.unit.roles.distributions import DISTRIBUTIONS, every_distribution
 from tests.unit.roles.rendered import COMMAND_PATH, RUNTIME, RUNTIME_PATH, RenderedRole
 

@@ -16,18 +16,10 @@ import typing as t
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import gds
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import decide as gds
 from ansible_collections.mlcluster.aws.plugins.modules import gds_info
 
-from tests.unit.plugins.module_utils._node.gds_node import (
-    Asker,
-    GdsHost,
-    enable_p2pdma,
-    load_nvidia_fs,
-    node,
-    outcome,
-    raid0,
-)
+from tests.unit.fakes.fake_gds_host import Asker, GdsHost, enable_p2pdma, load_nvidia_fs, node, outcome, raid0
 from tests.unit.roles.distributions import every_distribution
 from tests.unit.roles.nvidia_gds_role import KERNEL, Role, load
 

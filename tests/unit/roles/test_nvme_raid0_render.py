@@ -13,12 +13,12 @@ import hashlib
 import typing as t
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import storage
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import ARGUMENT_SPEC
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import converge as storage
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import ARGUMENT_SPEC
 from ansible_collections.mlcluster.aws.plugins.modules import instance_store_info
 
-from tests.unit.plugins.module_utils._node import scene
-from tests.unit.plugins.module_utils._node.simulated import SimulatedHost
+from tests.unit.fakes import fake_storage_scene as scene
+from tests.unit.fakes.fake_storage_host import SimulatedHost
 from tests.unit.roles.distributions import DISTRIBUTIONS, every_distribution
 from tests.unit.roles.rendered import COMMAND_PATH, RUNTIME, RUNTIME_PATH, RenderedRole
 

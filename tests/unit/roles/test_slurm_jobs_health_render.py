@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
 
 from tests.rig.slurm import scripts
 from tests.rig.slurm.processes import wait_for

@@ -51,18 +51,6 @@ def test_licence_is_asked_of_python_that_says_something():
     assert len(found(rules.licence, "import os\n")) == 1
 
 
-def test_long_functions_and_files_are_named():
-    body = "\n".join(f"    x = {number}" for number in range(rules.FUNCTION_LINES))
-    (complaint,) = found(rules.sizes, f"def long():\n{body}\n")
-    assert complaint.endswith(f"long has {rules.FUNCTION_LINES + 1} lines, {rules.FUNCTION_LINES} at most")
-    assert len(found(rules.sizes, "x = 1\n" * (rules.FILE_LINES + 1))) == 1
-
-
-def test_documentation_does_not_make_a_file_long():
-    text = 'DOCUMENTATION = r"""\n' + "line\n" * rules.FILE_LINES + '"""\nx = 1\n'
-    assert found(rules.sizes, text) == []
-
-
 def test_target_code_is_held_to_the_oldest_python():
     new = "match x:\n    case 1:\n        pass\n"
     assert len(found(rules.target_syntax, new)) == 1

@@ -17,7 +17,7 @@ import threading
 import pytest
 import yaml
 
-from plugins.module_utils._data.artifacts import ARTIFACTS
+from plugins.plugin_utils._data.artifacts import ARTIFACTS
 from tests.tools import lock_artifacts as tool
 
 DATA = b"signed artifact\n"

@@ -41,7 +41,7 @@ def main() -> int:
     if world.rank:
         return 0
     sys.path[:0] = [str(CHECKOUT), str(CHECKOUT / ".collections")]
-    from tests.unit.plugins.module_utils._node import nccl_outputs
+    from tests.unit.fakes import fake_nccl_output as nccl_outputs
 
     class Launched(nccl_outputs.Plan):
         """A plan whose ranks are those of this launch."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.mlcluster.aws.plugins.doc_fragments._enroot import ModuleDocFragment
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot_config import ARGUMENT_SPEC
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.config import ARGUMENT_SPEC
 from ansible_collections.mlcluster.aws.plugins.modules import enroot_image, enroot_pyxis_info, pyxis_plugstack
 
 from .test_storage import documented

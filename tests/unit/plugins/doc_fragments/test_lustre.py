@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.mlcluster.aws.plugins.doc_fragments._lustre import ModuleDocFragment
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre_config import ARGUMENT_SPEC
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import ARGUMENT_SPEC
 from ansible_collections.mlcluster.aws.plugins.modules import lustre_directories, lustre_info
 
 from .test_storage import documented

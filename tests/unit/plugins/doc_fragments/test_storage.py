@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.mlcluster.aws.plugins.doc_fragments._storage import ModuleDocFragment
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import ARGUMENT_SPEC
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import ARGUMENT_SPEC
 from ansible_collections.mlcluster.aws.plugins.modules import instance_store, instance_store_info
 
 FIELDS = ("type", "elements", "choices", "default", "required")

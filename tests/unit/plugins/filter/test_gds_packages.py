@@ -15,7 +15,7 @@ from ansible_collections.mlcluster.aws.plugins.filter.gds_packages import (
     gds_packages,
     gds_problems,
 )
-from ansible_collections.mlcluster.aws.plugins.module_utils._data.gds_packages import RELEASES
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._gds.package_table import RELEASES
 
 SETTINGS = {
     "mode": "compat",

@@ -11,7 +11,7 @@ import sys
 import pytest
 from ansible.errors import AnsibleParserError
 from ansible.plugins.cache import BaseFileCacheModule
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _ec2_cache
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import cache as _ec2_cache
 
 from tests.rig.ec2 import Fault, Fleet, Region
 

@@ -9,7 +9,7 @@ import botocore.exceptions
 import botocore.stub
 import pytest
 from ansible.errors import AnsibleParserError
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _ec2_session
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import session as _ec2_session
 
 EAST, WEST = "us-east-1", "us-west-2"
 URL = "https://ec2.us-east-1.amazonaws.com/"

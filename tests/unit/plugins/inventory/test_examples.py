@@ -12,7 +12,7 @@ import pytest
 import yaml
 from ansible.errors import AnsibleParserError
 from ansible_collections.mlcluster.aws.plugins.inventory import ec2_nodes
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _ec2_groups
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import groups as _ec2_groups
 
 from tests.rig.ec2 import Fault, Fleet, Region
 

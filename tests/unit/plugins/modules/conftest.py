@@ -14,8 +14,8 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws
 
-from tests.unit.plugins.module_utils._node.simulated import SimulatedHost
-from tests.unit.plugins.modules import aws_stub
+from tests.unit.fakes import fake_aws as aws_stub
+from tests.unit.fakes.fake_storage_host import SimulatedHost
 
 Runner = t.Callable[..., dict[str, t.Any]]
 

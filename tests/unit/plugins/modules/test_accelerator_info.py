@@ -7,11 +7,11 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.mlcluster.aws.plugins.module_utils._data.checklists import CHECKLISTS
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator_checklist import PARAMETERS
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import Result
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.checklist import PARAMETERS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Result
 from ansible_collections.mlcluster.aws.plugins.modules import accelerator_info
 
-from tests.unit.plugins.module_utils._node.training_host import TrainingHost, good_node, hanging
+from tests.unit.fakes.fake_training_host import TrainingHost, good_node, hanging
 
 
 @pytest.mark.parametrize("check", [False, True])

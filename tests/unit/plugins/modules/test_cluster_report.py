@@ -14,14 +14,14 @@ import pytest
 import yaml
 from ansible.errors import AnsibleActionFail
 from ansible_collections.mlcluster.aws.plugins.action import cluster_report
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import slurm_verdict
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import Report, dumps
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import verify as slurm_verdict
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Report, dumps
 from ansible_collections.mlcluster.aws.plugins.modules import cluster_report as documented
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _slurm_jobs_report
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import validation as _slurm_jobs_report
 
-from tests.unit.plugins.module_utils._node.nccl_outputs import output
-from tests.unit.plugins.plugin_utils import cluster_scene as scene
+from tests.unit.fakes import fake_cluster as scene
+from tests.unit.fakes.fake_nccl_output import output
 
 OPTIONS = yaml.safe_load(documented.DOCUMENTATION)["options"]
 

@@ -8,7 +8,7 @@ import json
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import cufile_file
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import cufile_apply as cufile_file
 from ansible_collections.mlcluster.aws.plugins.modules import cufile_config
 
 TEXT = '{\n    // why\n    "properties": {"allow_compat_mode": false}\n}\n'

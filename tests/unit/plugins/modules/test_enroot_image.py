@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.mlcluster.aws.plugins.modules import enroot_image
 
-from tests.unit.plugins.module_utils._node.test_enroot_image import ImageHost
+from tests.unit.plugins.module_utils._node.containers.test_image import ImageHost
 
 
 def test_from_nothing_to_nothing(run_module, tmp_path):

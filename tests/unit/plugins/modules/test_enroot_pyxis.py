@@ -7,10 +7,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.enroot import PROOF_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.look import PROOF_PATH
 from ansible_collections.mlcluster.aws.plugins.modules import enroot_pyxis_info, pyxis_plugstack
 
-from tests.unit.plugins.module_utils._node import rooted
+from tests.unit.fakes import fake_rooted_host as rooted
 
 STACK = "/opt/slurm/etc/plugstack.conf"
 PLUGIN = "/usr/local/lib/slurm/spank_pyxis.so"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import yaml
 from ansible_collections.mlcluster.aws.plugins.modules import enroot_pyxis_info
 
-from tests.unit.plugins.module_utils._node import rooted
+from tests.unit.fakes import fake_rooted_host as rooted
 
 DOCUMENTED = yaml.safe_load(enroot_pyxis_info.RETURN)
 

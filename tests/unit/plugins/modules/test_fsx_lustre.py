@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import fsx as engine
 from ansible_collections.mlcluster.aws.plugins.modules import fsx_lustre as module
 
-from tests.unit.plugins.modules.aws_stub import MISCONFIGURED, file_system
+from tests.unit.fakes.fake_aws import MISCONFIGURED, file_system
 
 ONE = "fs-0123456789abcdef0"
 WISHES = {"name": "checkpoints", "gib": 7200, "throughput": 1000, "efa": True}

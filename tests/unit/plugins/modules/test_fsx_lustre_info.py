@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.mlcluster.aws.plugins.modules import fsx_lustre_info as module
 
-from tests.unit.plugins.modules.aws_stub import MISCONFIGURED, REGION, file_system
+from tests.unit.fakes.fake_aws import MISCONFIGURED, REGION, file_system
 
 ONE, TWO = "fs-0123456789abcdef0", "fs-0123456789abcdef1"
 

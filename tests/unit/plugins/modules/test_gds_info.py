@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import gds
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import Result
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import decide as gds
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Result
 from ansible_collections.mlcluster.aws.plugins.modules import gds_info
 
-from tests.unit.plugins.module_utils._node.gds_node import Asker, fixture, load_nvidia_fs, node, outcome, raid0
+from tests.unit.fakes.fake_gds_host import Asker, fixture, load_nvidia_fs, node, outcome, raid0
 
 OPENED = outcome(step="open", log=fixture("libcufile-1.15-h200-compat-allowed.log"))
 NO_MODULE = outcome("refused", "open", fixture("libcufile-1.15-h200-compat-forbidden.log"), err=5001)

@@ -8,10 +8,10 @@ import json
 import re
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_record import RECORD_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import RECORD_PATH
 from ansible_collections.mlcluster.aws.plugins.modules import instance_store
 
-from tests.unit.plugins.module_utils._node import scene
+from tests.unit.fakes import fake_storage_scene as scene
 
 
 @pytest.fixture

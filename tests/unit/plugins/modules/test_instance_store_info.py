@@ -8,11 +8,11 @@ import hashlib
 import json
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import Result
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage_config import parse_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import parse_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Result
 from ansible_collections.mlcluster.aws.plugins.modules import instance_store, instance_store_info
 
-from tests.unit.plugins.module_utils._node import scene
+from tests.unit.fakes import fake_storage_scene as scene
 
 
 @pytest.fixture

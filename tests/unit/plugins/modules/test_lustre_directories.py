@@ -11,12 +11,12 @@ import stat
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import lustre_directories
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre_config import FileSystem
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import directories as lustre_directories
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import FileSystem
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 from ansible_collections.mlcluster.aws.plugins.modules import lustre_directories as module
 
-from tests.unit.plugins.module_utils._node.lustre_host import ME, MY_GROUP, LustreHost
+from tests.unit.fakes.fake_lustre_host import ME, MY_GROUP, LustreHost
 
 ALL = [{"count": -1, "size": "16M"}]
 GROWING = [{"end": "100M", "count": 1}, {"end": "10G", "count": 8}, {"count": 16}]

@@ -10,10 +10,10 @@ import os
 
 import pytest
 import yaml
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import health_bounded
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel as health_bounded
 from ansible_collections.mlcluster.aws.plugins.modules import lustre_info as module
 
-from tests.unit.plugins.module_utils._node.lustre_host import LustreHost
+from tests.unit.fakes.fake_lustre_host import LustreHost
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.mlcluster.aws.plugins.modules import md_array
 
-from tests.unit.plugins.module_utils._node import scene
-from tests.unit.plugins.module_utils._node.machine import fs_uuid
-from tests.unit.plugins.module_utils._node.simulated import SimulatedHost
+from tests.unit.fakes import fake_storage_scene as scene
+from tests.unit.fakes.fake_machine import fs_uuid
+from tests.unit.fakes.fake_storage_host import SimulatedHost
 
 FRAGMENT = "/etc/mdadm/mdadm.conf.d/mlcluster.conf"
 DISKS = ["/dev/nvme1n1", "/dev/nvme2n1", "/dev/nvme3n1", "/dev/nvme4n1"]

@@ -9,10 +9,10 @@ import json
 
 import pytest
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.modules import nccl_test_result
 
-from tests.unit.plugins.module_utils._node.nccl_outputs import Plan, output, snapshots
+from tests.unit.fakes.fake_nccl_output import Plan, output, snapshots
 
 FOUR = {"ranks": 8, "nodes": 4, "instance_type": "p5.48xlarge"}
 

@@ -14,7 +14,7 @@ from ansible.module_utils.testing import patch_module_args
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive import BundleError
 from ansible_collections.mlcluster.aws.plugins.modules import node_bundle
 
-from tests.unit.plugins.module_utils._bundle import made
+from tests.unit.fakes import fake_collections as made
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import health
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import Result
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import profiles as health
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Result
 from ansible_collections.mlcluster.aws.plugins.modules import node_health_info
 
-from tests.unit.plugins.module_utils._node.training_host import TrainingHost, good_node
+from tests.unit.fakes.fake_training_host import TrainingHost, good_node
 
 
 @pytest.mark.parametrize("check", [False, True])

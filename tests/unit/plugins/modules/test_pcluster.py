@@ -10,7 +10,7 @@ import json
 import os
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandResult
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
 from ansible_collections.mlcluster.aws.plugins.modules import pcluster
 
 NONE = {"message": "Cluster 'c' does not exist or belongs to an incompatible ParallelCluster major version."}

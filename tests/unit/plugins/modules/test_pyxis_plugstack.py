@@ -8,7 +8,7 @@ import pytest
 import yaml
 from ansible_collections.mlcluster.aws.plugins.modules import pyxis_plugstack
 
-from tests.unit.plugins.module_utils._node import rooted
+from tests.unit.fakes import fake_rooted_host as rooted
 
 PLUGIN = "/usr/local/lib/slurm/spank_pyxis.so"
 STACK = "/opt/slurm/etc/plugstack.conf"

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandError, CommandResult, Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult, Host
 from ansible_collections.mlcluster.aws.plugins.modules import shared_place_info as module
 
 MOUNTS = """21 1 259:1 / / rw - ext4 /dev/root rw

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandResult, Host
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm_survey import EMPTY
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.look import EMPTY
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, Host
 from ansible_collections.mlcluster.aws.plugins.modules import slurm_info
 
-RECORDED = Path(__file__).parents[1] / "module_utils/_node/fixtures/slurm-22.05"
+RECORDED = Path(__file__).parents[2] / "fixtures/slurm-22.05"
 ANSWERS = {
     "scontrol ping": "ping.txt",
     "scontrol show config": "config.txt",

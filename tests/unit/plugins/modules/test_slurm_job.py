@@ -8,7 +8,7 @@ import json
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
-from ansible_collections.mlcluster.aws.plugins.module_utils._node import slurm_job as engine
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import job as engine
 from ansible_collections.mlcluster.aws.plugins.modules import slurm_job
 
 

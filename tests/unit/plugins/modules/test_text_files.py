@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.modules import text_files
 
 

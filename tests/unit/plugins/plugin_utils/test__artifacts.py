@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._data.artifacts import ARTIFACTS, PUBLISHED
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _artifacts
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._data.artifacts import ARTIFACTS, PUBLISHED
 
 SIGNED = {
     "name": "tool",

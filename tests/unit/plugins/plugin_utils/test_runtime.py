@@ -84,7 +84,7 @@ def test_it_holds_the_node_code_and_nothing_else(checkout, tmp_path):
     with zipfile.ZipFile(_runtime.build(checkout, tmp_path / "cache")["path"]) as built:
         names = built.namelist()
         assert names == sorted(names)
-        assert {"__main__.py", "mlcluster/__init__.py", "mlcluster/_node/cli.py"} <= set(names)
+        assert {"__main__.py", "mlcluster/__init__.py", "mlcluster/_node/cli/main.py"} <= set(names)
         outside = [n for n in names if not n.startswith(("mlcluster/_node/", "mlcluster/_data/"))]
         assert outside == ["__main__.py", "mlcluster/__init__.py"]
         assert {info.compress_type for info in built.infolist()} == {zipfile.ZIP_STORED}

@@ -18,7 +18,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import build
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive import BundleError, Target
 
-from tests.unit.plugins.module_utils._bundle import made
+from tests.unit.fakes import fake_collections as made
 
 TARGET = Target("debian", "3.11")
 

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import build, compiled
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive import BundleError, Member, Target
 
-from tests.unit.plugins.module_utils._bundle import made
+from tests.unit.fakes import fake_collections as made
 
 OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SOURCES = {

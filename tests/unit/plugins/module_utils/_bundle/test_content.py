@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import content
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive import BundleError, Member
 
-from tests.unit.plugins.module_utils._bundle import made
+from tests.unit.fakes import fake_collections as made
 
 
 def test_of_this_collection_only_what_runs_is_taken(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import wheels
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive import BundleError, Target
 
-from tests.unit.plugins.module_utils._bundle import made
+from tests.unit.fakes import fake_collections as made
 
 
 def test_what_a_node_needs_is_taken_and_the_rest_is_not(tmp_path):

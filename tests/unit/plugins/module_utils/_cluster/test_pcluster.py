@@ -8,7 +8,7 @@ import json
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws, pcluster
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.host import CommandError, CommandResult
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult
 
 NONE = {"message": "Cluster 'c' does not exist or belongs to an incompatible ParallelCluster major version."}
 DRY = {"message": "Request would have succeeded, but DryRun flag is set."}

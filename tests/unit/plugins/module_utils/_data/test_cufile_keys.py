@@ -10,7 +10,7 @@ import re
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._data.cufile_keys import INSTEAD, KEYS
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.cufile import check_settings
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.cufile_plan import check_settings
 
 NAMES = [entry["name"] for entry in KEYS]
 KINDS = {"bool", "int", "text", "path", "numbers", "texts", "addresses", "hex32", "table"}

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import xid_catalog
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.result import SEVERITIES
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import SEVERITIES
 
 
 def test_each_code_stands_in_one_bucket_only():

@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One read-only look at the GPUs or Neuron devices of a node, and at what the kernel log says of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+
+from ..._data import instance_types
+from ..efa.parse import parse_driver_version
+from ..storage.devices import instance_type
+from ..system.ask import ask
+from ..system.host import CommandError, Host
+from . import parse
+from .neuron import look_at_neuron, neuron_wanted
+
+LONGEST_TIMEOUT = 600
+NVIDIA_VENDOR = "0x10de"
+# PCI classes of a GPU: VGA controller and 3D controller; NVSwitches and audio functions have others.
+_GPU_CLASSES = ("0x0300", "0x0302")
+# A Host reads bytes that are no UTF-8 as the replacement character.
+_ALL_ONES = "\ufffd" * 4
+# Kernel log lines looked at; a boot seldom has more, and a full log must not hold the look up. Of a longer one
+# journalctl picks the lines out itself.
+LOG_LINES = 20000
+LOG_PATTERN = "NVRM: Xid|SXid|Linux version"
+# No driver reports an Xid before; the kernel's first messages may be lost where a large machine has many of them.
+BOOT_SECONDS = 600
+
+
+@dataclasses.dataclass(frozen=True)
+class Wishes:
+    """What a caller wants to know: options of the module accelerator_info, under their names."""
+
+    instance_type: str | None = None
+    timeout: int = 60
+    xid_since: str | None = None
+
+
+def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+    """Everything in one mapping; the RETURN section of the module accelerator_info says what is in it."""
+    known = wishes.instance_type or instance_type(host)
+    table = instance_types.lookup(known)
+    pci = pci_gpus(host)
+    wanted = (table["accelerators"] or {}).get("kind") if table else None
+    has_smi = host.which("nvidia-smi") is not None
+    gpus_expected = bool(pci) or wanted == "gpu" or (has_smi and wanted is None)
+    proc = host.read_text("/proc/driver/nvidia/version") or ""
+    neuron = look_at_neuron(host, wishes.timeout) if neuron_wanted(host, table) else None
+    smi = _smi(host, wishes) if gpus_expected else None
+    # Over a GPU that is lost nvidia-smi hangs each time it is asked: once is enough.
+    problem = smi["problem"] if smi else None
+    more = bool(smi) and has_smi and not problem
+    return {
+        "instance_type": known,
+        "expected": table["accelerators"] if table else None,
+        "type_known": table is not None,
+        "expected_source": table["source"] if table else None,
+        "pci_gpus": pci,
+        "lost_gpus": lost_gpus(host, pci or ()),
+        "smi": smi,
+        "nvlinks": _nvlinks(host, wishes) if more else {"problem": problem, "gpus": {}},
+        "topology": _topology(host, wishes) if more else {"problem": problem, "matrix": {}},
+        "kernel_module": {
+            "version": parse_driver_version(proc),
+            "open": "Open Kernel Module" in proc if proc else None,
+        },
+        "kernel_log": _kernel_log(host, wishes) if gpus_expected else None,
+        "neuron": neuron,
+    }
+
+
+def pci_gpus(host: Host) -> list[str] | None:
+    """PCI addresses of NVIDIA GPUs; None where the PCI bus cannot be seen at all."""
+    top = "/sys/bus/pci/devices"
+    addresses = host.listdir(top)
+    if not addresses:
+        return None
+    return [
+        address
+        for address in addresses
+        if (host.read_text(f"{top}/{address}/vendor") or "").strip() == NVIDIA_VENDOR
+        and (host.read_text(f"{top}/{address}/class") or "").startswith(_GPU_CLASSES)
+    ]
+
+
+def lost_gpus(host: Host, addresses: t.Iterable[str]) -> list[str]:
+    """Those of these PCI addresses that answer every read with ones: the GPU fell off the bus."""
+    return [
+        address
+        for address in addresses
+        if (host.read_text(f"/sys/bus/pci/devices/{address}/config") or "").startswith(_ALL_ONES)
+    ]
+
+
+def _smi(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+    """What nvidia-smi tells, with problem None only where its whole document was read and it ended with 0."""
+    argv = ["nvidia-smi", "-q", "-x"]
+    started = host.monotonic()
+    shown, problem = ask(host, argv, wishes.timeout)
+    seconds = round(host.monotonic() - started, 1)
+    found: dict[str, t.Any] = {"driver": None, "cuda": None, "attached": None, "gpus": []}
+    if not problem:
+        try:
+            found = parse.parse_smi(shown)
+        except ValueError as exc:
+            problem = f"{' '.join(argv)} printed {exc}"
+    return {**found, "problem": problem, "seconds": seconds}
+
+
+def _nvlinks(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+    shown, problem = ask(host, ["nvidia-smi", "nvlink", "--status"], wishes.timeout)
+    return {"problem": problem, "gpus": parse.parse_nvlinks(shown)}
+
+
+def _topology(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+    shown, problem = ask(host, ["nvidia-smi", "topo", "-m"], wishes.timeout)
+    return {"problem": problem, "matrix": parse.parse_topology(shown)}
+
+
+def _kernel_log(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+    """Xids of this boot from the journal, or from dmesg where there is none that can be read.
+
+    problem says why neither could be read; an empty log of a running kernel counts as one that could not. partial:
+    only the end of a long log could be looked at, or its beginning is gone, or it is no log of a kernel at all.
+    """
+    since = ["--since", wishes.xid_since] if wishes.xid_since else []
+    journal = ["journalctl", "-k", "-b", "-o", "short-iso", "--no-pager", "-q", "-n", str(LOG_LINES), *since]
+    problems = []
+    for source, argv in (("journal", journal), ("dmesg", ["dmesg", "--time-format", "iso", *since])):
+        shown, problem = ask(host, argv, min(wishes.timeout, 30))
+        # With a date to begin at there may rightly be nothing, but the journal is also empty for whom it is closed.
+        if problem is None and (shown.strip() or (since and source == "dmesg")):
+            picked: str | None = shown
+            if source == "journal" and shown.count("\n") >= LOG_LINES:
+                picked = _picked(host, argv, min(wishes.timeout, 30))
+            text = shown if picked is None else picked
+            partial = picked is None or not _is_whole(host, text, bool(since))
+            return {"source": source, "problem": None, "partial": partial, **parse.parse_xids(text)}
+        problems.append(problem or f"{argv[0]} showed no kernel messages")
+    return {"source": None, "problem": "; ".join(problems), "partial": False, **parse.parse_xids("")}
+
+
+def _is_whole(host: Host, text: str, dated: bool) -> bool:
+    """Whether a log begins where it has to: with the boot, for one that grows too long loses its beginning.
+
+    dated: somebody asked for a later beginning, and only lines that have a time can have been picked by it.
+    """
+    first = parse.first_time(text)
+    if dated:
+        return first is not None or not text.strip()
+    booted = re.search(r"^btime (\d+)$", host.read_text("/proc/stat") or "", re.MULTILINE)
+    if first is not None and booted and first <= int(booted.group(1)) + BOOT_SECONDS:
+        return True
+    return re.search(r"\bLinux version \d", text) is not None
+
+
+def _picked(host: Host, journal: t.Sequence[str], timeout: float) -> str | None:
+    """The lines that matter out of a whole journal; None where this journalctl cannot look for a pattern."""
+    try:
+        done = host.run([*journal, "--grep", LOG_PATTERN], timeout=timeout, check=False)
+    except CommandError:
+        return None
+    # It ends with 1 and says nothing where no line fits.
+    nothing = done.rc == 1 and not (done.stdout + done.stderr).strip()
+    return done.stdout if done.rc == 0 or nothing else None

@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Versions of a node's stack against the matrix in L{_data.accelerator_versions}. Pure: versions in, verdicts out."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ..._data import accelerator_versions as table
+from ..verdict.result import Result, failed, not_applicable, passed, undeterminable
+
+Versions = t.Mapping[str, t.Optional[str]]
+Rule = t.Mapping[str, t.Any]
+
+
+def version_key(text: object) -> tuple[int, ...] | None:
+    """The numbers at the beginning of a version, v580.159.04 as (580, 159, 4); None where it begins with none."""
+    matched = re.match(r"v?(\d{1,9}(?:\.\d{1,9})*)", text) if isinstance(text, str) else None
+    return tuple(int(part) for part in matched.group(1).split(".")) if matched else None
+
+
+def at_least(found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Whether one version is not older; 1.26 is as good as 1.26.0."""
+    length = max(len(found), len(wanted))
+    padded = [part + (0,) * (length - len(part)) for part in (found, wanted)]
+    return padded[0] >= padded[1]
+
+
+def rules_for(component: str, versions: Versions, instance_type: str | None, gpu: str | None) -> list[Rule]:
+    """The rules of the matrix that count for a component beside these versions, on that type with that GPU."""
+    return [
+        rule
+        for rule in table.RULES
+        if rule["component"] == component
+        and ("types" not in rule or (instance_type and re.fullmatch(rule["types"], instance_type)))
+        and ("gpus" not in rule or gpu in rule["gpus"])
+        and all(_there_since(versions.get(name), since) for name, since in rule.get("since", {}).items())
+    ]
+
+
+def _there_since(found: str | None, since: str) -> bool:
+    have, want = version_key(found), version_key(since)
+    return bool(have and want and at_least(have, want))
+
+
+def complaint(rule: Rule, version: str) -> str | None:
+    """What is wrong with a version by one rule, with why and the source; None where it will do or cannot be compared.
+
+    A limit ``last`` takes the later releases of that version: 580 takes 580.159.04.
+    """
+    have, name = version_key(version), table.NAMES[rule["component"]]
+    if have is None:
+        return None
+    told = f"{rule['why']} ({table.SOURCES[rule['source']]})"
+    if "least" in rule and not at_least(have, t.cast("tuple[int, ...]", version_key(rule["least"]))):
+        return f"{name} {version} is older than {rule['least']}, the oldest that will do: {told}"
+    if "last" in rule:
+        last = t.cast("tuple[int, ...]", version_key(rule["last"]))
+        if have[: len(last)] > last:
+            return f"{name} {version} is newer than {rule['last']}, the last that will do: {told}"
+    return None
+
+
+def minima_problems(minima: t.Mapping[str, t.Any]) -> list[str]:
+    """What is wrong with a caller's own minima, a sentence each."""
+    known = ", ".join(table.COMPONENTS)
+    return [f"minima has {name!r}: give some of {known}" for name in minima if name not in table.COMPONENTS] + [
+        f"the minimum of {name} is {value!r}: give a version in quotes, such as '580.95.05'"
+        for name, value in minima.items()
+        if name in table.COMPONENTS and version_key(value) is None
+    ]
+
+
+def verify_versions(facts: t.Mapping[str, t.Any], used: bool) -> list[Result]:
+    """Verdicts versions.driver, .cuda, .installer, .libfabric, .plugin and .nccl on what L{efa.look} saw.
+
+    used: whether the machine has EFA or accelerators. facts["minima"] are the caller's own, {component: version}.
+    """
+    versions = found_versions(facts)
+    return [_verify(component, facts, versions, used) for component in table.COMPONENTS]
+
+
+def found_versions(facts: t.Mapping[str, t.Any]) -> dict[str, str | None]:
+    """{component: version}; empty for what is there and does not tell its version, None for what is not there."""
+    installer, plugin = facts["installer"], facts["plugin"]
+    there = {
+        "driver": (facts["nvidia_driver"], facts["nvidia_driver"]),
+        "cuda": (facts["cuda"]["path"], facts["cuda"]["version"]),
+        "installer": (installer["state"] != "absent", installer["version"]),
+        "libfabric": (facts["libfabric"]["program"], facts["libfabric"]["version"]),
+        "plugin": (plugin, (plugin or {}).get("version")),
+        "nccl": (facts["nccl"]["path"], facts["nccl"]["version"]),
+    }
+    return {name: (version or "") if present else None for name, (present, version) in there.items()}
+
+
+def _verify(component: str, facts: t.Mapping[str, t.Any], versions: Versions, used: bool) -> Result:
+    check, name, found = f"versions.{component}", table.NAMES[component], versions[component]
+    if not used:
+        return not_applicable(check, "this machine has neither EFA nor accelerators")
+    chips = facts["family"]["accelerators"] or {}
+    if found is None:
+        # On a machine without EFA, or that an image is made of, the driver is somebody else's business.
+        if component == "driver" and chips.get("kind") == "gpu" and (facts["expected_devices"] or facts["devices"]):
+            return _without_driver(facts)
+        return not_applicable(check, f"{name} is not on this machine")
+    gpu = chips.get("name")
+    rules = rules_for(component, versions, facts["instance_type"], gpu) + _own(component, facts["minima"])
+    if not rules:
+        where = facts["instance_type"] or "a machine of unknown type"
+        return undeterminable(
+            check,
+            f"{name}: no document known here says which version {where} needs",
+            found=found or None,
+            hint="name the oldest that you want (efa_nccl_minima, or mlcluster efa --minimum)",
+        )
+    fields: dict[str, t.Any] = {"expected": _expected(rules), "found": found or None, "source": _sources(rules)}
+    if version_key(found) is None:
+        return undeterminable(check, f"{name}: its version {repr(found) if found else ''} cannot be compared", **fields)
+    wrong = [text for text in (complaint(rule, found) for rule in rules) if text]
+    if wrong:
+        return failed(check, "; ".join(wrong), hint="use an image with another, or pin the one you want", **fields)
+    return passed(check, **fields)
+
+
+def _without_driver(facts: t.Mapping[str, t.Any]) -> Result:
+    installed = facts["modules"]["nvidia"]["available"]
+    return failed(
+        "versions.driver",
+        "no NVIDIA driver is loaded",
+        severity="reboot" if installed else "isolate",
+        hint="reboot the node: the driver is installed" if installed else "use an image that has one, or pin one",
+    )
+
+
+def _own(component: str, minima: t.Mapping[str, str]) -> list[Rule]:
+    if component not in minima:
+        return []
+    return [{"component": component, "least": minima[component], "why": "you want it", "source": "own"}]
+
+
+def _expected(rules: t.Sequence[Rule]) -> str:
+    """The strictest of the limits in words."""
+    leasts = [rule["least"] for rule in rules if "least" in rule]
+    lasts = [rule["last"] for rule in rules if "last" in rule]
+    parts = [f"{max(leasts, key=_key)} or newer"] if leasts else []
+    return ", ".join(parts + ([f"up to {min(lasts, key=_key)}"] if lasts else []))
+
+
+def _key(text: str) -> tuple[int, ...]:
+    return version_key(text) or ()
+
+
+def _sources(rules: t.Sequence[Rule]) -> str:
+    return "; ".join(dict.fromkeys(table.SOURCES[rule["source"]] for rule in rules))

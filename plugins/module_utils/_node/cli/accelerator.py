@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The verb accelerators of the mlcluster command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import typing as t
+
+from ..._data.checklists import CHECKLISTS
+from ..accelerator import look as accelerator
+from ..accelerator.verify import verify
+from ..health import checklist as accelerator_checklist
+from ..storage.verify import report
+from ..system.ask import whole_number
+from ..system.host import Host
+from ..verdict import result
+
+
+def add_verbs(subparsers: t.Any) -> None:
+    """Register the verb with the mlcluster command."""
+    parser = subparsers.add_parser("accelerators", help="show and judge GPUs or Neuron devices; changes nothing")
+    parser.add_argument("--instance-type", help="the EC2 instance type (default: what the firmware says)")
+    parser.add_argument(
+        "--timeout",
+        type=whole_number(1, accelerator.LONGEST_TIMEOUT),
+        default=60,
+        help="seconds for each command (%(default)s)",
+    )
+    parser.add_argument("--mig", action="store_true", help="MIG is wanted on this node")
+    parser.add_argument("--checklist", choices=sorted(CHECKLISTS), help="also go through this checklist")
+    parser.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
+    parser.set_defaults(handler=show)
+
+
+def show(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Print the verdicts; the exit code is theirs."""
+    host = host or Host()
+    facts = accelerator.look(host, accelerator.Wishes(instance_type=args.instance_type, timeout=args.timeout))
+    results = verify(facts, args.mig)
+    if args.checklist:
+        checks = accelerator_checklist.choose(args.checklist, {})
+        results += accelerator_checklist.evaluate(checks, accelerator_checklist.gather(host, checks, facts))
+    judged = report(host, results, {"mlcluster.aws": args.runtime_version})
+    sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
+    return result.exit_code(results)

@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The verbs containers-boot and containers-info of the mlcluster command."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import typing as t
+
+from ..containers import credentials as enroot_credentials
+from ..containers import local_directories as enroot_local
+from ..containers import look as enroot
+from ..containers.config import CONFIG_PATH, CONFIG_SCHEMA, EnrootConfig, parse_config, problems
+from ..containers.host import EnrootHost
+from ..containers.verify import verify
+from ..storage.verify import report
+from ..system.config_file import read_config
+from ..system.host import NodeError
+from ..verdict import result
+
+LOGGER = logging.getLogger("mlcluster")
+
+
+def add_verbs(subparsers: t.Any) -> None:
+    """Register the verbs with the mlcluster command."""
+    boot = subparsers.add_parser(
+        "containers-boot", help="make the directory for container images on the local disks that this boot found"
+    )
+    boot.add_argument("--config", default=CONFIG_PATH, help="the wanted place (%(default)s)")
+    boot.set_defaults(handler=containers_boot)
+    info = subparsers.add_parser("containers-info", help="show and judge Enroot and Pyxis; changes nothing")
+    info.add_argument("--config", default=CONFIG_PATH, help="the wanted place (%(default)s)")
+    info.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
+    info.set_defaults(handler=containers_info)
+    credential = subparsers.add_parser(
+        "registry-credential", help="give Docker the password of a registry, asked of the command that is set for it"
+    )
+    credential.add_argument("action", choices=("get", "list", "store", "erase"), help="what Docker asks for")
+    credential.add_argument("--config", default=CONFIG_PATH, help="where the commands stand (%(default)s)")
+    credential.set_defaults(handler=registry_credential)
+
+
+def load_config(host: EnrootHost, path: str) -> EnrootConfig:
+    """Read enroot.json. Raises NodeError with one sentence where it is missing or wrong."""
+    raw = read_config(host, path, "enroot_pyxis")
+    if not isinstance(raw, dict) or raw.get("schema") != CONFIG_SCHEMA:
+        raise NodeError(f"{path} is not of {CONFIG_SCHEMA}: run the role enroot_pyxis again to write it")
+    config = parse_config(raw)
+    found = problems(config)
+    if found:
+        raise NodeError(f"{path}: {'; '.join(found)}")
+    return config
+
+
+def containers_boot(args: argparse.Namespace, host: EnrootHost | None = None) -> int:
+    """Exit 0: the directory is ready, on the volume or on the fallback with a warning; 2: it could not be made."""
+    host = host or EnrootHost()
+    try:
+        place = enroot_local.prepare(host, load_config(host, args.config).local)
+    except NodeError as exc:
+        LOGGER.error("containers-boot: failed: %s", exc)
+        return result.EXIT_UNDETERMINABLE
+    if place.warning:
+        LOGGER.warning("containers-boot: %s", place.warning)
+    LOGGER.info("containers-boot: %s: %s (%s)", place.kind, place.path, place.fstype)
+    return result.EXIT_OK
+
+
+def containers_info(args: argparse.Namespace, host: EnrootHost | None = None) -> int:
+    """Print the verdicts on Enroot and Pyxis; the exit code is theirs."""
+    host = host or EnrootHost()
+    try:
+        config = load_config(host, args.config)
+        facts = enroot.survey(host, config)
+        results = verify(host, facts, enroot.make_plan(host, facts, config), config)
+    except NodeError as exc:
+        LOGGER.error("containers-info: %s", exc)
+        return result.EXIT_UNDETERMINABLE
+    judged = report(host, results, {"mlcluster.aws": args.runtime_version})
+    sys.stdout.write((json.dumps(judged.to_dict(), sort_keys=True) if args.json else "\n".join(judged.lines())) + "\n")
+    return result.exit_code(results)
+
+
+def registry_credential(args: argparse.Namespace, host: EnrootHost | None = None) -> int:
+    """A credential helper in the protocol of docker/docker-credential-helpers that keeps nothing itself.
+
+    get reads a registry from standard input and prints {"ServerURL", "Username", "Secret"}; exit 1 with the words that
+    Docker knows where no command gives its password, 2 where the command fails.
+    """
+    host = host or EnrootHost()
+    if args.action == "list":
+        sys.stdout.write("{}\n")
+        return result.EXIT_OK
+    if args.action != "get":
+        sys.stdout.write("passwords are asked of a command each time and never kept\n")
+        return result.EXIT_FAIL
+    server = sys.stdin.readline().strip()
+    try:
+        entries = load_config(host, args.config).credentials if host.exists(args.config) else ()
+        found = enroot_credentials.password_of(host, entries, server)
+    except NodeError as exc:
+        sys.stdout.write(f"{exc}\n")
+        return result.EXIT_UNDETERMINABLE
+    if found is None:
+        sys.stdout.write("credentials not found in native keychain\n")
+        return result.EXIT_FAIL
+    sys.stdout.write(json.dumps({"ServerURL": server, "Username": found[0], "Secret": found[1]}) + "\n")
+    return result.EXIT_OK

@@ -1,0 +1,167 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The verbs lustre-info, lustre-tune and lustre-data of the mlcluster command."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import typing as t
+
+from ..lustre import hsm as lustre_hsm
+from ..lustre import look as lustre
+from ..lustre import tuning as lustre_tuning
+from ..lustre.config import BOOT_KEYS, CONFIG_PATH, LustreConfig, parse_config
+from ..lustre.verify import verify
+from ..storage.verify import report
+from ..system.ask import whole_number
+from ..system.config_file import read_config
+from ..system.host import Host, NodeError
+from ..verdict import result
+
+LOGGER = logging.getLogger("mlcluster")
+MOST_PARALLEL = 64
+MOST_SECONDS = 86400
+# Why an action leaves a file as it is.
+PASSED_OVER = {
+    "hydrate": "their copy in S3 is lost",
+    "release": "S3 does not have them as they are: archive them first",
+    "archive": "they are marked noarchive, or were released and their copy in S3 is lost",
+}
+
+
+def add_verbs(subparsers: t.Any) -> None:
+    """Register the verbs with the mlcluster command."""
+    info = subparsers.add_parser("lustre-info", help="show and judge Lustre on this node, with a write to each mount")
+    info.add_argument("--config", default=CONFIG_PATH, help="what is wanted here (%(default)s)")
+    info.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
+    info.set_defaults(handler=show)
+    tune = subparsers.add_parser("lustre-tune", help="set the client's parameters, which are lost with every mount")
+    tune.add_argument("--config", default=CONFIG_PATH, help="what is wanted here (%(default)s)")
+    tune.set_defaults(handler=tune_verb)
+    data = subparsers.add_parser("lustre-data", help="bring files of Lustre from S3, to S3, or free their space here")
+    data.add_argument("action", choices=[*lustre_hsm.ACTIONS, "state"], help="what to do")
+    data.add_argument("path", help="a file or a directory")
+    data.add_argument(
+        "--parallel", type=whole_number(1, MOST_PARALLEL), default=8, help="programs at once (%(default)s)"
+    )
+    data.add_argument(
+        "--timeout", type=whole_number(1, MOST_SECONDS), default=3600, help="seconds to wait for it (%(default)s)"
+    )
+    data.add_argument("--json", action="store_true", help="print the counts as one JSON object")
+    data.set_defaults(handler=data_verb)
+
+
+def load_config(host: Host, path: str) -> LustreConfig:
+    """Read lustre.json; raises L{NodeError} with one sentence where it is missing or wrong."""
+    raw = read_config(host, path, "fsx_lustre")
+    if not isinstance(raw, dict) or set(raw) - set(BOOT_KEYS) - {"schema"}:
+        raise NodeError(f"{path} holds something else: run the role fsx_lustre again to write it")
+    return parse_config(raw)
+
+
+def show(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Print the verdicts; the exit code is theirs. Directories are judged by the role, which knows them."""
+    host = host or Host()
+    try:
+        config = load_config(host, args.config)
+        results = verify(lustre.look(host, config, lustre.Wishes(probe=True)))
+    except NodeError as exc:
+        LOGGER.error("lustre-info: %s", exc)
+        return result.EXIT_UNDETERMINABLE
+    judged = report(host, results, {"mlcluster.aws": args.runtime_version})
+    sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
+    return result.exit_code(results)
+
+
+def tune_verb(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Exit 0: all is set, or nothing is wanted or mounted; 1: a value was refused; 2: it could not be done."""
+    host = host or Host()
+    try:
+        config = lustre.with_adopted(host, load_config(host, args.config))
+    except NodeError as exc:
+        LOGGER.error("lustre-tune: %s", exc)
+        return result.EXIT_UNDETERMINABLE
+    wanted = lustre_tuning.parameters(lustre_tuning.machine(host), config.tuning) if config.tune else []
+    if not wanted:
+        LOGGER.info("lustre-tune: a machine of this size needs no other values than Lustre's own")
+        return result.EXIT_OK
+    # Looking at an automount is what mounts it; parameters exist only below a mount.
+    mounts = [lustre.see_mount(host, system.path, config.timeout) for system in config.file_systems]
+    if not any(mount["state"] == "lustre" for mount in mounts):
+        where = ", ".join(f"{mount['path']} is {mount['state']}" for mount in mounts) or "none is known"
+        LOGGER.error("lustre-tune: no file system of Lustre is mounted (%s), so nothing could be set", where)
+        return result.EXIT_UNDETERMINABLE
+    rows = lustre_tuning.compare(host, wanted, config.timeout)
+    failures = lustre_tuning.apply(host, rows, config.timeout)
+    unknown = [str(row["problem"]) for row in rows if row["problem"]]
+    for sentence in failures + unknown:
+        LOGGER.error("lustre-tune: %s", sentence)
+    LOGGER.info("lustre-tune: %d of %d values differed", len(lustre_tuning.differing(rows)), len(rows))
+    if failures:
+        return result.EXIT_FAIL
+    return result.EXIT_UNDETERMINABLE if unknown else result.EXIT_OK
+
+
+def data_verb(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Exit 0: done; 1: something was refused or passed over; 2: it could not be told, or time ran out.
+
+    With --json the counts have problem besides, a sentence that is empty where all is done.
+    """
+    host = host or Host()
+    try:
+        if args.action == "state":
+            counts = lustre_hsm.count(host, args.path, args.parallel)
+            _print({**counts, "problem": ""}, args.json)
+            return result.EXIT_OK
+        tally = lustre_hsm.run(host, args.action, args.path, args.parallel, args.timeout, _progress(args.action))
+    except NodeError as exc:
+        LOGGER.error("lustre-data %s: %s", args.action, exc)
+        if args.json:
+            _print({"problem": str(exc)}, True)
+        return result.EXIT_UNDETERMINABLE
+    problem = tally_problem(args.action, tally, args.timeout)
+    _print({**tally.as_dict(), "problem": problem}, args.json)
+    if problem:
+        LOGGER.error("lustre-data %s: %s", args.action, problem)
+    if tally.waiting:
+        return result.EXIT_UNDETERMINABLE
+    return result.EXIT_FAIL if problem else result.EXIT_OK
+
+
+def tally_problem(action: str, tally: lustre_hsm.Tally, timeout: float) -> str:
+    """What was not done, and why, in one sentence; empty where nothing is left."""
+    parts = []
+    if tally.waiting:
+        parts.append(f"{tally.waiting} files were not done within {timeout:g} seconds: run it again, it goes on there")
+    if tally.passed_over:
+        parts.append(f"{tally.passed_over} of {tally.files} files were passed over, since {PASSED_OVER[action]}")
+    if tally.failures:
+        parts.append(f"{len(tally.failures)} files were refused, the first: {tally.failures[0]}")
+    return "; ".join(parts)
+
+
+def _progress(action: str) -> t.Callable[[lustre_hsm.Tally], None]:
+    """A line whenever another hundredth of the work is done, and at its beginning and end."""
+    last = [-1]
+
+    def tell(tally: lustre_hsm.Tally) -> None:
+        due = tally.done + tally.waiting
+        percent = 100 * tally.done // due if due else 100
+        if percent != last[0]:
+            last[0] = percent
+            LOGGER.info("lustre-data %s: %d of %d files, %d%%, %d bytes", action, tally.done, due, percent,
+                        tally.bytes_done)  # fmt: skip
+
+    return tell
+
+
+def _print(counts: t.Mapping[str, t.Any], as_json: bool) -> None:
+    text = json.dumps(counts, sort_keys=True) if as_json else ", ".join(
+        f"{name} {value}" for name, value in counts.items() if not isinstance(value, list)
+    )  # fmt: skip
+    sys.stdout.write(f"{text}\n")

@@ -1,0 +1,165 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The verb scratch of the mlcluster command: what Prolog, Epilog and the health check do for jobs' directories.
+
+Each action runs as a bounded check: a disk that does not answer holds up no job for longer than its limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+import time
+import typing as t
+
+from ..scratch import directories as scratch
+from ..scratch import quota as scratch_quota
+from ..slurm.client import Slurm
+from ..slurm.drain import node_name
+from ..slurm.look import ON_NODES
+from ..slurm.parse import QUEUE_FORMAT, queue
+from ..storage.verify import report
+from ..system.ask import whole_number
+from ..system.host import Host, NodeError
+from ..system.parallel import STATE_DIRECTORY, Check, run_all
+from ..verdict import result
+from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
+
+LARGEST_ID = 0xFFFFFFFE
+SLURM_SECONDS = 10
+# Making a directory takes milliseconds; a Prolog as a whole has to stay below 10 seconds.
+MAKE_SECONDS = 2
+EMPTY_SECONDS = 30
+# What removing and sweeping do besides emptying the trash, which has its own deadline.
+QUOTA_SECONDS = 8
+MORE_SECONDS = {"remove": 5, "sweep": SLURM_SECONDS + QUOTA_SECONDS + 5}
+LARGEST_QUOTA_GIB = 1 << 20
+
+LOGGER = logging.getLogger("mlcluster")
+
+
+def add_verbs(subparsers: t.Any) -> None:
+    """Register the verb with the mlcluster command."""
+    parser = subparsers.add_parser("scratch", help="the jobs' directories on the local volume: make, remove, sweep")
+    parser.add_argument("action", choices=("make", "remove", "sweep"))
+    parser.add_argument("--base", help="where they are (default: jobs on the local volume)")
+    parser.add_argument("--job", type=whole_number(1, LARGEST_ID), help="the job (default: SLURM_JOB_ID)")
+    parser.add_argument("--uid", type=whole_number(0, LARGEST_ID), help="its user (default: SLURM_JOB_UID)")
+    parser.add_argument(
+        "--seconds", type=whole_number(0, 3600), default=EMPTY_SECONDS, help="for emptying the trash (%(default)s)"
+    )
+    parser.add_argument(
+        "--keep-hours", type=whole_number(0, 8760), default=0, help="how long sweep keeps leftovers (%(default)s)"
+    )
+    parser.add_argument(
+        "--least-free", type=whole_number(0, 100), default=10, help="percent; below it leftovers go (%(default)s)"
+    )
+    parser.add_argument(
+        "--quota-gib", type=whole_number(0, LARGEST_QUOTA_GIB), default=0,
+        help="how much each running job may hold, 0 for all there is (%(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--over-quota", choices=("tell", "cancel"), default="tell",
+        help="what sweep does to a job that holds more (%(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--slurm-prefix", help="the directory above Slurm's bin (default: /opt/slurm, or the path)")
+    parser.add_argument("--slurm-conf", help="the slurm.conf to use (default: Slurm's own way to find it)")
+    parser.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
+    parser.set_defaults(handler=act)
+
+
+def act(args: argparse.Namespace, host: Host | None = None, state_directory: str = STATE_DIRECTORY) -> int:
+    """Exit 0: done, or nothing to do; 1: it could not be done, or something had to stay; 2: that cannot be told."""
+    host = host or Host()
+    name = f"scratch.{args.action}"
+    limit = MAKE_SECONDS if args.action == "make" else args.seconds + MORE_SECONDS[args.action]
+    results = run_all(host, [Check(name, lambda host: _verdicts(args, host, name), limit)], limit, state_directory)
+    judged = report(host, results, {"mlcluster.aws": args.runtime_version})
+    sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
+    for verdict in results:
+        if verdict.status not in (result.PASS, result.NOT_APPLICABLE):
+            LOGGER.error("scratch: %s", verdict.line())
+    return result.exit_code(results)
+
+
+def _verdicts(args: argparse.Namespace, host: Host, name: str) -> list[Result]:
+    try:
+        base = args.base or scratch.default_base(host)
+        if base is None:
+            return [not_applicable(name, "this node has no local volume for the jobs' directories")]
+        missing = scratch.no_volume(host, base)
+        if missing:
+            return [not_applicable(name, missing)]
+        if args.action != "make" and not host.exists(base):
+            return [not_applicable(name, f"there is no {base}")]
+        return {"make": _make, "remove": _remove, "sweep": _sweep}[args.action](args, host, base)
+    except NodeError as exc:
+        return [failed(name, str(exc), severity="reset")]
+
+
+def _job(args: argparse.Namespace) -> int:
+    text = str(args.job or os.environ.get("SLURM_JOB_ID", ""))
+    if not text.isdecimal() or not 0 < int(text) <= LARGEST_ID:
+        raise NodeError("no job is named: give --job, or run this where Slurm sets SLURM_JOB_ID")
+    return int(text)
+
+
+def _make(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
+    text = os.environ.get("SLURM_JOB_UID", "") if args.uid is None else str(args.uid)
+    uid = host.uid(text) if text.isdecimal() else None
+    if uid is None:
+        raise NodeError("no user is named: give --uid, or run this where Slurm sets SLURM_JOB_UID")
+    away = scratch.unmounted_volume(host, base)
+    if away:
+        raise NodeError(away)
+    gid = host.primary_gid(text)
+    if gid is None:
+        raise NodeError(f"user {uid} of the job is not known on this node: see that 'getent passwd {uid}' answers")
+    return [passed("scratch.make", scratch.make(host, base, _job(args), uid, gid))]
+
+
+def _remove(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
+    job = _job(args)
+    return [_told("scratch.remove", f"job {job}", base, scratch.remove(host, base, job, args.seconds))]
+
+
+def _sweep(args: argparse.Namespace, host: Host, base: str) -> list[Result]:
+    slurm = Slurm(host, args.slurm_prefix, args.slurm_conf)
+    known = scratch.survey(base)
+    live, problem = _live(slurm) if known else (set(), None)
+    swept = scratch.sweep(host, base, known, live, time.time(), args.keep_hours * 3600, args.least_free)
+    emptied = scratch.empty_trash(host, base, args.seconds)
+    emptied.problems[:0] = swept.problems
+    jobs = ", ".join(map(str, swept.taken)) or "none"
+    told = _told("scratch.sweep", f"leftovers of jobs: {jobs}", base, emptied)
+    if problem and told.status == result.PASS:
+        why = f"only what an earlier boot left could be swept: {problem}"
+        told = undeterminable("scratch.sweep", why, found=told.found, scope=told.scope)
+    if not args.quota_gib:
+        return [told]
+    running = [one for one in known if live and one.job_id in live]
+    return [told] + scratch_quota.judge(
+        host, slurm, base, running, args.quota_gib << 30, args.over_quota == "cancel", QUOTA_SECONDS
+    )
+
+
+def _live(slurm: Slurm) -> tuple[set[int] | None, str | None]:
+    """The jobs that Slurm has on this node, or None and why it does not tell."""
+    arguments = ("--noheader", f"--states={ON_NODES}", f"--nodelist={node_name()}", f"--format={QUEUE_FORMAT}")
+    try:
+        text = slurm.ask("squeue", *arguments, timeout=SLURM_SECONDS)
+    except NodeError as exc:
+        return None, str(exc)
+    return {job["job_id"] for job in queue(text)}, None
+
+
+def _told(check: str, what: str, base: str, emptied: scratch.Emptied) -> Result:
+    scope = Scope(device=base)
+    if emptied.problems:
+        return failed(check, f"{what}; {'; '.join(emptied.problems)}", scope=scope)
+    rest = "" if emptied.complete else ", the rest waits in the trash for the next time"
+    return passed(check, f"{what}: {emptied.removed} names removed{rest}", scope=scope)

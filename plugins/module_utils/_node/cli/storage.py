@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The verbs storage-boot and storage-info of the mlcluster command."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import sys
+import typing as t
+
+from ..storage.config import CONFIG_PATH, StorageConfig, parse_config
+from ..storage.converge import RefusedError, context_for, converge, survey, table_disks
+from ..storage.devices import disk_kind, instance_type, is_hidden
+from ..storage.plan import expected_disks
+from ..storage.record import RECORD_PATH, read_document, write_failure
+from ..storage.verify import report, verify
+from ..system.config_file import read_config
+from ..system.host import Host, NodeError
+from ..verdict import result
+
+# How long a boot waits for disks that the record or the instance type calls for; NVMe controllers appear within
+# seconds, and a boot must never hang on one that has failed.
+DISK_WAIT_SECONDS = 30
+
+LOGGER = logging.getLogger("mlcluster")
+
+
+def add_verbs(subparsers: t.Any) -> None:
+    """Register the verbs with the mlcluster command."""
+    boot = subparsers.add_parser(
+        "storage-boot", help="bring the local volume up after a boot: keep it, or make it again on blank disks"
+    )
+    boot.add_argument("--config", default=CONFIG_PATH, help="the wanted storage (%(default)s)")
+    boot.add_argument("--wait", type=float, default=DISK_WAIT_SECONDS, help="seconds to wait for disks (%(default)s)")
+    boot.set_defaults(handler=storage_boot)
+    info = subparsers.add_parser("storage-info", help="show and judge the local volume; changes nothing")
+    info.add_argument("--config", default=CONFIG_PATH, help="the wanted storage (%(default)s)")
+    info.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
+    info.set_defaults(handler=storage_info)
+
+
+def load_config(host: Host, path: str) -> StorageConfig:
+    """Read storage.json; raise L{NodeError} with one sentence where it is missing or wrong."""
+    raw = read_config(host, path, "nvme_raid0")
+    if not isinstance(raw, dict):
+        raise NodeError(f"{path} holds no JSON object: run the role nvme_raid0 again to write it")
+    return parse_config(raw)
+
+
+def wait_for_disks(host: Host, config: StorageConfig, limit: float) -> None:
+    """Poll sysfs until as many instance-store disks are there as there should be, for at most limit seconds."""
+    known = instance_type(host)
+    facts = {"instance_type": known, "record": read_document(host, RECORD_PATH)}
+    wanted = expected_disks(facts, config, table_disks(known))[0] or 0
+    deadline = host.monotonic() + limit
+    while count_instance_store(host) < wanted and host.monotonic() < deadline:
+        host.sleep(0.5)
+    if host.which("udevadm"):
+        host.run(["udevadm", "settle", "--timeout=30"], timeout=40, check=False)
+
+
+def count_instance_store(host: Host) -> int:
+    """How many instance-store disks the kernel shows now."""
+    names = (name for name in host.listdir("/sys/class/block") if not is_hidden(host, name))
+    models = (host.read_text(f"/sys/class/block/{name}/device/model") for name in names)
+    return sum(1 for model in models if model and disk_kind(model) == "instance_store")
+
+
+def storage_boot(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Exit 0: none, intact or recreated; 1: lost or foreign, nothing touched; 2: failed, it could not be done."""
+    host = host or Host()
+    try:
+        config = load_config(host, args.config)
+    except NodeError as exc:
+        LOGGER.error("storage-boot: failed: %s", exc)
+        with contextlib.suppress(NodeError):
+            write_failure(host, str(exc))
+        return result.EXIT_UNDETERMINABLE
+    try:
+        wait_for_disks(host, config, args.wait)
+        applied = converge(host, config, at_boot=True)
+    except RefusedError as exc:
+        LOGGER.error("storage-boot: %s: %s", exc.plan.state, exc)
+        return result.EXIT_FAIL
+    except NodeError as exc:
+        LOGGER.error("storage-boot: failed: %s", exc)
+        return result.EXIT_UNDETERMINABLE
+    plan = applied.plan
+    where = ", ".join(f"{volume['path']} ({volume['fstype']})" for volume in plan.volumes) or "no volume"
+    LOGGER.info("storage-boot: %s: %s, %d actions", plan.state, where, len(applied.done))
+    return result.EXIT_OK
+
+
+def storage_info(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Print the verdicts on the local volume; the exit code is theirs."""
+    host = host or Host()
+    try:
+        config = load_config(host, args.config)
+        facts, plan = survey(host, config)
+    except NodeError as exc:
+        LOGGER.error("storage-info: %s", exc)
+        return result.EXIT_UNDETERMINABLE
+    results = verify(host, facts, plan, config, context_for(facts))
+    judged = report(host, results, {"mlcluster.aws": args.runtime_version})
+    sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
+    return result.exit_code(results)

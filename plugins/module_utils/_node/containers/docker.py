@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Docker, for building images: its data on the local disks, and a daemon.json that keeps what others wrote into it."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import typing as t
+
+from ..system.host import CommandError, NodeError
+from ..verdict.result import Result, failed, passed, undeterminable
+from .host import EnrootHost
+from .local_directories import Place
+
+DAEMON_PATH = "/etc/docker/daemon.json"
+DROPIN_PATH = "/etc/systemd/system/docker.service.d/50-mlcluster.conf"
+DEFAULT_ROOT = "/var/lib/docker"
+# Docker 23 has dockerd --validate (release notes of Docker Engine 23.0).
+OLDEST_VALIDATING = 23
+
+_HEADER = "# Written by the role mlcluster.aws.enroot_pyxis; changes are lost.\n"
+
+
+def look(host: EnrootHost) -> dict[str, t.Any]:
+    """{"path", "version", "daemon", "used", "containers"}.
+
+    daemon is the text of daemon.json, used whether the default directory already holds images, containers how many run
+    now, None where Docker does not say.
+    """
+    path = host.which("dockerd")
+    version = None
+    containers = None
+    if path:
+        found = re.search(r"\d+\.\d+(?:\.\d+)?", _said(host, [path, "--version"]) or "")
+        version = found.group(0) if found else None
+        listed = _said(host, ["docker", "ps", "--quiet"])
+        containers = None if listed is None else len(listed.split())
+    used = any(host.listdir(f"{DEFAULT_ROOT}/{name}") for name in ("image", "overlay2", "containerd"))
+    return {
+        "path": path,
+        "version": version,
+        "daemon": host.read_text(DAEMON_PATH),
+        "used": used,
+        "containers": containers,
+    }
+
+
+def data_root(docker: t.Mapping[str, t.Any], place: Place, wanted: str) -> str:
+    """Where images that are built should lie: wanted, or beside the place for unpacked ones on a local volume.
+
+    "" leaves it as it is: on a node without a local volume, or where images that exist would be hidden.
+    """
+    if wanted != "auto":
+        return wanted
+    if place.kind == "fallback" or docker["used"]:
+        return ""
+    return posixpath.join(posixpath.dirname(place.path), "docker")
+
+
+def daemon_text(now: str | None, root: str, own: t.Mapping[str, t.Any], nvidia: bool) -> str:
+    """daemon.json with the wishes in it and all else kept. Raises NodeError when what is there is no JSON object.
+
+    A data-root that is there stays, unless own has another: what has been built lies there.
+    """
+    try:
+        settings = json.loads(now) if now and now.strip() else {}
+    except ValueError as exc:
+        raise NodeError(
+            f"{DAEMON_PATH} is not valid JSON ({exc}), so Docker would not start and nothing was merged: mend it"
+        ) from None
+    if not isinstance(settings, dict):
+        raise NodeError(f"{DAEMON_PATH} holds no JSON object, so nothing was merged into it: mend it")
+    wished: dict[str, t.Any] = {}
+    if root and "data-root" not in settings:
+        wished["data-root"] = root
+    if nvidia:
+        wished["runtimes"] = {"nvidia": {"args": [], "path": "nvidia-container-runtime"}}
+    merged = merge(merge(settings, wished), own)
+    if merged == settings and now:
+        return now
+    return json.dumps(merged, indent=4, sort_keys=True) + "\n"
+
+
+def merge(old: t.Mapping[str, t.Any], new: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """old with new in it: objects are merged, everything else is replaced."""
+    merged = dict(old)
+    for key, value in new.items():
+        both = isinstance(value, t.Mapping) and isinstance(merged.get(key), t.Mapping)
+        merged[key] = merge(merged[key], value) if both else value
+    return merged
+
+
+def files(docker: t.Mapping[str, t.Any], text: str, place: Place) -> list[dict[str, t.Any]]:
+    """What the role keeps of Docker, in the shape of enroot_texts.wanted_files, with the command that validates it."""
+    root = json.loads(text).get("data-root", "")
+    volume = posixpath.dirname(place.path) if place.kind != "fallback" else ""
+    inside = bool(volume) and root.startswith(volume + "/") and place.kind in ("volume", "known")
+    dropin = (
+        f"{_HEADER}[Unit]\nAfter=mlcluster-storage.service\nConditionPathIsMountPoint={volume}\n" if inside else None
+    )
+    major = int((docker["version"] or "0").split(".")[0])
+    daemon = {"path": DAEMON_PATH, "text": text, "mode": "0644", "part": "docker_daemon"}
+    if major >= OLDEST_VALIDATING:
+        daemon["validate"] = f"{docker['path']} --validate --config-file %s"
+    # {} would be a file that says nothing.
+    kept = [daemon] if text.strip() != "{}" or docker["daemon"] is not None else []
+    return [*kept, {"path": DROPIN_PATH, "text": dropin if inside else None, "mode": "0644", "part": "docker_daemon"}]
+
+
+def verdict(host: EnrootHost, docker: t.Mapping[str, t.Any]) -> Result:
+    """Whether images can be built here."""
+    if not docker["path"]:
+        return failed("docker.version", "dockerd is not installed, so no image can be built here", severity="none")
+    if docker["version"] is None:
+        return undeterminable("docker.version", f"{docker['path']} does not say its version")
+    shown = _said(host, ["docker", "info", "--format", "{{.DockerRootDir}}"])
+    where = f", images in {shown.strip()}" if shown and shown.strip() else ", not running now"
+    return passed("docker.version", docker["version"] + where)
+
+
+def _said(host: EnrootHost, argv: t.Sequence[str]) -> str | None:
+    try:
+        return host.run(argv, timeout=30).stdout
+    except CommandError:
+        return None

@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The files that the role keeps on a node, each with its whole text."""
+
+from __future__ import annotations
+
+import typing as t
+
+from . import credentials as enroot_credentials
+from . import enroot_conf
+from .config import CONFIG_PATH, EnrootConfig, config_text
+from .host import EnrootHost
+
+UNIT = "mlcluster-containers.service"
+UNIT_PATH = f"/etc/systemd/system/{UNIT}"
+WANTS = "/etc/systemd/system/multi-user.target.wants"
+TMPFILES_PATH = "/etc/tmpfiles.d/mlcluster-enroot.conf"
+SLURMD_PATH = "/etc/systemd/system/slurmd.service.d/50-mlcluster-enroot.conf"
+SYSCTL_PATH = "/etc/sysctl.d/60-mlcluster-enroot.conf"
+APPARMOR_PATH = "/etc/apparmor.d/mlcluster-enroot"
+# The profile of Enroot's own package.
+SHIPPED_APPARMOR = "/etc/apparmor.d/enroot"
+HOOKS = "/etc/enroot/hooks.d"
+SHIPPED_HOOKS = "/usr/share/enroot/hooks.d"
+_HEADER = "# Written by the role mlcluster.aws.enroot_pyxis; changes are lost.\n"
+
+
+def wanted_files(
+    host: EnrootHost, facts: t.Mapping[str, t.Any], config: EnrootConfig, settings: t.Mapping[str, str]
+) -> list[dict[str, t.Any]]:
+    """[{"path", "text", "mode", "part"}]; the text is None for a file of the role that is not wanted any more."""
+    own_conf = config.conf_owner == "role"
+    slurm = facts["slurm"]
+    sysctl = sysctl_text(host, facts["kernel"], config)
+    path_wanted = slurm["slurmd_unit"] and slurm["prefix"] not in ("/usr", "/usr/local")
+    rows = [
+        (enroot_conf.CONF_PATH if own_conf else enroot_conf.DROPIN_PATH, enroot_conf.conf_text(settings), "conf"),
+        (TMPFILES_PATH, tmpfiles_text(config), "tmpfiles"),
+        (CONFIG_PATH, config_text(config), "unit"),
+        (UNIT_PATH, unit_text(), "unit"),
+        (SLURMD_PATH, slurmd_text(slurm["bin_dir"]) if path_wanted else None, "slurmd"),
+        (SYSCTL_PATH, sysctl, "sysctl"),
+        (APPARMOR_PATH, apparmor_text() if _needs_profile(host, facts["kernel"]) else None, "apparmor"),
+    ]
+    rows.append((enroot_credentials.PATH, enroot_credentials.text(config.credentials), "credentials"))
+    if own_conf:
+        rows.append((enroot_conf.DROPIN_PATH, None, "conf"))
+    return [{"path": path, "text": text, "mode": "0644", "part": part} for path, text, part in rows]
+
+
+def run_directories(config: EnrootConfig) -> list[str]:
+    """The directories in /run, which is empty after a boot."""
+    own = [config.runtime_path] if config.runtime_path.startswith("/run/") else []
+    return [enroot_conf.RUNTIME_DIRECTORY, *own]
+
+
+def tmpfiles_text(config: EnrootConfig) -> str:
+    """Enroot makes a directory for each user below the first; Pyxis, as root, what it needs below the second."""
+    modes = dict.fromkeys(run_directories(config), "0755")
+    modes[enroot_conf.RUNTIME_DIRECTORY] = "1777"
+    return _HEADER + "".join(f"d {path} {mode} root root -\n" for path, mode in modes.items())
+
+
+def unit_text() -> str:
+    """The boot unit: after every service that brings local disks up, before those that run jobs."""
+    return _HEADER + (
+        "[Unit]\n"
+        "Description=Directory for container images on the local disks\n"
+        "After=local-fs.target mlcluster-storage.service dlami-nvme.service setup-ephemeral.service\n"
+        "Before=slurmd.service docker.service\n"
+        f"ConditionPathExists={CONFIG_PATH}\n"
+        "\n"
+        "[Service]\n"
+        "Type=oneshot\n"
+        "RemainAfterExit=yes\n"
+        "ExecStart=/usr/local/bin/mlcluster containers-boot\n"
+        "TimeoutStartSec=60\n"
+        "\n"
+        "[Install]\n"
+        "WantedBy=multi-user.target\n"
+    )
+
+
+def unit_enabled(host: EnrootHost) -> bool:
+    """Whether systemd starts the boot unit by itself."""
+    return UNIT in host.listdir(WANTS)
+
+
+def slurmd_text(bin_dir: str) -> str:
+    """Enroot's hooks call scontrol; without this slurmd's jobs do not find it."""
+    return _HEADER + (
+        f"[Service]\nEnvironment=PATH={bin_dir}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n"
+    )
+
+
+def sysctl_text(host: EnrootHost, kernel: t.Mapping[str, int | None], config: EnrootConfig) -> str | None:
+    """The limits to raise, or None. What the file already raises is kept, or the next boot would lower it."""
+    kept = host.read_text(SYSCTL_PATH) or ""
+    lines = []
+    most = kernel["max_user_namespaces"]
+    if (most is not None and most < config.max_user_namespaces) or "user.max_user_namespaces" in kept:
+        lines.append(f"user.max_user_namespaces = {config.max_user_namespaces}")
+    if kernel["unprivileged_userns_clone"] == 0 or "kernel.unprivileged_userns_clone" in kept:
+        lines.append("kernel.unprivileged_userns_clone = 1")
+    return _HEADER + "\n".join(lines) + "\n" if lines else None
+
+
+def apparmor_text() -> str:
+    """Ubuntu 24.04 lets only programs with a profile make user namespaces; the rest of this one allows everything."""
+    return _HEADER + (
+        "abi <abi/4.0>,\n"
+        "include <tunables/global>\n"
+        "\n"
+        "profile mlcluster-enroot /usr/bin/enroot-nsenter flags=(unconfined) {\n"
+        "  userns,\n"
+        "}\n"
+    )
+
+
+def _needs_profile(host: EnrootHost, kernel: t.Mapping[str, int | None]) -> bool:
+    return kernel["apparmor_restrict_unprivileged_userns"] == 1 and not host.exists(SHIPPED_APPARMOR)

@@ -1,0 +1,155 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the containers part asks of the machine besides what every part does."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+import typing as t
+
+from ..storage.parse import parse_mountinfo
+from ..system.host import Host, NodeError, make_directories
+
+# A SPANK plugin has a few hundred KiB; what is larger is something else and is not read into memory.
+PLUGIN_LIMIT = 64 << 20
+
+
+class EnrootHost(Host):
+    """The machine this process runs on, as the containers part sees it."""
+
+    def read_bytes(self, path: str, limit: int = PLUGIN_LIMIT) -> bytes | None:
+        """The content of a plain file of at most limit bytes, or None where it cannot be read or is larger."""
+        if not os.path.isfile(path):
+            return None
+        try:
+            with open(path, "rb") as stream:
+                data = stream.read(limit + 1)
+        except OSError:
+            return None
+        return data if len(data) <= limit else None
+
+    def read_exact(self, path: str) -> str | None:
+        """The text of a file so that write_text makes the same bytes of it, whatever they are; None as read_bytes."""
+        data = self.read_bytes(path)
+        return None if data is None else data.decode("utf-8", "surrogateescape")
+
+    def is_dir(self, path: str) -> bool:
+        """Whether the path leads to a directory."""
+        return os.path.isdir(path)
+
+    def free_bytes(self, path: str) -> int | None:
+        """The bytes that an ordinary user can still write on the filesystem of the path, or None."""
+        try:
+            info = os.statvfs(path)
+        except OSError:
+            return None
+        return info.f_frsize * info.f_bavail
+
+    def link_target(self, path: str) -> str | None:
+        """Where a symbolic link leads, as written; None for anything else."""
+        try:
+            return os.readlink(path)
+        except OSError:
+            return None
+
+    def make_link(self, target: str, path: str) -> None:
+        """Let path be a symbolic link to target; the change is one step, a directory of that name is refused."""
+        directory = os.path.dirname(path)
+        make_directories(directory)
+        if os.path.isdir(path) and not os.path.islink(path):
+            raise NodeError(f"{path} is a directory where a link to {target} belongs: move it away and run again")
+        with self.private_directory(directory, ".mlcluster-link.") as inner:
+            os.symlink(target, os.path.join(inner, "link"))
+            os.replace(os.path.join(inner, "link"), path)
+
+    def is_trusted(self, path: str) -> bool:
+        """Whether a path is of root or this user, and a link, or a plain file that nobody else may write to.
+
+        A link is not followed.
+        """
+        try:
+            info = os.lstat(path)
+        except OSError:
+            return False
+        plain = stat.S_ISREG(info.st_mode) and not info.st_mode & 0o022
+        return info.st_uid in (0, os.geteuid()) and (plain or stat.S_ISLNK(info.st_mode))
+
+    def is_open_to_all(self, directory: str) -> bool:
+        """Whether everybody may replace what others have put into a directory."""
+        mode = os.stat(directory).st_mode
+        return bool(mode & stat.S_IWOTH and not mode & stat.S_ISVTX)
+
+    def may_replace(self, path: str) -> bool:
+        """Whether this user may put something in the place of what has that name, if the directory is sticky."""
+        above = os.stat(os.path.dirname(path))
+        if os.geteuid() in (0, above.st_uid) or not above.st_mode & stat.S_ISVTX:
+            return True
+        try:
+            return os.lstat(path).st_uid == os.geteuid()
+        except FileNotFoundError:
+            return True
+
+    def size_and_time(self, path: str) -> tuple[int, float] | None:
+        """The size in bytes and the time of the last change of a file, or None."""
+        try:
+            info = os.stat(path)
+        except OSError:
+            return None
+        return info.st_size, info.st_mtime
+
+    @contextlib.contextmanager
+    def private_directory(self, parent: str, prefix: str) -> t.Iterator[str]:
+        """A directory that only this process uses, gone afterwards with all that is in it."""
+        path = tempfile.mkdtemp(dir=parent, prefix=prefix)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def remove_own_tree(self, path: str) -> None:
+        """Remove a directory of this user with all that is in it; anything else of that name stays."""
+        info = os.lstat(path)
+        if stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid():
+            shutil.rmtree(path, ignore_errors=True)
+
+    def copy_file(self, source: str, target: str) -> None:
+        """Copy the content of a file."""
+        shutil.copyfile(source, target)
+
+    def settle(self, path: str, mode: int) -> None:
+        """Set the mode of a file and wait until it is on the disk."""
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fchmod(handle, mode)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def read_piece(self, path: str, offset: int, count: int) -> bytes:
+        """Up to count bytes of a plain file from an offset; fewer where it ends, none where it cannot be read."""
+        if not os.path.isfile(path):
+            return b""
+        try:
+            with open(path, "rb") as stream:
+                stream.seek(offset)
+                return stream.read(count)
+        except OSError:
+            return b""
+
+    def capabilities(self, path: str) -> bytes | None:
+        """The file capabilities as the kernel keeps them (security.capability), or None where there are none."""
+        try:
+            return os.getxattr(path, "security.capability")
+        except OSError:
+            return None
+
+
+def mounts(host: Host) -> list[dict[str, t.Any]]:
+    """The kernel's mount table in its order, as L{block_parse.parse_mountinfo} gives it."""
+    return parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")

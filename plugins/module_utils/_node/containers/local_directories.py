@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where a node keeps container images while it uses them, and the directories for them at every boot.
+
+Unpacked images are tens of gigabytes, so they belong on the local NVMe disks. Those may be missing, or late, or blank
+after a stop and start; a link in /run says what this boot found, and enroot.conf goes by the link.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import posixpath
+import typing as t
+
+from ..gds.mount import find_mount
+from ..storage.record import RECORD_PATH, read_document
+from ..system.host import NodeError
+from .enroot_conf import LOCAL_LINK
+from .host import EnrootHost, mounts
+
+# Where ParallelCluster, the Deep Learning AMIs and older set-ups mount local disks.
+KNOWN_MOUNTS = ("/opt/dlami/nvme", "/scratch", "/local_scratch")
+
+# Enroot needs whiteouts, extended attributes and device-less user namespaces, which these do not give; and two nodes
+# that share the directory would make the same container in it.
+SHARED_FILESYSTEMS = {
+    "nfs": "NFS",
+    "nfs4": "NFS",
+    "lustre": "Lustre",
+    "efs": "EFS",
+    "cifs": "SMB",
+    "fuse.sshfs": "sshfs",
+    "fuse.mount-s3": "Mountpoint for S3",
+    "beegfs": "BeeGFS",
+    "gpfs": "Storage Scale",
+    "9p": "9p",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalConfig:
+    """What is wanted: local_dir "" looks for the volume, fallback "" allows none; subdirectory is made below it."""
+
+    local_dir: str = ""
+    subdirectory: str = "containers"
+    fallback: str = "/var/lib/mlcluster-containers"
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """The directory for images. kind: volume, given, known or fallback; warning says why it is only a fallback."""
+
+    path: str
+    kind: str
+    fstype: str
+    warning: str = ""
+
+
+def config_problems(config: LocalConfig) -> list[str]:
+    """Every reason why the settings cannot work on any node."""
+    problems = []
+    for name in ("local_dir", "fallback"):
+        path = getattr(config, name)
+        if path and (not path.startswith("/") or ".." in path.split("/") or posixpath.normpath(path) == "/"):
+            problems.append(f"{name} is {path!r}: give an absolute path below / without '..'")
+        if path and any(sign in path for sign in " \t\n$`'\"\\"):
+            problems.append(f"{name} is {path!r}: spaces, quotes, '$' and backslashes would be evaluated by Enroot")
+    word = config.subdirectory
+    if not word or "/" in word or word.startswith(".") or not all(s.isalnum() or s in "._-" for s in word):
+        problems.append(f"subdirectory is {word!r}: give one name of letters, digits, '.', '_' and '-'")
+    return problems
+
+
+def choose(host: EnrootHost, config: LocalConfig) -> Place:
+    """The place for images on this node now. Raises NodeError when the only one there is will not do."""
+    table = mounts(host)
+    if config.local_dir:
+        place = _place(table, posixpath.join(config.local_dir, config.subdirectory), "given")
+        _refuse_shared(place, "enroot_pyxis_local_dir")
+        return place
+    record = read_document(host, RECORD_PATH) or {}
+    volume = record.get("path")
+    own: list[str] = [volume, *(entry["path"] for entry in record.get("volumes") or [])] if volume else []
+    candidates = [(path, "volume") for path in own] + [(path, "known") for path in KNOWN_MOUNTS]
+    for path, kind in candidates:
+        place = _place(table, posixpath.join(path, config.subdirectory), kind)
+        if any(entry["target"] == path for entry in table) and place.fstype not in ("autofs", *SHARED_FILESYSTEMS):
+            return place
+    why = f"the local volume {volume} is not mounted" if volume else "no local NVMe volume was found"
+    if not config.fallback:
+        raise NodeError(
+            f"{why} and enroot_pyxis_fallback_dir is empty: run the role nvme_raid0 first, or allow a fallback"
+        )
+    place = _place(table, config.fallback, "fallback")
+    _refuse_shared(place, "enroot_pyxis_fallback_dir")
+    warning = f"{why}, so images are unpacked on the {place.fstype} filesystem of {config.fallback}, slower and smaller"
+    return dataclasses.replace(place, warning=warning)
+
+
+def prepare(host: EnrootHost, config: LocalConfig) -> Place:
+    """Make the directory that everybody may add to and let the link lead to it."""
+    place = choose(host, config)
+    parent = posixpath.dirname(place.path)
+    try:
+        host.make_mount_point(parent)
+        host.make_directory(host.realpath(parent) + "/" + posixpath.basename(place.path), 0, 0, 0o1777)
+        if host.link_target(LOCAL_LINK) != place.path:
+            host.make_link(place.path, LOCAL_LINK)
+    except OSError as exc:
+        raise NodeError(f"could not make {place.path} for container images: {exc.strerror or exc}") from exc
+    return place
+
+
+def is_prepared(host: EnrootHost, place: Place) -> bool:
+    """Whether the directory and the link are as prepare makes them."""
+    info = host.stat(place.path)
+    right = info is not None and info["is_dir"] and info["mode"] == "1777" and info["uid"] == 0
+    return right and host.link_target(LOCAL_LINK) == place.path
+
+
+def _place(table: list[dict[str, t.Any]], path: str, kind: str) -> Place:
+    entry = find_mount(path, table)
+    return Place(path, kind, entry["fstype"] if entry else "unknown")
+
+
+def _refuse_shared(place: Place, name: str) -> None:
+    if place.fstype in SHARED_FILESYSTEMS:
+        raise NodeError(
+            f"{name} puts container images on {place.path}, which is {SHARED_FILESYSTEMS[place.fstype]}: Enroot cannot "
+            "unpack there, and two nodes would make the same container in it; give a directory on a local disk"
+        )

@@ -1,0 +1,391 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One read-only look at EFA and everything that training over it stands on."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import typing as t
+
+from ..._data import instance_types
+from ..accelerator.neuron import look_at_neuron, neuron_wanted
+from ..storage.devices import instance_type
+from ..system.ask import CUDA_HOME, EFA_PREFIX, ask, cuda_version, fi_info_program, libfabric_version, line, number
+from ..system.host import CommandError, Host
+from . import parse
+from .peers import ask_peers
+from .plugin import choose_plugin, find_plugins, nccl_version, try_load
+
+MARKER_PATH = "/opt/amazon/efa_installed_packages"
+AMAZON_VENDOR = "0x1d0f"
+# PCI ids of EFA all begin so: EFA_PCI_PREFIX of the EFA installer is 1d0f:efa.
+EFA_DEVICE_PREFIX = "0xefa"
+FABRIC_MANAGER = "nvidia-fabricmanager.service"
+LONGEST_WAIT = 600
+MOST_DEVICES = 1000
+DEFAULT_UNITS = ("slurmd.service", "containerd.service", "docker.service")
+# GPUs whose 8-GPU machines have NVSwitch (EC2 documentation of P4d, P5 and P6); one such GPU alone has none.
+NVSWITCH_GPUS = ("A100", "H100", "H200", "B200", "B300")
+NVSWITCH_COUNT = 8
+# What the installer's list does not name and a training node is asked about all the same.
+STACK_PACKAGES = (
+    "libnccl2",
+    "libnccl",
+    "aws-neuronx-dkms",
+    "aws-neuronx-runtime-lib",
+    "aws-neuronx-collectives",
+    "aws-neuronx-tools",
+    "gdrcopy",
+    "gdrdrv-dkms",
+    "libgdrapi",
+    "libnvshmem*",
+    "nvidia-fabricmanager*",
+    "nvidia-fabric-manager",
+)
+_UNIT_FIELDS = "Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,LimitMEMLOCK"
+
+
+@dataclasses.dataclass(frozen=True)
+class Wishes:
+    """What a caller wants to know: the options of the module efa_info, under their names."""
+
+    instance_type: str | None = None
+    expected_devices: int | None = None
+    wait_seconds: int = 0
+    files: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    units: tuple[str, ...] = DEFAULT_UNITS
+    plugin_dirs: tuple[str, ...] = ()
+    peers: tuple[str, ...] = ()
+    counters: bool = False
+    cuda_home: str = CUDA_HOME
+    minima: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
+    """Everything in one mapping; the RETURN section of the module efa_info says what is in it. Writes nothing."""
+    known = wishes.instance_type or instance_type(host)
+    table = instance_types.lookup(known)
+    expected = wishes.expected_devices
+    if expected is None and table:
+        expected = table["efa_interfaces"]
+    waited = wait_for_devices(host, expected, wishes.wait_seconds)
+    libraries = parse.parse_ldconfig(ask(host, ["ldconfig", "-p"])[0])
+    packages, manager = installed_packages(host)
+    plugins = find_plugins(host, wishes.plugin_dirs, libraries)
+    modules = {name: _module(host, name) for name in ("efa", "nvidia", "neuron", "gdrdrv")}
+    units = _units(host, wishes.units)
+    return {
+        "instance_type": known,
+        "family": {
+            "accelerators": table["accelerators"] if table else None,
+            "nvswitch": has_nvswitch(host, table),
+            "source": table["source"] if table else None,
+        },
+        "expected_devices": expected,
+        "expected_source": _source(wishes, table),
+        "waited_seconds": waited,
+        "devices": _devices(host, wishes.counters),
+        "pci_devices": _pci_devices(host),
+        "uverbs": [name for name in host.listdir("/dev/infiniband") if name.startswith("uverbs")],
+        "modules": modules,
+        "libfabric": _libfabric(host),
+        "installer": installation(
+            host.read_text(MARKER_PATH), packages, [f"{EFA_PREFIX}/{name}" for name in host.listdir(EFA_PREFIX)]
+        ),
+        "plugins": plugins,
+        "plugin": choose_plugin(plugins),
+        "nccl": _library(host, "libnccl.so.2", libraries),
+        "gdrcopy": {
+            **_library(host, "libgdrapi.so.2", libraries),
+            "device_node": host.exists("/dev/gdrdrv"),
+        },
+        "nvshmem": _library(host, "libnvshmem_host.so.3", libraries, nvshmem_places(host)),
+        "mpi": _mpi(host),
+        "neuron": look_at_neuron(host) if neuron_wanted(host, table) else None,
+        "cuda": {
+            "path": wishes.cuda_home if host.exists(wishes.cuda_home) else None,
+            "version": cuda_version(host, wishes.cuda_home),
+        },
+        "minima": dict(wishes.minima),
+        "nvidia_driver": parse.parse_driver_version(host.read_text("/proc/driver/nvidia/version") or ""),
+        "fabric_manager": _fabric_manager(host, units),
+        "limits": _limits(host),
+        "units": {name: unit for name, unit in units.items() if name != FABRIC_MANAGER},
+        "huge_pages": parse.parse_meminfo_pages(host.read_text("/proc/meminfo") or ""),
+        "ptrace_scope": number(host.read_text("/proc/sys/kernel/yama/ptrace_scope")),
+        "package_manager": manager,
+        "packages": select_packages(packages, [*STACK_PACKAGES, *wishes.packages]),
+        "held_packages": sorted(name for name, entry in (packages or {}).items() if entry["held"]),
+        "peers": ask_peers(host, wishes.peers),
+        "reboot_required": host.exists("/run/reboot-required"),
+        "files": {path: host.sha256(path) for path in wishes.files},
+        "paths": {path: host.stat(path) for path in wishes.paths},
+    }
+
+
+def has_nvswitch(host: Host, table: t.Mapping[str, t.Any] | None) -> bool | None:
+    """Whether the machine has NVSwitches; None where its type is not known and the driver shows none."""
+    if host.listdir("/proc/driver/nvidia-nvswitch/devices"):
+        return True
+    return joined_by_nvswitch(table["accelerators"]) if table else None
+
+
+def joined_by_nvswitch(chips: t.Mapping[str, t.Any] | None) -> bool:
+    """Whether a type with these accelerators has its GPUs joined by NVSwitches."""
+    return bool(chips and chips["name"] in NVSWITCH_GPUS and chips["count"] >= NVSWITCH_COUNT)
+
+
+def wait_for_devices(host: Host, expected: int | None, limit: float) -> float:
+    """Poll sysfs until as many EFA devices are there as expected, for at most limit seconds; returns those waited.
+
+    Devices of p5en come up to 15 s late (awsome-distributed-training, gpu-cluster-healthcheck, EFA enumeration).
+    """
+    started = host.monotonic()
+    while expected and len(_efa_names(host)) < expected and host.monotonic() - started < limit:
+        host.sleep(0.5)
+    return round(host.monotonic() - started, 1)
+
+
+def installation(
+    marker: str | None, packages: t.Mapping[str, t.Mapping[str, t.Any]] | None, pieces: t.Sequence[str]
+) -> dict[str, t.Any]:
+    """How an installation by the EFA installer stands: state absent, complete, interrupted or undeterminable.
+
+    The installer writes its marker after its packages, so packages or files of it without a marker, a package of the
+    marker that is not there, and one of its own that dpkg has not finished, each mean that it did not end. reasons
+    says which; differences are packages whose version is not the one in the marker, as an installer of another
+    version leaves them that was begun later. packages None: no package manager could be asked.
+    """
+    listed = parse.parse_marker(marker or "")
+    own = {name: entry for name, entry in (packages or {}).items() if parse.OWN_PACKAGE.fullmatch(name)}
+    reasons = [f"{name} is not fully installed" for name, entry in sorted(own.items()) if entry["broken"]]
+    missing = [package["name"] for package in listed["packages"] if not _installed(packages, package["name"])]
+    differences = [
+        {**package, "installed": own[package["name"]]["version"]}
+        for package in listed["packages"]
+        if package["name"] in own and own[package["name"]]["version"] != package["version"]
+    ]
+    # Where not one package of the list is there, and others of the installer are, the list is not understood; and a
+    # list of nothing with nothing there says nothing.
+    unclear = packages is None or (bool(own) == bool(missing) and len(missing) == len(listed["packages"]))
+    if marker is None:
+        left = sorted(own) or list(pieces)
+        if left:
+            reasons.append(f"{', '.join(left)} there without {MARKER_PATH}")
+    elif listed["version"] is None:
+        reasons.append(f"{MARKER_PATH} names no version")
+    elif not unclear:
+        reasons += [f"{name} of the installer's list is not installed" for name in missing]
+    state = "interrupted" if reasons else "absent" if marker is None else "complete"
+    if state == "complete" and unclear:
+        state = "undeterminable"
+        reasons = [f"the list in {MARKER_PATH} could not be compared with the packages that are installed"]
+    return {"state": state, "version": listed["version"], "reasons": reasons, "differences": differences}
+
+
+def _installed(packages: t.Mapping[str, t.Mapping[str, t.Any]] | None, name: str) -> bool:
+    return bool(packages and name in packages and packages[name]["installed"])
+
+
+def select_packages(
+    packages: t.Mapping[str, t.Mapping[str, t.Any]] | None, wanted: t.Iterable[str]
+) -> dict[str, str | None]:
+    """{name: version, or None where it is not installed}; a wanted name with * or ? stands for all that fit."""
+    installed = {name: entry["version"] for name, entry in (packages or {}).items() if entry["installed"]}
+    chosen: dict[str, str | None] = {}
+    for pattern in wanted:
+        if set(pattern) & set("*?["):
+            chosen.update({name: installed[name] for name in fnmatch.filter(sorted(installed), pattern)})
+        else:
+            chosen[pattern] = installed.get(pattern)
+    chosen.update({name: version for name, version in installed.items() if parse.OWN_PACKAGE.fullmatch(name)})
+    return chosen
+
+
+def _source(wishes: Wishes, table: t.Mapping[str, t.Any] | None) -> str | None:
+    if wishes.expected_devices is not None:
+        return "expected_devices"
+    return table["source"] if table else None
+
+
+def _efa_names(host: Host) -> list[str]:
+    top = "/sys/class/infiniband"
+    return [name for name in host.listdir(top) if line(host, f"{top}/{name}/device/vendor") == AMAZON_VENDOR]
+
+
+def _devices(host: Host, counters: bool) -> list[dict[str, t.Any]]:
+    """EFA devices with their driver; p2p is what the driver says of memory it can reach directly (NVIDIA, NEURON)."""
+    found = []
+    for name in _efa_names(host):
+        top = f"/sys/class/infiniband/{name}"
+        driver = host.realpath(f"{top}/device/driver").rsplit("/", 1)[-1]
+        entry: dict[str, t.Any] = {
+            "name": name,
+            "pci": host.realpath(f"{top}/device").rsplit("/", 1)[-1],
+            "device_id": line(host, f"{top}/device/device"),
+            "driver": driver if driver != "driver" else None,
+            "state": line(host, f"{top}/ports/1/state"),
+            "p2p": line(host, f"{top}/device/p2p"),
+        }
+        if counters:
+            where = f"{top}/ports/1/hw_counters"
+            values = {counter: number(host.read_text(f"{where}/{counter}")) for counter in host.listdir(where)}
+            entry["counters"] = {counter: value for counter, value in values.items() if value is not None}
+        found.append(entry)
+    return found
+
+
+def _pci_devices(host: Host) -> list[str]:
+    """PCI addresses of EFA functions, also of those that no driver has taken."""
+    top = "/sys/bus/pci/devices"
+    return [
+        address
+        for address in host.listdir(top)
+        if (host.read_text(f"{top}/{address}/vendor") or "").strip() == AMAZON_VENDOR
+        and (host.read_text(f"{top}/{address}/device") or "").startswith(EFA_DEVICE_PREFIX)
+    ]
+
+
+def _module(host: Host, name: str) -> dict[str, t.Any]:
+    """A kernel module: available for the running kernel (None: could not be asked), its version there and loaded."""
+    loaded = host.exists(f"/sys/module/{name}")
+    fields: dict[str, str] = {}
+    available: bool | None
+    try:
+        done = host.run(["modinfo", name], timeout=30, check=False)
+        available = done.rc == 0
+        fields = parse.parse_modinfo(done.stdout) if available else {}
+    except CommandError:
+        available = None
+    return {
+        "available": available,
+        "version": fields.get("version"),
+        "file": fields.get("filename"),
+        "loaded": loaded,
+        "loaded_version": line(host, f"/sys/module/{name}/version"),
+    }
+
+
+def _libfabric(host: Host) -> dict[str, t.Any]:
+    """fi_info's path, libfabric's version, the RDM domains of the provider efa, and why there are none."""
+    program = fi_info_program(host)
+    if not program:
+        return {"program": None, "version": None, "domains": [], "fabrics": [], "problem": "fi_info is not installed"}
+    listed, problem = ask(host, [program, "-p", "efa"], timeout=60)
+    endpoints = parse.parse_fi_info(listed)
+    return {
+        "program": program,
+        "version": libfabric_version(host, program),
+        "domains": parse.rdm_domains(endpoints),
+        "fabrics": sorted({entry.get("fabric", "") for entry in endpoints} - {""}),
+        "problem": problem,
+    }
+
+
+def nvshmem_places(host: Host) -> list[str]:
+    """Directories of NVIDIA's packages, which are named after the CUDA generation and not on the linker's path."""
+    tops = [f"/usr/lib/{triplet}/nvshmem" for triplet in ("x86_64-linux-gnu", "aarch64-linux-gnu")]
+    return [f"{top}/{generation}" for top in tops for generation in reversed(host.listdir(top))]
+
+
+def _library(
+    host: Host, name: str, libraries: t.Mapping[str, t.Sequence[str]], places: t.Sequence[str] = ()
+) -> dict[str, t.Any]:
+    """A shared library as the linker finds it, or in places: path, whether it loads, the error, NCCL's version."""
+    known = libraries.get(name, ())
+    paths = [*known, *(f"{place}/{name}" for place in places if host.exists(f"{place}/{name}"))]
+    tried = {"loads": None, "error": None, "nccl": None}
+    if paths:
+        tried = try_load(host, name if known else paths[0])
+    return {
+        "path": paths[0] if paths else None,
+        "loads": tried["loads"],
+        "error": tried["error"],
+        "version": nccl_version(tried["nccl"]),
+    }
+
+
+def _mpi(host: Host) -> list[dict[str, t.Any]]:
+    """Open MPI of the EFA installer, both generations."""
+    programs = [f"/opt/amazon/{name}/bin/mpirun" for name in ("openmpi", "openmpi5")]
+    return [
+        {"program": program, "version": parse.parse_mpi_version(ask(host, [program, "--version"])[0])}
+        for program in programs
+        if host.exists(program)
+    ]
+
+
+def installed_packages(host: Host) -> tuple[dict[str, dict[str, t.Any]] | None, str | None]:
+    """All packages and the name of the manager that was asked; None, None where there is neither dpkg nor rpm."""
+    if host.which("dpkg-query"):
+        shown, problem = ask(
+            host, ["dpkg-query", "-W", "-f", "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n"], timeout=60
+        )
+        return (parse.parse_dpkg(shown), "dpkg") if not problem else (None, None)
+    if host.which("rpm"):
+        shown, problem = ask(host, ["rpm", "-qa", "--qf", "%{NAME}\\t%{VERSION}-%{RELEASE}\\n"], timeout=60)
+        locks = ("/etc/dnf/plugins/versionlock.list", "/etc/dnf/versionlock.toml")
+        locked = parse.parse_versionlock("\n".join(host.read_text(path) or "" for path in locks))
+        return (parse.parse_rpm(shown, locked), "rpm") if not problem else (None, None)
+    return None, None
+
+
+def _units(host: Host, names: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
+    """Units by name: exists, active, enabled, pid, memlock configured and of the running process.
+
+    A daemon that somebody started without its unit is found by the name of its process.
+    """
+    wanted = list(dict.fromkeys([*names, FABRIC_MANAGER]))
+    shown = parse.parse_units(ask(host, ["systemctl", "show", "-p", _UNIT_FIELDS, "--", *wanted])[0])
+    found = {}
+    for name in wanted:
+        fields = shown.get(name, {})
+        pid = number(fields.get("MainPID")) or _pid_of(host, name.rsplit(".", 1)[0])
+        running = host.read_text(f"/proc/{pid}/limits") if pid else None
+        configured = fields.get("LimitMEMLOCK")
+        found[name] = {
+            "exists": fields.get("LoadState") == "loaded",
+            "active": fields.get("ActiveState") == "active",
+            "enabled": fields.get("UnitFileState") == "enabled",
+            "pid": pid,
+            "configured_memlock": parse.parse_limit(configured) if configured else None,
+            "running_memlock": parse.process_memlock(running or ""),
+        }
+    return found
+
+
+def _pid_of(host: Host, name: str) -> int | None:
+    """The oldest process of that name; the kernel keeps 15 characters of it."""
+    pids = sorted(int(entry) for entry in host.listdir("/proc") if entry.isascii() and entry.isdigit())
+    return next((pid for pid in pids if (host.read_text(f"/proc/{pid}/comm") or "").strip() == name[:15]), None)
+
+
+def _fabric_manager(host: Host, units: t.Mapping[str, t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+    unit = units[FABRIC_MANAGER]
+    shown, problem = ask(host, ["nv-fabricmanager", "--version"]) if host.which("nv-fabricmanager") else ("", None)
+    return {
+        "unit": FABRIC_MANAGER,
+        "exists": unit["exists"],
+        "active": unit["active"],
+        "enabled": unit["enabled"],
+        "version": parse.parse_fabric_manager_version(shown),
+        "problem": problem,
+    }
+
+
+def _limits(host: Host) -> dict[str, t.Any]:
+    """Locked memory of a login, by limits.conf and limits.d in the order of pam_limits, for all users and for root."""
+    folder = "/etc/security/limits.d"
+    paths = ["/etc/security/limits.conf"]
+    paths += [f"{folder}/{name}" for name in host.listdir(folder) if name.endswith(".conf")]
+    files = {path: host.read_text(path) or "" for path in paths}
+    return {
+        "login": parse.login_memlock(files),
+        "root": parse.login_memlock(files, "root"),
+        "others": parse.own_memlock(files),
+    }

@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Find the OFI plugin of NCCL wherever an installer put it, and prove that it loads.
+
+A library is really opened, in a child process of its own: a missing dependency is reported in the loader's words, and
+a constructor that crashes or hangs takes nothing with it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import typing as t
+
+from ..system.host import CommandError, Host
+from .parse import plugin_version
+
+# Newest first. Sources: awsome-distributed-training nccl-tests.Dockerfile (ofi-nccl/lib since installer 1.48, with
+# the multiarch triplet before it), its megatron-lm and nemo Dockerfiles (aws-ofi-nccl/lib), aws-ofi-nccl's own
+# documentation (install/lib of a build by hand), images of AWS (cuda/efa/lib).
+PLUGIN_PLACES = (
+    "/opt/amazon/ofi-nccl/lib",
+    "/opt/amazon/ofi-nccl/lib64",
+    "/opt/amazon/ofi-nccl/lib/x86_64-linux-gnu",
+    "/opt/amazon/ofi-nccl/lib/aarch64-linux-gnu",
+    "/opt/amazon/aws-ofi-nccl/lib",
+    "/opt/aws-ofi-nccl/install/lib",
+    "/opt/aws-ofi-nccl/lib",
+    "/usr/local/cuda/efa/lib",
+)
+# The first that is there is the plugin; all of one place are links to it or the same code under another name.
+NET_NAMES = ("libnccl-net-ofi.so", "libnccl-net-aws-ofi.so", "libnccl-net.so")
+TUNER_NAMES = ("libnccl-tuner-ofi.so", "libnccl-tuner-aws-ofi.so", "libnccl-ofi-tuner.so")
+
+LOAD_SECONDS = 20
+# Above the newest interface there is (v11 of NCCL 2.28): a plugin names those it speaks as exported symbols.
+_INTERFACES = 20
+
+# Runs as python -c SOURCE PATH: the answer is the last line, for a constructor may print.
+_CHILD = """
+import ctypes, json, sys
+answer = {"loads": False, "error": None, "symbols": [], "nccl": None}
+try:
+    library = ctypes.CDLL(sys.argv[1], mode=2)
+    answer["loads"] = True
+    names = [n + str(i) for n in ("ncclNetPlugin_v", "ncclTunerPlugin_v") for i in range(1, %d)]
+    answer["symbols"] = [name for name in names if hasattr(library, name)]
+    if hasattr(library, "ncclGetVersion"):
+        number = ctypes.c_int(0)
+        if library.ncclGetVersion(ctypes.byref(number)) == 0:
+            answer["nccl"] = number.value
+except OSError as problem:
+    answer["error"] = str(problem)
+sys.stdout.write("\\n" + json.dumps(answer) + "\\n")
+""" % (_INTERFACES + 1)
+
+
+def try_load(host: Host, library: str) -> dict[str, t.Any]:
+    """dlopen a library, given by path or by name as the linker finds it, with everything bound at once.
+
+    {"loads": bool, or None where it could not be tried, "error": the loader's text or None, "symbols": the plugin
+    interfaces it exports, "nccl": NCCL's version number or None}. LD_LIBRARY_PATH and LD_PRELOAD do not count: a job
+    does not have those of this process.
+    """
+    python = sys.executable or "python3"
+    argv = ["env", "-u", "LD_LIBRARY_PATH", "-u", "LD_PRELOAD", python, "-I", "-c", _CHILD, library]
+    empty: dict[str, t.Any] = {"loads": None, "error": None, "symbols": [], "nccl": None}
+    try:
+        done = host.run(argv, timeout=LOAD_SECONDS, check=False)
+    except CommandError as exc:
+        # The command line holds a whole program: only what it ended with is worth telling.
+        told = f": {exc.stderr.strip()}" if exc.stderr else ""
+        return {**empty, "error": f"{exc.problem}{told}"}
+    try:
+        return _answer(json.loads(done.stdout.strip().splitlines()[-1]))
+    except (ValueError, IndexError, KeyError, TypeError, RecursionError):
+        how = f"was ended by signal {-done.rc}" if done.rc < 0 else f"ended with status {done.rc}"
+        lines = done.stderr.strip().splitlines()
+        detail = f": {lines[-1]}" if lines else ""
+        return {**empty, "loads": False, "error": f"the process that loaded it {how}{detail}"}
+
+
+def _answer(answer: t.Any) -> dict[str, t.Any]:
+    """What the child says; TypeError or KeyError for anything else, for a library may have written the last line."""
+    kinds: dict[str, t.Any] = {"loads": bool, "error": (str, type(None)), "symbols": list, "nccl": (int, type(None))}
+    if not all(isinstance(answer[key], kind) for key, kind in kinds.items()):
+        raise TypeError("not the answer of the child")
+    return {key: answer[key] for key in kinds} | {"symbols": [str(symbol) for symbol in answer["symbols"]]}
+
+
+def nccl_version(number: int | None) -> str | None:
+    """NCCL's version number (22809, and 2708 before 2.9) as text; nccl.h, NCCL_VERSION()."""
+    if not isinstance(number, int) or number < 1000:
+        return None
+    base = 10000 if number >= 10000 else 1000
+    return f"{number // base}.{number % base // 100}.{number % 100}"
+
+
+def find_plugins(
+    host: Host, extra_places: t.Sequence[str], libraries: t.Mapping[str, t.Sequence[str]]
+) -> list[dict[str, t.Any]]:
+    """Every plugin there is, the newest place first; a library reached over several names is listed once.
+
+    Each: place, net and tuner (paths; tuner may be None), names (the file names that are there), version, loads,
+    error, interfaces (net interfaces it exports), tuner_loads, on_linker_path (NCCL finds it by name).
+    libraries is L{efa_parse.parse_ldconfig}.
+    """
+    found: list[dict[str, t.Any]] = []
+    seen: set[str] = set()
+    for place in dict.fromkeys([*extra_places, *PLUGIN_PLACES]):
+        there = set(host.listdir(place))
+        names = [name for name in NET_NAMES if name in there]
+        real = host.realpath(f"{place}/{names[0]}") if names else ""
+        if not names or real in seen:
+            continue
+        seen.add(real)
+        tuner = next((f"{place}/{name}" for name in TUNER_NAMES if name in there), None)
+        tried = try_load(host, f"{place}/{names[0]}")
+        found.append(
+            {
+                "place": place,
+                "net": f"{place}/{names[0]}",
+                "tuner": tuner,
+                "names": names,
+                # Only of what is a library: anything else may have no end.
+                "version": plugin_version(host.read_text(real) or "") if tried["loads"] else None,
+                "loads": tried["loads"],
+                "error": tried["error"],
+                "interfaces": [name for name in tried["symbols"] if name.startswith("ncclNetPlugin_")],
+                "tuner_loads": try_load(host, tuner)["loads"] if tuner else None,
+                "on_linker_path": any(real in map(host.realpath, libraries.get(name, ())) for name in NET_NAMES),
+            }
+        )
+    return found
+
+
+def choose_plugin(plugins: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any] | None:
+    """The first that loads and speaks to NCCL; where none does, the first that is there at all."""
+    working = [plugin for plugin in plugins if plugin["loads"] and plugin["interfaces"]]
+    return dict((working or list(plugins))[0]) if plugins else None

@@ -1,0 +1,358 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Verdicts on what L{efa.look} saw. Pure: facts in, mlcluster.result/1 out."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..accelerator.neuron import verify_neuron
+from ..accelerator.versions import verify_versions
+from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
+from .parse import UNLIMITED
+from .peers import verify_peers
+
+NO_EFA = "this machine has no EFA device and none is expected"
+_LIMIT_SOURCE = "the EFA installer's efa-config sets memlock to unlimited (/etc/security/limits.d/01_efa.conf)"
+_PTRACE_SOURCE = "aws-parallelcluster-cookbook, resource efa: kernel.yama.ptrace_scope = 0 on EFA compute nodes"
+
+
+def verify(facts: t.Mapping[str, t.Any]) -> list[Result]:
+    """Verdicts with the ids efa.installer, efa.devices, efa.driver, efa.provider, efa.plugin, efa.limits (one for a
+    login and one for each running unit), efa.ptrace and efa.fabric_manager; of what is installed besides, efa.nccl,
+    efa.gdrcopy and efa.nvshmem; those of L{verify_versions}; on Neuron machines those of L{verify_neuron}; efa.peers
+    for each peer named.
+    """
+    family, neuron = facts["family"], facts["neuron"]
+    return [
+        _installer(facts),
+        _devices(facts),
+        _driver(facts),
+        _provider(facts),
+        _plugin(facts),
+        *_limits(facts),
+        _ptrace(facts),
+        _fabric_manager(facts),
+        _library(facts, "nccl"),
+        _gdrcopy(facts),
+        _library(facts, "nvshmem"),
+        *verify_versions(facts, used=uses_efa(facts) is not False or bool(family["accelerators"])),
+        *(verify_neuron(neuron, family["accelerators"], family["source"]) if neuron else []),
+        *verify_peers(facts["peers"]),
+    ]
+
+
+def uses_efa(facts: t.Mapping[str, t.Any]) -> bool | None:
+    """Whether the machine has EFA or should have it; None where its type is unknown and it shows none."""
+    if facts["devices"] or facts["pci_devices"] or facts["expected_devices"]:
+        return True
+    return None if facts["expected_devices"] is None else False
+
+
+def _unless_used(facts: t.Mapping[str, t.Any], check: str) -> Result | None:
+    used = uses_efa(facts)
+    if used is None:
+        return undeterminable(
+            check,
+            "no EFA device is here, and how many there should be is not known",
+            hint="name the instance type or the number of devices expected",
+        )
+    return None if used else not_applicable(check, NO_EFA)
+
+
+def _installer(facts: t.Mapping[str, t.Any]) -> Result:
+    check, found = "efa.installer", facts["installer"]
+    if found["state"] == "absent":
+        if uses_efa(facts):
+            return failed(check, "the EFA software is not installed", hint="run the role efa_nccl")
+        return not_applicable(check, "the EFA software is not installed, and no EFA device calls for it")
+    if found["state"] == "undeterminable":
+        return undeterminable(check, "; ".join(found["reasons"]), found=found["version"])
+    again = "run the installer of the wanted version again, as the role efa_nccl does"
+    if found["state"] == "interrupted":
+        what = "; ".join(found["reasons"])
+        return failed(check, f"an installation did not end: {what}", found=found["version"], hint=again)
+    if found["differences"]:
+        names = ", ".join(
+            f"{entry['name']} {entry['installed']} instead of {entry['version']}" for entry in found["differences"]
+        )
+        return failed(check, f"packages of another installer: {names}", found=found["version"], hint=again)
+    return passed(check, found["version"])
+
+
+def _devices(facts: t.Mapping[str, t.Any]) -> Result:
+    check = "efa.devices"
+    outside = _unless_used(facts, check)
+    if outside:
+        return outside
+    count, expected, pci = len(facts["devices"]), facts["expected_devices"], len(facts["pci_devices"])
+    fields: dict[str, t.Any] = {
+        "found": count,
+        "expected": expected,
+        "unit": "devices",
+        "source": facts["expected_source"],
+        "seconds": facts["waited_seconds"],
+    }
+    if count < pci:
+        return failed(
+            check,
+            f"{pci} EFA functions are on the PCI bus and the driver offers {count} of them",
+            severity="reboot",
+            hint="look with 'dmesg | grep efa' and 'modinfo efa'",
+            **fields,
+        )
+    down = [device["name"] for device in facts["devices"] if device["state"] and "ACTIVE" not in device["state"]]
+    if down:
+        return failed(
+            check,
+            f"ports are not active: {', '.join(down)}",
+            severity="reset",
+            hint="look with 'rdma link' and 'dmesg | grep efa'",
+            **fields,
+        )
+    if expected is None:
+        return undeterminable(check, "how many EFA devices there should be is not known", **fields)
+    if count < expected:
+        return failed(
+            check,
+            "fewer EFA devices than the instance type allows",
+            severity="isolate",
+            hint="launch the instance with an EFA interface on each network card, or say how many are wanted",
+            **fields,
+        )
+    if count > expected:
+        return undeterminable(check, "more EFA devices than expected: the expectation is out of date", **fields)
+    return passed(check, **fields)
+
+
+def _driver(facts: t.Mapping[str, t.Any]) -> Result:
+    check, module = "efa.driver", facts["modules"]["efa"]
+    outside = _unless_used(facts, check)
+    if outside:
+        return outside
+    if module["available"] is False:
+        return failed(
+            check,
+            "the running kernel has no module efa",
+            severity="reset",
+            hint="look with 'dkms status'; install the headers of the running kernel and run the EFA installer again",
+        )
+    if not module["loaded"]:
+        return failed(check, "the module efa is not loaded", severity="reset", hint="run 'modprobe efa'")
+    strange = sorted({str(device["driver"]) for device in facts["devices"]} - {"efa"})
+    if strange:
+        return failed(check, f"EFA devices are driven by {', '.join(strange)}", severity="reboot", expected="efa")
+    disk, memory = module["version"], module["loaded_version"]
+    if disk and memory and disk != memory:
+        return failed(
+            check,
+            "the loaded module efa is not the installed one",
+            severity="reboot",
+            expected=disk,
+            found=memory,
+            hint="reboot the node",
+        )
+    return passed(check, memory or disk or "in the kernel tree, without a version of its own")
+
+
+def _provider(facts: t.Mapping[str, t.Any]) -> Result:
+    check, fabric = "efa.provider", facts["libfabric"]
+    outside = _unless_used(facts, check)
+    if outside:
+        return outside
+    if fabric["program"] is None:
+        return undeterminable(check, "fi_info is not installed", hint="install the EFA software without --minimal")
+    devices = sorted(device["name"] for device in facts["devices"])
+    missing = [name for name in devices if name not in fabric["domains"]]
+    fields: dict[str, t.Any] = {"expected": len(devices), "found": len(fabric["domains"]), "unit": "RDM domains"}
+    if fabric["problem"] and "no answer within" in fabric["problem"]:
+        return undeterminable(check, fabric["problem"])
+    if not fabric["domains"]:
+        why = fabric["problem"] or "fi_info lists no reliable endpoint of the provider efa"
+        return failed(check, f"libfabric does not offer EFA: {why}", severity="reset", **fields)
+    if missing:
+        return failed(
+            check, f"libfabric does not offer all devices, without {', '.join(missing)}", severity="reset", **fields
+        )
+    if fabric["problem"]:
+        return undeterminable(check, fabric["problem"], **fields)
+    if not devices:
+        return undeterminable(check, "libfabric offers EFA, and sysfs shows no device to compare it with", **fields)
+    return passed(check, **fields, source=f"libfabric {fabric['version'] or 'of unknown version'}")
+
+
+def _plugin(facts: t.Mapping[str, t.Any]) -> Result:
+    check, plugin = "efa.plugin", facts["plugin"]
+    chips = facts["family"]["accelerators"]
+    if chips and chips["kind"] == "neuron":
+        return not_applicable(check, "Neuron devices do not use NCCL")
+    if plugin is None:
+        if uses_efa(facts) and (chips or facts["nvidia_driver"]):
+            return failed(
+                check,
+                "NCCL has no OFI plugin on this machine and would fall back to TCP sockets",
+                hint="install the EFA software without --minimal",
+            )
+        return not_applicable(check, "no OFI plugin is installed, and nothing here calls for one")
+    scope = Scope(device=plugin["net"])
+    if plugin["loads"] is None:
+        return undeterminable(check, f"the plugin could not be tried: {plugin['error']}", scope=scope)
+    if not plugin["loads"]:
+        return failed(check, f"the plugin does not load: {plugin['error']}", scope=scope, hint="run 'ldd' on it")
+    if not plugin["interfaces"]:
+        return failed(check, "the library loads and offers no NCCL network interface", scope=scope)
+    if not plugin["on_linker_path"]:
+        return undeterminable(
+            check,
+            "the plugin loads, and NCCL does not find it by name: the dynamic linker does not know its directory",
+            found=plugin["version"],
+            scope=scope,
+            hint=f"put {plugin['place']} into a file of /etc/ld.so.conf.d, then run 'ldconfig'",
+        )
+    shown = f"{plugin['version'] or 'unknown version'}, {plugin['interfaces'][-1]}"
+    return passed(check, shown, scope=scope)
+
+
+def _limits(facts: t.Mapping[str, t.Any]) -> list[Result]:
+    check = "efa.limits"
+    outside = _unless_used(facts, check)
+    if outside:
+        return [outside]
+    return [_login_limit(facts)] + [
+        _unit_limit(name, unit) for name, unit in facts["units"].items() if unit["pid"] is not None
+    ]
+
+
+def _login_limit(facts: t.Mapping[str, t.Any]) -> Result:
+    login, scope = facts["limits"]["login"], Scope(device="login")
+    fields: dict[str, t.Any] = {"expected": UNLIMITED, "scope": scope, "source": _LIMIT_SOURCE}
+    low = [kind for kind in ("soft", "hard") if login[kind] != UNLIMITED]
+    others = facts["limits"]["others"]
+    if not low and others:
+        return undeterminable(
+            "efa.limits",
+            f"logins of {', '.join(others)} have lower limits of their own, which go before those of everybody",
+            found={name: limit["soft"] or limit["hard"] for name, limit in others.items()},
+            hint="take these lines out of /etc/security/limits.d, if jobs run under these names",
+            **fields,
+        )
+    if not low:
+        return passed("efa.limits", UNLIMITED, **fields)
+    told = " and ".join(
+        f"{kind} {login[kind]} KiB in {login[kind + '_file']}" if login[kind] is not None else f"{kind} not set"
+        for kind in low
+    )
+    return failed(
+        "efa.limits",
+        f"a login may not lock all memory: {told}",
+        hint="set memlock to unlimited in the last file of /etc/security/limits.d, then log in anew",
+        **fields,
+    )
+
+
+def _unit_limit(name: str, unit: t.Mapping[str, t.Any]) -> Result:
+    running, scope = unit["running_memlock"], Scope(device=name)
+    fields: dict[str, t.Any] = {"expected": UNLIMITED, "scope": scope, "source": _LIMIT_SOURCE}
+    if running is None:
+        return undeterminable("efa.limits", f"the limits of process {unit['pid']} could not be read", **fields)
+    if running["soft"] == UNLIMITED:
+        return passed("efa.limits", UNLIMITED, **fields)
+    hint = "set LimitMEMLOCK=infinity in a drop-in of the unit and restart it"
+    if unit["configured_memlock"] == UNLIMITED:
+        hint = "restart the unit: it runs with the limit from before the change"
+    return failed(
+        "efa.limits",
+        "the running unit may not lock all memory",
+        found=running["soft"],
+        unit="bytes",
+        hint=hint,
+        **fields,
+    )
+
+
+def _ptrace(facts: t.Mapping[str, t.Any]) -> Result:
+    check, scope = "efa.ptrace", facts["ptrace_scope"]
+    outside = _unless_used(facts, check)
+    if outside:
+        return outside
+    if scope is None:
+        return not_applicable(check, "this kernel has no Yama, so processes may read each other's memory")
+    if scope == 0:
+        return passed(check, 0, expected=0, source=_PTRACE_SOURCE)
+    return failed(
+        check,
+        "libfabric's shared-memory copies between the processes of a node are forbidden",
+        expected=0,
+        found=scope,
+        source=_PTRACE_SOURCE,
+        hint="set kernel.yama.ptrace_scope to 0",
+    )
+
+
+def _fabric_manager(facts: t.Mapping[str, t.Any]) -> Result:
+    check, manager = "efa.fabric_manager", facts["fabric_manager"]
+    switched, driver = facts["family"]["nvswitch"], facts["nvidia_driver"]
+    if switched is None and not driver:
+        return not_applicable(check, "the instance type is not known, and no NVIDIA driver is loaded to need it")
+    if switched is None:
+        return undeterminable(check, "whether this machine has NVSwitches is not known: its instance type is unknown")
+    if not switched:
+        return not_applicable(check, "this machine has no NVSwitch")
+    if not driver:
+        return undeterminable(check, "the NVIDIA driver is not loaded, so there is no version to compare with")
+    fields: dict[str, t.Any] = {"expected": driver, "found": manager["version"], "scope": Scope(device=manager["unit"])}
+    if not manager["exists"]:
+        return failed(
+            check,
+            "the fabric manager is not installed, and without it CUDA does not start on this machine",
+            severity="reset",
+            hint="install the fabric manager of exactly the driver's version",
+            **fields,
+        )
+    if not manager["active"]:
+        return failed(
+            check,
+            "the fabric manager is not running",
+            severity="reset",
+            hint="look with 'journalctl -u nvidia-fabricmanager'",
+            **fields,
+        )
+    if not manager["version"]:
+        why = manager["problem"] or "nv-fabricmanager --version names none"
+        return undeterminable(check, f"the fabric manager's version is not known: {why}", **fields)
+    if manager["version"] != driver:
+        return failed(
+            check,
+            "the fabric manager is not of the driver's version",
+            severity="reset",
+            hint="install the matching package and restart both",
+            **fields,
+        )
+    return passed(check, **fields)
+
+
+def _library(facts: t.Mapping[str, t.Any], name: str) -> Result:
+    check, library = f"efa.{name}", facts[name]
+    if library["path"] is None:
+        return not_applicable(check, "the library is not installed")
+    scope = Scope(device=library["path"])
+    if library["loads"] is None:
+        return undeterminable(check, f"the library could not be tried: {library['error']}", scope=scope)
+    if not library["loads"]:
+        return failed(check, f"the library does not load: {library['error']}", scope=scope, hint="run 'ldd' on it")
+    return passed(check, library["version"] or "loads", scope=scope)
+
+
+def _gdrcopy(facts: t.Mapping[str, t.Any]) -> Result:
+    """GDRCopy is a library and a kernel module with a device node: one without the others does nothing."""
+    check, module = "efa.gdrcopy", facts["modules"]["gdrdrv"]
+    library = _library(facts, "gdrcopy")
+    if library.status == "not_applicable":
+        return library
+    if library.status != "pass" or (module["loaded"] and facts["gdrcopy"]["device_node"]):
+        return library
+    what = "is loaded and has no device node" if module["loaded"] else "is not loaded"
+    hint = "run 'modprobe gdrdrv', and look with 'dkms status'"
+    return failed(check, f"the library is there, and its kernel module gdrdrv {what}", hint=hint)

@@ -1,0 +1,205 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Changes single values in the text of a cufile.json and leaves every other byte as it is.
+
+Pure: text in, text out. A value that is there is replaced where it stands; a new name goes behind the last one of its
+object, below a comment on the same line; what is taken out takes its line along when nothing else is on it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import typing as t
+
+from ..system.host import NodeError
+from .cufile_parse import Member, Node, parse
+
+Path = tuple[str, ...]
+
+_BLANK = re.compile(r"[ \t]*")
+_LINE_BREAK = re.compile(r"\r\n|\n|\r")
+_REST = re.compile(r"(?:[ \t]+|//[^\r\n]*|/\*[\s\S]*?\*/)*")
+_DEFAULT_UNIT = "    "
+
+
+def set_value(text: str, path: Path, value: t.Any, origin: str) -> str:
+    """The text with the value at path, which is not empty; an empty mapping asks for an object of whatever content.
+
+    Raises NodeError where something that is no object stands on the way. origin is the file's name, for the sentence.
+    """
+    node = parse(text, origin)
+    unit = _unit(text, node)
+    for depth, name in enumerate(path):
+        if node.members is None:
+            raise NodeError(
+                f"{origin} has a value that is no object at {'.'.join(path[:depth])}, so {'.'.join(path)} cannot be "
+                "set below it: correct it by hand, or take it out with state absent first"
+            )
+        member = node.member(name)
+        if member is None:
+            return _insert(text, node, name, _nested(path[depth + 1 :], value), unit)
+        node = member.value
+    if same(node.value, value) or (value == {} and node.members is not None):
+        return text
+    return text[: node.start] + json.dumps(value, ensure_ascii=False) + text[node.end :]
+
+
+def remove_value(text: str, path: Path, origin: str) -> str:
+    """The text without the member at path; the same text where there is none. Comments stay."""
+    node = parse(text, origin)
+    for name in path[:-1]:
+        member = node.member(name)
+        if member is None:
+            return text
+        node = member.value
+    found = node.member(path[-1])
+    return text if found is None else _remove(text, node, found)
+
+
+def new_text(settings: t.Mapping[str, t.Any]) -> str:
+    """A file of its own for the settings, in the indentation of NVIDIA's."""
+    return json.dumps(settings, indent=len(_DEFAULT_UNIT), ensure_ascii=False) + "\n"
+
+
+def same(one: t.Any, other: t.Any) -> bool:
+    """Whether two JSON values are equal in type as well: true is not 1, and 1 is not 1.0."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def leaves(settings: t.Mapping[str, t.Any], above: Path = ()) -> t.Iterator[tuple[Path, t.Any]]:
+    """Each (path, value) of nested mappings, in their order; an empty mapping is a leaf."""
+    for name, value in settings.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, (*above, name))
+        else:
+            yield (*above, name), value
+
+
+def find_path(node: Node, dotted: str) -> Path | None:
+    """The path that a dotted name means in this document, whose names may hold dots themselves; None where it has none.
+
+    The longest name wins at each level: mount points such as /data/v1.2 are names in a mount_table.
+    """
+    for member in sorted(node.members or (), key=lambda member: -len(member.name)):
+        if dotted == member.name:
+            return (member.name,)
+        if dotted.startswith(member.name + "."):
+            below = find_path(member.value, dotted[len(member.name) + 1 :])
+            if below is not None:
+                return (member.name, *below)
+    return None
+
+
+def _nested(path: Path, value: t.Any) -> t.Any:
+    for name in reversed(path):
+        value = {name: value}
+    return value
+
+
+def _line_start(text: str, position: int) -> int:
+    return max(text.rfind("\n", 0, position), text.rfind("\r", 0, position)) + 1
+
+
+def _indent(text: str, position: int) -> str:
+    """The white space that begins the line of a position."""
+    found = _BLANK.match(text, _line_start(text, position), position)
+    return found.group() if found else ""
+
+
+def _newline(text: str) -> str:
+    found = _LINE_BREAK.search(text)
+    return found.group() if found else "\n"
+
+
+def _unit(text: str, root: Node) -> str:
+    """By how much the file indents: as its first name that begins a line."""
+    outer = _indent(text, root.start)
+    for member in root.members or ():
+        inner = _indent(text, member.start)
+        if _line_start(text, member.start) + len(inner) == member.start and len(inner) > len(outer):
+            return inner[len(outer) :]
+    return _DEFAULT_UNIT
+
+
+def _rest_of_line(text: str, position: int) -> tuple[int, bool]:
+    """Where what follows on the line, comments included, ends, and whether the line ends there."""
+    found = _REST.match(text, position)
+    end = found.end() if found else position
+    if text[end : end + 1] in ("\r", "\n"):
+        return end, True
+    return position + len(text[position:end].rstrip(" \t")), False
+
+
+def _shown(name: str, value: t.Any, indent: str, unit: str, newline: str) -> str:
+    """A member as text: nested objects over several lines, everything else on one."""
+    if not isinstance(value, dict) or not value:
+        return f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
+    inner = indent + unit
+    lines = [inner + _shown(key, below, inner, unit, newline) for key, below in value.items()]
+    body = f",{newline}".join(lines)
+    return f"{json.dumps(name, ensure_ascii=False)}: {{{newline}{body}{newline}{indent}}}"
+
+
+def _insert(text: str, owner: Node, name: str, value: t.Any, unit: str) -> str:
+    newline = _newline(text)
+    on_one_line = f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
+    if not owner.members:
+        return _insert_first(text, owner, name, value, unit)
+    last = owner.members[-1]
+    behind = last.value.end
+    end, breaks = _rest_of_line(text, behind)
+    if not breaks:
+        return f"{text[:behind]},{text[behind:end]} {on_one_line}{text[end:]}"
+    indent = _indent(text, last.start)
+    if _line_start(text, last.start) == _line_start(text, owner.start):
+        indent += unit
+    shown = _shown(name, value, indent, unit, newline)
+    return f"{text[:behind]},{text[behind:end]}{newline}{indent}{shown}{text[end:]}"
+
+
+def _insert_first(text: str, owner: Node, name: str, value: t.Any, unit: str) -> str:
+    """Into an object that holds nothing, or nothing but comments."""
+    newline = _newline(text)
+    outer = _indent(text, owner.start)
+    shown = _shown(name, value, outer + unit, unit, newline)
+    start, end = owner.start + 1, owner.end - 1
+    if not text[start:end].strip(" \t\r\n"):
+        return f"{text[:start]}{newline}{outer}{unit}{shown}{newline}{outer}{text[end:]}"
+    after, breaks = _rest_of_line(text, start)
+    if breaks:
+        return f"{text[:after]}{newline}{outer}{unit}{shown}{text[after:]}"
+    on_one_line = f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(value, ensure_ascii=False)}"
+    return f"{text[:after]} {on_one_line}{text[after:]}"
+
+
+def _remove(text: str, owner: Node, gone: Member) -> str:
+    members = owner.members or ()
+    start, end = gone.start, gone.value.end
+    cuts = []
+    if gone.comma is None:
+        index = members.index(gone)
+        for comma in (before.comma for before in members[:index][-1:] if before.comma is not None):
+            if text[comma + 1 : start].strip(" \t"):
+                cuts.append((comma, comma + 1))
+                start -= len(text[:start]) - len(text[:start].rstrip(" \t"))
+            else:
+                start = comma
+    elif text[end : gone.comma].strip(" \t"):
+        cuts.append((gone.comma, gone.comma + 1))
+    else:
+        end = gone.comma + 1
+    begin = _line_start(text, start)
+    found = _BLANK.match(text, end)
+    stop = found.end() if found else end
+    broken = _LINE_BREAK.match(text, stop)
+    if broken and not text[begin:start].strip(" \t"):
+        start, end = begin, broken.end()
+    elif gone.comma is not None:
+        end = stop
+    cuts.append((start, end))
+    for left, right in sorted(cuts, reverse=True):
+        text = text[:left] + text[right:]
+    return text

@@ -1,0 +1,186 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The checklists of a node: what is asked is data, the answers are facts, and one pure function compares them."""
+
+from __future__ import annotations
+
+import math
+import typing as t
+
+from ..._data import checklists
+from ..accelerator.versions import at_least, version_key
+from ..efa import parse as efa_parse
+from ..efa.look import MARKER_PATH
+from ..efa.plugin import choose_plugin, find_plugins, nccl_version, try_load
+from ..system.ask import CUDA_HOME, cuda_version, fi_info_program, libfabric_version
+from ..system.host import Host, NodeError
+from ..verdict.result import SEVERITIES, Result, failed, passed, undeterminable
+
+# What a site may set of a check; which fact it looks at and how it compares stay as they are.
+PARAMETERS = ("expected", "path", "severity", "skip", "tolerance_percent")
+KINDS = ("equal", "version_at_least", "size", "present")
+
+
+def choose(name: str, parameters: t.Mapping[str, t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
+    """The checks of a checklist with a site's parameters {id: {expected, ...}} in place; skipped ones are left out.
+
+    Raises L{NodeError} with one sentence that names all that is unknown.
+    """
+    checks = {check["id"]: check for check in checklists.CHECKLISTS[name]}
+    wrong = sorted(f"check {key}" for key in parameters if key not in checks)
+    for key, values in parameters.items():
+        if not isinstance(values, dict):
+            wrong.append(f"{key} without parameters")
+            continue
+        wrong += sorted(f"parameter {value} of {key}" for value in values if value not in PARAMETERS)
+    if wrong:
+        raise NodeError(
+            f"the checklist {name} does not know {', '.join(wrong)}: "
+            f"its checks are {', '.join(sorted(checks))}, their parameters {', '.join(PARAMETERS)}"
+        )
+    unfit = [text for key, values in parameters.items() for text in _unfit(checks[key], values)]
+    if unfit:
+        raise NodeError("; ".join(unfit))
+    merged = [{"source": checklists.SOURCE, **check, **parameters.get(key, {})} for key, check in checks.items()]
+    for check in merged:
+        if check["kind"] == "size":
+            check["fact"] = f"size.{check['path']}"
+    return [check for check in merged if not check.get("skip")]
+
+
+def _unfit(check: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) -> list[str]:
+    """What is wrong with a site's values for one check, a sentence each."""
+    wanted: dict[str, tuple[bool, str]] = {}
+    for key, value in values.items():
+        if key == "expected" and check["kind"] == "version_at_least":
+            wanted[key] = (version_key(value) is not None, "a version in quotes, such as '1.50.0'")
+        elif key == "expected":
+            number = _is_number(value) and math.isfinite(value) and value >= 0
+            wanted[key] = (number and check["kind"] != "present", "a number of 0 or more, and none where a program is")
+        elif key == "tolerance_percent":
+            wanted[key] = (_is_number(value) and 0 <= value < 100, "a percentage from 0 to below 100")
+        elif key == "severity":
+            wanted[key] = (value in SEVERITIES[1:], f"one of {', '.join(SEVERITIES[1:])}")
+        elif key == "path":
+            wanted[key] = (isinstance(value, str) and value.startswith("/") and "\0" not in value, "an absolute path")
+        elif key == "skip":
+            wanted[key] = (isinstance(value, bool), "true or false")
+    return [
+        f"{key} of {check['id']} is {values[key]!r}: give {what}" for key, (fits, what) in wanted.items() if not fits
+    ]
+
+
+def evaluate(checks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[Result]:
+    """One verdict for each check. facts maps names to values; a name that is not there was not found out.
+
+    equal: the fact is the number expected. version_at_least: it is that version or newer. size: it is expected less
+    tolerance_percent, or more. present: it is there at all (None: it is not, and that is a failure).
+    """
+    return [_evaluate(check, facts) for check in checks]
+
+
+def _evaluate(check: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> Result:
+    wanted, name, what = check.get("expected"), check["fact"], check["what"]
+    fields = {key: check[key] for key in ("unit", "source", "hint") if key in check}
+    if name not in facts:
+        return undeterminable(check["id"], f"{what} could not be found out", expected=wanted, **fields)
+    found = facts[name]
+    fail = {"severity": check.get("severity", "monitor"), **fields}
+    if found is None:
+        return failed(check["id"], f"{what} is not there", expected=wanted, **fail)
+    if check["kind"] == "present":
+        return passed(check["id"], found, **fields)
+    good: bool | None
+    if check["kind"] == "version_at_least":
+        have, want = version_key(found), version_key(wanted)
+        good = at_least(have, want) if have and want else None
+    elif check["kind"] == "size":
+        wanted = int(wanted * (100 - check.get("tolerance_percent", 0)) // 100) if _is_number(wanted) else None
+        good = found >= wanted if _is_number(found) and wanted is not None else None
+    else:
+        good = found == wanted if _is_number(found) and _is_number(wanted) else None
+    if good is None:
+        why = f"{what}: {found!r} cannot be compared with {check.get('expected')!r}"
+        return undeterminable(check["id"], why, expected=wanted, **fields)
+    if not good:
+        return failed(check["id"], f"{what} is not as the checklist wants it", expected=wanted, found=found, **fail)
+    return passed(check["id"], found, expected=wanted, **fields)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def gather(host: Host, checks: t.Sequence[t.Mapping[str, t.Any]], seen: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The facts that these checks look at; seen is what L{accelerator.look} returned. Writes nothing."""
+    facts: dict[str, t.Any] = {}
+    for check in checks:
+        name = check["fact"]
+        kind, _dot, rest = name.partition(".")
+        if kind == "program":
+            facts[name] = host.which(rest) or next(filter(host.exists, check.get("places", ())), None)
+        elif kind == "size":
+            facts[name] = host.filesystem_size(rest) if host.exists(rest) else None
+        else:
+            value = _SOURCES[name](host, seen)
+            if value is not UNKNOWN:
+                facts[name] = value
+    return facts
+
+
+# A source that could not find out, as against one that found nothing.
+UNKNOWN = object()
+
+
+def _gpu_count(host: Host, seen: t.Mapping[str, t.Any]) -> object:
+    smi = seen["smi"]
+    if smi is None:
+        return 0 if seen["pci_gpus"] == [] or (seen["type_known"] and not seen["expected"]) else UNKNOWN
+    return UNKNOWN if smi["problem"] else len(smi["gpus"])
+
+
+def _gpu_driver(host: Host, seen: t.Mapping[str, t.Any]) -> object:
+    smi = seen["smi"]
+    told = smi["driver"] if smi and not smi["problem"] else seen["kernel_module"]["version"]
+    return told or UNKNOWN
+
+
+def _efa_installer(host: Host, seen: t.Mapping[str, t.Any]) -> object:
+    text = host.read_text(MARKER_PATH)
+    return None if text is None else efa_parse.parse_marker(text)["version"] or UNKNOWN
+
+
+def _cuda_toolkit(host: Host, seen: t.Mapping[str, t.Any]) -> object:
+    return cuda_version(host, CUDA_HOME)
+
+
+def _nccl(host: Host, seen: t.Mapping[str, t.Any]) -> object:
+    tried = try_load(host, "libnccl.so.2")
+    if tried["loads"] is None:
+        return UNKNOWN
+    return nccl_version(tried["nccl"])
+
+
+def _plugin(host: Host, seen: t.Mapping[str, t.Any]) -> object:
+    chosen = choose_plugin(find_plugins(host, (), {}))
+    if chosen is None:
+        return None
+    return chosen["version"] or UNKNOWN
+
+
+def _libfabric(host: Host, seen: t.Mapping[str, t.Any]) -> object:
+    program = fi_info_program(host)
+    return (libfabric_version(host, program) or UNKNOWN) if program else None
+
+
+_SOURCES: dict[str, t.Callable[[Host, t.Mapping[str, t.Any]], object]] = {
+    "gpu.count": _gpu_count,
+    "gpu.driver": _gpu_driver,
+    "efa.installer": _efa_installer,
+    "cuda.toolkit": _cuda_toolkit,
+    "nccl.version": _nccl,
+    "plugin.version": _plugin,
+    "libfabric.version": _libfabric,
+}

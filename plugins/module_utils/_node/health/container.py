@@ -1,0 +1,292 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a container and its host fit each other: the same look inside and outside, and rules to compare them.
+
+The host's half is a file that the host wrote (verb host-facts) and the container was started with; without it what
+would need a comparison is undeterminable.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import typing as t
+
+from ..._data.checklists import CHECKLISTS
+from ..efa.parse import parse_driver_version, parse_ldconfig
+from ..storage.parse import parse_mountinfo
+from ..storage.record import RECORD_PATH, STATE_DIRECTORY, read_document
+from ..system.ask import ask, line
+from ..system.host import CommandError, Host
+from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
+from .checklist import at_least, evaluate, gather, version_key
+
+FACTS_PATH = f"{STATE_DIRECTORY}/host_facts.json"
+FACTS_SCHEMA = "mlcluster.host_facts/1"
+# The first driver that runs a CUDA major version; newer drivers run older ones.
+# Source: docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html, table 1.
+LEAST_DRIVER = {11: 450, 12: 525, 13: 580}
+CUDA_SOURCE = "NVIDIA CUDA Compatibility, minor version compatibility"
+IMPORT_SECONDS = 60
+# What can be asked for with require, and the fact that answers.
+COMPONENTS = {
+    "cuda": "cuda.toolkit",
+    "nccl": "nccl.version",
+    "plugin": "plugin.version",
+    "libfabric": "libfabric.version",
+    "pytorch": "pytorch.version",
+    "megatron": "megatron.version",
+}
+_NAMES = {
+    "cuda": "the CUDA toolkit",
+    "nccl": "NCCL",
+    "plugin": "the OFI plugin of NCCL",
+    "libfabric": "libfabric",
+    "pytorch": "PyTorch",
+    "megatron": "Megatron-LM",
+}
+
+# Runs in the container's own Python; the answer is the last line, for an import may print. Megatron-LM is not imported,
+# for that takes a GPU: a source tree says its version in package_info.py.
+_CHILD = r"""
+import importlib.metadata, importlib.util, json, os, re, sys
+answer = {}
+try:
+    import torch
+    answer["pytorch.version"] = torch.__version__
+    answer["pytorch.cuda"] = torch.version.cuda
+    try:
+        answer["pytorch.nccl"] = ".".join(str(part) for part in torch.cuda.nccl.version())
+    except Exception:
+        answer["pytorch.nccl"] = None
+except ModuleNotFoundError as problem:
+    answer["pytorch.version"] = None
+    if problem.name != "torch":
+        answer["pytorch.error"] = str(problem)
+except Exception as problem:
+    answer["pytorch.error"] = str(problem)
+answer["megatron.version"] = None
+try:
+    answer["megatron.version"] = importlib.metadata.version("megatron-core")
+except importlib.metadata.PackageNotFoundError:
+    spec = importlib.util.find_spec("megatron")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        info = os.path.join(place, "core", "package_info.py")
+        if os.path.exists(info):
+            text = open(info).read()
+            found = [re.search(r"^%s = (\d+)" % part, text, re.M) for part in ("MAJOR", "MINOR", "PATCH")]
+            if all(found):
+                answer["megatron.version"] = ".".join(part.group(1) for part in found)
+sys.stdout.write("\n" + json.dumps(answer) + "\n")
+"""
+
+
+def look(host: Host) -> dict[str, t.Any]:
+    """Versions and devices as they are here, inside or outside; a fact that is missing could not be found out.
+
+    cuda.toolkit, nccl.version, plugin.version, libfabric.version, pytorch.version, pytorch.cuda, pytorch.error,
+    megatron.version (None: not there), driver (of the kernel), libcuda (version in the name of the library), gpus and
+    efa (numbers of device nodes), root (what is mounted at /), volumes [{path, device}] of the local storage.
+    """
+    facts = gather(host, CHECKLISTS["container"], {})
+    facts.update(_python(host))
+    if facts.get("nccl.version") is None and facts.get("pytorch.nccl"):
+        # PyTorch's wheels bring an NCCL of their own, which the linker does not know.
+        facts["nccl.version"] = facts["pytorch.nccl"]
+    facts["driver"] = parse_driver_version(host.read_text("/proc/driver/nvidia/version") or "")
+    libraries, problem = ask(host, ["ldconfig", "-p"])
+    if not problem:
+        path = next(iter(parse_ldconfig(libraries).get("libcuda.so.1", ())), None)
+        version = re.search(r"\.so\.(\d+(?:\.\d+)+)\Z", host.realpath(path)) if path else None
+        facts["libcuda"] = version.group(1) if version else None
+    facts["gpus"] = sum(1 for name in host.listdir("/dev") if re.fullmatch(r"nvidia\d+", name))
+    facts["efa"] = sum(1 for name in host.listdir("/dev/infiniband") if name.startswith("uverbs"))
+    top = [m for m in parse_mountinfo(host.read_text("/proc/self/mountinfo") or "") if m["target"] == "/"]
+    facts["root"] = f"{top[-1]['device']} {top[-1]['root']}" if top else None
+    return facts
+
+
+def host_facts(host: Host) -> dict[str, t.Any]:
+    """What a host writes for its containers: L{look}, the volumes of the local storage, and whose it is."""
+    mounts = {
+        mount["target"]: mount["device"] for mount in parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")
+    }
+    volumes = (read_document(host, RECORD_PATH) or {}).get("volumes") or []
+    return {
+        "schema": FACTS_SCHEMA,
+        "boot_id": line(host, "/proc/sys/kernel/random/boot_id"),
+        "time": host.now(),
+        **look(host),
+        "volumes": [{"path": one["path"], "device": mounts.get(one["path"])} for one in volumes],
+    }
+
+
+def read_facts(host: Host, path: str) -> dict[str, t.Any] | None:
+    """The host's facts; None where the file is missing, damaged, or was written before this boot."""
+    document = host.read_json(path)
+    if not isinstance(document, dict) or document.get("schema") != FACTS_SCHEMA:
+        return None
+    # The kernel is the same inside and outside.
+    return document if document.get("boot_id") == line(host, "/proc/sys/kernel/random/boot_id") else None
+
+
+def scan(host: Host, path: str, require: t.Mapping[str, str | None]) -> list[Result]:
+    """Every verdict on this container: the checklist, container.root, container.driver, container.cuda, one for each of
+    L{COMPONENTS} against the host, container.gpus, container.efa and container.mounts.
+    """
+    inside, outside = look(host), read_facts(host, path)
+    wanted = [check for check in CHECKLISTS["container"] if check["fact"] in inside]
+    present = [check for check in wanted if inside[check["fact"]] is not None]
+    results = evaluate(present, inside)
+    results += [_root(inside, outside), _driver(host, inside), _cuda(host, inside)]
+    results += [_component(name, inside, outside, name in require, require.get(name)) for name in COMPONENTS]
+    results += [_devices("container.gpus", "gpus", "GPUs", inside, outside, os.environ.get("SLURM_GPUS_ON_NODE"))]
+    results += [_devices("container.efa", "efa", "EFA devices", inside, outside, None)]
+    return [*results, *_mounts(host, outside)]
+
+
+def _python(host: Host) -> dict[str, t.Any]:
+    """What the Python that this container's users get can import; nothing where it could not be asked."""
+    program = shutil.which("python3")
+    if not program:
+        return {"pytorch.version": None, "megatron.version": None}
+    try:
+        done = host.run([program, "-c", _CHILD], timeout=IMPORT_SECONDS, check=False)
+        answer = json.loads(done.stdout.strip().splitlines()[-1])
+    except CommandError as exc:
+        return {"pytorch.error": exc.problem}
+    except (ValueError, IndexError, RecursionError):
+        return {"pytorch.error": f"{program} ended with status {done.rc} while importing PyTorch"}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _root(inside: t.Mapping[str, t.Any], outside: t.Mapping[str, t.Any] | None) -> Result:
+    """Whether this is a container at all: one that did not start lets the same command run on the host."""
+    check, here, there = "container.root", inside["root"], (outside or {}).get("root")
+    if outside is None:
+        return undeterminable(check, "there are no facts of the host to compare with", hint=_NO_FACTS)
+    if not here or not there:
+        return undeterminable(check, "what is mounted at / could not be found out, here or on the host")
+    if here == there:
+        hint = "see that Pyxis is loaded: srun --help | grep container-image"
+        return failed(check, "this is no container: its root directory is the host's", severity="reset", hint=hint)
+    return passed(check, "a root directory of its own")
+
+
+def _driver(host: Host, inside: t.Mapping[str, t.Any]) -> Result:
+    kernel, check = inside["driver"], "container.driver"
+    if not kernel:
+        return not_applicable(check, "the kernel has no NVIDIA driver loaded")
+    if "libcuda" not in inside:
+        return undeterminable(check, "ldconfig could not be asked for libcuda.so.1", expected=kernel)
+    hint = "start the container with NVIDIA's hook (nvidia-container-toolkit) and with no libcuda of its own"
+    if inside["libcuda"] is None:
+        return failed(check, "libcuda.so.1 is not in the container", severity="reset", expected=kernel, hint=hint)
+    if inside["libcuda"] != kernel:
+        told = "libcuda in the container is not the one of the kernel's driver"
+        return failed(check, told, severity="reset", expected=kernel, found=inside["libcuda"], hint=hint)
+    return passed(check, inside["libcuda"], expected=kernel)
+
+
+def _cuda(host: Host, inside: t.Mapping[str, t.Any]) -> Result:
+    """Whether the kernel's driver runs programs of this CUDA major version."""
+    check = "container.driver_for_cuda"
+    toolkit, driver = inside.get("cuda.toolkit") or inside.get("pytorch.cuda"), version_key(inside["driver"])
+    if not driver:
+        return not_applicable(check, "the kernel has no NVIDIA driver loaded")
+    major = (version_key(toolkit) or (0,))[0]
+    if major not in LEAST_DRIVER:
+        known = ", ".join(map(str, LEAST_DRIVER))
+        return undeterminable(
+            check, f"CUDA is {toolkit or 'not found'}, and only {known} are known", source=CUDA_SOURCE
+        )
+    fields = {"expected": f"{LEAST_DRIVER[major]} or newer for CUDA {toolkit}", "found": inside["driver"]}
+    fields["source"] = CUDA_SOURCE
+    if driver[0] >= LEAST_DRIVER[major]:
+        return passed(check, **fields)
+    if host.exists("/usr/local/cuda/compat/libcuda.so.1"):
+        return undeterminable(check, "whether the image's compatibility libraries are used cannot be told", **fields)
+    hint = "use an image with an older CUDA, or hosts with a newer driver"
+    return failed(check, "the host's driver is too old for this CUDA", severity="reset", hint=hint, **fields)
+
+
+def _component(
+    name: str, inside: t.Mapping[str, t.Any], outside: t.Mapping[str, t.Any] | None, required: bool, least: str | None
+) -> Result:
+    """One component: there if required, not older than asked for, and not older than what the host was proved with."""
+    check, fact, what = f"container.{name}", COMPONENTS[name], _NAMES[name]
+    if fact not in inside:
+        why = inside.get(f"{name}.error") or f"{what} could not be found out"
+        return (
+            failed(check, f"{what} cannot be imported: {why}")
+            if f"{name}.error" in inside
+            else undeterminable(check, why)
+        )
+    found = inside[fact]
+    if found is None:
+        if required:
+            return failed(check, f"{what} is not in the container", expected=least or "any version")
+        return not_applicable(check, f"{what} is not in the container, and nobody asked for it")
+    have = version_key(found)
+    for whose, version in (("was asked for", least), ("the host has", (outside or {}).get(fact))):
+        want = version_key(version)
+        if version and (not have or not want):
+            return undeterminable(check, f"{found} cannot be compared with {version}", found=found, expected=version)
+        if have and want and not at_least(have, want):
+            told = f"{what} is older than what {whose}"
+            return failed(check, told, found=found, expected=f"{version} or newer", hint="build the image again")
+    if outside is None and name in ("nccl", "plugin", "libfabric"):
+        return undeterminable(check, "there are no facts of the host to compare with", found=found, hint=_NO_FACTS)
+    return passed(check, found, expected=least or (outside or {}).get(fact))
+
+
+_NO_FACTS = f"run 'mlcluster host-facts' on the host and mount {FACTS_PATH} into the container"
+
+
+def _devices(
+    check: str,
+    key: str,
+    what: str,
+    inside: t.Mapping[str, t.Any],
+    outside: t.Mapping[str, t.Any] | None,
+    share: str | None,
+) -> Result:
+    """Device nodes: as many as the job's share, else as many as the host has."""
+    if outside is None:
+        return undeterminable(
+            check, "there are no facts of the host to compare with", found=inside[key], hint=_NO_FACTS
+        )
+    expected = int(share) if share and share.isdecimal() else outside.get(key)
+    fields: dict[str, t.Any] = {"expected": expected, "found": inside[key], "unit": what}
+    if not outside.get(key):
+        return not_applicable(check, f"the host has no {what}")
+    if not isinstance(expected, int) or inside[key] < expected:
+        hint = "mount /dev/infiniband" if key == "efa" else "start the container with NVIDIA's hook"
+        return failed(check, f"{what} of the host are not in the container", severity="reset", hint=hint, **fields)
+    return passed(check, **fields)
+
+
+def _mounts(host: Host, outside: t.Mapping[str, t.Any] | None) -> list[Result]:
+    """Whether each local volume of the host is here: a mount of the same device, wherever it is mounted."""
+    check = "container.mounts"
+    if outside is None:
+        return [undeterminable(check, "there are no facts of the host to compare with", hint=_NO_FACTS)]
+    volumes = [one for one in outside.get("volumes") or () if one.get("device")]
+    if not volumes:
+        return [not_applicable(check, "the host has no local volume")]
+    mounts = parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")
+    results = []
+    for volume in volumes:
+        places = [mount["target"] for mount in mounts if mount["device"] == volume["device"]]
+        scope = Scope(device=volume["path"])
+        if places:
+            results.append(passed(check, places[0], expected=volume["path"], scope=scope))
+        else:
+            hint = f"add --container-mounts={volume['path']}:{volume['path']}"
+            told = "the host's local volume is not in the container"
+            results.append(failed(check, told, severity="reset", scope=scope, hint=hint))
+    return results

@@ -1,0 +1,309 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a site expects of its nodes, as data: for all of them, and over that for instance types.
+
+    {"versions": {"driver": ">=580.95", "kernel": "6.8.0-*"}, "mounts": ["/fsx"], "allowed_xids": [13],
+     "types": {"p5*": {"gpus": 8, "efa": 32, "disks": 8}}}
+
+L{KEYS} says what may stand there. The table of instance types holds where nothing is said here. Pure, but for
+L{check_devices} and what follows it, which look at the node.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import re
+import typing as t
+
+from ..accelerator.versions import at_least, version_key
+from ..efa import look as efa
+from ..efa.parse import parse_units
+from ..storage.devices import INSTANCE_STORE_MODEL
+from ..storage.parse import parse_mountinfo
+from ..system.ask import ask
+from ..system.host import Host
+from ..verdict.result import Result, Scope, failed, passed, undeterminable
+from . import system as health_system
+from .s3 import Bucket, bucket_problems, parse_bucket
+
+SCHEMA = "mlcluster.expectations/1"
+KEYS = {
+    "versions": "component to version: exact, with * and ?, or >=VERSION",
+    "efa": "number of EFA devices",
+    "gpus": "number of GPUs",
+    "disks": "number of instance store disks",
+    "mounts": "paths that must be mounted",
+    "services": "systemd units that must run",
+    "held": "names of packages that must be held back from upgrades, with * and ?",
+    "allowed_xids": "Xids that do not count",
+    "thresholds": "figures by name",
+    "buckets": "places in S3, {url, rights, key}",
+}
+THRESHOLDS = {
+    "scratch_free_percent": (0, 100),
+    "root_free_percent": (0, 100),
+    "gpu_celsius": (1, 200),
+}
+# The names of packages of Debian's and of Red Hat's families.
+_PACKAGE = re.compile(r"package [A-Za-z0-9][A-Za-z0-9+._-]*")
+MOST_COUNT = {"efa": efa.MOST_DEVICES, "gpus": 1000, "disks": 1000}
+_NO_TEXT = "give a list of texts that are not empty"
+
+
+@dataclasses.dataclass(frozen=True)
+class Expectations:
+    """Those of one node: L{KEYS} as fields; unresolved: the types that could not be compared with the node's."""
+
+    versions: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    efa: int | None = None
+    gpus: int | None = None
+    disks: int | None = None
+    mounts: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    allowed_xids: tuple[int, ...] = ()
+    thresholds: t.Mapping[str, float] = dataclasses.field(default_factory=dict)
+    buckets: tuple[Bucket, ...] = ()
+    unresolved: tuple[str, ...] = ()
+
+
+def problems(given: object) -> list[str]:
+    """All that is wrong with expectations, a sentence each."""
+    if not isinstance(given, dict):
+        return [f"the expectations are {_word(given)}: give a mapping of {', '.join([*KEYS, 'types'])}"]
+    found = []
+    if given.get("schema", SCHEMA) != SCHEMA:
+        found.append(f"the expectations are of {_word(given['schema'])}: this version reads {SCHEMA}")
+    types = given.get("types", {})
+    found += _section("", {key: value for key, value in given.items() if key not in ("types", "schema")})
+    if not isinstance(types, dict):
+        return [*found, f"types is {_word(types)}: give a mapping of instance types, such as p5*"]
+    for name, section in types.items():
+        if not isinstance(name, str) or not name:
+            found.append(f"types has {_word(name)}: give instance types, such as p5* or 'p5.48xlarge'")
+        elif not isinstance(section, dict):
+            found.append(f"types.{name} is {_word(section)}: give a mapping of {', '.join(KEYS)}")
+        else:
+            found += _section(f"types.{name}.", section)
+    return found
+
+
+def _section(where: str, section: t.Mapping[t.Any, t.Any]) -> list[str]:
+    found = []
+    for key, value in section.items():
+        if key not in KEYS:
+            found.append(f"{where}{key} is not known: it knows {', '.join(KEYS)}")
+        elif key in MOST_COUNT:
+            if not _is_whole(value) or not 0 <= value <= MOST_COUNT[key]:
+                found.append(f"{where}{key} is {_word(value)}: give 0 to {MOST_COUNT[key]}")
+        else:
+            found += _JUDGES[key](f"{where}{key}", value)
+    return found
+
+
+def _versions(where: str, value: object) -> list[str]:
+    if not isinstance(value, dict):
+        return [f"{where} is {_word(value)}: give a mapping such as driver: '>=580.95'"]
+    found = []
+    for name, version in value.items():
+        least = version[2:].strip() if isinstance(version, str) and version.startswith(">=") else None
+        if name not in health_system.COMPONENTS and not (isinstance(name, str) and _PACKAGE.fullmatch(name)):
+            known = ", ".join(health_system.COMPONENTS)
+            found.append(f"{where}.{_word(name)} is not known: it knows {known}, and 'package NAME'")
+        elif not isinstance(version, str) or not version or (least is not None and not version_key(least)):
+            found.append(
+                f"{where}.{name} is {_word(version)}: give a version in quotes, such as '6.8.0-*' or '>=580.95'"
+            )
+    return found
+
+
+def _texts(where: str, value: object) -> list[str]:
+    good = isinstance(value, (list, tuple)) and all(isinstance(text, str) and text for text in value)
+    return [] if good else [f"{where} is {_word(value)}: {_NO_TEXT}"]
+
+
+def _mounts(where: str, value: object) -> list[str]:
+    return _texts(where, value) or [
+        f"{where} has {path!r}: give absolute paths"
+        for path in t.cast("list[str]", value)
+        if not path.startswith("/") or "\0" in path
+    ]
+
+
+def _xids(where: str, value: object) -> list[str]:
+    good = isinstance(value, (list, tuple)) and all(_is_whole(code) and 0 < code < 1000 for code in value)
+    return [] if good else [f"{where} is {_word(value)}: give a list of numbers, such as [13, 31]"]
+
+
+def _thresholds(where: str, value: object) -> list[str]:
+    if not isinstance(value, dict):
+        return [f"{where} is {_word(value)}: give a mapping of {', '.join(THRESHOLDS)}"]
+    found = []
+    for name, figure in value.items():
+        if name not in THRESHOLDS:
+            found.append(f"{where}.{name} is not known: it knows {', '.join(THRESHOLDS)}")
+            continue
+        least, most = THRESHOLDS[name]
+        if isinstance(figure, bool) or not isinstance(figure, (int, float)) or not least <= figure <= most:
+            found.append(f"{where}.{name} is {_word(figure)}: give {least} to {most}")
+    return found
+
+
+_JUDGES: dict[str, t.Callable[[str, t.Any], list[str]]] = {
+    "versions": _versions,
+    "mounts": _mounts,
+    "services": _texts,
+    "held": _texts,
+    "allowed_xids": _xids,
+    "thresholds": _thresholds,
+    "buckets": bucket_problems,
+}
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _word(value: object) -> str:
+    return repr(value)[:60]
+
+
+def resolve(given: t.Mapping[str, t.Any], instance_type: str | None) -> Expectations:
+    """What holds for a node of this type. Types are patterns; a later one that fits outweighs those before it, and all
+    outweigh what is said of every node. Mappings are merged, lists are replaced.
+    """
+    types = given.get("types", {})
+    fit = [types[name] for name in types if instance_type and fnmatch.fnmatchcase(instance_type, name)]
+    merged: dict[str, t.Any] = {}
+    for section in [given, *fit]:
+        for key in section:
+            if key in KEYS and isinstance(section[key], dict):
+                merged[key] = dict(merged.get(key, {}), **section[key])
+            elif key in KEYS:
+                merged[key] = section[key]
+    for key in ("mounts", "services", "held", "allowed_xids"):
+        merged[key] = tuple(merged.get(key, ()))
+    merged["buckets"] = tuple(parse_bucket(one) for one in merged.get("buckets", ()))
+    return Expectations(**merged, unresolved=() if instance_type else tuple(types))
+
+
+def packages(expect: Expectations) -> tuple[str, ...]:
+    """The packages whose versions a site has named."""
+    return tuple(name.split(" ", 1)[1] for name in expect.versions if name.startswith("package "))
+
+
+def judge_versions(expect: Expectations, versions: t.Mapping[str, str], silent: t.Collection[str] = ()) -> list[Result]:
+    """expect.version for each component, of what L{health_system.versions} tells; silent: those that may be there and
+    whose versions could not be found out.
+    """
+    found = []
+    for name, wanted in expect.versions.items():
+        scope, have = Scope(device=name), versions.get(name)
+        if have is None and name in silent:
+            told = f"the version of {name} could not be found out"
+            found.append(undeterminable("expect.version", told, expected=wanted, scope=scope))
+        elif have is None:
+            found.append(failed("expect.version", f"no {name} is found on this node", expected=wanted, scope=scope))
+        elif wanted.startswith(">="):
+            least, key = version_key(wanted[2:].strip()), version_key(have)
+            if not key or not least:
+                told = f"{have} cannot be compared with {wanted}"
+                found.append(undeterminable("expect.version", told, expected=wanted, found=have, scope=scope))
+            else:
+                found.append(_version(at_least(key, least), name, wanted, have))
+        else:
+            found.append(_version(fnmatch.fnmatchcase(have, wanted), name, wanted, have))
+    return found
+
+
+def _version(good: bool, name: str, wanted: str, have: str) -> Result:
+    fields: dict[str, t.Any] = {"expected": wanted, "scope": Scope(device=name)}
+    if good:
+        return passed("expect.version", have, **fields)
+    return failed("expect.version", f"{name} is not what the site expects", found=have, **fields)
+
+
+def judge_held(expect: Expectations, held: t.Sequence[str], known: bool) -> list[Result]:
+    """expect.held for each pattern; known: whether a package manager could be asked."""
+    found = []
+    for pattern in expect.held:
+        scope = Scope(device=pattern)
+        names = fnmatch.filter(held, pattern)
+        if names:
+            found.append(passed("expect.held", ", ".join(names), scope=scope))
+        elif not known:
+            found.append(undeterminable("expect.held", "neither dpkg nor rpm could be asked", scope=scope))
+        else:
+            told = "no such package is held back, so an upgrade may part it from what was proved"
+            hint = "run 'apt-mark hold' or 'dnf versionlock add' for it"
+            found.append(failed("expect.held", told, scope=scope, hint=hint))
+    return found
+
+
+def check_devices(host: Host, expect: Expectations) -> list[Result]:
+    """expect.gpus, expect.disks, expect.mount for each path, and expect.type where the types could not be used."""
+    found = []
+    if expect.unresolved:
+        told = (
+            f"the instance type is not known, so {', '.join(expect.unresolved)} of the expectations could not be used"
+        )
+        found.append(undeterminable("expect.type", told, hint="give the instance type"))
+    if expect.gpus is not None:
+        found.append(_count("gpus", expect.gpus, len(host.listdir("/proc/driver/nvidia/gpus"))))
+    if expect.disks is not None:
+        found.append(_count("disks", expect.disks, _disks(host)))
+    mounts = {mount["target"]: mount for mount in parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")}
+    for path in expect.mounts:
+        scope = Scope(device=path)
+        if path in mounts:
+            told = f"{mounts[path]['fstype']} from {mounts[path]['source']}"
+            found.append(passed("expect.mount", told, scope=scope))
+        else:
+            hint = f"run 'findmnt --verify', then 'mount {path}'"
+            found.append(failed("expect.mount", "it is not mounted", severity="reset", scope=scope, hint=hint))
+    return found
+
+
+def _count(what: str, wanted: int, have: int) -> Result:
+    fields: dict[str, t.Any] = {"expected": wanted, "found": have, "unit": what}
+    if have == wanted:
+        return passed(f"expect.{what}", **fields)
+    severity = "isolate" if have < wanted else "monitor"
+    return failed(f"expect.{what}", f"not as many {what} as the site expects", severity=severity, **fields)
+
+
+def _disks(host: Host) -> int:
+    models = [host.read_text(f"/sys/class/nvme/{name}/model") or "" for name in host.listdir("/sys/class/nvme")]
+    return sum(model.strip() == INSTANCE_STORE_MODEL for model in models)
+
+
+def check_services(host: Host, expect: Expectations) -> list[Result]:
+    """expect.service for each unit."""
+    if not expect.services:
+        return []
+    told, problem = ask(host, ["systemctl", "show", "--property=Id,Names,ActiveState", "--", *expect.services])
+    if problem:
+        return [undeterminable("expect.service", problem, scope=Scope(device=name)) for name in expect.services]
+    # A unit answers under its own name, also where it was asked for by another (chronyd on Debian).
+    states = {
+        name: unit.get("ActiveState", "")
+        for unit in parse_units(told).values()
+        for name in unit.get("Names", "").split()
+    }
+    found = []
+    for name in expect.services:
+        full = name if "." in name else f"{name}.service"
+        state, scope = states.get(full), Scope(device=name)
+        if state is None:
+            # It speaks also of units that do not exist.
+            found.append(undeterminable("expect.service", "systemctl said nothing of it", scope=scope))
+        elif state in ("active", "reloading"):
+            found.append(passed("expect.service", state, scope=scope))
+        else:
+            hint = f"look with 'systemctl status {name}'"
+            said = "it does not run"
+            found.append(failed("expect.service", said, severity="reset", found=state, scope=scope, hint=hint))
+    return found

@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The container profile inside an image on this node, started through Slurm and Pyxis as a job's step would be."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+import typing as t
+import uuid
+
+from ..slurm.client import Slurm
+from ..slurm.drain import node_name
+from ..slurm.look import container_options
+from ..slurm.parse import nodes
+from ..storage.record import write_json
+from ..system.host import CommandError, CommandResult, Host, NodeError
+from ..verdict import result
+from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
+from .container import host_facts
+
+CHECK = "container.image"
+RUNTIME_PATH = "/usr/local/lib/mlcluster/mlcluster.pyz"
+# In a job of its own /tmp may be another one (job_container/tmpfs); this place never is.
+FACTS_FOLDER = "/run/mlcluster"
+# How long a step may wait for the node, how long the profile may take inside, and all of it.
+WAIT_SECONDS = 20
+INSIDE_SECONDS = 60
+LONGEST = 140
+ASK_SECONDS = 20
+_NO_PLACE = re.compile(r"Unable to allocate resources|Immediate execution|Requested nodes are busy")
+_PYXIS = re.compile(r"pyxis:|enroot|\[ERROR\]")
+
+
+def runtime_path(host: Host) -> str | None:
+    """The one file that a container is given: the one that runs now, else the one that the roles install."""
+    running = next((path for path in sys.path if path.endswith(".pyz")), None)
+    return running or (RUNTIME_PATH if host.exists(RUNTIME_PATH) else None)
+
+
+def check_image(host: Host, slurm: Slurm, image: str, user: str = "root") -> list[Result]:
+    """What the container profile says inside the image, each verdict's scope naming it, and container.image, whether
+    there was one at all. Nothing is left behind, and no job is disturbed: where the node is full nothing is proved.
+    """
+    scope = Scope(device=image)
+    try:
+        argv, why = _command(host, slurm, image, user)
+    except (CommandError, NodeError) as exc:
+        return [undeterminable(CHECK, str(exc), scope=scope)]
+    if why is not None:
+        return [dataclasses.replace(why, scope=scope)]
+    facts = f"{FACTS_FOLDER}/host_facts-{uuid.uuid4().hex}.json"
+    runtime = t.cast(str, runtime_path(host))
+    started = host.monotonic()
+    try:
+        write_json(host, facts, host_facts(host))
+        inside = ["python3", runtime, "health", "--profile", "container", "--json", "--host-facts", facts]
+        inside += ["--seconds", str(INSIDE_SECONDS)]
+        mounts = f"--container-mounts={runtime}:{runtime},{facts}:{facts}"
+        done = host.run([*argv, mounts, *inside], timeout=LONGEST, check=False)
+    except (CommandError, NodeError, OSError) as exc:
+        return [undeterminable(CHECK, f"the container could not be tried: {exc}", scope=scope)]
+    finally:
+        host.remove(facts)
+    return _read(image, done, round(host.monotonic() - started, 3))
+
+
+def _command(host: Host, slurm: Slurm, image: str, user: str) -> tuple[list[str], Result | None]:
+    """The beginning of the srun command, or the verdict that there is nothing to run."""
+    if runtime_path(host) is None:
+        hint = "run the role nvme_raid0 or enroot_pyxis on this node"
+        return [], undeterminable(CHECK, f"{RUNTIME_PATH} is not there to be run in a container", hint=hint)
+    if not container_options(slurm.run("srun", "--help", timeout=ASK_SECONDS).stdout):
+        hint = "run the role enroot_pyxis on this node"
+        return [], undeterminable(CHECK, "srun has no --container-image: Pyxis is not loaded", hint=hint)
+    name = node_name()
+    show = ("--details", "--oneliner", "show", "node", name)
+    known = nodes(slurm.run("scontrol", *show, timeout=ASK_SECONDS).stdout)
+    if not known:
+        return [], not_applicable(CHECK, "Slurm runs no jobs on this node")
+    if image.startswith("/") and not host.exists(image):
+        hint = "make it with the module enroot_image on storage that this node sees"
+        return [], undeterminable(CHECK, "the image is not there", hint=hint)
+    options = ["--quiet", "--nodes=1", "--ntasks=1", f"--nodelist={known[0]['name']}", "--time=5", "--chdir=/"]
+    options += [f"--immediate={WAIT_SECONDS}", "--job-name=mlcluster-health", "--mpi=none"]
+    # Without them Slurm hides the GPUs from the step.
+    options += [f"--gres=gpu:{known[0]['gpus']}"] if known[0]["gpus"] else []
+    become = [] if user == "root" else ["runuser", "-u", user, "--"]
+    return [*become, *slurm.argv("srun", *options, f"--container-image={image}")], None
+
+
+def _read(image: str, done: CommandResult, seconds: float) -> list[Result]:
+    """The verdicts of the report that the step printed as its last line."""
+    scope = Scope(device=image)
+    told = next((line for line in reversed(done.stdout.splitlines()) if line.startswith("{")), "")
+    try:
+        report = result.loads(told)
+        found = report.results if isinstance(report, result.Report) else ()
+    except result.ResultError:
+        found = ()
+    if found:
+        verdicts = [_inside(image, verdict) for verdict in found]
+        return [passed(CHECK, f"{len(found)} checks inside", scope=scope, seconds=seconds), *verdicts]
+    said = " ".join(done.stderr.split())[-300:] or "it said nothing"
+    if _NO_PLACE.search(done.stderr):
+        return [undeterminable(CHECK, "jobs hold the node, so no container was tried", scope=scope, seconds=seconds)]
+    if done.rc and _PYXIS.search(done.stderr):
+        hint = "look with 'mlcluster containers-info', then try the image with srun by hand"
+        told = f"no container starts: {said}"
+        return [failed(CHECK, told, severity="reset", scope=scope, hint=hint, seconds=seconds)]
+    hint = "see that the image has python3, 3.9 or newer"
+    return [undeterminable(CHECK, f"the container gave no report: {said}", scope=scope, hint=hint, seconds=seconds)]
+
+
+def _inside(image: str, verdict: Result) -> Result:
+    device = f"{image} {verdict.scope.device}" if verdict.scope.device else image
+    return dataclasses.replace(verdict, scope=dataclasses.replace(verdict.scope, device=device))
+
+
+def image_problem(image: str) -> str | None:
+    """What speaks against a name of an image: it becomes an option of srun, and part of none other."""
+    good = json.dumps(image) == f'"{image}"' and not image.startswith("-") and " " not in image and image.isprintable()
+    return None if good and image else f"image is {image!r}: give the path of a .sqsh file, or REGISTRY#NAME:TAG"

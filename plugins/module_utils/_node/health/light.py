@@ -1,0 +1,195 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The checks that are cheap enough for a Prolog: they read files of the kernel and, for Xids only, its log.
+
+What the looks of the other parts say is reused; a host that runs no programs makes them cheap.
+"""
+
+from __future__ import annotations
+
+import copy
+import typing as t
+
+from ..accelerator import look as accelerator
+from ..accelerator.verify import verify as verify_accelerators
+from ..efa import look as efa
+from ..efa.verify import verify as verify_efa
+from ..scratch import directories as scratch
+from ..storage.config import CONFIG_PATH
+from ..storage.parse import parse_mountinfo
+from ..storage.record import RECORD_PATH, read_document
+from ..system.host import CommandError, CommandResult, Host, NodeError
+from ..verdict.result import FAIL, PASS, Result, Scope, failed, not_applicable, passed, undeterminable
+
+LEAST_FREE_PERCENT = 5
+
+
+def running_only(host: Host, *programs: str) -> Host:
+    """The same host, on which only these programs are installed."""
+
+    def run(argv: t.Sequence[str], *more: t.Any, **options: t.Any) -> CommandResult:
+        if argv[0] not in programs:
+            raise CommandError(argv, None, "", "", "left out of a light check")
+        return host.run(argv, *more, **options)
+
+    light = copy.copy(host)
+    vars(light).update(run=run, which=lambda program: host.which(program) if program in programs else None)
+    return light
+
+
+def check_efa(host: Host, wishes: efa.Wishes) -> list[Result]:
+    """The verdict efa.devices, from sysfs alone."""
+    verdicts = verify_efa(efa.look(running_only(host), wishes))
+    return [verdict for verdict in verdicts if verdict.id == "efa.devices"]
+
+
+def check_accelerators(host: Host, wishes: accelerator.Wishes) -> list[Result]:
+    """The verdict gpu.count, or neuron.driver and neuron.count, without nvidia-smi, which hangs where a GPU does."""
+    facts = accelerator.look(running_only(host), wishes)
+    verdicts = {verdict.id: verdict for verdict in verify_accelerators(facts)}
+    if facts["neuron"] is not None:
+        return [verdicts["neuron.driver"], _neuron_count(facts)]
+    # What the bus alone shows fails without nvidia-smi too.
+    if facts["smi"] is None or verdicts["gpu.count"].status == FAIL:
+        return [verdicts["gpu.count"]]
+    return [_gpu_count(host, facts)]
+
+
+def _neuron_count(facts: t.Mapping[str, t.Any]) -> Result:
+    found, expected = facts["neuron"]["device_nodes"], facts["expected"]
+    if not expected or expected["kind"] != "neuron":
+        return undeterminable("neuron.count", "which Neuron devices there should be is not known", found=found)
+    fields: dict[str, t.Any] = {"expected": expected["count"], "found": found, "unit": "devices"}
+    fields["source"] = facts["expected_source"]
+    if found < expected["count"]:
+        return failed("neuron.count", "device nodes are missing from /dev", severity="isolate", **fields)
+    return passed("neuron.count", **fields)
+
+
+def _gpu_count(host: Host, facts: t.Mapping[str, t.Any]) -> Result:
+    on_bus, expected = facts["pci_gpus"], facts["expected"]
+    wanted = max(expected["count"] if expected else 0, len(on_bus or ()))
+    offered = len(host.listdir("/proc/driver/nvidia/gpus"))
+    fields: dict[str, t.Any] = {"expected": wanted, "found": offered, "unit": "GPUs"}
+    fields["source"] = facts["expected_source"] or "the PCI bus"
+    if not facts["kernel_module"]["version"]:
+        return failed(
+            "gpu.count", "the NVIDIA driver is not loaded", severity="reset", hint="run 'modprobe nvidia'", **fields
+        )
+    if offered < wanted:
+        return failed("gpu.count", "the driver does not offer all GPUs", severity="isolate", **fields)
+    if not expected:
+        return undeterminable("gpu.count", "how many GPUs there should be is not known", **fields)
+    return passed("gpu.count", **fields)
+
+
+def check_xids(host: Host, wishes: accelerator.Wishes, allowed: t.Collection[int] = ()) -> list[Result]:
+    """The verdicts gpu.xid and gpu.xid_count: what the kernel log of this boot says."""
+    facts = accelerator.look(running_only(host, "journalctl", "dmesg"), wishes)
+    if facts["neuron"] is not None or facts["smi"] is None:
+        return [not_applicable("gpu.xid", "no GPU is on this node")]
+    return [verdict for verdict in judge_accelerators(facts, allowed) if verdict.id.startswith("gpu.xid")]
+
+
+def judge_accelerators(facts: t.Mapping[str, t.Any], allowed: t.Collection[int] = ()) -> list[Result]:
+    """All verdicts on the accelerators. Xids that a site allows are counted in gpu.xid_count, {code: times, total},
+    and otherwise left out.
+    """
+    log = facts["kernel_log"]
+    if not log or log["problem"]:
+        return verify_accelerators(facts)
+    counts = {**log["counts"], "total": sum(log["counts"].values())}
+    left = [event for event in log["xids"] if event["code"] not in allowed]
+    judged = verify_accelerators({**facts, "kernel_log": {**log, "xids": left}})
+    if facts["smi"] is None or log["partial"]:
+        return judged
+    return [*judged, passed("gpu.xid_count", counts, unit="Xids", message="as counted; gpu.xid judges them")]
+
+
+def check_storage(host: Host) -> list[Result]:
+    """The verdicts storage.record and, for each volume of the record, storage.mounted; touches no filesystem."""
+    if host.read_text(RECORD_PATH) is None:
+        if host.read_text(CONFIG_PATH) is None:
+            return [not_applicable("storage.record", "this node has no local storage to look after")]
+        hint = "look with 'systemctl status mlcluster-storage'"
+        told = f"{CONFIG_PATH} wants local storage, and {RECORD_PATH} is missing"
+        return [failed("storage.record", told, severity="reset", hint=hint)]
+    record = read_document(host, RECORD_PATH)
+    if record is None or not isinstance(record.get("state"), str):
+        return [undeterminable("storage.record", f"{RECORD_PATH} is damaged", hint="run the role nvme_raid0 again")]
+    state = record["state"]
+    if state not in ("intact", "recreated", "none"):
+        told = f"the local storage is {state}: {record.get('reason') or 'no reason is given'}"
+        return [failed("storage.record", told, severity="isolate", found=state)]
+    boot = (host.read_text("/proc/sys/kernel/random/boot_id") or "").strip()
+    if record.get("boot_id") == boot:
+        judged = passed("storage.record", state)
+    else:
+        # The boot unit was ended before it could tell; whether jobs would write beside the volume shows all the same.
+        hint = "look with 'systemctl status mlcluster-storage'"
+        told = f"{RECORD_PATH} says nothing of this boot"
+        judged = undeterminable("storage.record", told, found=state, hint=hint)
+    volumes = record.get("volumes") if state != "none" else None
+    if not volumes:
+        none = not_applicable("storage.record", "this node has no local volume")
+        return [none if judged.status == PASS else judged]
+    mounts = parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")
+    return [judged, *(_mounted(host, volume, mounts) for volume in volumes)]
+
+
+def _mounted(host: Host, volume: t.Mapping[str, t.Any], mounts: t.Sequence[t.Mapping[str, t.Any]]) -> Result:
+    scope = Scope(device=volume["path"])
+    mount = next((one for one in reversed(mounts) if one["target"] == volume["path"]), None)
+    hint = "run 'systemctl restart mlcluster-storage' on the node"
+    if mount is None:
+        return failed("storage.mounted", "the local volume is not mounted", severity="reset", scope=scope, hint=hint)
+    if "ro" in mount["options"].split(","):
+        told = "it is mounted read-only, as ext4 and XFS do after an I/O error"
+        return failed("storage.mounted", told, severity="isolate", scope=scope, hint="look with 'dmesg'")
+    link = f"/dev/disk/by-uuid/{volume['fs_uuid']}"
+    wanted, found = host.realpath(link), host.realpath(mount["source"])
+    if host.exists(link) and wanted != found:
+        told = f"something else is mounted there: {mount['source']}"
+        return failed("storage.mounted", told, severity="isolate", scope=scope, expected=wanted, found=found)
+    return passed("storage.mounted", f"{mount['source']} ({mount['fstype']})", scope=scope)
+
+
+def check_scratch(host: Host, base: str | None, least_percent: int = LEAST_FREE_PERCENT) -> list[Result]:
+    """The verdicts scratch.space and scratch.write on the filesystem of the jobs' directories."""
+    try:
+        base = base or scratch.default_base(host)
+        if base is None:
+            return [not_applicable("scratch.space", "this node has no local volume for the jobs' directories")]
+        missing = scratch.no_volume(host, base)
+        if missing:
+            return [not_applicable("scratch.space", missing)]
+        if host.is_root():
+            with scratch.opened_base(base, or_above=True) as handle:
+                free = scratch.free_percent(handle)
+        else:
+            free = scratch.free_percent(base.rsplit("/", 1)[0] or "/")
+    except NodeError as exc:
+        return [failed("scratch.space", str(exc), severity="reset")]
+    except OSError as exc:
+        return [undeterminable("scratch.space", f"{base}: {exc.strerror}", hint="run as root")]
+    scope = Scope(device=base)
+    fields: dict[str, t.Any] = {"expected": least_percent, "found": min(free.values()), "unit": "% free"}
+    if min(free.values()) < least_percent:
+        which = min(free, key=lambda what: free[what])
+        hint = "run 'mlcluster scratch sweep', then look with 'du' who fills it"
+        told = f"free {which} run out"
+        return [failed("scratch.space", told, severity="reset", scope=scope, hint=hint, **fields)]
+    space = passed("scratch.space", scope=scope, **fields)
+    if not host.is_root():
+        # Nobody else can write there.
+        return [space]
+    started = host.monotonic()
+    try:
+        host.write_probe(base if host.exists(base) else base.rsplit("/", 1)[0] or "/", 4096)
+    except OSError as exc:
+        told = f"writing and reading back 4 KiB failed: {exc.strerror or exc}"
+        return [space, failed("scratch.write", told, severity="isolate", scope=scope, hint="look with 'dmesg'")]
+    seconds = round(host.monotonic() - started, 3)
+    return [space, passed("scratch.write", 4096, unit="bytes", scope=scope, seconds=seconds)]

@@ -1,0 +1,259 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The health of a node in three depths: prolog (seconds, reads only), full (everything passive), container.
+
+What counts as broken is one thing, what is done about it another: L{blocking} says which verdicts keep a job away.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import typing as t
+
+from ..accelerator import look as accelerator
+from ..cli.storage import load_config
+from ..efa import look as efa
+from ..efa.verify import verify as verify_efa
+from ..gds import decide as gds
+from ..gds.verify import verify as verify_gds
+from ..slurm.client import Slurm
+from ..storage.config import CONFIG_PATH
+from ..storage.converge import context_for, survey
+from ..storage.devices import instance_type
+from ..storage.record import RECORD_PATH, read_document
+from ..storage.verify import verify as verify_storage
+from ..system.host import Host
+from ..system.parallel import STATE_DIRECTORY, Check, run_all
+from ..verdict.result import FAIL, SEVERITIES, UNDETERMINABLE, Result, not_applicable, passed, undeterminable
+from . import container as health_container
+from . import expectations as health_expect
+from . import light as health_checks
+from . import system as health_system
+from .checklist import version_key
+from .dcgm import check_dcgm
+from .image import check_image, image_problem
+from .marker import MARKER_PATH, check_marker
+from .s3 import check_buckets
+from .slurm import check_slurm
+
+PROFILES = ("prolog", "full", "container")
+KINDS = ("head", "login", "compute")
+# The verdicts whose found is {component: version}; they are no judgement, and L{split} takes them out.
+VERSIONS = "node.versions"
+# Seconds for one check, and for all of them, which run side by side. A Prolog holds a job up, and a Slurm command that
+# drains comes on top: all of it stays below 10 seconds.
+LIMITS = {"prolog": (4.0, 4.0), "full": (150.0, 180.0), "container": (90.0, 120.0)}
+LONGEST = 3600
+# A failure that only wants watching keeps no job away.
+LEAST_SEVERITY = "reset"
+
+
+@dataclasses.dataclass(frozen=True)
+class Wishes:
+    """What a caller wants: options of the verb health and of the module node_health_info, under their names.
+
+    scratch: the directory of the jobs' directories (None: on the local volume). mounts: paths to ask GPUDirect Storage
+    about (none: the local volume). require: what a container has to have, {name: least version or None}. expectations:
+    what a site expects, see L{health_expect}. kind: one of L{KINDS}. image, image_user: an image in which to go through
+    the profile container as well, and who starts it. may_write: whether the write probe in S3 and that container may.
+    """
+
+    instance_type: str | None = None
+    expected_efa: int | None = None
+    xid_since: str | None = None
+    scratch: str | None = None
+    least_free_percent: int = health_checks.LEAST_FREE_PERCENT
+    mounts: tuple[str, ...] = ()
+    host_facts: str = health_container.FACTS_PATH
+    require: t.Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+    marker: str = MARKER_PATH
+    expectations: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    kind: str | None = None
+    image: str | None = None
+    image_user: str = "root"
+    slurm_prefix: str | None = None
+    slurm_conf: str | None = None
+    may_write: bool = True
+
+
+def unfit(wishes: Wishes, seconds: int | None) -> list[str]:
+    """What is wrong with a caller's options, a sentence each."""
+    problems = []
+    if seconds is not None and not 1 <= seconds <= LONGEST:
+        problems.append(f"seconds is {seconds}: give 1 to {LONGEST}")
+    if wishes.expected_efa is not None and not 0 <= wishes.expected_efa <= efa.MOST_DEVICES:
+        problems.append(f"expected_efa is {wishes.expected_efa}: give 0 to {efa.MOST_DEVICES}")
+    if not 0 <= wishes.least_free_percent <= 100:
+        problems.append(f"least_free_percent is {wishes.least_free_percent}: give 0 to 100")
+    if wishes.xid_since and not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", wishes.xid_since):
+        problems.append(f"xid_since is {wishes.xid_since!r}: give a time like 2026-01-31 12:00:00")
+    for name, paths in (("scratch", [wishes.scratch]), ("mounts", wishes.mounts), ("host_facts", [wishes.host_facts])):
+        problems += [
+            f"{name} has {path!r}: give an absolute path"
+            for path in paths
+            if path is not None and (not path.startswith("/") or "\0" in path)
+        ]
+    known = ", ".join(health_container.COMPONENTS)
+    for component, version in wishes.require.items():
+        if component not in health_container.COMPONENTS:
+            problems.append(f"require has {component!r}: it knows {known}")
+        elif version and not version_key(version):
+            problems.append(f"require wants {component} {version!r}: give a version such as 2.5.1")
+    if wishes.image is not None and image_problem(wishes.image):
+        problems.append(str(image_problem(wishes.image)))
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", wishes.image_user):
+        problems.append(f"image_user is {wishes.image_user!r}: give the name of a user")
+    return problems + health_expect.problems(wishes.expectations)
+
+
+Expected = health_expect.Expectations
+
+
+def checks(profile: str, wishes: Wishes, expect: Expected, seconds: float | None = None) -> list[Check]:
+    """The checks of a profile, each with its limit; seconds is a limit for all of them together."""
+    limit = LIMITS[profile][0] if seconds is None else seconds
+    looks = {"prolog": _prolog, "full": _full, "container": _container}[profile](wishes, expect)
+    return [Check(name, look, limit) for name, look in looks.items()]
+
+
+def examine(
+    host: Host, profile: str, wishes: Wishes, seconds: float | None = None, state_directory: str = STATE_DIRECTORY
+) -> list[Result]:
+    """Every verdict of a profile, within seconds (default: what L{LIMITS} says)."""
+    total = LIMITS[profile][1] if seconds is None else seconds
+    expect = health_expect.resolve(wishes.expectations, wishes.instance_type or instance_type(host))
+    return run_all(host, checks(profile, wishes, expect, seconds), total, state_directory)
+
+
+def split(results: t.Iterable[Result]) -> tuple[list[Result], dict[str, str]]:
+    """The verdicts, and the versions of what is on the node, where they were asked for and told."""
+    judged, told = [], {}
+    for verdict in results:
+        if verdict.id == VERSIONS and isinstance(verdict.found, dict):
+            told.update(verdict.found)
+        else:
+            judged.append(verdict)
+    return judged, told
+
+
+def blocking(results: t.Iterable[Result], closed: bool, least: str = LEAST_SEVERITY) -> list[Result]:
+    """The verdicts that keep a job away, failures first: those of at least that severity, and where the gate is
+    closed also what could not be proved.
+    """
+    found = list(results)
+    bad = [v for v in found if v.status == FAIL and SEVERITIES.index(v.severity) >= SEVERITIES.index(least)]
+    return bad + [v for v in found if closed and v.status == UNDETERMINABLE]
+
+
+Look = t.Callable[[Host], t.Sequence[Result]]
+
+
+def _wished(wishes: Wishes, expect: Expected, **more: t.Any) -> tuple[accelerator.Wishes, efa.Wishes]:
+    """What the looks at the accelerators and at EFA are asked for; more goes to the latter."""
+    chips = accelerator.Wishes(instance_type=wishes.instance_type, xid_since=wishes.xid_since)
+    # What EC2 says is attached is the caller's word; a site that wants more is not content with it.
+    devices = expect.efa if expect.efa is not None else wishes.expected_efa
+    return chips, efa.Wishes(instance_type=wishes.instance_type, expected_devices=devices, **more)
+
+
+def _prolog(wishes: Wishes, expect: Expected) -> dict[str, Look]:
+    chips, fabric = _wished(wishes, expect, units=())
+    chips = dataclasses.replace(chips, timeout=3)
+    least = int(expect.thresholds.get("scratch_free_percent", wishes.least_free_percent))
+    looks: dict[str, Look] = {
+        "node.drain_marker": functools.partial(check_marker, path=wishes.marker),
+        "storage.record": health_checks.check_storage,
+        "scratch.space": functools.partial(health_checks.check_scratch, base=wishes.scratch, least_percent=least),
+        "gpu.count": functools.partial(health_checks.check_accelerators, wishes=chips),
+        "gpu.xid": functools.partial(health_checks.check_xids, wishes=chips, allowed=expect.allowed_xids),
+        "efa.devices": functools.partial(health_checks.check_efa, wishes=fabric),
+    }
+    if expect.mounts or expect.gpus is not None or expect.disks is not None or expect.unresolved:
+        looks["expect.devices"] = functools.partial(health_expect.check_devices, expect=expect)
+    return looks
+
+
+def _full(wishes: Wishes, expect: Expected) -> dict[str, Look]:
+    chips, fabric = _wished(wishes, expect, packages=(*health_system.PACKAGES, *health_expect.packages(expect)))
+    light = _prolog(wishes, expect)
+    root_percent = expect.thresholds.get("root_free_percent", health_system.LEAST_ROOT_PERCENT)
+    looks: dict[str, Look] = {
+        "node.drain_marker": light["node.drain_marker"],
+        "storage.record": light["storage.record"],
+        "storage.plan": _storage,
+        "scratch.space": light["scratch.space"],
+        "gpu.count": lambda host: _accelerators(host, chips, expect),
+        "dcgm.fields": lambda host: check_dcgm(host, expect.allowed_xids, expect.thresholds.get("gpu_celsius")),
+        "efa.devices": lambda host: _fabric(host, fabric, expect),
+        "gds.mode": lambda host: verify_gds(gds.survey(host, list(wishes.mounts) or _volumes(host))),
+        "node.clock": health_system.check_clock,
+        "node.service": health_system.check_services,
+        "node.kernel": health_system.check_kernel,
+        "node.root_space": lambda host: health_system.check_root(host, root_percent),
+        "mounts.answer": health_system.check_mounts,
+        "lustre.mounted": health_system.check_lustre,
+        "enroot.config": lambda host: health_system.check_containers(),
+        "slurm.controller": lambda host: check_slurm(_slurm(host, wishes), wishes.kind),
+        "pcluster.diag": health_system.check_pcluster_diag,
+    }
+    if "expect.devices" in light:
+        looks["expect.devices"] = light["expect.devices"]
+    if expect.services:
+        looks["expect.service"] = lambda host: health_expect.check_services(host, expect)
+    if expect.buckets:
+        looks["s3.list"] = lambda host: check_buckets(host, expect.buckets, wishes.may_write)
+    if wishes.image:
+        looks["container.image"] = lambda host: _image(host, wishes, str(wishes.image))
+    return looks
+
+
+def _container(wishes: Wishes, expect: Expected) -> dict[str, Look]:
+    return {"container.scan": lambda host: health_container.scan(host, wishes.host_facts, wishes.require)}
+
+
+def _accelerators(host: Host, wishes: accelerator.Wishes, expect: Expected) -> list[Result]:
+    """The accelerators, and the firmware of GPUs, which differs where one was exchanged."""
+    facts = accelerator.look(host, wishes)
+    firmware = sorted({gpu["vbios"] for gpu in (facts["smi"] or {}).get("gpus", []) if gpu["vbios"]})
+    told = [passed(VERSIONS, {"gpu_firmware": ", ".join(firmware)})] if firmware else []
+    return [*health_checks.judge_accelerators(facts, expect.allowed_xids), *told]
+
+
+def _fabric(host: Host, wishes: efa.Wishes, expect: Expected) -> list[Result]:
+    """What EFA stands on, and the versions of everything: all of it from one question to the package manager."""
+    facts = efa.look(host, wishes)
+    asked = facts["package_manager"] is not None
+    packages = health_expect.packages(expect)
+    told = health_system.versions(host, facts["packages"], packages)
+    silent = health_system.silent(host, told) + ([] if asked else [f"package {name}" for name in packages])
+    known = passed(VERSIONS, told) if told else undeterminable(VERSIONS, "no version of anything could be found out")
+    held = health_expect.judge_held(expect, facts["held_packages"], asked)
+    return [*verify_efa(facts), known, *health_expect.judge_versions(expect, told, silent), *held]
+
+
+def _image(host: Host, wishes: Wishes, image: str) -> list[Result]:
+    if not wishes.may_write:
+        return [undeterminable("container.image", "no container is started in check mode")]
+    return check_image(host, _slurm(host, wishes), image, wishes.image_user)
+
+
+def _slurm(host: Host, wishes: Wishes) -> Slurm:
+    return Slurm(host, wishes.slurm_prefix, wishes.slurm_conf)
+
+
+def _storage(host: Host) -> list[Result]:
+    """What storage-info says, on a node whose storage was set up."""
+    if host.read_text(CONFIG_PATH) is None:
+        return [not_applicable("storage.plan", "this node has no local storage to look after")]
+    config = load_config(host, CONFIG_PATH)
+    facts, plan = survey(host, config)
+    return verify_storage(host, facts, plan, config, context_for(facts))
+
+
+def _volumes(host: Host) -> list[str]:
+    volumes = (read_document(host, RECORD_PATH) or {}).get("volumes") or []
+    return [volume["path"] for volume in volumes] or ["/"]

@@ -1,0 +1,301 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether this node may list, read and write named places in S3, tried with the node's own credentials.
+
+The AWS CLI does it where there is one, else a Python that has boto3, as ParallelCluster's have: both find region and
+credentials as every other program of the node does. Nothing that they print is passed on but the name of the error.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import json
+import os
+import posixpath
+import re
+import sys
+import tempfile
+import typing as t
+import uuid
+
+from ..system.host import CommandError, Host
+from ..verdict.result import Result, Scope, failed, passed, undeterminable
+
+RIGHTS = ("list", "read", "write")
+DEFAULT_RIGHTS = ("list", "read")
+# For one request, its start, its credentials and one more try included.
+SECONDS = 20
+PROBE_FOLDER = "mlcluster-health-probe"
+PARCLUSTER_PYTHONS = "/opt/parallelcluster/pyenv/versions"
+# The rules for names of buckets (Amazon S3 user guide, "Bucket naming rules").
+_URL = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([^\0]*))?")
+# What the AWS CLI and boto3 both print, with the code of Amazon S3's error responses.
+_ERROR = re.compile(r"An error occurred \((\w+)\) when calling the \w+ operation")
+_DENIED = ("AccessDenied", "403", "Forbidden", "AllAccessDisabled")
+_NO_BUCKET = ("NoSuchBucket",)
+_NO_KEY = ("NoSuchKey", "404")
+_NO_CREDENTIALS = ("Unable to locate credentials", "NoCredentials", "ExpiredToken", "InvalidAccessKeyId",
+                   "InvalidToken", "SignatureDoesNotMatch", "TokenRefreshRequired")  # fmt: skip
+_UNREACHABLE = ("Could not connect to the endpoint", "Connect timeout", "Read timeout", "Connection was closed")
+# The AWS CLI puts the content of a file, and version 1 that of an address, in the place of a value like these, and
+# takes one with a hyphen for an option; whoever may write to a bucket chooses the names in it.
+_NOT_TAKEN = re.compile(r"(?:fileb?|https?)://|-")
+NO_BOTO3 = "No module named 'boto3'"
+
+_SDK = """
+import json, sys, boto3, botocore.config
+verb, bucket, key, path = sys.argv[1:]
+settings = botocore.config.Config(connect_timeout=3, read_timeout=5, retries={"total_max_attempts": 2})
+s3 = boto3.client("s3", config=settings)
+if verb == "list":
+    found = s3.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1).get("Contents", [])
+    sys.stdout.write(json.dumps({"Contents": [{"Key": entry["Key"]} for entry in found]}))
+elif verb == "read":
+    s3.get_object(Bucket=bucket, Key=key, Range="bytes=0-0")["Body"].read()
+elif verb == "write":
+    s3.put_object(Bucket=bucket, Key=key, Body=open(path, "rb").read())
+else:
+    s3.delete_object(Bucket=bucket, Key=key)
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Bucket:
+    """A place and what this node has to be able to do there; key: an object to read, below the prefix or not."""
+
+    bucket: str
+    prefix: str
+    rights: tuple[str, ...] = DEFAULT_RIGHTS
+    key: str | None = None
+
+    @property
+    def url(self) -> str:
+        """For people."""
+        return f"s3://{self.bucket}/{self.prefix}"
+
+
+def bucket_problems(where: str, given: object) -> list[str]:
+    """What is wrong with a list of places, a sentence each. An entry is a text s3://BUCKET/PREFIX or a mapping of url,
+    rights (of L{RIGHTS}) and key.
+    """
+    if not isinstance(given, (list, tuple)):
+        return [f"{where} is {given!r:.60}: give a list of s3://BUCKET/PREFIX, or of mappings with url and rights"]
+    found = []
+    for number, entry in enumerate(given):
+        one = {"url": entry} if isinstance(entry, str) else entry
+        if not isinstance(one, dict) or set(one) - {"url", "rights", "key"} or "url" not in one:
+            found.append(f"{where}[{number}] is {entry!r:.80}: give url, and perhaps rights and key")
+            continue
+        place = _URL.fullmatch(one["url"]) if isinstance(one["url"], str) else None
+        rights = one.get("rights", list(DEFAULT_RIGHTS))
+        if not place:
+            found.append(f"{where}[{number}].url is {one['url']!r:.80}: give s3://BUCKET or s3://BUCKET/PREFIX")
+        known = isinstance(rights, (list, tuple)) and bool(rights) and all(right in RIGHTS for right in rights)
+        if not known:
+            found.append(f"{where}[{number}].rights is {rights!r:.60}: give a list of {', '.join(RIGHTS)}")
+        elif place and "write" in rights and not (place.group(2) or "").strip("/"):
+            found.append(f"{where}[{number}] is to be written to: give a prefix, s3://BUCKET/PREFIX, for the probe")
+        if not isinstance(one.get("key", ""), str) or one.get("key", "?") == "":
+            found.append(f"{where}[{number}].key is {one['key']!r:.60}: give the whole name of an object")
+        for name, text in (("key", one.get("key")), ("prefix", place.group(2) if place else None)):
+            if isinstance(text, str) and (_NOT_TAKEN.match(text.lstrip("/")) or _NOT_TAKEN.match(text)):
+                told = "give one that begins neither with - nor like a file or an address"
+                found.append(f"{where}[{number}] has the {name} {text!r:.60}: {told}")
+    return found
+
+
+def parse_bucket(given: t.Any) -> Bucket:
+    """An entry that L{bucket_problems} has nothing against."""
+    one = {"url": given} if isinstance(given, str) else given
+    bucket, prefix = t.cast("re.Match[str]", _URL.fullmatch(one["url"])).groups()
+    prefix = (prefix or "").lstrip("/")
+    rights = tuple(right for right in RIGHTS if right in one.get("rights", DEFAULT_RIGHTS))
+    if "write" in rights and not prefix.endswith("/"):
+        prefix += "/"
+    return Bucket(bucket, prefix, rights, one.get("key"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What became of one request: trouble is None, or denied, bucket, key, credentials, unreachable, tool or other,
+    with the code that S3 gave.
+    """
+
+    trouble: str | None = None
+    code: str = ""
+    text: str = ""
+
+
+class Client:
+    """Asks S3 through a program of the node."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.ways = self._find()
+
+    def _find(self) -> list[list[str]]:
+        """The beginnings of the commands that may do it; the first that is no stranger to boto3 does."""
+        program = self.host.which("aws")
+        if program:
+            return [[program]]
+        pythons = [sys.executable, self.host.which("python3") or ""]
+        for version in self.host.listdir(PARCLUSTER_PYTHONS):
+            folder = f"{PARCLUSTER_PYTHONS}/{version}/envs"
+            pythons += [f"{folder}/{name}/bin/python3" for name in self.host.listdir(folder)]
+        return [[python, "-I", "-c", _SDK] for python in dict.fromkeys(pythons) if python]
+
+    def ask(self, verb: str, bucket: str, key: str, path: str) -> Answer:
+        """One request; verb is list (key: a prefix), read, write (the file path) or remove."""
+        for way in self.ways:
+            answer = self._ask(way, verb, bucket, key, path)
+            if answer.trouble != "tool":
+                return answer
+        return Answer("tool")
+
+    def _ask(self, way: t.Sequence[str], verb: str, bucket: str, key: str, path: str) -> Answer:
+        argv = [*way, verb, bucket, key, path] if len(way) > 1 else [*way, *_cli(verb, bucket, key, path)]
+        try:
+            done = self.host.run(["env", "AWS_MAX_ATTEMPTS=2", "AWS_PAGER=", *argv], timeout=SECONDS, check=False)
+        except CommandError as exc:
+            return Answer("unreachable", "no answer in time" if "no answer" in str(exc) else "could not be started")
+        if done.rc == 0:
+            return Answer(text=done.stdout)
+        return _trouble(done.stderr)
+
+
+def _cli(verb: str, bucket: str, key: str, path: str) -> list[str]:
+    """Arguments of the AWS CLI, versions 1 and 2."""
+    where = ["--bucket", bucket, "--prefix" if verb == "list" else "--key", key]
+    more = {
+        "list": ["list-objects-v2", *where, "--max-keys", "1", "--no-paginate"],
+        "read": ["get-object", *where, "--range", "bytes=0-0"],
+        "write": ["put-object", *where, "--body", path],
+        "remove": ["delete-object", *where],
+    }[verb]
+    limits = ["--cli-connect-timeout", "3", "--cli-read-timeout", "5", "--output", "json"]
+    # The name of the file that is written comes last.
+    return ["s3api", *more, *limits, *([path] if verb == "read" else [])]
+
+
+def _trouble(stderr: str) -> Answer:
+    matched = _ERROR.search(stderr)
+    code = matched.group(1) if matched else ""
+    if code == "InvalidRange":
+        # An object without a byte: it may be read.
+        return Answer()
+    for trouble, codes in (
+        ("denied", _DENIED),
+        ("bucket", _NO_BUCKET),
+        ("key", _NO_KEY),
+        ("credentials", _NO_CREDENTIALS),
+    ):
+        if code in codes:
+            return Answer(trouble, code)
+    if code:
+        return Answer("other", code)
+    for trouble, words in (("credentials", _NO_CREDENTIALS), ("unreachable", _UNREACHABLE), ("tool", (NO_BOTO3,))):
+        said = next((word for word in words if word in stderr), None)
+        if said:
+            return Answer(trouble, said)
+    return Answer("other", "an error without a code")
+
+
+def check_buckets(host: Host, buckets: t.Sequence[Bucket], may_write: bool = True) -> list[Result]:
+    """s3.list, s3.read and s3.write for each place, the places side by side.
+
+    may_write false: nothing is written, and what would have to be is undeterminable.
+    """
+    client = Client(host)
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        groups = list(pool.map(lambda bucket: _check(client, bucket, may_write), buckets))
+    return [verdict for group in groups for verdict in group]
+
+
+def _check(client: Client, place: Bucket, may_write: bool) -> list[Result]:
+    began, found, back = client.host.monotonic(), [], None
+    listed, target = None, place.key
+    with tempfile.TemporaryDirectory(prefix="mlcluster-s3-") as folder:
+        if "list" in place.rights or ("read" in place.rights and target is None):
+            listed = client.ask("list", place.bucket, place.prefix, "-")
+            target = target or _first(listed.text)
+        if "list" in place.rights and listed:
+            found.append(_judge("s3.list", place, listed, "its names"))
+        if "write" in place.rights:
+            verdict, back = _write(client, place, folder, may_write, "read" in place.rights and target is None)
+            found.append(verdict)
+        if "read" in place.rights:
+            found.insert(len(found) - ("write" in place.rights), _read(client, place, folder, target, back))
+    seconds = round(client.host.monotonic() - began, 3)
+    return [dataclasses.replace(verdict, seconds=seconds) for verdict in found]
+
+
+def _read(client: Client, place: Bucket, folder: str, target: str | None, back: Answer | None) -> Result:
+    """The verdict s3.read by an object that was there, else by how the probe could be read back."""
+    if target is not None:
+        answer = client.ask("read", place.bucket, target, os.path.join(folder, "read"))
+        return _judge("s3.read", place, answer, target)
+    if back is not None:
+        return _judge("s3.read", place, back, "the probe that was written")
+    told = "no object is known that could be read: name one with key"
+    return undeterminable("s3.read", told, scope=Scope(device=place.url))
+
+
+def _write(
+    client: Client, place: Bucket, folder: str, may_write: bool, read_back: bool
+) -> tuple[Result, Answer | None]:
+    """The verdict s3.write, and how the probe could be read where that was asked for and it is there."""
+    if not may_write:
+        return undeterminable("s3.write", "nothing is written in check mode", scope=Scope(device=place.url)), None
+    key, path = posixpath.join(place.prefix, PROBE_FOLDER, uuid.uuid4().hex), os.path.join(folder, "probe")
+    with open(path, "w", encoding="utf-8") as stream:
+        stream.write("a health check of mlcluster.aws wrote this and removes it\n")
+    written = client.ask("write", place.bucket, key, path)
+    if written.trouble:
+        return _judge("s3.write", place, written, key), None
+    back = client.ask("read", place.bucket, key, os.path.join(folder, "back")) if read_back else None
+    removed = client.ask("remove", place.bucket, key, "-")
+    if removed.trouble:
+        told = f"{key} was written and cannot be removed ({removed.code}): remove it, and allow s3:DeleteObject"
+        return failed("s3.write", told, scope=Scope(device=place.url)), back
+    return _judge("s3.write", place, written, "a probe, which is removed again"), back
+
+
+def _first(listing: str) -> str | None:
+    """The first name of a listing in JSON that can be asked for; of an empty bucket the CLI prints nothing."""
+    try:
+        contents = json.loads(listing or "{}").get("Contents") or []
+        names = [entry["Key"] for entry in contents if isinstance(entry["Key"], str)]
+        return next((name for name in names if not _NOT_TAKEN.match(name)), None)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+_ALLOW = {"list": "s3:ListBucket on the bucket", "read": "s3:GetObject", "write": "s3:PutObject"}
+
+
+def _judge(check: str, place: Bucket, answer: Answer, what: str) -> Result:
+    fields: dict[str, t.Any] = {"scope": Scope(device=place.url)}
+    right = check.rpartition(".")[2]
+    if answer.trouble is None:
+        return passed(check, what, **fields)
+    if answer.trouble == "denied":
+        hint = f"allow {_ALLOW[right]} in the policy of the instance's role, and see the bucket's own policy"
+        return failed(check, f"access is denied ({answer.code})", hint=hint, **fields)
+    if answer.trouble == "bucket":
+        return failed(check, f"there is no bucket {place.bucket}", hint="see its name and its region", **fields)
+    if answer.trouble == "key":
+        return failed(check, f"there is no object {what}", hint="name one that is there with key", **fields)
+    if answer.trouble == "credentials":
+        hint = "give the instance a role (instance profile), and see whether its keys are still good"
+        return failed(check, f"this node has no credentials that count ({answer.code})", hint=hint, **fields)
+    if answer.trouble == "unreachable":
+        hint = "see the route to S3: its gateway endpoint, the proxy, the name server"
+        return undeterminable(check, f"S3 gave no answer ({answer.code})", hint=hint, **fields)
+    if answer.trouble == "tool":
+        told = "neither the AWS CLI nor a Python with boto3 is on this node"
+        return undeterminable(check, told, hint="install the AWS CLI", **fields)
+    hint = f"run 'aws s3 ls {place.url}' on the node"
+    return undeterminable(check, f"S3 or the program that asked it ended with {answer.code}", hint=hint, **fields)

@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Slurm as a node sees it: whether the controller answers, and what it makes of this node."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..slurm import parse as slurm_parse
+from ..slurm.client import Slurm
+from ..slurm.drain import node_name
+from ..system.host import CommandError, NodeError
+from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
+
+SECONDS = 20
+# States of a node that takes no new jobs (sinfo's manual page, "NODE STATE CODES").
+CLOSED = ("DOWN", "ERROR", "FUTURE", "UNKNOWN")
+CLOSED_FLAGS = ("DRAIN", "FAIL", "NOT_RESPONDING", "INVALID_REG")
+
+
+def check_slurm(slurm: Slurm, kind: str | None = None) -> list[Result]:
+    """slurm.controller, and slurm.node where this node runs jobs.
+
+    kind: head, login or compute; a compute node that the controller does not know is a failure, another is none.
+    """
+    try:
+        ping = slurm.run("scontrol", "ping", timeout=SECONDS)
+    except CommandError as exc:
+        return [undeterminable("slurm.controller", str(exc))]
+    except NodeError:
+        return [not_applicable("slurm.controller", "Slurm is not installed here")]
+    controllers = slurm_parse.controllers(ping.stdout)
+    if not controllers:
+        return [_nothing(" ".join((ping.stderr or ping.stdout).split()), kind)]
+    up = [entry["host"] for entry in controllers if entry["up"]]
+    if not up:
+        hint = "start slurmctld on the head node, and look at its log"
+        return [failed("slurm.controller", "no controller answers", severity="reset", expected="up", hint=hint)]
+    return [passed("slurm.controller", f"{', '.join(up)} up"), _node(slurm, kind)]
+
+
+def _nothing(said: str, kind: str | None) -> Result:
+    """The verdict where scontrol names no controller at all."""
+    if "configuration source" in said and kind is None:
+        return not_applicable("slurm.controller", "Slurm is installed and belongs to no cluster here")
+    hint = "see that this node has its slurm.conf: scontrol ping"
+    return undeterminable("slurm.controller", f"no controller is known: {said or 'it said nothing'}", hint=hint)
+
+
+def _node(slurm: Slurm, kind: str | None) -> Result:
+    check, name = "slurm.node", node_name()
+    try:
+        done = slurm.run("scontrol", "--details", "--oneliner", "show", "node", name, timeout=SECONDS)
+    except NodeError as exc:
+        return undeterminable(check, str(exc))
+    known = slurm_parse.nodes(done.stdout)
+    if not known:
+        said = " ".join(f"{done.stdout} {done.stderr}".split())
+        if "not found" not in said:
+            # The controller went away after its ping, or this user may not ask it.
+            return undeterminable(check, f"scontrol does not tell: {said[:300] or 'it said nothing'}")
+        if kind == "compute":
+            hint = "start slurmd, and compare the host name with NodeName in slurm.conf"
+            return failed(check, f"Slurm does not know {name}", severity="reset", hint=hint)
+        return not_applicable(check, "Slurm runs no jobs here")
+    return _judge(check, known[0])
+
+
+def _judge(check: str, node: t.Mapping[str, t.Any]) -> Result:
+    state = "+".join([node["state"], *node["flags"]])
+    scope = Scope(node=node["name"])
+    if node["state"] not in CLOSED and not set(node["flags"]) & set(CLOSED_FLAGS):
+        # The state itself differs between nodes from minute to minute, and a report compares what was found.
+        return passed(check, "takes jobs", message=f"it takes jobs: {state}", scope=scope)
+    # Watching is enough: whoever drained it knows why, and its end is not for this check to hinder.
+    told = f"it takes no new jobs: {node['reason'] or 'no reason is given'}"
+    hint = f"once it is well: scontrol update NodeName={node['name']} State=RESUME"
+    return failed(check, told, severity="monitor", found=state, hint=hint, scope=scope)

@@ -1,0 +1,198 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checkpoints of a training: which is the last good one, and which may go. What a script of slurm_jobs asks.
+
+A checkpoint is a directory whose name ends in a number; it is complete when the marker file is in it, which the
+training writes last, and the files that it lists are. The number, not the time, says which is newer. Directories of
+another name than that of a complete one are somebody else's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import logging
+import os
+import posixpath
+import re
+import shutil
+import sys
+import typing as t
+
+from ..system.host import Host
+from ..verdict import result
+
+LOGGER = logging.getLogger("mlcluster")
+BACKED_UP = ".backed-up"
+# On its way out; such a name is no checkpoint any more, so a removal that is cut short leaves none that looks whole.
+REMOVING = ".removing-"
+# The marker that the trainer of slurm_jobs writes is a manifest of this schema.
+MANIFEST = "mlcluster.checkpoint/1"
+# The shortest beginning, so that all digits at the end are the number.
+_NAME = re.compile(r"(?!\.)(.*?)(\d+)", re.DOTALL)
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """One directory: its path, its number, whether it is complete, whether its copy was verified, and its name
+    without the number.
+    """
+
+    path: str
+    step: int
+    complete: bool
+    backed_up: bool
+    prefix: str = ""
+
+
+def find(host: Host, directory: str, marker: str) -> list[Checkpoint]:
+    """The checkpoints of a directory, the newest first; links are none, for what they point to is somebody else's.
+
+    None is a name that no line can carry either. Raises OSError where a file system does not tell whether something is
+    there: what looks incomplete because a server is away would be taken away.
+    """
+    found = []
+    for name in _names(directory):
+        match = _NAME.fullmatch(name) if name.isprintable() else None
+        path = posixpath.join(directory, name)
+        state = host.stat(path) if match else None
+        if match and state and state["is_dir"] and not state["is_link"]:
+            complete = _whole(host, path, marker)
+            backed_up = host.exists(posixpath.join(path, BACKED_UP))
+            found.append(Checkpoint(path, int(match.group(2)), complete, backed_up, match.group(1)))
+    return sorted(found, key=lambda entry: (-entry.step, entry.path))
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except FileNotFoundError:
+        return []
+
+
+def _whole(host: Host, path: str, marker: str) -> bool:
+    """Whether the marker is there and, where it lists files with their sizes, each of them with its own.
+
+    One that lost a file would count among those that stay, and drive out a good one.
+    """
+    if _size(posixpath.join(path, marker)) is None:
+        return False
+    manifest = host.read_json(posixpath.join(path, marker))
+    if not isinstance(manifest, dict) or manifest.get("schema") != MANIFEST:
+        return True
+    files = manifest.get("files")
+    return isinstance(files, dict) and all(
+        isinstance(of, dict) and _size(posixpath.join(path, posixpath.basename(name))) == of.get("size")
+        for name, of in files.items()
+    )
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def latest(found: t.Sequence[Checkpoint]) -> Checkpoint | None:
+    """The newest complete one."""
+    return next((entry for entry in found if entry.complete), None)
+
+
+def removable(found: t.Sequence[Checkpoint], keep: int, backed_up_only: bool) -> list[Checkpoint]:
+    """Complete ones beyond the newest `keep` (at least one stays), and incomplete ones older than the newest complete.
+
+    Each name is looked at by itself, and one that has no complete checkpoint is left alone: `eval_2` is no older
+    `step-100`. With backed_up_only a complete one goes only if its copy was verified.
+    """
+    leaving = []
+    for prefix in dict.fromkeys(entry.prefix for entry in found):
+        same = [entry for entry in found if entry.prefix == prefix]
+        complete = [entry for entry in same if entry.complete]
+        if complete:
+            leaving += [entry for entry in complete[max(keep, 1) :] if entry.backed_up or not backed_up_only]
+            leaving += [entry for entry in same if not entry.complete and entry.step < complete[0].step]
+    return leaving
+
+
+def leftovers(host: Host, directory: str) -> list[str]:
+    """What a removal that was cut short left: paths."""
+    return [posixpath.join(directory, name) for name in host.listdir(directory) if name.startswith(REMOVING)]
+
+
+def remove(entry: Checkpoint) -> bool:
+    """Take a checkpoint away; False where another was faster with it. Raises OSError."""
+    directory, name = posixpath.split(entry.path)
+    leaving = posixpath.join(directory, REMOVING + name)
+    try:
+        os.rename(entry.path, leaving)
+    except FileNotFoundError:
+        return False
+    clear(leaving)
+    return True
+
+
+def clear(leaving: str) -> None:
+    """Empty what is on its way out. Raises OSError; that another does the same is none, and all of it goes."""
+    shutil.rmtree(leaving, onerror=_unless_gone)
+
+
+def _unless_gone(_function: t.Any, _path: str, about: t.Any) -> None:
+    if not isinstance(about[1], FileNotFoundError):
+        raise about[1]
+
+
+def add_verbs(subparsers: t.Any) -> None:
+    """Register the verb with the mlcluster command."""
+    verb = subparsers.add_parser("checkpoints", help="show the checkpoints of a training, or take old ones away")
+    verb.add_argument("directory", metavar="DIRECTORY", help="where the training writes them")
+    verb.add_argument("--marker", default="complete", help="file that makes one complete (%(default)s)")
+    what = verb.add_mutually_exclusive_group()
+    what.add_argument("--latest", action="store_true", help="print the newest complete one; 2 where there is none")
+    what.add_argument("--not-backed-up", action="store_true", help="print the complete ones without a verified copy")
+    what.add_argument("--prune", type=int, metavar="KEEP", help="take all but so many complete ones away")
+    verb.add_argument("--backed-up-only", action="store_true", help="with --prune: only those with a verified copy")
+    verb.set_defaults(handler=checkpoints)
+
+
+def checkpoints(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Print paths, one a line; exit codes as everywhere, and 1 where one could not be taken away."""
+    host = host or Host()
+    try:
+        found = find(host, args.directory, args.marker)
+    except OSError as exc:
+        LOGGER.error("checkpoints: %s cannot be read (%s): nothing is said of its checkpoints, and none is taken away",
+                     exc.filename, exc.strerror)  # fmt: skip
+        return result.EXIT_UNDETERMINABLE
+    newest = latest(found)
+    if args.latest:
+        sys.stdout.write(f"{newest.path}\n" if newest else "")
+        return result.EXIT_OK if newest else result.EXIT_UNDETERMINABLE
+    if args.not_backed_up:
+        sys.stdout.write("".join(f"{entry.path}\n" for entry in found if entry.complete and not entry.backed_up))
+        return result.EXIT_OK
+    if args.prune is not None:
+        return _prune(removable(found, args.prune, args.backed_up_only), leftovers(host, args.directory))
+    for entry in found:
+        words = ["complete" if entry.complete else "incomplete"] + (["backed up"] if entry.backed_up else [])
+        sys.stdout.write(f"{entry.path}: {', '.join(words)}\n")
+    return result.EXIT_OK
+
+
+def _prune(leaving: t.Sequence[Checkpoint], before: t.Sequence[str]) -> int:
+    code = result.EXIT_OK
+    for path in before:
+        try:
+            clear(path)
+        except OSError as exc:
+            LOGGER.error("checkpoints: %s could not be taken away: %s", path, exc.strerror)
+            code = result.EXIT_FAIL
+    for entry in leaving:
+        try:
+            if remove(entry):
+                sys.stdout.write(f"{entry.path}\n")
+        except OSError as exc:
+            LOGGER.error("checkpoints: %s could not be taken away: %s", entry.path, exc.strerror)
+            code = result.EXIT_FAIL
+    return code

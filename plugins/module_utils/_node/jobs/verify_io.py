@@ -1,0 +1,213 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Verdicts on fio, IOR and mdtest, and on what each node reports of itself. All but the readers are pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import posixpath
+import re
+import statistics
+import typing as t
+
+from ..system.host import Host
+from ..verdict import result
+
+# fio's JSON has one of these for each direction; which figure says something depends on the sort of run.
+MEASURES = {"write": ("write", "bw_bytes"), "read": ("read", "bw_bytes"), "randread": ("read", "iops")}
+# Fewer have no middle that one of them could stand out from.
+LEAST_FOR_MEDIAN = 3
+# mdtest's table: an operation, then Max, Min, Mean and Std Dev; before 3.4 the operation ends in a colon.
+_RATE = re.compile(r"\s*(File (?:creation|stat|removal))\s*:?\s+([0-9.]+)\s+([0-9.]+)\s+([0-9.]+)\s+[0-9.]+\s*")
+
+Figures = dict[str, float]
+
+
+def node_reports(host: Host, results: str, nodes: t.Sequence[str], check: str) -> list[result.Result]:
+    """What each node wrote into node-NAME.json, its name in every scope; CHECK.report for a node without one."""
+    found: list[result.Result] = []
+    for node in nodes:
+        try:
+            report = result.loads(host.read_text(posixpath.join(results, f"node-{node}.json")) or "")
+        except result.ResultError:
+            report = None
+        if not isinstance(report, result.Report) or not report.results:
+            found.append(
+                result.undeterminable(
+                    f"{check}.report",
+                    "no_report",
+                    message=f"{node} gave no report; see node-{node}.err beside the results",
+                    scope=result.Scope(node=node),
+                )
+            )
+            continue
+        for entry in report.results:
+            scope = dataclasses.replace(entry.scope, node=node)
+            found.append(dataclasses.replace(entry, scope=scope))
+    return found
+
+
+def fio_figure(text: str | None, mode: str) -> float | str:
+    """The figure of a run of fio (bytes/s, or operations/s for random reads), or why there is none."""
+    try:
+        found = json.loads((text or "")[(text or "").index("{") :])
+        jobs = found["jobs"]
+        errors = {int(job["error"]) for job in jobs} - {0}
+        direction, key = MEASURES[mode]
+        figure = sum(float(job[direction][key]) for job in jobs)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "it printed no result"
+    if errors:
+        return f"it ended with error {min(errors)}"
+    return figure if figure > 0 else "it moved nothing"
+
+
+def judge_fio(figures: t.Mapping[str, t.Mapping[str, float | str]], tolerance: float) -> list[result.Result]:
+    """For each place and mode (``PLACE MODE``), the nodes against their median. tolerance in percent.
+
+    A node without a figure is accused only where another one has one.
+    """
+    results: list[result.Result] = []
+    for what, by_node in sorted(figures.items()):
+        mode = what.rpartition(" ")[2]
+        check, unit = f"io.fio.{mode}", "1/s" if MEASURES[mode][1] == "iops" else "B/s"
+        good = {node: figure for node, figure in by_node.items() if not isinstance(figure, str)}
+        common = "; it failed on every node, so the cause is common to all" if len(by_node) > 1 else ""
+        for node, figure in sorted(by_node.items()):
+            if isinstance(figure, str):
+                results.append(
+                    result.failed(
+                        check,
+                        f"fio, {what} on {node}: {figure}{'' if good else common}",
+                        severity="isolate" if good else "monitor",
+                        found=figure,
+                        scope=result.Scope(node=node),
+                    )
+                )
+        if good:
+            results += _against_median(check, unit, what, good, tolerance)
+    return results
+
+
+def _against_median(
+    check: str, unit: str, what: str, good: t.Mapping[str, float], tolerance: float
+) -> list[result.Result]:
+    shown = {node: round(figure) for node, figure in sorted(good.items())}
+    if len(good) < LEAST_FOR_MEDIAN:
+        return [
+            result.undeterminable(
+                check,
+                "no_median",
+                found=shown,
+                unit=unit,
+                message=f"{what}: {len(good)} nodes have no median to be compared with",
+                hint=f"Run it on {LEAST_FOR_MEDIAN} nodes of the same type or more",
+            )
+        ]
+    median = statistics.median(good.values())
+    least = median * (1 - tolerance / 100)
+    slow = {node: figure for node, figure in shown.items() if good[node] < least}
+    if not slow:
+        return [
+            result.passed(
+                check, shown, expected=round(least), unit=unit, message=f"{what}: no node is below the median"
+            )
+        ]
+    return [
+        result.failed(
+            check,
+            f"{what}: {node} has {figure} {unit}, and the median of {len(good)} nodes is {round(median)}",
+            severity="isolate",
+            expected=round(least),
+            found=figure,
+            unit=unit,
+            source="median of the nodes of this job",
+            scope=result.Scope(node=node),
+        )
+        for node, figure in slow.items()
+    ]
+
+
+def ior_figures(text: str | None) -> Figures:
+    """MiB/s by operation (write, read) from IOR's JSON summary; empty where it is none."""
+    try:
+        summary = json.loads(text or "")["summary"]
+        return {str(entry["operation"]): float(entry["bwMaxMIB"]) for entry in summary}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {}
+
+
+def mdtest_figures(text: str | None) -> Figures:
+    """Operations/s (the mean) by operation from mdtest's table."""
+    matches = (_RATE.fullmatch(line) for line in (text or "").splitlines())
+    return {found.group(1): float(found.group(4)) for found in matches if found}
+
+
+def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int) -> list[result.Result]:
+    """io.ior.write and io.ior.read against the least MiB/s that the site wants (0: nothing is known)."""
+    results = []
+    for operation in ("write", "read"):
+        check = f"io.ior.{operation}"
+        figure, wanted = figures.get(operation), least.get(operation) or 0
+        if rc or not figure:
+            why = f"IOR ended with {rc}" if rc else f"IOR gives no figure for {operation}"
+            results.append(result.failed(check, f"{why}; see ior.out beside the results", found=figure))
+        elif not wanted:
+            results.append(
+                result.undeterminable(
+                    check,
+                    "no_figure",
+                    found=round(figure, 1),
+                    unit="MiB/s",
+                    message=f"{figure:.0f} MiB/s, and it is not said how much it should be",
+                    hint=f"Set least_{operation}_mib to what this file system is provisioned for",
+                )
+            )
+        elif figure < wanted:
+            results.append(
+                result.failed(
+                    check,
+                    f"{figure:.0f} MiB/s, and at least {wanted:g} are wanted",
+                    expected=wanted,
+                    found=round(figure, 1),
+                    unit="MiB/s",
+                )
+            )
+        else:
+            results.append(
+                result.passed(check, round(figure, 1), expected=wanted, unit="MiB/s", message=f"{figure:.0f} MiB/s")
+            )
+    return results
+
+
+def judge_mdtest(figures: Figures, rc: int) -> result.Result:
+    """io.mdtest: whether files were made, looked up and removed; no figure is known that they should reach."""
+    wanted = {"File creation", "File stat", "File removal"}
+    if rc or not wanted <= set(figures) or not all(figures.values()):
+        why = (
+            f"mdtest ended with {rc}" if rc else f"mdtest gives no rate for {', '.join(sorted(wanted - set(figures)))}"
+        )
+        return result.failed("io.mdtest", f"{why}; see mdtest.out beside the results", found=figures)
+    shown = ", ".join(f"{name} {rate:.0f}" for name, rate in sorted(figures.items()))
+    return result.passed("io.mdtest", figures, unit="1/s", message=f"{shown} a second")
+
+
+def judge_cache(size: int, memory: int, nodes: int) -> result.Result:
+    """io.cache: whether what was read can have come from the memory of the nodes. Bytes of one node."""
+    if size > memory:
+        return result.passed("io.cache", size, expected=memory, unit="B", message="more than a node's memory was read")
+    if nodes > 1:
+        return result.passed(
+            "io.cache", size, expected=memory, unit="B", message="each node read what another one had written"
+        )
+    return result.undeterminable(
+        "io.cache",
+        "fits_into_memory",
+        expected=memory,
+        found=size,
+        unit="B",
+        message="one node read back what it wrote, and that fits into its memory",
+        hint="Raise memory_percent above 100, or run it on two nodes",
+    )

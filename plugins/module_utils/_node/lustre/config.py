@@ -1,0 +1,256 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a site wants of Lustre on a node: file systems, directories, client tuning. Options, defaults, limits.
+
+The same mapping is the argument spec of the modules, the body of /etc/mlcluster/lustre.json and the input of the boot
+unit, so a value refused by one is refused by all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import posixpath
+import re
+import typing as t
+
+from ..storage.config import SYSTEM_MOUNTS
+from ..system.host import NodeError
+from .acl import acl_problem
+from .stripe import stripe_problem
+
+CONFIG_PATH = "/etc/mlcluster/lustre.json"
+CONFIG_SCHEMA = "mlcluster.lustre_config/1"
+LOCAL_VOLUME = "/data"
+
+_NAME = re.compile(r"[a-z_A-Z0-9][a-zA-Z0-9_.@-]{0,63}")
+_PATH = re.compile(r"(?:/[A-Za-z0-9._+@=-]+)+")
+_DNS = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
+_FSX_MOUNT_NAME = re.compile(r"[A-Za-z0-9_]{1,8}")
+_PARAMETER = re.compile(r"[a-z]+(?:\.[A-Za-z0-9_*-]+)+")
+_MODULE_OPTION = re.compile(r"[a-z0-9_]+\.[a-z0-9_]+")
+_VALUE = re.compile(r"[A-Za-z0-9_.:+-]{1,64}")
+
+FILE_SYSTEM_OPTIONS: dict[str, dict[str, t.Any]] = {
+    "path": {"type": "str", "required": True},
+    "dns_name": {"type": "str", "default": ""},
+    "mount_name": {"type": "str", "default": ""},
+    "efa": {"type": "bool", "default": False},
+}
+STRIPE_OPTIONS: dict[str, dict[str, t.Any]] = {
+    "end": {"type": "str", "default": ""},
+    "count": {"type": "int", "required": True},
+    "size": {"type": "str", "default": ""},
+}
+DIRECTORY_OPTIONS: dict[str, dict[str, t.Any]] = {
+    "path": {"type": "str", "required": True},
+    "owner": {"type": "str", "default": "root"},
+    "group": {"type": "str", "default": "root"},
+    "mode": {"type": "str", "default": "2775"},
+    "acl": {"type": "list", "elements": "str", "default": []},
+    "stripe": {"type": "list", "elements": "dict", "default": [], "options": STRIPE_OPTIONS},
+    "purpose": {"type": "str", "default": ""},
+}
+ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
+    "file_systems": {"type": "list", "elements": "dict", "default": [], "options": FILE_SYSTEM_OPTIONS},
+    "nfs_mounts": {"type": "list", "elements": "str", "default": []},
+    "directories": {"type": "list", "elements": "dict", "default": [], "options": DIRECTORY_OPTIONS},
+    "tune": {"type": "bool", "default": True},
+    "tuning": {"type": "dict", "default": {}},
+    "module_options": {"type": "dict", "default": {}},
+    "efa_interfaces": {"type": "int", "default": 0},
+    "timeout": {"type": "int", "default": 30},
+}
+# What of it the boot unit needs; the rest changes too often to be copied to every node.
+BOOT_KEYS = ("file_systems", "tune", "tuning", "timeout")
+
+
+@dataclasses.dataclass(frozen=True)
+class FileSystem:
+    """One Lustre file system: where it is mounted; dns_name where the node mounts it; mount_name to know it by."""
+
+    path: str
+    dns_name: str = ""
+    mount_name: str = ""
+    efa: bool = False
+
+    @property
+    def source(self) -> str | None:
+        """What fstab has as its source; None where somebody else mounts it."""
+        return f"{self.dns_name}@tcp:/{self.mount_name}" if self.dns_name else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Directory:
+    """A directory wanted on Lustre. acl are entries of setfacl, stripe components of {end, count, size}."""
+
+    path: str
+    owner: str = "root"
+    group: str = "root"
+    mode: str = "2775"
+    acl: tuple[str, ...] = ()
+    stripe: tuple[t.Mapping[str, t.Any], ...] = ()
+    purpose: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class LustreConfig:
+    """The whole. tuning and module_options change the sourced values of L{lustre_tuning}; timeout in seconds.
+
+    efa_interfaces 0 means as many as AWS sets up for the instance type.
+    """
+
+    file_systems: tuple[FileSystem, ...] = ()
+    nfs_mounts: tuple[str, ...] = ()
+    directories: tuple[Directory, ...] = ()
+    tune: bool = True
+    tuning: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    module_options: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    efa_interfaces: int = 0
+    timeout: int = 30
+
+
+def parse_config(raw: t.Mapping[str, t.Any]) -> LustreConfig:
+    """Build a L{LustreConfig} from module parameters or lustre.json; raise L{NodeError} that names all problems."""
+    found = problems(raw)
+    if found:
+        raise NodeError("; ".join(found))
+    values = {key: raw[key] for key in ARGUMENT_SPEC if raw.get(key) is not None}
+    values["file_systems"] = tuple(FileSystem(**_known(e, FILE_SYSTEM_OPTIONS)) for e in values.get("file_systems", ()))
+    values["directories"] = tuple(_directory(entry) for entry in values.get("directories", ()))
+    values["nfs_mounts"] = tuple(values.get("nfs_mounts", ()))
+    return LustreConfig(**values)
+
+
+def config_text(config: LustreConfig) -> str:
+    """The text of lustre.json, with what the boot unit needs; equal configurations give equal texts."""
+    plain = dataclasses.asdict(config)
+    kept = {key: plain[key] for key in BOOT_KEYS}
+    return json.dumps({"schema": CONFIG_SCHEMA, **kept}, indent=2, sort_keys=True) + "\n"
+
+
+def problems(raw: t.Mapping[str, t.Any]) -> list[str]:
+    """A sentence for everything that no node could carry out, in the order of the options."""
+    found = []
+    unknown = sorted(set(raw) - set(ARGUMENT_SPEC) - {"schema"})
+    if unknown:
+        found.append(f"there are unknown options {', '.join(unknown)}: known are {', '.join(ARGUMENT_SPEC)}")
+    systems = list(raw.get("file_systems") or ())
+    found += _shape_problems("file_systems", systems, FILE_SYSTEM_OPTIONS)
+    directories = list(raw.get("directories") or ())
+    found += _shape_problems("directories", directories, DIRECTORY_OPTIONS)
+    # The rest cannot be judged.
+    if found:
+        return found
+    found += _file_system_problems(systems)
+    for path in raw.get("nfs_mounts") or ():
+        if not _plain(path):
+            found.append(f"nfs_mounts has {path!r}: give the absolute path where it is mounted, such as /home")
+    found += _directory_problems(directories, [entry["path"] for entry in systems])
+    found += _value_problems("tuning", raw.get("tuning") or {}, _PARAMETER, "osc.*OST*.max_rpcs_in_flight")
+    found += _value_problems(
+        "module_options", raw.get("module_options") or {}, _MODULE_OPTION, "ptlrpc.ptlrpcd_per_cpt_max"
+    )
+    for name, least, most in (("timeout", 1, 300), ("efa_interfaces", 0, 64)):
+        value = raw.get(name)
+        if value is not None and not least <= int(value) <= most:
+            found.append(f"{name} is {value}: give {least} to {most}")
+    return found
+
+
+def below(path: str, mounts: t.Iterable[str]) -> str | None:
+    """The mount that a path lies below (the longest of several); None where there is none."""
+    fitting = [mount for mount in mounts if path.startswith(f"{mount}/")]
+    return max(fitting, key=len, default=None)
+
+
+def _known(entry: t.Mapping[str, t.Any], options: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    return {key: entry[key] for key in options if entry.get(key) is not None}
+
+
+def _directory(entry: t.Mapping[str, t.Any]) -> Directory:
+    values = _known(entry, DIRECTORY_OPTIONS)
+    values["acl"] = tuple(values.get("acl", ()))
+    values["stripe"] = tuple(_known(part, STRIPE_OPTIONS) for part in values.get("stripe", ()))
+    return Directory(**values)
+
+
+def _shape_problems(name: str, entries: t.Sequence[t.Any], options: t.Mapping[str, t.Any]) -> list[str]:
+    found = []
+    for entry in entries:
+        if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
+            found.append(f"{name} has {entry!r}: give a mapping with a path")
+            continue
+        unknown = sorted(set(entry) - set(options))
+        if unknown:
+            found.append(f"{name} has {entry['path']} with {', '.join(unknown)}: known are {', '.join(options)}")
+    return found
+
+
+def _plain(path: t.Any) -> bool:
+    return isinstance(path, str) and bool(_PATH.fullmatch(path)) and posixpath.normpath(path) == path
+
+
+def _file_system_problems(systems: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
+    found, seen = [], set()
+    for entry in systems:
+        path, dns, name = entry["path"], entry.get("dns_name") or "", entry.get("mount_name") or ""
+        if not _plain(path):
+            found.append(f"file_systems has {path!r}: give an absolute path such as /fsx, without '..' and spaces")
+        elif path in SYSTEM_MOUNTS:
+            found.append(f"file_systems has {path}: the operating system lives there; choose a path such as /fsx")
+        elif path == LOCAL_VOLUME or path.startswith(f"{LOCAL_VOLUME}/"):
+            found.append(
+                f"file_systems has {path}: {LOCAL_VOLUME} means the local NVMe volume; choose one such as /fsx"
+            )
+        if path in seen:
+            found.append(f"file_systems has {path} twice: give each file system once")
+        seen.add(path)
+        if dns and not name:
+            found.append(f"{path} has a dns_name and no mount_name: give both, as FSx shows them")
+        elif (dns and not _DNS.fullmatch(dns)) or (name and not _FSX_MOUNT_NAME.fullmatch(name)):
+            found.append(
+                f"{path} has dns_name {dns!r} and mount_name {name!r}: give them as FSx shows them, such as "
+                "fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com and abcdefgh"
+            )
+    return found
+
+
+def _directory_problems(directories: t.Sequence[t.Mapping[str, t.Any]], mounts: t.Sequence[str]) -> list[str]:
+    found, seen = [], set()
+    for entry in directories:
+        path, mode = entry["path"], str(entry.get("mode") or "2775")
+        if not _plain(path):
+            found.append(f"directories has {path!r}: give an absolute path without '..' and spaces")
+        elif below(path, mounts) is None:
+            shown = ", ".join(mounts) or "none"
+            found.append(f"directories has {path}, which is below none of file_systems ({shown}): name its file system")
+        if path in seen:
+            found.append(f"directories has {path} twice: give each directory once")
+        seen.add(path)
+        if not re.fullmatch(r"[0-7]{3,4}", mode):
+            found.append(f"the mode of {path} is {mode!r}: give an octal mode in quotes, such as '2775'")
+        elif int(mode, 8) & 0o002 and not int(mode, 8) & 0o1000:
+            found.append(f"the mode of {path} is {mode}: everybody could delete everybody's files; use 2775 or 1777")
+        for key in ("owner", "group"):
+            if not _NAME.fullmatch(str(entry.get(key) or "root")):
+                found.append(f"the {key} of {path} is {entry[key]!r}: give a name or a number")
+        for problem in (acl_problem(entry.get("acl") or ()), stripe_problem(entry.get("stripe") or ())):
+            if problem:
+                found.append(f"{path}: {problem}")
+    return found
+
+
+def _value_problems(name: str, values: t.Any, pattern: re.Pattern[str], example: str) -> list[str]:
+    if not isinstance(values, dict):
+        return [f"{name} is {values!r}: give a mapping such as {{{example}: 32}}"]
+    found = []
+    for key, value in values.items():
+        if not pattern.fullmatch(str(key)):
+            found.append(f"{name} has {key!r}: give a name such as {example}")
+        # Null takes the sourced value away.
+        elif value is not None and not _VALUE.fullmatch(str(value)):
+            found.append(f"{name} has {key} with {value!r}: give one plain value")
+    return found

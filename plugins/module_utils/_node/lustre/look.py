@@ -1,0 +1,195 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One read-only look at Lustre on a node: client and kernels, mounts that answer, directories, tuning, LNet.
+
+A mount point of systemd's automount is no mount: it is touched, and the file system itself is asked what it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import typing as t
+
+from ..._data import instance_types
+from ..efa.look import installed_packages
+from ..gds.look import kernel_modules
+from ..storage.devices import instance_type
+from ..storage.parse import parse_mountinfo
+from ..storage.volume import mount_unit, parse_fstab
+from ..system.ask import ask, line
+from ..system.host import Host
+from ..system.parallel import Check, run_all
+from ..verdict.result import Result, Scope, failed, passed
+from . import directories, tuning
+from .config import FileSystem, LustreConfig, config_text
+from .parse import lustre_paths, parse_net_show, sent_since, top_mount
+
+MOUNTINFO = "/proc/self/mountinfo"
+FSTAB = "/etc/fstab"
+TOOLS = ("lfs", "lctl", "lnetctl", "modinfo")
+BOOT_UNIT = "mlcluster-lustre.service"
+ENABLED = f"/etc/systemd/system/multi-user.target.wants/{BOOT_UNIT}"
+# The service that AWS's set-up of EFA clients installs (FSx for Lustre User Guide, Configuring EFA clients).
+EFA_SERVICE = "configure-efa-fsx-lustre-client.service"
+# How many interfaces that set-up configures (same page); other types get two with several network cards, else one.
+EFA_INTERFACES = dict.fromkeys(
+    ("p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6e-gb200.36xlarge"), 8
+)
+EFA_SOURCE = "FSx for Lustre User Guide, Configuring EFA clients"
+NFS_TYPES = ("nfs", "nfs4")
+# An option of the role's own lines in fstab; mount keeps what begins with x- to itself (mount(8)).
+OWN_LINE = "x-mlcluster"
+
+
+@dataclasses.dataclass(frozen=True)
+class Wishes:
+    """What a caller wants besides the configuration: the options of the module lustre_info, under their names."""
+
+    probe: bool = False
+    packages: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
+def look(host: Host, config: LustreConfig, wishes: Wishes) -> dict[str, t.Any]:
+    """Everything in one mapping; the RETURN section of the module lustre_info says what is in it."""
+    config = with_adopted(host, config)
+    fstab = parse_fstab(host.read_text(FSTAB) or "")
+    mounts = [
+        {**see_mount(host, system.path, config.timeout, system), **fstab_line(system, fstab)}
+        for system in config.file_systems
+    ]
+    nets_before, net_problem = nets(host, config.timeout)
+    probed = probe_all(host, mounts, config.timeout) if wishes.probe else {}
+    nets_after = nets(host, config.timeout)[0] if wishes.probe else nets_before
+    packages, manager = installed_packages(host)
+    size = tuning.machine(host)
+    wanted = tuning.parameters(size, config.tuning) if config.tune else []
+    options = tuning.module_options(size, config.module_options) if config.tune else []
+    proved = [mount["path"] for mount in mounts if mount["state"] == "lustre"]
+    chosen = {
+        name: entry
+        for name, entry in (packages or {}).items()
+        if entry["installed"] and any(fnmatch.fnmatchcase(name, pattern) for pattern in wishes.packages)
+    }
+    return {
+        "machine": size,
+        "kernel": kernel_modules(host, "lustre"),
+        "tools": {name: host.which(name) for name in TOOLS},
+        "version": line(host, "/sys/fs/lustre/version"),
+        "package_manager": manager,
+        "packages": {name: entry["version"] for name, entry in sorted(chosen.items())},
+        "unheld_packages": sorted(name for name, entry in chosen.items() if not entry["held"]),
+        "mounts": mounts,
+        "nfs_mounts": [see_mount(host, path, config.timeout) for path in config.nfs_mounts],
+        "probes": {path: verdict.to_dict() for path, verdict in probed.items()},
+        "fstab": fstab,
+        "directories": directories.look(host, config, proved),
+        "tuning": tuning.compare(host, wanted, config.timeout) if proved else [],
+        "tuning_wanted": len(wanted),
+        "module_options": tuning.loaded_options(host, options),
+        "modprobe_text": tuning.modprobe_text(options),
+        "nets": nets_after,
+        "net_problem": net_problem,
+        "sent": sent_since(nets_before, nets_after),
+        "efa_wanted": config.efa_interfaces or efa_interfaces(instance_type(host)),
+        "efa_service": host.exists(f"/etc/systemd/system/multi-user.target.wants/{EFA_SERVICE}"),
+        "boot_unit_enabled": host.exists(ENABLED),
+        "mount_units": [mount_unit(system.path) for system in config.file_systems],
+        "config_text": config_text(config),
+        "files": {path: host.sha256(path) for path in wishes.files},
+        "paths": {path: host.stat(path) for path in wishes.files},
+    }
+
+
+def with_adopted(host: Host, config: LustreConfig) -> LustreConfig:
+    """The configuration with the file systems of the mount table and of fstab, where it names none of its own."""
+    if config.file_systems:
+        return config
+    fstab = parse_fstab(host.read_text(FSTAB) or "")
+    paths = lustre_paths(parse_mountinfo(host.read_text(MOUNTINFO) or ""), fstab)
+    return dataclasses.replace(config, file_systems=tuple(FileSystem(path) for path in paths))
+
+
+def efa_interfaces(known: str | None) -> int:
+    """How many interfaces of EFA AWS's set-up gives LNet on a machine of that type; one where the type is unknown."""
+    table = instance_types.lookup(known)
+    return EFA_INTERFACES.get(known or "", 2 if table and table["network_cards"] > 1 else 1)
+
+
+def fstab_line(system: FileSystem, fstab: t.Iterable[t.Mapping[str, str]]) -> dict[str, t.Any]:
+    """Whose line fstab has for a file system: {dns_name, line: own, other or none, fstab_options}.
+
+    The same source is not enough for an own one: ParallelCluster writes such lines too, and keeps them.
+    """
+    for entry in fstab:
+        if entry["path"] == system.path:
+            own = entry["src"] == system.source and OWN_LINE in entry["opts"].split(",")
+            return {
+                "dns_name": system.dns_name,
+                "line": "own" if own else "other",
+                "fstab_options": entry["opts"],
+            }
+    return {"dns_name": system.dns_name, "line": "none", "fstab_options": None}
+
+
+def see_mount(host: Host, path: str, timeout: float, wanted: FileSystem | None = None) -> dict[str, t.Any]:
+    """What is at a path: path, state, source, fstype, options, answer, why, efa, mount_name (as wanted).
+
+    state is lustre or nfs (mounted, and the file system says so), trigger (systemd's automount, and nothing came when
+    it was touched), silent (it gives no answer), other (something else is mounted there), absent (nothing is).
+    """
+    # A dot at the end, so that what is mounted is asked and not the trigger that stands for it.
+    told, problem = ask(host, ["stat", "--file-system", "--format=%T", "--", f"{path}/."], timeout=timeout)
+    mount = top_mount(path, parse_mountinfo(host.read_text(MOUNTINFO) or ""))
+    answer = told.strip()
+    seen: dict[str, t.Any] = {
+        "path": path,
+        "state": "absent",
+        "source": mount["source"] if mount else None,
+        "fstype": mount["fstype"] if mount else None,
+        "options": mount["options"] if mount else "",
+        "answer": answer or None,
+        "why": problem,
+        "efa": bool(wanted and wanted.efa),
+        "mount_name": wanted.mount_name if wanted else "",
+    }
+    if mount and mount["fstype"] == "autofs":
+        seen["state"] = "trigger"
+    elif mount and problem:
+        seen["state"] = "silent"
+    elif mount:
+        seen["state"] = "lustre" if answer == "lustre" else "nfs" if answer in NFS_TYPES else "other"
+    return seen
+
+
+def probe_all(host: Host, mounts: t.Sequence[t.Mapping[str, t.Any]], timeout: float) -> dict[str, Result]:
+    """lustre.write_read for each mounted file system, all at once and within timeout: what was written comes back."""
+    due = [mount["path"] for mount in mounts if mount["state"] == "lustre"]
+    checks = [Check("lustre.write_read", _probe(path), timeout) for path in due]
+    verdicts = run_all(host, checks, timeout * max(1, len(due)))
+    return {path: dataclasses.replace(verdict, scope=Scope(device=path)) for path, verdict in zip(due, verdicts)}
+
+
+def nets(host: Host, timeout: float) -> tuple[dict[str, dict[str, int]], str | None]:
+    """The nets of LNet with their counters, and why they are not known."""
+    told, problem = ask(host, ["lnetctl", "net", "show", "-v"], timeout=timeout)
+    return ({}, problem) if problem else (parse_net_show(told), None)
+
+
+def _probe(path: str) -> t.Callable[[Host], list[Result]]:
+    def write_and_read(host: Host) -> list[Result]:
+        check = "lustre.write_read"
+        try:
+            host.write_probe(path)
+        except PermissionError:
+            hint = "root squash of FSx does that: name this node's subnet as an exception to it, or let a user probe"
+            return [failed(check, "root may not write there", severity="monitor", hint=hint)]
+        except OSError as exc:
+            hint = "look with 'lfs df' and 'dmesg'"
+            return [failed(check, f"it took no write: {exc.strerror or exc}", severity="isolate", hint=hint)]
+        return [passed(check, "1 MiB written, read back and compared")]
+
+    return write_and_read

@@ -1,0 +1,198 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Verdicts on what L{lustre.look} saw. Pure: facts in, mlcluster.result/1 out."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
+from .look import EFA_SOURCE
+
+NO_LUSTRE = "no file system of Lustre is named, mounted or in fstab here"
+_KERNEL_HINT = (
+    "install the client of that kernel, or boot one that has it: FSx for Lustre User Guide, client compatibility"
+)
+_MOUNT_HINT = "look with 'journalctl -k' and whether the security groups let 988 and 1018-1023 through"
+# Missing directories that are named one by one.
+SHOWN = 4
+_WAYS = {
+    "absent": "nothing is mounted there",
+    "trigger": "the automount was touched and nothing came",
+    "silent": "the file system gives no answer",
+}
+
+
+def verify(facts: t.Mapping[str, t.Any]) -> list[Result]:
+    """Verdicts with the ids lustre.client, lustre.next_kernel, lustre.held; for each file system lustre.mounted,
+    lustre.write_read (where it was probed) and, where EFA is wanted, lustre.network; lustre.directories for all that
+    are missing and for each that is in the way, or one for all; lustre.tuning, lustre.module_options; nfs.mounted for
+    each.
+    """
+    if not facts["mounts"]:
+        return [not_applicable("lustre.mounted", NO_LUSTRE), *_nfs(facts)]
+    return [
+        _client(facts),
+        _next_kernel(facts),
+        _held(facts),
+        *_mounts(facts),
+        *[Result.from_dict(entry) for entry in facts["probes"].values()],
+        *_networks(facts),
+        *_directories(facts),
+        _tuning(facts),
+        _module_options(facts),
+        *_nfs(facts),
+    ]
+
+
+def _client(facts: t.Mapping[str, t.Any]) -> Result:
+    check, kernel, missing = "lustre.client", facts["kernel"], [n for n in ("lfs", "lctl") if not facts["tools"][n]]
+    if missing:
+        return failed(check, f"{' and '.join(missing)} is not installed", hint="run the role fsx_lustre")
+    return _module_for(facts, check, kernel["running"], "the running kernel", "isolate")
+
+
+def _next_kernel(facts: t.Mapping[str, t.Any]) -> Result:
+    check, kernel = "lustre.next_kernel", facts["kernel"]
+    if kernel["next"] is not None and kernel["next"] == kernel["running"]:
+        return not_applicable(check, "the next boot has the running kernel")
+    return _module_for(facts, check, kernel["next"], "the kernel of the next boot", "monitor")
+
+
+def _module_for(facts: t.Mapping[str, t.Any], check: str, release: str | None, what: str, severity: str) -> Result:
+    installed = facts["kernel"]["installed"]
+    if release is None:
+        return undeterminable(check, f"which is {what} is not known")
+    if not facts["tools"]["modinfo"]:
+        return undeterminable(check, "modinfo is not installed, so nothing tells which modules a kernel has")
+    if not installed.get(release):
+        return failed(check, f"{what} {release} has no module lustre", severity=severity, hint=_KERNEL_HINT)
+    return passed(check, f"{release} has lustre {installed[release]}")
+
+
+def _held(facts: t.Mapping[str, t.Any]) -> Result:
+    check = "lustre.held"
+    if facts["package_manager"] is None:
+        return undeterminable(check, "no package manager could be asked")
+    if not facts["packages"]:
+        return not_applicable(check, "no package of those that are to be held is installed")
+    if facts["unheld_packages"]:
+        what = f"an upgrade may part kernel and client: {', '.join(facts['unheld_packages'])} is not held"
+        return failed(check, what, hint="run the role fsx_lustre")
+    return passed(check, f"{len(facts['packages'])} packages")
+
+
+def _mounts(facts: t.Mapping[str, t.Any]) -> list[Result]:
+    found = []
+    for mount in facts["mounts"]:
+        check, scope = "lustre.mounted", Scope(device=mount["path"])
+        name = mount["mount_name"]
+        if mount["state"] in _WAYS:
+            why = f": {mount['why']}" if mount["why"] else ""
+            found.append(failed(check, _WAYS[mount["state"]] + why, severity="isolate", scope=scope, hint=_MOUNT_HINT))
+        elif mount["state"] != "lustre":
+            what = f"{mount['source']} is mounted there and says that it is {mount['answer']}"
+            found.append(failed(check, what, severity="isolate", scope=scope, expected="lustre"))
+        elif name and not str(mount["source"]).endswith(f":/{name}"):
+            what = f"another file system is mounted there: {mount['source']}"
+            found.append(failed(check, what, severity="isolate", scope=scope, expected=name))
+        else:
+            found.append(passed(check, str(mount["source"]), scope=scope))
+    return found
+
+
+def _networks(facts: t.Mapping[str, t.Any]) -> list[Result]:
+    """Whether data goes over EFA: its interfaces are up, and the counters move while the file system is written to."""
+    found, wanted = [], facts["efa_wanted"]
+    for mount in facts["mounts"]:
+        if not mount["efa"]:
+            continue
+        check = "lustre.network"
+        fields: dict[str, t.Any] = {"scope": Scope(device=mount["path"]), "source": EFA_SOURCE}
+        net = facts["nets"].get("efa", {"nids": 0, "up": 0})
+        probed = facts["probes"].get(mount["path"], {})
+        hint = "run AWS's set-up of EFA clients for FSx for Lustre, and look with 'lnetctl net show -v'"
+        if facts["net_problem"]:
+            found.append(undeterminable(check, facts["net_problem"], **fields))
+        elif net["up"] < wanted:
+            what = f"{net['up']} interfaces of LNet are up on EFA, so data goes over TCP or over fewer than wanted"
+            found.append(failed(check, what, hint=hint, expected=wanted, found=net["up"], **fields))
+        elif probed.get("status") != "pass":
+            found.append(undeterminable(check, "nothing was written, so no counter proves the way", **fields))
+        elif facts["sent"].get("efa", 0) <= 0:
+            what = "the file system was written to and LNet has sent nothing over EFA"
+            found.append(failed(check, what, hint=hint, found=facts["sent"], **fields))
+        else:
+            found.append(passed(check, f"{facts['sent']['efa']} messages over {net['up']} interfaces of EFA", **fields))
+    return found
+
+
+def _directories(facts: t.Mapping[str, t.Any]) -> list[Result]:
+    check, rows = "lustre.directories", facts["directories"]
+    if not rows:
+        return [not_applicable(check, "no directories are wanted")]
+    found = []
+    missing = [row["path"] for row in rows if row["state"] == "missing"]
+    if missing:
+        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        what = f"{len(missing)} of {len(rows)} are missing: {', '.join(missing[:SHOWN])}{more}"
+        found.append(failed(check, what, hint="run the role fsx_lustre on the head node, which alone makes them"))
+    for row in rows:
+        scope = Scope(device=row["path"])
+        if row["state"] == "refused":
+            found.append(failed(check, str(row["why"]), scope=scope))
+        elif row["state"] == "unknown":
+            found.append(undeterminable(check, str(row["why"]), scope=scope))
+    return found or [passed(check, f"{len(rows)} directories")]
+
+
+def _tuning(facts: t.Mapping[str, t.Any]) -> Result:
+    check, rows = "lustre.tuning", facts["tuning"]
+    if not facts["tuning_wanted"]:
+        return not_applicable(check, "a machine of this size needs no other values than Lustre's own")
+    if not rows:
+        return undeterminable(check, "no file system is mounted that has parameters")
+    source = "; ".join(dict.fromkeys(row["source"] for row in rows))
+    problems = [row["problem"] for row in rows if row["problem"]]
+    wrong = [row for row in rows if row["differs"]]
+    if wrong:
+        what = ", ".join(f"{row['name']} is {' and '.join(row['found'])} instead of {row['wanted']}" for row in wrong)
+        return failed(check, what, hint="start mlcluster-lustre.service again", source=source)
+    if problems:
+        return undeterminable(check, "; ".join(problems), source=source)
+    return passed(check, ", ".join(f"{row['name']}={row['wanted']}" for row in rows), source=source)
+
+
+def _module_options(facts: t.Mapping[str, t.Any]) -> Result:
+    check, rows = "lustre.module_options", facts["module_options"]
+    if not rows:
+        return not_applicable(check, "a machine of this size needs no other options than the modules' own")
+    source = "; ".join(dict.fromkeys(row["source"] for row in rows))
+    wrong = [row for row in rows if row["found"] not in (None, row["wanted"])]
+    if wrong:
+        what = ", ".join(f"{row['name']} is {row['found']} instead of {row['wanted']}" for row in wrong)
+        hint = "they count from the next boot, when the modules are loaded again"
+        return failed(check, what, severity="reboot", hint=hint, source=source)
+    loaded = [row for row in rows if row["loaded"]]
+    if not loaded:
+        return not_applicable(check, "the modules are not loaded yet, and take their options when they are")
+    unknown = [row["name"] for row in loaded if row["found"] is None]
+    if unknown:
+        return undeterminable(check, f"the loaded modules do not show {', '.join(unknown)}", source=source)
+    return passed(check, ", ".join(f"{row['name']}={row['wanted']}" for row in rows), source=source)
+
+
+def _nfs(facts: t.Mapping[str, t.Any]) -> list[Result]:
+    found = []
+    for mount in facts["nfs_mounts"]:
+        scope = Scope(device=mount["path"])
+        if mount["state"] == "nfs":
+            found.append(passed("nfs.mounted", str(mount["source"]), scope=scope))
+            continue
+        what = _WAYS.get(mount["state"], f"{mount['source']} is mounted there and says that it is {mount['answer']}")
+        why = f": {mount['why']}" if mount["why"] and mount["state"] in _WAYS else ""
+        hint = "look with 'findmnt' and whether the security groups let NFS (111, 2049, 20001-20003) through"
+        found.append(failed("nfs.mounted", what + why, severity="isolate", scope=scope, hint=hint))
+    return found

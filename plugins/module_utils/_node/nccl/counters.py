@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Byte counters of the EFA devices before and after a run: whether the traffic really went through them."""
+
+from __future__ import annotations
+
+import json
+
+from ..efa.look import AMAZON_VENDOR
+from ..system.host import Host, NodeError
+from .log import short_host
+
+INFINIBAND = "/sys/class/infiniband"
+# tx_bytes, send_bytes, rdma_write_bytes and others, by protocol (CloudWatch User Guide, Collect EFA metrics).
+_BYTES = "_bytes"
+
+Snapshot = dict[str, dict[str, int]]
+
+
+def snapshot(host: Host) -> Snapshot:
+    """Device to counter to value, of the byte counters of every port of this host's EFA devices."""
+    found: Snapshot = {}
+    for device in host.listdir(INFINIBAND):
+        if (host.read_text(f"{INFINIBAND}/{device}/device/vendor") or "").strip() != AMAZON_VENDOR:
+            continue
+        values: dict[str, int] = {}
+        for port in host.listdir(f"{INFINIBAND}/{device}/ports"):
+            base = f"{INFINIBAND}/{device}/ports/{port}/hw_counters"
+            for name in host.listdir(base):
+                text = (host.read_text(f"{base}/{name}") or "").strip()
+                if name.endswith(_BYTES) and text.isascii() and text.isdigit():
+                    values[name] = values.get(name, 0) + int(text)
+        if values:
+            found[device] = values
+    return found
+
+
+def parse_snapshots(text: str, what: str) -> dict[str, Snapshot]:
+    """Host to snapshot, from lines of ``{"host": ..., "devices": {...}}``. Raises L{NodeError} with the line."""
+    found: dict[str, Snapshot] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+            name, devices = str(entry["host"]), entry["devices"]
+            checked = {
+                str(device): {str(counter): _count(value) for counter, value in counters.items()}
+                for device, counters in devices.items()
+            }
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise NodeError(
+                f"line {number} of {what} is no snapshot of counters: give what mlcluster efa-counters printed on "
+                "each host, a line each"
+            ) from None
+        if short_host(name) in found:
+            raise NodeError(
+                f"{what} has the host {name} twice: give one file with what was printed before the test, and one with "
+                "what was printed after it"
+            )
+        found[short_host(name)] = checked
+    return found
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("a counter is a whole number")
+    return value
+
+
+def grown(before: Snapshot, after: Snapshot) -> int | None:
+    """By how many bytes the counter that grew most did, over all devices; None where one went back or a device left.
+
+    Whether the counters overlap is documented nowhere, so they are not added up.
+    """
+    totals: dict[str, int] = {}
+    for device, counters in before.items():
+        for name, value in counters.items():
+            now = after.get(device, {}).get(name)
+            if now is None or now < value:
+                return None
+            totals[name] = totals.get(name, 0) + now - value
+    return max(totals.values(), default=None)

@@ -1,0 +1,245 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a run went over EFA: from the channels that every host logged, and from the devices' counters.
+
+That the plugin chose the provider efa proves nothing by itself: a run on one node says so too.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..verdict import result
+from .counters import Snapshot, grown
+from .log import EFA_NETWORKS, HostChannels, short_host
+from .table import Run
+
+Counters = t.Optional[t.Mapping[str, Snapshot]]
+
+_LOG_HINT = "Run it with NCCL_DEBUG=INFO, and keep the output of all ranks"
+
+
+def took_part(run: Run, ranks: int | None, nodes: int | None) -> str | None:
+    """Why not all that was asked for took part in one communicator; None where nothing speaks against it."""
+    if not run.where or damaged(run, ranks):
+        return None
+    if len(run.groups) > 1:
+        return f"the ranks were split into {len(run.groups)} groups that did not talk to each other"
+    if ranks is not None and len(run.where) != ranks:
+        return f"asked for {ranks} ranks, and {len(run.where)} took part"
+    if nodes is not None and len(run.hosts) != nodes:
+        return f"asked for {nodes} nodes, and the ranks were on {len(run.hosts)}"
+    logged = run.log.ranks - {len(run.where)}
+    if logged:
+        return f"the list has {len(run.where)} ranks, and NCCL logged communicators of {min(logged)}"
+    if nodes is not None and run.log.nodes - {nodes}:
+        return f"asked for {nodes} nodes, and NCCL logged communicators over {min(run.log.nodes)}"
+    return None
+
+
+def damaged(run: Run, ranks: int | None) -> str | None:
+    """Why the list of ranks cannot be relied on; None where it can."""
+    if not run.where:
+        return "the output does not list the ranks"
+    if sorted(run.where) != list(range(len(run.where))):
+        return "the list of ranks has gaps"
+    if len(run.gpus) < len(run.where):
+        return f"{len(run.where)} ranks share {len(run.gpus)} GPUs"
+    if ranks is not None and len(run.where) < ranks and run.log.ranks == {ranks}:
+        return f"the list has {len(run.where)} ranks, and NCCL logged communicators of {ranks}"
+    return None
+
+
+def posing(runs: t.Sequence[Run], ranks: int | None, nodes: int | None) -> str | None:
+    """Says that several outputs of fewer ranks were given for one of all; None where they may be something else."""
+    if len(runs) < 2 or nodes is None or nodes < 2:
+        return None
+    most = max(number for run in runs for number in (len(run.hosts), *run.log.nodes))
+    size = max(number for run in runs for number in (len(run.where), *run.log.ranks))
+    if most >= nodes and (ranks is None or size >= ranks):
+        return None
+    return f"these are separate runs of at most {size} ranks, not one on {nodes} nodes"
+
+
+def verdict(
+    check: str, run: Run, ranks: int | None, nodes: int | None, before: Counters, after: Counters
+) -> result.Result:
+    """Judge the channels of a run of nccl-tests in which all that was asked for took part."""
+    between = run.log.between(run.where)
+    wrong = _wrong_network(run, between)
+    if wrong and (nodes or len(run.hosts)) > 1:
+        return result.failed(
+            check,
+            wrong,
+            reason="not_efa",
+            expected="Libfabric with provider efa",
+            found={host: sorted(channels.networks) for host, channels in sorted(between.items())} or "no channel",
+            hint="Look for the OFI plugin and its libfabric, and pin it with NCCL_NET=Libfabric so that the next run "
+            "stops instead",
+        )
+    if ranks is None or nodes is None:
+        return result.undeterminable(
+            check,
+            "not_asked",
+            message="it was not said how many ranks and nodes were to take part",
+            hint="Give the number of ranks and nodes of the job",
+        )
+    unlisted = damaged(run, ranks)
+    if unlisted:
+        return result.undeterminable(check, "no_ranks", message=unlisted, hint="Keep the whole output of rank 0")
+    if nodes == 1:
+        return _one_node(check)
+    missing = _missing(run, between)
+    if missing:
+        reason, message = missing
+        return result.undeterminable(check, reason, message=message, hint=_LOG_HINT)
+    return _proved(check, run, between, before, after)
+
+
+def _wrong_network(run: Run, between: t.Mapping[str, HostChannels]) -> str | None:
+    providers = {name for names in run.log.providers.values() for name in names if name != "efa"}
+    others = {name for channels in between.values() for name in channels.other}
+    used = {name for names in run.log.networks.values() for name in names if name not in EFA_NETWORKS}
+    if others:
+        hosts = sum(1 for channels in between.values() if channels.other)
+        return f"nodes talked to each other over {', '.join(sorted(others))}, on {hosts} hosts"
+    if used:
+        return f"NCCL chose the network {', '.join(sorted(used))}"
+    if providers:
+        return f"the plugin chose the provider {', '.join(sorted(providers))}"
+    return None
+
+
+def _missing(run: Run, between: t.Mapping[str, HostChannels]) -> tuple[str, str] | None:
+    """Reason and sentence for what is not proved yet; None where every host has its proof."""
+    if not run.log.hosts:
+        return "no_log", "NCCL's log is not in the output, so that nothing tells which way the data went"
+    if run.log.contradictions:
+        return "contradictory", "channels were logged by other hosts than those their ranks are on"
+    if run.log.unread:
+        return "unread", f"{run.log.unread} lines of channels name a transport that is not known here"
+    silent = sorted(host for host in run.hosts if host not in between or not between[host].efa)
+    if silent and any(channels.direct for channels in between.values()):
+        return "not_the_network", "nodes talked to each other over NVLink (MNNVL), which says nothing of EFA"
+    if silent:
+        return "no_channels", f"no channel to another node was logged by {_some(silent)}"
+    unknown = sorted(host for host in run.hosts if not run.log.providers.get(host))
+    if unknown:
+        return "no_provider", f"{_some(unknown)} did not log the provider of the plugin"
+    return None
+
+
+def _one_node(check: str) -> result.Result:
+    return result.not_applicable(check, "one_node", message="a run on one node does not use the fabric")
+
+
+def _some(hosts: t.Sequence[str]) -> str:
+    more = f" and {len(hosts) - 3} more" if len(hosts) > 3 else ""
+    return ", ".join(hosts[:3]) + more
+
+
+def _proved(
+    check: str, run: Run, between: t.Mapping[str, HostChannels], before: Counters, after: Counters
+) -> result.Result:
+    counted = _counted(check, run.hosts, _least(run, len(run.hosts)), before, after)
+    if isinstance(counted, result.Result):
+        return counted
+    channels = sum(host.efa for host in between.values())
+    direct = sum(host.gpudirect for host in between.values())
+    return result.passed(
+        check,
+        {
+            "ranks": len(run.where),
+            "hosts": sorted(run.hosts),
+            "network": sorted({name for host in between.values() for name in host.networks}),
+            "provider": "efa",
+            "channels": {host: found.efa for host, found in sorted(between.items())},
+            "gpudirect_rdma": "all" if direct >= channels else "some" if direct else "none",
+            "intra_node": dict(sorted(run.log.intra.items())),
+            "nvls_channels": run.log.nvls,
+            "counted_bytes": counted,
+        },
+        message=f"{channels} channels between {len(run.hosts)} hosts over EFA, " + _way(direct, channels),
+        source="channels logged by every host" + (" and counters of every host's EFA devices" if counted else ""),
+    )
+
+
+def _way(direct: int, channels: int) -> str:
+    if not direct:
+        return "without GPUDirect RDMA: the data goes through the hosts' memory"
+    return "all with GPUDirect RDMA" if direct >= channels else f"{direct} with GPUDirect RDMA"
+
+
+def _least(run: Run, nodes: int) -> int:
+    # In every collective of nccl-tests a node sends or receives at least its share of one message.
+    return max((row.size for row in run.rows), default=0) // max(nodes, 1)
+
+
+def _counted(
+    check: str, hosts: t.Iterable[str], least: int, before: Counters, after: Counters
+) -> dict[str, int] | result.Result | None:
+    if before is None and after is None:
+        return None
+    first, last = ({short_host(name): value for name, value in (side or {}).items()} for side in (before, after))
+    names = sorted(hosts)
+    absent = [name for name in names if not first.get(name) or not last.get(name)]
+    if absent:
+        return result.undeterminable(
+            check,
+            "counters_missing",
+            message=f"the counters of {_some(absent)} were not given for before and after the run",
+            hint="Run mlcluster efa-counters on every node right before and right after the test",
+        )
+    sums = {name: grown(first[name], last[name]) for name in names}
+    lost = [name for name, value in sums.items() if value is None]
+    if lost:
+        return result.undeterminable(
+            check, "counters_reset", message=f"counters of {_some(lost)} went back during the run", hint="Run it again"
+        )
+    counted = {name: value for name, value in sums.items() if value is not None}
+    idle = [name for name, value in counted.items() if value < max(least, 1)]
+    if idle:
+        return result.failed(
+            check,
+            f"the EFA devices of {_some(idle)} did not carry the data of the test",
+            reason="counters_idle",
+            expected=max(least, 1),
+            found={name: counted[name] for name in idle},
+            unit="bytes",
+            hint="The data went another way, whatever the log says: look at NCCL_NET and at the plugin that is loaded",
+        )
+    return counted
+
+
+def neuron(check: str, run: Run, nodes: int | None, before: Counters, after: Counters) -> result.Result:
+    """Judge a run of nccom-test, whose output names neither ranks nor hosts: only the counters can prove anything."""
+    if nodes is None:
+        return result.undeterminable(
+            check, "not_asked", message="it was not said how many nodes were to take part", hint="Give their number"
+        )
+    if nodes == 1:
+        return _one_node(check)
+    if before is None or after is None:
+        return result.undeterminable(
+            check,
+            "no_evidence",
+            message="nccom-test does not say which way the data went",
+            hint="Run mlcluster efa-counters on every node right before and right after the test",
+        )
+    hosts = {short_host(name) for name in before} | {short_host(name) for name in after}
+    if len(hosts) != nodes:
+        return result.undeterminable(
+            check,
+            "counters_missing",
+            message=f"asked for {nodes} nodes, and counters were given of {len(hosts)}",
+            hint="Give the counters of each node of the job, and of no other",
+        )
+    counted = _counted(check, hosts, _least(run, nodes), before, after)
+    if isinstance(counted, result.Result):
+        return counted
+    return result.passed(
+        check,
+        {"hosts": sorted(hosts), "counted_bytes": counted},
+        source="counters of every host's EFA devices; nccom-test logs no channels",
+    )

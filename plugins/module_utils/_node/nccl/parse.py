@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads an output of nccl-tests or nccom-test with NCCL's log in it, line by line, in bounded memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import os
+import re
+import stat
+import typing as t
+
+from ..system.host import NodeError
+from .log import NCCL_LINE, PREFIX, NcclLog
+from .table import Run, Tables
+
+# A longer line is read in pieces: no line of a test or of NCCL comes near it.
+MAX_LINE = 65536
+MAX_TABLE_LINE = 4096
+
+# What srun --label and mpirun --tag-output put before a line; Open MPI 5 begins it with [prterun-HOST-PID@1,0].
+_LABEL = re.compile(r"(?:\[(?:prterun-[\w.@-]{1,300}|\d{1,9}),\d{1,9}\]<std(?:out|err)>: ?|\s{0,6}\d{1,6}: )")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# What must not reach a terminal or a report: controls, and what turns or hides text.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+
+
+@dataclasses.dataclass
+class Output:
+    """All the runs of an output, in order; log is what NCCL said where there is no run."""
+
+    runs: list[Run]
+    log: NcclLog
+    lines: int
+
+
+def parse(lines: t.Iterable[str]) -> Output:
+    """Read an output. Never raises: what cannot be read is not there, or makes a run broken or tangled."""
+    tables, count = Tables(), 0
+    for raw in lines:
+        count += 1
+        line = raw.rstrip("\r\n")
+        if not line.isprintable():
+            line = _CONTROL.sub("", _COLOUR.sub("", line))
+        if line[:1] in "[ 0123456789" and (label := _LABEL.match(line)):
+            line = line[label.end() :]
+        mark = line.find(" NCCL ")
+        found = NCCL_LINE.search(line, max(0, mark - PREFIX)) if mark >= 0 else None
+        if found is None:
+            if line and not tables.log.plain(line) and len(line) <= MAX_TABLE_LINE:
+                tables.feed(line)
+            continue
+        before, host = line[: found.start()], found.group("host")
+        if before.strip():
+            before, host = _parted(before, host, tables)
+            tables.fragment(before[-MAX_TABLE_LINE:])
+        # A text that was cut is none of those that prove anything.
+        whole = found.end() == len(line) or found.group("level") == "WARN"
+        tables.log.feed(host, found.group("level"), found.group("text") if whole else "", tables.where)
+    return Output(tables.runs, tables.log, count)
+
+
+def _parted(before: str, host: str, tables: Tables) -> tuple[str, str]:
+    """Take the end of a row off the name of the host that wrote right behind it."""
+    hosts, short = tables.hosts, host.split(".", 1)[0]
+    if short not in hosts and (known := max(filter(short.endswith, hosts), key=len, default="")):
+        cut = len(short) - len(known)
+        return before + host[:cut], host[cut:]
+    return before, host
+
+
+def read_lines(stream: t.BinaryIO) -> t.Iterator[str]:
+    """The lines of a file, each at most L{MAX_LINE} bytes; what is not UTF-8 is replaced."""
+    for block in iter(lambda: stream.readline(MAX_LINE), b""):
+        yield block.decode("utf-8", "replace")
+
+
+def parse_file(path: str) -> Output:
+    """Read the output in a file. Raises L{NodeError} where the file cannot be read, or is a pipe or device."""
+    try:
+        # A pipe is opened without waiting for somebody to write into it.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise OSError(errno.EINVAL, "it is a directory, pipe or device")
+        with open(handle, "rb") as stream:
+            return parse(read_lines(stream))
+    except (OSError, ValueError) as exc:
+        why = exc.strerror if isinstance(exc, OSError) else exc
+        raise NodeError(f"could not read the output {path} ({why}): give the file that holds the output") from exc

@@ -1,0 +1,339 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The output of nccl-tests and of nccom-test: header, ranks, table by its own header line, closing lines.
+
+The shapes are those of NVIDIA/nccl-tests 2.0 to 2.19 (src/util.cu, src/common.cu) and of the NCCOM-TEST user guide.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import typing as t
+
+from .log import NcclLog
+
+MAX_ROWS = 100_000
+MAX_RANKS = 100_000
+MAX_RUNS = 500
+MAX_ROW = 1000
+
+_HEADER = re.compile(
+    r"# nThread (\d+) nGpus (\d+) minBytes (\d+) maxBytes (\d+) step: (\d+)\((factor|bytes)\) warmup iters: \d+ "
+    r"iters: (\d+)(?: agg iters: \d+)? validation: (\d+)\b.*"
+)
+_STARTING = re.compile(r"# Collective test starting: (\w+?)(?:_perf)?\s*")
+_CONCLUDED = re.compile(r"# Collective test concluded: \w+\s*")
+_TESTS = re.compile(r"# nccl-tests version (\S+) .*")
+_RANK = re.compile(
+    r"#\s+Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+ on\s+(\S+) device\s+\d+ \[([0-9a-fA-Fx:]+)\](.*)"
+)
+_REDUCED = re.compile(r"# Reducing maxBytes to (\d+) due to memory limitation\s*")
+_OUT_OF_BOUNDS = re.compile(r"# Out of bounds values\s+: (\d+) (OK|FAILED)\s*")
+_AVERAGE = re.compile(r"# Avg bus bandwidth\s+: (\S+)(?: +(OK|FAILED))?\s*")
+_ROW_LIKE = re.compile(r"\s*\d+\s+\d+\s+[a-z]")
+_CONTINUATION = re.compile(r"\s*[-+\d.eE:naNif/A]+(\s+[-+\d.eE:naNif/A]+)*\s*")
+_TYPE = re.compile(r"[a-z][a-z0-9_]{1,20}")
+
+_NCCOM_HEADER = re.compile(r"\s*size\(B\)\s+count\(elems\)\s+type\s+time.*\bbusbw\(GB/s\).*")
+_NCCOM_AVERAGE = re.compile(r"Avg bus bandwidth:\s+([\d.]+)\s*GB/s\s*")
+
+_COLUMNS = "size count type redop root time algbw busbw #wrong time algbw busbw #wrong".split()
+
+NCCL_TESTS = "nccl-tests"
+NCCOM_TEST = "nccom-test"
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One line of a table: size in bytes, bus bandwidths in GB/s, ``wrong`` elements (None: not checked)."""
+
+    size: int
+    kind: tuple[str, str, str]
+    busbw: float
+    in_place_busbw: float | None
+    wrong: float | None
+    in_place_wrong: float | None
+
+
+@dataclasses.dataclass
+class Run:
+    """One run of a test: what it said it would do, who took part, and what it measured.
+
+    log: what NCCL said in the meantime. header: threads, min, max, step, step_kind (factor or bytes), iters,
+    validation. where: rank to host; hosts: all of them; gpus: host and PCI address of each. too_slow: the test itself
+    compared its average with NCCL_TESTS_MIN_BW. tangled: lines of several runs lie between each other, so that nothing
+    here can be told to belong to this one.
+    """
+
+    tool: str
+    log: NcclLog
+    program: str | None = None
+    version: str | None = None
+    header: dict[str, t.Any] = dataclasses.field(default_factory=dict)
+    where: dict[int, str] = dataclasses.field(default_factory=dict)
+    hosts: set[str] = dataclasses.field(default_factory=set)
+    gpus: set[tuple[str, str]] = dataclasses.field(default_factory=set)
+    groups: set[int] = dataclasses.field(default_factory=set)
+    devices: set[str] = dataclasses.field(default_factory=set)
+    columns: list[str] = dataclasses.field(default_factory=list)
+    rows: list[Row] = dataclasses.field(default_factory=list)
+    broken: int = 0
+    out_of_bounds: int | None = None
+    average: float | None = None
+    too_slow: bool = False
+    concluded: bool = False
+    tangled: bool = False
+    fragment: str = ""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the output goes on to the end that a finished test prints."""
+        if self.tool == NCCOM_TEST:
+            return self.average is not None
+        started = self.program is not None
+        return self.out_of_bounds is not None and self.average is not None and (self.concluded or not started)
+
+    def sizes(self) -> list[int]:
+        """The sizes that the header announces, empty where it announces none or more than can be."""
+        smallest, largest, step = (self.header.get(key, 0) for key in ("min", "max", "step"))
+        factor = self.header.get("step_kind") == "factor"
+        if step < (2 if factor else 1) or (factor and smallest < 1):
+            return []
+        found: list[int] = []
+        while smallest <= largest and len(found) <= MAX_ROWS:
+            found.append(smallest)
+            smallest = smallest * step if factor else smallest + step
+        return found
+
+    def completeness(self) -> str | None:
+        """Why the table is not known to be whole; None where every announced size is there."""
+        if self.broken or self.fragment:
+            return f"{self.broken + bool(self.fragment)} lines of the table are damaged"
+        if not self.rows:
+            return "the table has no rows"
+        if self.tool == NCCOM_TEST:
+            return self._unlike_average()
+        sizes = self.sizes()
+        if not sizes:
+            return "the header does not say which sizes were to be measured"
+        groups: dict[tuple[str, str, str], list[int]] = {}
+        for row in self.rows:
+            groups.setdefault(row.kind, []).append(row.size)
+        lengths = {len(rows) for rows in groups.values()}
+        if len(lengths) != 1 or lengths.pop() % len(sizes):
+            return f"the header announces {len(sizes)} sizes, and the table has {len(self.rows)} rows"
+        # Sizes are rounded down to what divides by the number of ranks.
+        slack = 64 * max(len(self.where), 1)
+        for rows in groups.values():
+            for index, size in enumerate(rows):
+                if not sizes[index % len(sizes)] - slack <= size <= sizes[index % len(sizes)]:
+                    return f"a row of {size} bytes stands where the header announces {sizes[index % len(sizes)]}"
+        return self._unlike_average()
+
+    def _unlike_average(self) -> str | None:
+        """The average that the test printed covers every bandwidth of the table, and so tells of a changed one."""
+        found = [bw for row in self.rows for bw in (row.busbw, row.in_place_busbw) if bw is not None]
+        mean = sum(found) / len(found)
+        # With several threads, each has bandwidths of its own; only those of the first are in the table.
+        if self.average is None or self.header.get("threads", 1) != 1:
+            return None
+        # Rows have two digits after the point, or four to six in all.
+        if abs(mean - self.average) <= 0.01 + 0.001 * mean:
+            return None
+        return f"the test printed an average of {self.average:g} GB/s, and that of the rows is {mean:.6g}"
+
+
+class Tables:
+    """Splits an output into runs; feed it every line that is not NCCL's own."""
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+        self._first = NcclLog()
+        self._strays = False
+
+    @property
+    def log(self) -> NcclLog:
+        """Where NCCL's lines go: to the run that is being read; those before the first run belong to that one."""
+        return self.runs[-1].log if self.runs else self._first
+
+    @property
+    def where(self) -> dict[int, str]:
+        """Rank to host of the run that is being read."""
+        return self.runs[-1].where if self.runs else {}
+
+    @property
+    def hosts(self) -> set[str]:
+        """The hosts of the run that is being read."""
+        return self.runs[-1].hosts if self.runs else set()
+
+    def feed(self, line: str) -> None:
+        """Take one line, without its end."""
+        if line.startswith("#"):
+            self._comment(line)
+        elif _NCCOM_HEADER.fullmatch(line):
+            self._begin("columns", NCCOM_TEST).columns = line.split()
+        elif self.runs and self.runs[-1].columns:
+            self._body(self.runs[-1], line)
+        elif _ROW_LIKE.match(line) and parse_row(_COLUMNS, line.split()):
+            self._stray()
+
+    def _stray(self) -> None:
+        """A part out of place: the other lines of its run are not here, or lie between those of this one."""
+        if self.runs:
+            self.runs[-1].tangled = True
+        else:
+            self._strays = True
+
+    def fragment(self, line: str) -> None:
+        """Take the beginning of a line that another process wrote into."""
+        if self.runs and self.runs[-1].columns and _ROW_LIKE.match(line):
+            self._body(self.runs[-1], line)
+
+    def _begin(self, part: str, tool: str) -> Run:
+        run = self.runs[-1] if self.runs else None
+        taken = run is not None and bool(getattr(run, part))
+        if run is None or taken or run.closed or run.rows or run.tool != tool:
+            fresh = Run(tool, NcclLog() if self.runs else self._first, tangled=self._strays and not self.runs)
+            if run is not None and not run.closed and len(self.runs) < MAX_RUNS:
+                run.tangled = fresh.tangled = True
+            if len(self.runs) >= MAX_RUNS:
+                self.runs[-1].tangled = True
+                return self.runs[-1]
+            self.runs.append(fresh)
+        return self.runs[-1]
+
+    def _comment(self, line: str) -> None:
+        if found := _HEADER.fullmatch(line):
+            names = ("threads", "gpus", "min", "max", "step", "step_kind", "iters", "validation")
+            values = (text if text in ("factor", "bytes") else _integer(text) for text in found.groups())
+            self._begin("header", NCCL_TESTS).header = dict(zip(names, values))
+        elif found := _STARTING.fullmatch(line):
+            self._begin("program", NCCL_TESTS).program = found.group(1)
+        elif found := _TESTS.fullmatch(line):
+            self._begin("version", NCCL_TESTS).version = found.group(1)
+        elif self.runs:
+            self._part(self.runs[-1], line)
+        elif any(part.fullmatch(line) for part in (_RANK, _OUT_OF_BOUNDS, _AVERAGE, _CONCLUDED)):
+            self._stray()
+
+    def _part(self, run: Run, line: str) -> None:
+        words = line[1:].split()
+        if words[:3] == ["size", "count", "type"]:
+            run.tangled = run.tangled or bool(run.columns)
+            run.columns = words
+        elif found := _RANK.fullmatch(line):
+            self._rank(run, found)
+        elif found := _REDUCED.fullmatch(line):
+            run.header["max"] = min(run.header.get("max", 0), _integer(found.group(1)))
+        elif found := _OUT_OF_BOUNDS.fullmatch(line):
+            run.tangled = run.tangled or run.out_of_bounds is not None
+            run.out_of_bounds = _integer(found.group(1)) + (found.group(2) == "FAILED")
+        elif found := _AVERAGE.fullmatch(line):
+            run.tangled = run.tangled or run.average is not None
+            run.average = _number(found.group(1))
+            run.too_slow = found.group(2) == "FAILED"
+        elif _CONCLUDED.fullmatch(line):
+            run.tangled = run.tangled or run.concluded
+            run.concluded = True
+
+    def _rank(self, run: Run, found: re.Match[str]) -> None:
+        rank, group, host, bus, device = found.groups()
+        number = _integer(rank)
+        # Two ranks of one number belong to two runs.
+        run.tangled = run.tangled or number in run.where or len(run.where) >= MAX_RANKS
+        if not run.tangled:
+            run.where[number] = host.split(".", 1)[0]
+            run.hosts.add(run.where[number])
+            run.gpus.add((run.where[number], bus))
+            run.groups.add(_integer(group or "0"))
+            run.devices.add(device.strip()[:80])
+
+    def _body(self, run: Run, line: str) -> None:
+        if run.tool == NCCOM_TEST and (found := _NCCOM_AVERAGE.fullmatch(line)):
+            run.tangled = run.tangled or run.average is not None
+            run.average = _number(found.group(1))
+            return
+        if _ROW_LIKE.match(line):
+            run.broken += bool(run.fragment)
+            run.fragment = line
+        elif run.fragment and _CONTINUATION.fullmatch(line):
+            run.fragment += line
+        else:
+            return
+        words = run.fragment.split()
+        row = parse_row(run.columns, words) if run.tool == NCCL_TESTS else parse_nccom_row(run.columns, words)
+        if row is not None and len(run.rows) < MAX_ROWS:
+            # A row after the end belongs to another run.
+            run.tangled = run.tangled or run.average is not None
+            run.rows.append(row)
+            run.fragment = ""
+        elif len(words) > len(run.columns) + 1 or len(run.fragment) > MAX_ROW:
+            run.broken += 1
+            run.fragment = ""
+
+
+def parse_row(columns: list[str], words: list[str]) -> Row | None:
+    """A row of nccl-tests by the words of its header line, or None where the words do not fit them."""
+    names = list(columns)
+    if names[-1:] == ["timestamp"]:
+        names = names[:-1]
+        words = words[:-2] if len(words) == len(names) + 2 else []
+    if "redop" in names and len(words) == len(names) - 1:
+        # Some versions print nothing where a collective has no operation.
+        words = words[:3] + [""] + words[3:]
+    times = [index for index, name in enumerate(names) if name in ("time", "cputime")]
+    if len(words) != len(names) or len(times) != 2:
+        return None
+    fixed = dict(zip(names[: times[0]], words))
+    size = _integer(fixed.get("size", ""))
+    if size < 0 or _integer(fixed.get("count", "")) < 0 or not _TYPE.fullmatch(fixed.get("type", "")):
+        return None
+    halves = [
+        _half(names[times[0] : times[1]], words[times[0] : times[1]]),
+        _half(names[times[1] :], words[times[1] :]),
+    ]
+    if None in halves:
+        return None
+    (busbw, wrong), (in_place_busbw, in_place_wrong) = t.cast("list[tuple[float, float | None]]", halves)
+    kind = (fixed["type"], fixed.get("redop", ""), fixed.get("root", ""))
+    return Row(size, kind, busbw, in_place_busbw, wrong, in_place_wrong)
+
+
+def _half(names: list[str], words: list[str]) -> tuple[float, float | None] | None:
+    values = dict(zip(names, words))
+    busbw = _number(values.get("busbw", ""))
+    if busbw is None or _number(values.get("algbw", "")) is None or _number(words[0]) is None or busbw < 0:
+        return None
+    text = values.get("#wrong", values.get("error", ""))
+    if text == "N/A":
+        return busbw, None
+    wrong = math.nan if text in ("nan", "-nan", "inf", "-inf") else _number(text)
+    if wrong is None:
+        return None
+    # Before 2.13 the column is the largest deviation, which the closing line judges.
+    return busbw, 0.0 if "error" in values and not math.isnan(wrong) else wrong
+
+
+def parse_nccom_row(columns: list[str], words: list[str]) -> Row | None:
+    """A row of nccom-test by the words of its header line, or None."""
+    values = dict(zip(columns, words))
+    size, busbw = _integer(values.get("size(B)", "")), _number(values.get("busbw(GB/s)", ""))
+    if len(words) != len(columns) or size < 0 or busbw is None or busbw < 0 or not _TYPE.fullmatch(values["type"]):
+        return None
+    return Row(size, (values["type"], "", ""), busbw, None, None, None)
+
+
+def _integer(text: str) -> int:
+    """A decimal number, or -1."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else -1
+
+
+def _number(text: str) -> float | None:
+    """A finite number as C prints it, or None."""
+    if not re.fullmatch(r"-?\d{1,300}(\.\d*)?(e[-+]?\d{1,3})?", text):
+        return None
+    value = float(text)
+    return value if math.isfinite(value) else None

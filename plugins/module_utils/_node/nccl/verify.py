@@ -1,0 +1,370 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Three verdicts on a run of nccl-tests or nccom-test: correct, fabric, bandwidth. Pure functions."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ..._data import instance_types
+from ..._data.thresholds import TOLERANCE_PERCENT, published
+from ..accelerator.parse import is_model
+from ..verdict import result
+from . import fabric as nccl_fabric
+from .baseline import Entry, figures
+from .counters import Snapshot
+from .parse import Output
+from .table import NCCL_TESTS, NCCOM_TEST, Run
+
+# What nccom-test calls its operations on the command line, and the names of the same in nccl-tests.
+_COLLECTIVES = {"allr": "all_reduce", "allg": "all_gather", "redsct": "reduce_scatter"}
+_ONE_DIRECTION = frozenset({"alltoall", "alltoallv", "sendrecv"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What was to be run, and what else is known.
+
+    ranks, nodes, instance_type and collective are what was asked for (None: not said). rc is the exit status of the
+    test. checked: nccom-test ran with --check. before and after: host to byte counters of its EFA devices. baseline:
+    entries of a site's own figures. tolerance_percent: by how much a bandwidth may stay below the figure.
+    """
+
+    ranks: int | None = None
+    nodes: int | None = None
+    instance_type: str | None = None
+    collective: str | None = None
+    rc: int | None = None
+    checked: bool = False
+    before: t.Mapping[str, Snapshot] | None = None
+    after: t.Mapping[str, Snapshot] | None = None
+    baseline: t.Sequence[Entry] = ()
+    tolerance_percent: float = TOLERANCE_PERCENT
+
+    @property
+    def operation(self) -> str | None:
+        """The collective, under the name nccl-tests has for it."""
+        if self.collective is None:
+            return None
+        name = self.collective[:-5] if self.collective.endswith("_perf") else self.collective
+        return _COLLECTIVES.get(name, name)
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """The three verdicts, and the run they are about (None where there is not exactly one)."""
+
+    results: tuple[result.Result, ...]
+    run: Run | None
+    facts: dict[str, t.Any]
+
+
+def judge(output: Output, asked: Asked, tool: str | None = None) -> Judged:
+    """Judge an output; tool (nccl-tests, nccom-test) is told from the output where it is None."""
+    runs = [run for run in output.runs if tool is None or run.tool == tool]
+    kind = tool or (runs[0].tool if runs else NCCL_TESTS)
+    prefix = "nccom" if kind == NCCOM_TEST else "nccl"
+    run, problem = select(runs, asked)
+    correct = _correct(prefix, runs, run, problem, output, asked)
+    taken = nccl_fabric.took_part(run, asked.ranks, asked.nodes) if run else None
+    fabric = _fabric(prefix, runs, run, problem, taken, asked, output)
+    bandwidth = _bandwidth(prefix, run, problem, taken, correct, asked)
+    return Judged((correct, fabric, bandwidth), run, facts(run, output))
+
+
+def select(runs: t.Sequence[Run], asked: Asked) -> tuple[Run | None, str | None]:
+    """The one run that is asked about, or why there is none."""
+    if not runs:
+        return None, "there is no output of nccl-tests or nccom-test in it"
+    wanted = [run for run in runs if run.program is None or asked.operation in (None, run.program)]
+    if not wanted:
+        found = ", ".join(sorted({str(run.program) for run in runs}))
+        return None, f"asked for {asked.operation}, and found only {found}"
+    if len(wanted) > 1:
+        return None, f"there are {len(wanted)} outputs in it where one was expected"
+    if wanted[0].tangled:
+        return None, "the lines of several outputs lie between each other"
+    return wanted[0], None
+
+
+def facts(run: Run | None, output: Output) -> dict[str, t.Any]:
+    """What is known of a run, for people and reports; empty lists and nulls where nothing is."""
+    log = run.log if run else output.log
+    between = log.between(run.where) if run else {}
+    channels = sum(host.efa for host in between.values())
+    direct = sum(host.gpudirect for host in between.values())
+    return {
+        "tool": run.tool if run else None,
+        "collective": run.program if run else None,
+        "test_version": run.version if run else None,
+        "nccl_version": log.version,
+        "plugin_version": log.plugin,
+        "ranks": len(run.where) if run else 0,
+        "hosts": sorted(run.hosts) if run else [],
+        "devices": sorted(run.devices) if run else [],
+        "providers": sorted({name for names in log.providers.values() for name in names}),
+        "networks": sorted({name for names in log.networks.values() for name in names}),
+        "gpudirect_rdma": None if not channels else "all" if direct >= channels else "some" if direct else "none",
+        "intra_node": dict(sorted(log.intra.items())),
+        "nvls_channels": log.nvls,
+        "average_busbw": run.average if run else None,
+        "rows": [{"size": row.size, "busbw": row.busbw, "in_place_busbw": row.in_place_busbw} for row in run.rows]
+        if run
+        else [],
+        "warnings": list(log.warnings),
+        "failures": list(log.failures),
+    }
+
+
+def _failures(runs: t.Sequence[Run], output: Output, run: Run | None) -> list[str]:
+    logs = [run.log] if run else [one.log for one in runs] or [output.log]
+    return [text for log in logs for text in log.failures]
+
+
+def _correct(
+    prefix: str, runs: t.Sequence[Run], run: Run | None, problem: str | None, output: Output, asked: Asked
+) -> result.Result:
+    check = f"{prefix}.correct"
+    wrong = max((_wrong(one) for one in ([run] if run else runs)), default=0)
+    failures = _failures(runs, output, run)
+    if wrong:
+        return result.failed(
+            check,
+            "the test found wrong values in the results",
+            "isolate",
+            expected=0,
+            found=wrong,
+            unit="wrong values",
+            hint="Run it on each node alone to find the one that computes wrong, and take it out",
+        )
+    if failures:
+        return result.failed(check, f"the test failed: {failures[0]}", reason="test_failed")
+    if asked.rc:
+        return result.failed(check, f"the test ended with status {asked.rc}", expected=0, found=asked.rc)
+    if run is None:
+        return result.undeterminable(check, "no_single_run", message=problem, hint="Keep one output in a file")
+    if not run.closed:
+        return result.failed(
+            check,
+            f"the output ends before the test does: {len(run.rows)} rows, and no closing lines",
+            reason="truncated",
+            hint="Run it again and keep the whole output; raise the time limit if it was cut there",
+        )
+    return _whole(check, run, asked)
+
+
+def _wrong(run: Run) -> int:
+    rows = sum(1 for row in run.rows for wrong in (row.wrong, row.in_place_wrong) if wrong is not None and wrong != 0)
+    return max(rows, run.out_of_bounds or 0)
+
+
+def _whole(check: str, run: Run, asked: Asked) -> result.Result:
+    incomplete = run.completeness()
+    if incomplete:
+        return result.undeterminable(
+            check,
+            "incomplete",
+            message=incomplete,
+            hint="Run it again with NCCL_DEBUG_FILE=/path/%h.%p, so that NCCL's lines do not tear the table apart",
+        )
+    if run.tool == NCCOM_TEST:
+        if not asked.checked or asked.rc is None:
+            return result.undeterminable(
+                check,
+                "not_checked",
+                message="the output does not say whether the results were compared",
+                hint="Run nccom-test with --check, and give its exit status",
+            )
+        return result.passed(check, {"rows": len(run.rows), "rc": asked.rc})
+    unchecked = sum(1 for row in run.rows if not _checked(run, row))
+    if unchecked:
+        return result.undeterminable(
+            check,
+            "not_checked",
+            message=f"{unchecked} of {len(run.rows)} rows were not checked",
+            hint="Run the test with -c 1",
+        )
+    return result.passed(
+        check,
+        {"collective": run.program, "ranks": len(run.where), "rows": len(run.rows), "wrong": 0},
+        expected={"wrong": 0},
+        message=f"{len(run.rows)} rows of {run.program or 'a collective'} on {len(run.where)} ranks, and nothing wrong",
+    )
+
+
+def _checked(run: Run, row: t.Any) -> bool:
+    # With -c 0 nothing is compared, whatever stands in the column.
+    if run.header.get("validation") == 0:
+        return False
+    # nccl-tests never checks these in place.
+    return row.wrong is not None and (row.in_place_wrong is not None or run.program in _ONE_DIRECTION | {None})
+
+
+def _fabric(
+    prefix: str,
+    runs: t.Sequence[Run],
+    run: Run | None,
+    problem: str | None,
+    taken: str | None,
+    asked: Asked,
+    output: Output,
+) -> result.Result:
+    check = f"{prefix}.fabric"
+    if run is None:
+        posing = nccl_fabric.posing(runs, asked.ranks, asked.nodes)
+        if posing:
+            return result.failed(
+                check,
+                posing,
+                reason="separate_runs",
+                expected=f"one run on {asked.nodes} nodes",
+                found=f"{len(runs)} runs",
+                hint="Start the test through MPI (srun --mpi=pmix or mpirun), and build nccl-tests with MPI=1",
+            )
+        return result.undeterminable(check, "no_single_run", message=problem, hint="Keep one output in a file")
+    if run.tool == NCCOM_TEST:
+        return nccl_fabric.neuron(check, run, asked.nodes, asked.before, asked.after)
+    if taken:
+        return result.failed(
+            check,
+            taken,
+            reason="not_all_took_part",
+            expected={"ranks": asked.ranks, "nodes": asked.nodes},
+            found={"ranks": len(run.where), "nodes": len(run.hosts)},
+            hint="Start the test through MPI on all the nodes, a rank for each GPU",
+        )
+    return nccl_fabric.verdict(check, run, asked.ranks, asked.nodes, asked.before, asked.after)
+
+
+def _bandwidth(
+    prefix: str, run: Run | None, problem: str | None, taken: str | None, correct: result.Result, asked: Asked
+) -> result.Result:
+    check = f"{prefix}.bandwidth"
+    if run is None:
+        return result.undeterminable(check, "no_single_run", message=problem)
+    if correct.status == result.FAIL or (correct.status == result.UNDETERMINABLE and run.completeness()):
+        return result.undeterminable(check, "not_correct", message="a run that is not whole and right has no bandwidth")
+    if taken:
+        return result.undeterminable(check, "not_all_took_part", message=taken)
+    if run.too_slow:
+        return result.failed(
+            check,
+            "the average bus bandwidth is below NCCL_TESTS_MIN_BW, which the test was given",
+            found=run.average,
+            unit="GB/s",
+            source="NCCL_TESTS_MIN_BW",
+        )
+    if asked.nodes is None or (run.tool == NCCL_TESTS and asked.ranks is None):
+        return result.undeterminable(
+            check, "not_asked", message="it was not said how many ranks and nodes were to take part"
+        )
+    unlisted = nccl_fabric.damaged(run, asked.ranks) if run.tool == NCCL_TESTS else None
+    if unlisted:
+        return result.undeterminable(check, "no_ranks", message=unlisted)
+    if run.tool == NCCL_TESTS and len(run.where) == 1:
+        return result.not_applicable(check, "one_rank", message="one rank moves nothing: its bus bandwidth is 0")
+    strange = _strange(run, asked.instance_type)
+    if strange:
+        return result.undeterminable(
+            check, "other_type", message=strange, hint="Give the instance type on which the test ran"
+        )
+    collective = run.program or asked.operation
+    limits = thresholds(run.tool, collective, asked)
+    busbw = lowest(run)
+    common = sorted(set(limits) & set(busbw))
+    if not common:
+        return result.undeterminable(
+            check,
+            "no_threshold",
+            message=f"no figure to compare with is known for {asked.instance_type or 'the instance type'}, "
+            f"{asked.nodes} nodes, {asked.ranks} ranks, {collective or 'the collective'} and the sizes measured",
+            found={"largest_size": max(busbw), "busbw": busbw[max(busbw)]},
+            unit="GB/s",
+            hint="Record a good run with --record-baseline, and compare with it",
+        )
+    return _compared(check, limits, busbw, common)
+
+
+def _strange(run: Run, instance_type: str | None) -> str | None:
+    """Says that the run was on other GPUs than this type has; None where nothing speaks for it."""
+    table = instance_types.lookup(instance_type)
+    chips = table["accelerators"] if table else None
+    if not chips or chips["kind"] != "gpu":
+        return None
+    others = sorted(name for name in run.devices if name and not is_model(chips["name"], name))
+    return f"the ranks were on {', '.join(others)}, and {instance_type} has {chips['name']}" if others else None
+
+
+def lowest(run: Run) -> dict[int, float]:
+    """Size to bus bandwidth (out of place, GB/s); the lowest where a size was measured several times."""
+    found: dict[int, float] = {}
+    for row in run.rows:
+        found[row.size] = min(row.busbw, found.get(row.size, row.busbw))
+    return found
+
+
+def thresholds(tool: str, collective: str | None, asked: Asked) -> dict[int, dict[str, t.Any]]:
+    """Size to ``busbw`` (the least that passes, GB/s) and ``source``: the site's own figures before published ones."""
+    share = 1 - asked.tolerance_percent / 100
+    where = (asked.instance_type, asked.nodes, asked.ranks, collective)
+    found = dict(published(*where)) if tool == NCCL_TESTS else {}
+    for size, busbw in figures(asked.baseline, tool, *where).items():
+        found[size] = {"busbw": busbw, "source": "the site's baseline"}
+    return {
+        size: {
+            "busbw": round(figure["busbw"] * share, 2),
+            "source": f"{figure['source']}: {figure['busbw']:g} GB/s, less {asked.tolerance_percent:g} percent",
+        }
+        for size, figure in found.items()
+    }
+
+
+def _compared(
+    check: str, limits: t.Mapping[int, t.Mapping[str, t.Any]], busbw: t.Mapping[int, float], common: t.Sequence[int]
+) -> result.Result:
+    low = [size for size in common if busbw[size] < limits[size]["busbw"]]
+    shown = low or common
+    fields: dict[str, t.Any] = {
+        "expected": {str(size): limits[size]["busbw"] for size in shown},
+        "found": {str(size): busbw[size] for size in shown},
+        "unit": "GB/s by size",
+        "source": "; ".join(sorted({limits[size]["source"] for size in shown})),
+    }
+    if not low:
+        largest = shown[-1]
+        least = f"at least {limits[largest]['busbw']:g} wanted, the figures known reached at {len(shown)} sizes"
+        return result.passed(check, message=f"{busbw[largest]:g} GB/s at {largest} bytes: {least}", **fields)
+    return result.failed(
+        check,
+        f"the bus bandwidth is too low at {len(low)} of {len(common)} sizes",
+        hint="Run it on pairs of nodes to find the slow one: the slowest node sets the rate of all",
+        **fields,
+    )
+
+
+def entries(judged: Judged, asked: Asked, now: str) -> tuple[list[Entry], str | None]:
+    """What a baseline records of a run, or none and the sentence why this run must not become one."""
+    run, (correct, fabric, bandwidth) = judged.run, judged.results
+    missing = [name for name in ("instance_type", "nodes", "ranks") if getattr(asked, name) is None]
+    collective = (run.program if run else None) or asked.operation
+    if collective is None:
+        missing.append("collective")
+    if missing:
+        return [], f"a baseline needs to know {', '.join(missing)}: say what was run"
+    if run is None or correct.status != result.PASS or fabric.status not in (result.PASS, result.NOT_APPLICABLE):
+        return [], (
+            "this run is no baseline: "
+            + "; ".join(
+                one.line() for one in (correct, fabric) if one.status not in (result.PASS, result.NOT_APPLICABLE)
+            )
+        )
+    if bandwidth.status == result.FAIL:
+        return [], f"this run is no baseline, for it is slower than what is known: {bandwidth.line()}"
+    where = {"tool": run.tool, "instance_type": asked.instance_type, "nodes": asked.nodes, "collective": collective}
+    return [
+        {**where, "size": size, "busbw": busbw, "ranks": asked.ranks, "recorded": now}
+        for size, busbw in lowest(run).items()
+        if busbw > 0
+    ], None

@@ -1,0 +1,319 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A directory for each job on the local volume: made before the job, gone after it, whatever the job put there.
+
+    BASE/            root, 0711: nobody but root can add, rename or list anything here
+    BASE/job-4711/   root, 0711, with job.json that says whose it is
+    BASE/job-4711/tmp  the user's, 0700: what TMPDIR names
+    BASE/.trash/     root, 0700: what is being removed
+
+Since a user owns nothing above tmp, there is nothing that could be replaced by a link. A directory is taken away by one
+rename, so the next job never waits for a large tree; how it is emptied is in L{scratch_trash}.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import json
+import os
+import re
+import secrets
+import stat
+import typing as t
+
+from ..storage.config import CONFIG_PATH
+from ..storage.parse import parse_mountinfo
+from ..storage.record import RECORD_PATH, read_document
+from ..system.host import Host, NodeError
+from .trash import Emptied, empty
+
+SUBDIRECTORY = "jobs"
+TRASH = ".trash"
+# The directory of the user inside that of his job.
+OWN = "tmp"
+SCHEMA = "mlcluster.scratch/1"
+LOCK_SECONDS = 5
+MOUNTINFO = "/proc/self/mountinfo"
+_NAME = re.compile(r"job-([0-9]{1,10})")
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@dataclasses.dataclass(frozen=True)
+class JobDirectory:
+    """One directory of a job: boot_id and made (seconds since 1970) are of its making, renewing it changes mark."""
+
+    job_id: int
+    uid: int
+    boot_id: str
+    made: float
+    mark: tuple[int, int]
+
+    @property
+    def name(self) -> str:
+        return f"job-{self.job_id}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Swept:
+    """What a sweep did: the jobs whose directories were taken away, those kept as leftovers, and the rest in words."""
+
+    taken: list[int]
+    kept: list[int]
+    problems: list[str]
+
+
+def default_base(host: Host) -> str | None:
+    """Where the local volume's jobs have their directories; None on a node without one."""
+    path = (read_document(host, RECORD_PATH) or {}).get("path")
+    return f"{path.rstrip('/')}/{SUBDIRECTORY}" if isinstance(path, str) and path.startswith("/") else None
+
+
+def no_volume(host: Host, base: str) -> str | None:
+    """Why a node has no jobs' directories: nothing is where their volume would be, and nobody wants local storage here.
+
+    None where there is such a volume, or should be.
+    """
+    volume = os.path.dirname(base) or "/"
+    if host.exists(volume) or host.read_text(CONFIG_PATH) is not None:
+        return None
+    return f"there is no {volume} for the jobs' directories, and this node is to have no local storage"
+
+
+def unmounted_volume(host: Host, base: str) -> str | None:
+    """Why no job may have its directory there now: the local volume that base belongs on is not mounted.
+
+    Its mount point is still a directory, and what jobs write there would fill the root disk.
+    """
+    record = read_document(host, RECORD_PATH) or {}
+    if record.get("state") == "none":
+        return None
+    targets = {mount["target"] for mount in parse_mountinfo(host.read_text(MOUNTINFO) or "")}
+    paths = [str(volume["path"]) for volume in record.get("volumes") or []]
+    away = [path for path in paths if base.startswith(f"{path.rstrip('/')}/") and path not in targets]
+    if not away:
+        return None
+    return (
+        f"the local volume is not mounted on {away[0]}, and jobs would write to the disk below it: run 'systemctl "
+        "restart mlcluster-storage' on the node"
+    )
+
+
+def tmp_path(base: str, job_id: int) -> str:
+    """What TMPDIR is for a job."""
+    return f"{base}/job-{job_id}/{OWN}"
+
+
+@contextlib.contextmanager
+def opened_base(base: str, make: bool = False, or_above: bool = False) -> t.Iterator[int]:
+    """A descriptor of the base, reached without following a link and trusted to be root's alone.
+
+    or_above: where only the base itself is missing, the directory above it will do. Raises L{NodeError} where it is
+    missing (and not to be made), a link is in its path, or another could replace it.
+    """
+    if not base.startswith("/") or base.startswith("//") or os.path.normpath(base) != base or base == "/":
+        raise NodeError(f"the jobs' directories were to be in {base!r}: give an absolute path without . and ..")
+    handle = os.open("/", _OPEN)
+    at, made = "", False
+    try:
+        for part in base[1:].split("/"):
+            at = f"{at}/{part}"
+            if make and at == base:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, 0o711, dir_fd=handle)
+                    made = True
+            if or_above and at == base and not _exists(handle, part):
+                break
+            inner = os.open(part, _OPEN, dir_fd=handle)
+            os.close(handle)
+            handle = inner
+            _trust(handle, at, last=at == base)
+        if made:
+            # Whatever the mask was; what somebody else made keeps its mode.
+            os.fchmod(handle, 0o711)
+        yield handle
+    except OSError as exc:
+        why = "a link or a file is in the way" if exc.errno in (errno.ELOOP, errno.ENOTDIR) else exc.strerror
+        raise NodeError(f"could not use {at} for the jobs' directories: {why}") from exc
+    finally:
+        os.close(handle)
+
+
+def _trust(handle: int, path: str, last: bool) -> None:
+    info = os.fstat(handle)
+    others = info.st_mode & 0o022
+    # In a sticky directory nobody but its owner and root renames what root made.
+    if info.st_uid != 0 or (others and (last or not info.st_mode & stat.S_ISVTX)):
+        mode = stat.S_IMODE(info.st_mode)
+        raise NodeError(
+            f"{path} has owner {info.st_uid} and mode {mode:04o}, so others than root could put something else in its "
+            "place: give it to root, with mode 0755 (or 1777 above the jobs' directories)"
+        )
+
+
+def free_percent(where: int | str) -> dict[str, float]:
+    """How much of the space and of the inodes of a filesystem users may still take, in percent."""
+    info = os.statvfs(where)
+    # XFS and ext4 count inodes; filesystems that make them as they go say 0.
+    inodes = 100.0 * info.f_favail / info.f_files if info.f_files else 100.0
+    space = 100.0 * info.f_bavail / info.f_blocks if info.f_blocks else 100.0
+    return {"bytes": round(space, 1), "inodes": round(inodes, 1)}
+
+
+def make(host: Host, base: str, job_id: int, uid: int, gid: int) -> str:
+    """Make the directory of a job and return the path for TMPDIR.
+
+    What is there of the same job, user and boot stays: its job may be running. Anything else of that name goes.
+    """
+    boot = _boot_id(host)
+    with opened_base(base, make=True) as handle, _locked(host, handle), _trash(handle) as trash:
+        known = _read(handle, f"job-{job_id}")
+        if known and (known.uid, known.boot_id) == (uid, boot):
+            with _inside(handle, known.name) as inner:
+                _write_record(inner, known.job_id, uid, boot)
+            return tmp_path(base, job_id)
+        if known or _exists(handle, f"job-{job_id}"):
+            _throw(handle, trash, f"job-{job_id}")
+        fresh = f"new-{secrets.token_hex(8)}"
+        os.mkdir(fresh, 0o711, dir_fd=trash)
+        with _inside(trash, fresh) as inner:
+            os.fchmod(inner, 0o711)
+            _write_record(inner, job_id, uid, boot)
+            os.mkdir(OWN, 0o700, dir_fd=inner)
+            with _inside(inner, OWN) as own:
+                os.fchmod(own, 0o700)
+                os.fchown(own, uid, gid)
+        os.rename(fresh, f"job-{job_id}", src_dir_fd=trash, dst_dir_fd=handle)
+    return tmp_path(base, job_id)
+
+
+def remove(host: Host, base: str, job_id: int, seconds: float) -> Emptied:
+    """Take the directory of a job away at once, then empty the trash for at most seconds. A missing one is fine."""
+    with opened_base(base) as handle, _trash(handle) as trash:
+        with _locked(host, handle):
+            if _exists(handle, f"job-{job_id}"):
+                _throw(handle, trash, f"job-{job_id}")
+        return empty(trash, host.monotonic() + seconds, host.monotonic)
+
+
+def survey(base: str) -> list[JobDirectory]:
+    """The jobs' directories that there are, the oldest first; names that this did not make are left out."""
+    with opened_base(base) as handle:
+        found = [_read(handle, name) for name in os.listdir(handle) if _NAME.fullmatch(name)]
+    return sorted((one for one in found if one), key=lambda one: one.made)
+
+
+def sweep(
+    host: Host,
+    base: str,
+    known: t.Sequence[JobDirectory],
+    live: t.AbstractSet[int] | None,
+    now: float,
+    keep_seconds: float = 0,
+    least_percent: int = 0,
+) -> Swept:
+    """Take away what jobs left that are no more. known is a L{survey} from before live was asked for.
+
+    live are the jobs on this node, None where Slurm did not tell: then only what an earlier boot left counts as left. A
+    leftover stays for keep_seconds, unless less than least_percent is free; then the oldest go first.
+    """
+    boot = _boot_id(host)
+    left = [one for one in known if one.boot_id != boot or (live is not None and one.job_id not in live)]
+    swept = Swept([], [], [])
+    with opened_base(base) as handle, _trash(handle) as trash:
+        for one in left:
+            scarce = min(free_percent(handle).values()) < least_percent
+            # A clock that was set back makes nothing younger than it is new.
+            if not scarce and max(now - one.made, 0) < keep_seconds:
+                swept.kept.append(one.job_id)
+                continue
+            try:
+                with _locked(host, handle):
+                    # Renewed since the survey: the job came back to this node.
+                    if _read(handle, one.name) == one:
+                        _throw(handle, trash, one.name)
+                        swept.taken.append(one.job_id)
+            except OSError as exc:
+                swept.problems.append(f"{base}/{one.name}: {exc.strerror}")
+            if scarce:
+                empty(trash, host.monotonic() + LOCK_SECONDS, host.monotonic)
+    return swept
+
+
+def empty_trash(host: Host, base: str, seconds: float) -> Emptied:
+    """Empty the trash for at most seconds."""
+    with opened_base(base) as handle, _trash(handle) as trash:
+        return empty(trash, host.monotonic() + seconds, host.monotonic)
+
+
+def _boot_id(host: Host) -> str:
+    return (host.read_text("/proc/sys/kernel/random/boot_id") or "").strip()
+
+
+def _locked(host: Host, handle: int) -> contextlib.AbstractContextManager[None]:
+    """Hold the base itself; nobody but root can open it, so nobody but root can hold it."""
+    return host.hold(handle, LOCK_SECONDS, "the jobs' directories: another works on them")
+
+
+@contextlib.contextmanager
+def _inside(handle: int, name: str) -> t.Iterator[int]:
+    inner = os.open(name, _OPEN, dir_fd=handle)
+    try:
+        yield inner
+    finally:
+        os.close(inner)
+
+
+@contextlib.contextmanager
+def _trash(handle: int) -> t.Iterator[int]:
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(TRASH, 0o700, dir_fd=handle)
+    with _inside(handle, TRASH) as trash:
+        yield trash
+
+
+def _exists(handle: int, name: str) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        os.lstat(name, dir_fd=handle)
+        return True
+    return False
+
+
+def _throw(handle: int, trash: int, name: str) -> None:
+    os.rename(name, f"{name}-{secrets.token_hex(8)}", src_dir_fd=handle, dst_dir_fd=trash)
+
+
+def _write_record(inner: int, job_id: int, uid: int, boot: str) -> None:
+    text = json.dumps({"schema": SCHEMA, "job_id": job_id, "uid": uid, "boot_id": boot}, sort_keys=True) + "\n"
+    temporary = f".job-{secrets.token_hex(8)}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(temporary, flags, 0o644, dir_fd=inner), "w", encoding="utf-8") as stream:
+        stream.write(text)
+    os.rename(temporary, "job.json", src_dir_fd=inner, dst_dir_fd=inner)
+
+
+def _torn(name: str) -> dict[str, t.Any]:
+    return {"job_id": int(name.rpartition("-")[2]), "uid": -1, "boot_id": ""}
+
+
+def _read(handle: int, name: str) -> JobDirectory | None:
+    """What is known of one directory; None where it is missing or was not made here."""
+    try:
+        with _inside(handle, name) as inner:
+            descriptor = os.open("job.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=inner)
+            with os.fdopen(descriptor, encoding="utf-8", errors="replace") as stream:
+                info = os.fstat(stream.fileno())
+                text = stream.read(4096)
+            # Put there whole, it is empty only where the machine went down before it was on the disk.
+            document = json.loads(text) if text.strip("\0") else _torn(name)
+    except (OSError, ValueError, RecursionError):
+        return None
+    numbers = [document.get(key) if isinstance(document, dict) else None for key in ("job_id", "uid")]
+    if not all(isinstance(number, int) for number in numbers) or f"job-{numbers[0]}" != name:
+        return None
+    job_id, uid = t.cast("list[int]", numbers)
+    mark = (info.st_ino, info.st_mtime_ns)
+    return JobDirectory(job_id, uid, str(document.get("boot_id")), info.st_mtime, mark)

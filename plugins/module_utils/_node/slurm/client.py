@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs Slurm's commands on a node, wherever they are installed."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ..system.host import CommandResult, Host, NodeError
+
+# Where ParallelCluster installs Slurm (its cookbook, node['cluster']['slurm']['install_dir']); the system path is next.
+PREFIXES = ("/opt/slurm",)
+# AWS PCS has a folder slurm-VERSION for each version below this one (docs.aws.amazon.com/pcs, spank_install).
+PCS_SCHEDULERS = "/opt/aws/pcs/scheduler"
+TIMEOUT = 60.0
+_GONE = re.compile(r"Invalid job id specified|Invalid job array id", re.IGNORECASE)
+
+
+class SlurmError(NodeError):
+    """A command of Slurm that failed; text is what it said."""
+
+    def __init__(self, what: str, said: str, advice: str) -> None:
+        self.said = said
+        super().__init__(f"{what}: {said or 'it said nothing'}; {advice}")
+
+
+def find_prefix(host: Host, program: str) -> t.Optional[str]:
+    """The directory above the bin with this program: ParallelCluster's, else the only one of AWS PCS; None: neither.
+
+    Of several versions none is taken, since an older scontrol cannot read the slurm.conf of a newer one.
+    """
+    versions = [f"{PCS_SCHEDULERS}/{name}" for name in host.listdir(PCS_SCHEDULERS) if name.startswith("slurm-")]
+    of_pcs = [path for path in versions if host.exists(f"{path}/bin/{program}")]
+    places = (*PREFIXES, *(of_pcs if len(of_pcs) == 1 else ()))
+    return next((path for path in places if host.exists(f"{path}/bin/{program}")), None)
+
+
+class Slurm:
+    """The Slurm that a node belongs to.
+
+    prefix is the directory above its bin (None: what find_prefix finds, else the system path), conf its slurm.conf
+    (None: Slurm's own way to find it).
+    """
+
+    def __init__(self, host: Host, prefix: t.Optional[str] = None, conf: t.Optional[str] = None) -> None:
+        self.host = host
+        self.conf = conf
+        self.prefix = prefix or find_prefix(host, "scontrol")
+
+    def argv(self, program: str, *arguments: str) -> list[str]:
+        """The whole command. Raises NodeError where the program is not installed."""
+        path = f"{self.prefix}/bin/{program}" if self.prefix else self.host.which(program)
+        if not path or not self.host.exists(path):
+            where = (
+                f"in {self.prefix}/bin"
+                if self.prefix
+                else f"on the system path, in {' or '.join(PREFIXES)} or as the only one in {PCS_SCHEDULERS}"
+            )
+            raise NodeError(
+                f"looked for {program} {where} and did not find it: name the directory above Slurm's bin in prefix, "
+                "or run this on a node that submits jobs"
+            )
+        # Otherwise scontrol cuts the tasks of an array that wait after 64 characters (squeue's manual page).
+        variables = ["SLURM_BITSTR_LEN=0"] if program == "scontrol" else []
+        variables += [f"SLURM_CONF={self.conf}"] if self.conf else []
+        return (["env", *variables] if variables else []) + [path, *arguments]
+
+    def run(self, program: str, *arguments: str, timeout: float = TIMEOUT) -> CommandResult:
+        """Run it and give what it said, whatever its exit status."""
+        return self.host.run(self.argv(program, *arguments), timeout=timeout, check=False)
+
+    def ask(self, program: str, *arguments: str, timeout: float = TIMEOUT) -> str:
+        """The standard output of a command. Raises SlurmError with Slurm's own words when it fails."""
+        done = self.run(program, *arguments, timeout=timeout)
+        if done.rc != 0:
+            raise SlurmError(
+                f"{program} {' '.join(arguments)} ended with status {done.rc}",
+                " ".join((done.stderr or done.stdout).split()),
+                "see that slurmctld runs (scontrol ping) and that this node has its slurm.conf",
+            )
+        return done.stdout
+
+
+def unknown_job(done: CommandResult) -> bool:
+    """Whether Slurm answered that it does not know the job, as opposed to not answering."""
+    return done.rc != 0 and bool(_GONE.search(done.stderr + done.stdout))

@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Keeps jobs off a node that is not healthy, and lets them back, without touching what a person decided."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import typing as t
+
+from ..system.host import NodeError
+from ..verdict.result import FAIL, UNDETERMINABLE, Result, printable
+from .client import Slurm
+from .parse import nodes
+
+# A drain is ours where its reason begins like this; a person who drains the same node gives another reason.
+PREFIX = "mlcluster health: "
+LONGEST_REASON = 200
+_IDS = re.compile(re.escape(PREFIX) + r"([a-z0-9_.,]+): ")
+
+
+def node_name() -> str:
+    """The name of this node in Slurm: slurmd tells its scripts, elsewhere it is the host's."""
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
+
+
+def _ids(blocking: t.Sequence[Result]) -> list[str]:
+    return list(dict.fromkeys(verdict.id for verdict in blocking))
+
+
+def reason_for(blocking: t.Sequence[Result], before: t.Sequence[str] = ()) -> str:
+    """The reason of a drain: the ids of the checks, those of an earlier drain first, and what the first new says."""
+    ids = ",".join(dict.fromkeys([*before, *_ids(blocking)]))
+    first = blocking[0].message or blocking[0].reason or "it failed"
+    return " ".join(printable(f"{PREFIX}{ids}: {first}").split())[:LONGEST_REASON]
+
+
+def drain(slurm: Slurm, node: str, blocking: t.Sequence[Result], seconds: float) -> str:
+    """Drain the node for these verdicts and say in one sentence what was done. Raises L{NodeError}."""
+    reason = reason_for(blocking)
+    state = _state(slurm, node, seconds)
+    if "DRAIN" in state["flags"]:
+        told = state["reason"] or ""
+        # What it was drained for before is not forgotten because something else is broken now.
+        before = _IDS.match(told)
+        if before:
+            reason = reason_for(blocking, before.group(1).split(","))
+        if not before or told == reason:
+            return f"{node} is drained already: {told or 'no reason is given'}"
+    _update(slurm, node, seconds, "State=DRAIN", f"Reason={reason}")
+    return f"drained {node}: {reason}"
+
+
+def undrain(slurm: Slurm, node: str, results: t.Sequence[Result], seconds: float) -> str | None:
+    """End a drain of ours whose checks all answer now and do not fail; say what was done, None where nothing was.
+
+    Raises L{NodeError}.
+    """
+    state = _state(slurm, node, seconds)
+    mine = _IDS.match(state["reason"] or "")
+    if "DRAIN" not in state["flags"] or not mine:
+        return None
+    ids = set(mine.group(1).split(","))
+    judged = {verdict.id for verdict in results}
+    open_still = sorted({v.id for v in results if v.id in ids and v.status in (FAIL, UNDETERMINABLE)} | (ids - judged))
+    if open_still:
+        return f"{node} stays drained: {', '.join(open_still)} is not proved to be well"
+    _update(slurm, node, seconds, "State=UNDRAIN")
+    return f"{node} takes jobs again; it was drained for {', '.join(sorted(ids))}"
+
+
+def _state(slurm: Slurm, node: str, seconds: float) -> dict[str, t.Any]:
+    shown = nodes(slurm.ask("scontrol", "--oneliner", "show", "node", node, timeout=seconds))
+    if len(shown) != 1:
+        raise NodeError(f"asked Slurm for the node {node} and it showed {len(shown)}: set SLURMD_NODENAME to its name")
+    return shown[0]
+
+
+def _update(slurm: Slurm, node: str, seconds: float, *what: str) -> None:
+    slurm.ask("scontrol", "update", f"NodeName={node}", *what, timeout=seconds)

@@ -1,0 +1,351 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Submit a batch job, follow it to its end, cancel or requeue it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import posixpath
+import re
+import typing as t
+
+from ..system.host import SYSTEM_PATH, CommandError, NodeError
+from . import needs as slurm_needs
+from . import outcome as slurm_result
+from . import parse as slurm_parse
+from . import request as slurm_request
+from .client import Slurm, SlurmError, unknown_job
+from .look import survey
+from .request import RequestError
+
+# How long the accounting may still call a job running that the controller has forgotten; slurmdbd is told in batches.
+ACCOUNTING_LAG = 15.0
+COMMENT = "mlcluster:"
+# What Slurm's commands say of a controller that did not answer in time (slurm_errno.h), which may have heard them.
+_NO_ANSWER = re.compile(r"timed out|zero bytes|unable to contact|unexpected message", re.IGNORECASE)
+_MAY_BE_THERE = "the controller may have taken the job all the same: look with squeue before you submit it again"
+_NAME = re.compile(r"[\w.+-]{1,64}")
+
+Job = dict[str, t.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """One submission: script is an absolute path, options are sbatch's long ones, exit_file may have %j, %A and %a."""
+
+    script: str
+    options: t.Mapping[str, t.Optional[str]]
+    arguments: tuple[str, ...] = ()
+    unique: bool = False
+    key: t.Optional[str] = None
+    exit_file: t.Optional[str] = None
+
+
+def prepare(slurm: Slurm, request: Request) -> tuple[Request, t.Optional[str]]:
+    """The submission with what it leaves open filled in, and the text of its script (None where it is absent).
+
+    The job runs in the directory of its script where neither the options nor the script name one, so that it does not
+    depend on where Ansible happened to be. Raises RequestError.
+    """
+    text = slurm.host.read_text(request.script)
+    stated = slurm_request.directives(text or "")
+    options = dict(request.options)
+    if text is not None and "chdir" not in options and not stated.get("chdir"):
+        options["chdir"] = posixpath.dirname(request.script)
+    if request.unique:
+        name = options.get("job-name") or stated.get("job-name") or posixpath.basename(request.script)
+        problems = []
+        if not _NAME.fullmatch(name):
+            problems.append(f"unique needs a job name of letters, digits, '.', '_', '+' and '-', and it is {name}")
+        if options.get("comment") or stated.get("comment"):
+            problems.append("unique keeps its key in the job's comment, and the job has one: leave the comment out")
+        if problems:
+            raise RequestError(problems)
+        options["job-name"] = name
+        options["comment"] = COMMENT + (request.key or fingerprint(text or "", options, request.arguments))
+    return dataclasses.replace(request, options=options), text
+
+
+def fingerprint(text: str, options: t.Mapping[str, t.Optional[str]], arguments: t.Sequence[str]) -> str:
+    """What two submissions have in common only if they are the same."""
+    whole = json.dumps([text, sorted(options.items(), key=lambda item: item[0]), list(arguments)])
+    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+
+def problems(slurm: Slurm, request: Request, text: t.Optional[str], look: t.Optional[Job] = None) -> list[str]:
+    """Everything that is wrong with a prepared submission. Raises SlurmError when the controller does not answer."""
+    facts = look or survey(slurm)
+    if not facts["healthy"]:
+        raise NodeError(facts["problems"][0])
+    folder = posixpath.dirname(request.script)
+    found = slurm_request.problems(
+        request.script, text, request.options, folder, facts, slurm.host.exists, lambda job: known(slurm, job)
+    )
+    return found + slurm_needs.problems(slurm.host, request.script, text or "")
+
+
+def known(slurm: Slurm, job_id: int) -> bool:
+    """Whether the controller or the accounting knows the job; also where neither answers, for that proves nothing."""
+    if not unknown_job(slurm.run("scontrol", "--oneliner", "show", "job", str(job_id))):
+        return True
+    return bool(Follower(slurm, job_id).accounted())
+
+
+def find(slurm: Slurm, request: Request) -> t.Optional[int]:
+    """The number of the waiting or running job of this user with the same name and key; None where there is none.
+
+    Of several it is the oldest. One that is over is none, also while its nodes are still cleared. Raises SlurmError.
+    """
+    text = slurm.ask("squeue", "--me", "--noheader", f"--name={request.options['job-name']}", "--format=%F|%T|%k")
+    rows = [line.split("|", 2) for line in text.splitlines()]
+    same = sorted({(int(row[0]), row[1]) for row in rows if len(row) == 3 and row[2] == request.options["comment"]})
+    return next((number for number, state in same if state != "COMPLETING" or _comes_back(slurm, number)), None)
+
+
+def _comes_back(slurm: Slurm, job_id: int) -> bool:
+    """Whether a job whose nodes are being cleared may go back into the queue; so too where nobody answers."""
+    done = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id))
+    return slurm_parse.requeues(done.stdout) if done.rc == 0 else not unknown_job(done)
+
+
+def give_way(slurm: Slurm, request: Request, number: int) -> t.Optional[int]:
+    """The same job where somebody submitted it at the same moment, just before: its number, and ours is cancelled.
+
+    Each of two that looked before the other submitted sees both now, and only the later one gives way. None where ours
+    is the first, and where the controller does not answer. Raises SlurmError where ours cannot be cancelled.
+    """
+    try:
+        oldest = find(slurm, request)
+    except NodeError:
+        return None
+    if oldest is None or oldest >= number:
+        return None
+    cancel(slurm, number)
+    return oldest
+
+
+def _sbatch(slurm: Slurm, request: Request, *first: str) -> str:
+    words = slurm.argv("sbatch", *first, *slurm_request.argv(request.script, request.options, request.arguments))
+    # The job inherits this environment: not the locale that our parsing needs, but the way to srun.
+    path = f"{slurm.prefix}/bin:{SYSTEM_PATH}" if slurm.prefix else SYSTEM_PATH
+    done = slurm.host.run(["env", "-u", "LC_ALL", "-u", "LANGUAGE", f"PATH={path}", *words], check=False)
+    said = " ".join((done.stderr or done.stdout).split())
+    if done.rc != 0 and _NO_ANSWER.search(said):
+        raise SlurmError(f"sbatch had no answer for {request.script}", said, _MAY_BE_THERE)
+    if done.rc != 0:
+        raise SlurmError(f"sbatch does not take {request.script}", said, "change what it names, then submit again")
+    return done.stdout or done.stderr
+
+
+def test_only(slurm: Slurm, request: Request) -> str:
+    """What sbatch foretells of a submission. Raises SlurmError when it would refuse."""
+    return " ".join(_sbatch(slurm, request, "--test-only").split())
+
+
+def submit(slurm: Slurm, request: Request) -> int:
+    """Submit and give the job's number. Raises SlurmError with sbatch's own words."""
+    text = _sbatch(slurm, request, "--parsable")
+    # What a plugin of the site prints may stand before it or after it.
+    lines = [re.fullmatch(r"(\d+)(;\S+)?", line.strip()) for line in text.splitlines()]
+    found = [line.group(1) for line in lines if line]
+    if not found:
+        raise SlurmError("sbatch was to print the number of the job", text.strip(), "look for the job with squeue")
+    return int(found[-1])
+
+
+def expand_pattern(pattern: str, job: t.Mapping[str, t.Any]) -> str:
+    """A file name with Slurm's %j, %A, %a, %x and %% filled in."""
+    values = {
+        "j": str(job["job_id"]),
+        "A": str(job["array_job_id"] or job["job_id"]),
+        "a": str(job["array_task_id"] or ""),
+        "x": str(job["name"] or ""),
+        "%": "%",
+    }
+    return re.sub(r"%([jAax%])", lambda found: values[found.group(1)], pattern)
+
+
+def _is_bundle(task: t.Optional[str]) -> bool:
+    """Whether one line of Slurm stands for several tasks: "2-5%2"."""
+    return task is not None and not task.isdecimal()
+
+
+class Follower:
+    """Keeps what was seen of a job, or of the tasks of an array, until each has an end.
+
+    A task that is over may be forgotten by the controller while others still run.
+    """
+
+    def __init__(self, slurm: Slurm, job_id: int, exit_file: t.Optional[str] = None) -> None:
+        self.slurm = slurm
+        self.job_id = job_id
+        self.exit_file = exit_file
+        self.seen: dict[t.Optional[str], Job] = {}
+        self.expected: set[t.Optional[str]] = set()
+        self.answered = False
+        self.source = "scontrol"
+        # Who may tell the end of the job in a file: its user, and until he is known the one who follows it.
+        self.uid = slurm.host.own_uid()
+        self._gone_at: t.Optional[float] = None
+
+    def jobs(self) -> list[Job]:
+        """What is known now, in the order of the tasks."""
+        return sorted(self.seen.values(), key=lambda job: (len(str(job["array_task_id"])), str(job["array_task_id"])))
+
+    def look(self) -> bool:
+        """Look once; whether there is nothing more to wait for. A controller that does not answer proves nothing."""
+        try:
+            done = self.slurm.run("scontrol", "--oneliner", "show", "job", str(self.job_id), timeout=20)
+        except CommandError as exc:
+            if exc.rc is None and "not installed" in str(exc):
+                raise
+            return False
+        if done.rc == 0:
+            self.answered = True
+            self._gone_at = None
+            self._owner(done.stdout)
+            self._take(slurm_parse.jobs(done.stdout, of=self.job_id))
+            # A task that went missing between two looks is over; where it went is asked at the end.
+            return slurm_result.settled(list(self.seen.values())) and not self._missing()
+        if unknown_job(done):
+            self.answered = True
+            return self._resolve()
+        return False
+
+    def _owner(self, text: str) -> None:
+        found = re.search(r"\sUserId=\S+\((\d+)\)", text)
+        self.uid = int(found.group(1)) if found else self.uid
+
+    def _take(self, found: t.Sequence[Job]) -> None:
+        listed = {job["array_task_id"] for job in found}
+        self._forget(lambda bundle: bundle not in listed)
+        for job in found:
+            task = job["array_task_id"]
+            self.expected |= set(slurm_parse.task_ids(task)) if _is_bundle(task) else {task}
+            self.seen[task] = slurm_result.merged(job, self.seen.get(task))
+
+    def _forget(self, of: t.Callable[[str], bool]) -> None:
+        """Drop the lines that stood for several tasks, but for those that ended together (cancelled before a start)."""
+        for task, job in list(self.seen.items()):
+            if task is not None and _is_bundle(task) and of(task) and not slurm_result.ended(job):
+                del self.seen[task]
+
+    def _missing(self) -> set[t.Optional[str]]:
+        """The parts that were to be there and that no line stands for."""
+        bundled = {number for task in self.seen if task and _is_bundle(task) for number in slurm_parse.task_ids(task)}
+        return self.expected - set(self.seen) - bundled
+
+    def _resolve(self) -> bool:
+        """Ask the accounting, then the job's own exit file, for the parts that had no end when last seen."""
+        now = self.slurm.host.monotonic()
+        if self._gone_at is None:
+            self._gone_at = now
+        self._forget(lambda bundle: True)
+        known_parts = {task for task in self.seen if not _is_bundle(task)} | self._missing()
+        accounted = {job["array_task_id"]: job for job in self.accounted()}
+        waiting = False
+        for task in known_parts or (set() if self.seen else set(accounted) or {None}):
+            known = self.seen.get(task)
+            if known and slurm_result.ended(known):
+                continue
+            job = accounted.get(task)
+            if job and not slurm_result.ended(job) and now - self._gone_at < ACCOUNTING_LAG:
+                waiting = True
+                continue
+            if job and slurm_result.ended(job):
+                self.source = "sacct"
+            else:
+                job = self._from_file(task, known)
+            self.seen[task] = slurm_result.merged(job, known)
+        return not waiting
+
+    def accounted(self) -> list[Job]:
+        """The job as the accounting has it; nothing where there is none."""
+        options = ("--allocations", "--noheader", "--parsable2", f"--jobs={self.job_id}")
+        try:
+            done = self.slurm.run("sacct", *options, f"--format={slurm_parse.SACCT_FORMAT}")
+        except NodeError:
+            return []
+        return slurm_parse.accounted(done.stdout) if done.rc == 0 else []
+
+    def _from_file(self, task: t.Optional[str], known: t.Optional[Job]) -> Job:
+        blank: Job = slurm_result.blank(known["job_id"] if known else self.job_id)
+        if task is not None:
+            blank.update(array_job_id=self.job_id, array_task_id=task)
+        found = None
+        if self.exit_file:
+            path = expand_pattern(self.exit_file, slurm_result.merged(blank, known))
+            state = self.slurm.host.stat(path)
+            # Others may write there too: what somebody else left, or a link, says nothing of this job.
+            if state and not state["is_link"] and state["uid"] == self.uid:
+                found = slurm_result.from_exit_file(blank["job_id"], self.slurm.host.read_text(path))
+        self.source = "exit_file" if found else "none"
+        return {**(found or blank), "array_job_id": blank["array_job_id"], "array_task_id": task}
+
+    def wait(self, timeout: float, poll: float) -> bool:
+        """Look until it is over; False after timeout seconds. Raises NodeError if the controller never answered."""
+        deadline = self.slurm.host.monotonic() + timeout
+        while not self.look():
+            if self.slurm.host.monotonic() >= deadline:
+                if not self.answered:
+                    raise NodeError(
+                        f"asked for job {self.job_id} for {timeout:g} seconds and the controller did not answer: the "
+                        "job may go on; start slurmctld, then follow it with job_id"
+                    )
+                return False
+            self.slurm.host.sleep(poll)
+        return True
+
+
+def cancel(slurm: Slurm, job_id: int) -> bool:
+    """Cancel a job; False when it is over already or not known any more. Raises SlurmError."""
+    before = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id))
+    if unknown_job(before):
+        return False
+    if before.rc == 0 and all(slurm_result.ended(job) for job in slurm_parse.jobs(before.stdout, of=job_id)):
+        return False
+    slurm.ask("scancel", str(job_id))
+    return True
+
+
+def requeue(slurm: Slurm, job_id: int) -> None:
+    """Put a job back into the queue. Raises SlurmError with Slurm's reason where it cannot be."""
+    slurm.ask("scontrol", "requeue", str(job_id))
+
+
+def tail(slurm: Slurm, job: t.Mapping[str, t.Any], which: str, size: int) -> tuple[t.Optional[str], str]:
+    """The path of a job's stdout or stderr, and its last `size` bytes; empty where it cannot be read."""
+    path = expand_pattern(job[which], job) if job[which] else None
+    if not path or not size or not slurm.host.exists(path):
+        return path, ""
+    try:
+        return path, slurm.host.run(["tail", "-c", str(size), "--", path], timeout=20).stdout
+    except CommandError:
+        return path, ""
+
+
+def unseen(job_id: int) -> dict[str, t.Any]:
+    """A job that sbatch has taken and that nobody has seen since, in the shape of report."""
+    result = slurm_result.summary([{**slurm_result.blank(job_id), "state": "UNKNOWN"}])
+    nothing = {"stdout": None, "stdout_tail": "", "stderr": None, "stderr_tail": ""}
+    return {**result, "source": "none", **nothing, "tasks": []}
+
+
+def report(slurm: Slurm, follower: Follower, size: int) -> dict[str, t.Any]:
+    """What is known of the job, in the shape of slurm_result.summary and more.
+
+    tasks are the parts of an array; stdout, stderr and their tails are those of the part that stands for the whole.
+    """
+    jobs = follower.jobs()
+    result = slurm_result.summary(jobs or [slurm_result.blank(follower.job_id)])
+    result["source"] = follower.source
+    same = [job for job in jobs if (job["state"], job["exit_code"]) == (result["state"], result["exit_code"])]
+    for which in ("stdout", "stderr"):
+        result[which], result[f"{which}_tail"] = tail(slurm, same[0], which, size) if same else (None, "")
+    if result["stderr"] == result["stdout"]:
+        result["stderr_tail"] = ""
+    result["tasks"] = [job for job in jobs if job["array_task_id"] is not None]
+    return result

@@ -1,0 +1,163 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When EC2 ends this instance, as its own metadata tells: a spot interruption, or maintenance that stops it.
+
+The end of a capacity block is not among the metadata; the inventory knows that one (``ec2_capacity``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import calendar
+import email.utils
+import http.client
+import json
+import logging
+import os
+import sys
+import time
+import typing as t
+import urllib.parse
+
+from ..system.ask import whole_number
+from ..system.host import Host, NodeError
+from ..verdict import result
+
+LOGGER = logging.getLogger("mlcluster")
+# Amazon EC2 User Guide, "Use the Instance Metadata Service"; the variable is that of the AWS SDKs.
+ENDPOINT = "http://169.254.169.254"
+ENDPOINT_VARIABLE = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
+TOKEN_SECONDS = 300
+TIMEOUT = 2.0
+MOST_BYTES = 1 << 16
+# "Spot Instance interruption notices" and "Scheduled events for your instances" of the same guide.
+SPOT = "spot/instance-action"
+SCHEDULED = "events/maintenance/scheduled"
+# So long before the end a spot interruption is announced (same guide): no clock is needed to see that it is soon.
+SPOT_SECONDS = 120
+# Of the codes of scheduled events those that end what runs; system-maintenance may only slow it down.
+ENDING = frozenset({"instance-reboot", "system-reboot", "instance-retirement", "instance-stop"})
+
+Get = t.Callable[[str], t.Optional[str]]
+
+
+class Notice(t.NamedTuple):
+    """at: when the instance ends, in seconds since 1970; why: what EC2 calls it."""
+
+    at: float
+    why: str
+
+
+def parse_spot(text: str) -> t.Optional[Notice]:
+    """The notice in spot/instance-action, {"action": "terminate", "time": "2026-12-01T08:22:00Z"}."""
+    try:
+        found = json.loads(text)
+        at = calendar.timegm(time.strptime(found["time"], "%Y-%m-%dT%H:%M:%SZ"))
+        return Notice(at, f"spot {found['action']}")
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def parse_scheduled(text: str) -> list[Notice]:
+    """The notices in events/maintenance/scheduled, a list with Code, State, NotBefore ("21 Jan 2026 09:00:43 GMT")."""
+    try:
+        events = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    found = []
+    for event in events if isinstance(events, list) else []:
+        if isinstance(event, dict) and event.get("Code") in ENDING and event.get("State") == "active":
+            parts = email.utils.parsedate_tz(str(event.get("NotBefore")))
+            if parts:
+                found.append(Notice(email.utils.mktime_tz(parts), str(event["Code"])))
+    return found
+
+
+def first(get: Get) -> t.Optional[Notice]:
+    """The notice that comes true first, None without one. Raises L{NodeError} where the metadata do not answer."""
+    spot = get(SPOT)
+    notices = parse_scheduled(get(SCHEDULED) or "")
+    notices += [found] if spot and (found := parse_spot(spot)) else []
+    return min(notices, default=None)
+
+
+def metadata(endpoint: str) -> Get:
+    """get(path) gives the text of one of the metadata, None where there is no such; raises L{NodeError} otherwise.
+
+    Never by a proxy: the address is that of the hypervisor. Raises L{NodeError} for an endpoint that is no address.
+    """
+    parts = urllib.parse.urlsplit(endpoint)
+    if parts.scheme != "http" or not parts.hostname:
+        raise NodeError(f"{ENDPOINT_VARIABLE} is {endpoint!r}: give http://ADDRESS, or leave it out")
+    address, port = parts.hostname, parts.port
+
+    def ask(method: str, path: str, headers: t.Mapping[str, str]) -> t.Optional[str]:
+        connection = http.client.HTTPConnection(address, port, timeout=TIMEOUT)
+        try:
+            connection.request(method, f"/latest/{path}", headers=dict(headers))
+            answer = connection.getresponse()
+            text = answer.read(MOST_BYTES).decode("utf-8", "replace")
+        except (OSError, http.client.HTTPException) as exc:
+            raise NodeError(f"the instance metadata at {endpoint} do not answer ({exc})") from exc
+        finally:
+            connection.close()
+        if answer.status not in (200, 404):
+            raise NodeError(f"the instance metadata answered {answer.status} for {path}")
+        return text if answer.status == 200 else None
+
+    def get(path: str) -> t.Optional[str]:
+        token = ask("PUT", "api/token", {"X-aws-ec2-metadata-token-ttl-seconds": str(TOKEN_SECONDS)})
+        return ask("GET", f"meta-data/{path}", {"X-aws-ec2-metadata-token": token or ""})
+
+    return get
+
+
+def add_verbs(subparsers: t.Any) -> None:
+    """Register the verb with the mlcluster command."""
+    verb = subparsers.add_parser(
+        "instance-notice", help="whether EC2 is going to end this instance soon; exit 1 where it is"
+    )
+    verb.add_argument(
+        "--before", type=whole_number(0, 86400 * 14), default=3600, help="how many seconds count as soon (%(default)s)"
+    )
+    verb.add_argument(
+        "--every", type=whole_number(0, 3600), default=0, help="look again after so many seconds, till then"
+    )
+    verb.set_defaults(handler=watch)
+
+
+def _seconds_left(notice: Notice) -> float:
+    """Until the instance ends: by this node's clock, and for a spot interruption never more than EC2 gives."""
+    left = notice.at - time.time()
+    return min(left, SPOT_SECONDS) if notice.why.startswith("spot ") else left
+
+
+def watch(args: argparse.Namespace, host: t.Optional[Host] = None, get: t.Optional[Get] = None) -> int:
+    """Print what EC2 announces; 0: nothing, 1: an end within --before, 2: no metadata, which is no EC2 instance."""
+    host = host or Host()
+    asked = False
+    try:
+        get = get or metadata(os.environ.get(ENDPOINT_VARIABLE) or ENDPOINT)
+    except NodeError as exc:
+        LOGGER.error("instance-notice: %s", exc)
+        return result.EXIT_USAGE
+    while True:
+        try:
+            notice = first(get)
+            asked = True
+        except NodeError as exc:
+            # Once they have answered, metadata that do not are only late.
+            if not asked:
+                LOGGER.error("instance-notice: %s", exc)
+                return result.EXIT_UNDETERMINABLE
+            notice = None
+        if notice and _seconds_left(notice) <= args.before:
+            at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(notice.at))
+            LOGGER.warning("instance-notice: %s at %s", notice.why, at)
+            sys.stdout.write(f"{notice.why} at {at}\n")
+            sys.stdout.flush()
+            return result.EXIT_FAIL
+        if not args.every:
+            return result.EXIT_OK
+        host.sleep(args.every)

@@ -1,0 +1,415 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Parsers of what Slurm's commands print.
+
+The one-line form of scontrol is read, not JSON: scontrol 22.05 has no JSON, and that of sinfo and squeue follows a
+schema with versions of its own (openapi/v0.0.38 there).
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ..system.host import NodeError
+
+_KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/]*)=")
+_NODE_REASON = re.compile(r"\sReason=(.*?)(?:\s\[([^\s@\]]+)@([\dT:-]+)\])?\s*(?=\s(?:Comment|Extra)=|\Z)")
+_JOB_NAME = re.compile(r"\sJobName=(.*?)(?=\sUserId=)")
+_JOB_START = re.compile(r"JobId=\d+\s")
+# Stands once in what Slurm prints of a job, after its name; what comes next Slurm says before any other free text.
+_AFTER_NAME = re.compile(r"\sUserId=")
+# What stands behind a state (sinfo's manual page, "NODE STATE CODES").
+_STATE_MARKS = {"*": "NOT_RESPONDING", "~": "POWERED_DOWN", "#": "POWERING_UP", "!": "POWER_DOWN",
+                "%": "POWERING_DOWN", "$": "MAINTENANCE", "@": "REBOOT", "^": "REBOOT_ISSUED",
+                "-": "PLANNED"}  # fmt: skip
+_GRES = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?(?::(\d+))?(?:\([^)]*\))?\Z")
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_ABSENT = ("", "(null)", "N/A", "None", "Unknown", "NONE")
+# slurm.conf's manual page, MaxArraySize: 1001 by default, at most this; the index of a task is below it.
+ARRAY_MOST = 4_000_001
+# Slurm's own limit of a list of hosts (src/common/hostlist.c, MAX_RANGE).
+HOSTS_MOST = 64 * 1024
+# A number of a name that Slurm counts in 64 bits.
+HOSTS_DIGITS = 19
+
+
+def fields(line: str) -> dict[str, str]:
+    """KEY=VALUE pairs of one line; a value may have blanks, and the first of several equal keys counts.
+
+    Free text (a reason, a name) may hold what looks like a key, and comes after the keys that it could imitate.
+    """
+    marks = list(_KEY.finditer(line))
+    found: dict[str, str] = {}
+    for mark, after in zip(marks, marks[1:] + [None]):
+        found.setdefault(mark.group(1), line[mark.end() : after.start() if after else len(line)].strip())
+    return found
+
+
+def absent(text: t.Optional[str]) -> t.Optional[str]:
+    """The text, or None for the words with which Slurm says that there is none."""
+    return None if text is None or text in _ABSENT else text
+
+
+def number(text: t.Optional[str]) -> t.Optional[int]:
+    """The leading digits of a text as a number, None where there are none (UNLIMITED, N/A)."""
+    found = re.match(r"\d+", text or "")
+    return int(found.group()) if found else None
+
+
+def duration(text: t.Optional[str]) -> t.Optional[int]:
+    """Seconds of Slurm's [DAYS-]HH:MM:SS, MM:SS, DAYS-HH or a number of minutes; None for UNLIMITED and for nothing."""
+    text = (text or "").strip()
+    days, _dash, rest = text.partition("-") if "-" in text else ("0", "", text)
+    parts = rest.split(":")
+    if not days.isdecimal() or not all(part.isdecimal() for part in parts) or len(parts) > 3:
+        return None
+    values = [int(part) for part in parts]
+    if "-" in text:
+        # After days come hours; without days a single number is minutes and two are minutes and seconds.
+        hours, minutes, seconds = (values + [0, 0])[:3]
+    elif len(values) == 1:
+        hours, minutes, seconds = 0, values[0], 0
+    else:
+        hours, minutes, seconds = ([0] + values)[-3:]
+    return ((int(days) * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def exit_status(text: t.Optional[str]) -> tuple[int, int]:
+    """Exit code and signal of "3:0" or "0:9"."""
+    code, _colon, signal = (text or "0:0").partition(":")
+    return number(code) or 0, number(signal) or 0
+
+
+def gpus(gres: t.Optional[str]) -> tuple[int, t.Optional[str]]:
+    """Number of GPUs in a GRES text such as "gpu:h100:8(S:0-1),nvme:1", and their type if there is one."""
+    total, kind = 0, None
+    for entry in re.split(r",(?![^(]*\))", gres or ""):
+        found = _GRES.match(entry.strip())
+        if found:
+            total += int(found.group(2) or 1)
+            kind = kind or found.group(1)
+    return total, kind
+
+
+def state_of(text: str) -> tuple[str, list[str]]:
+    """Base state of a node and its flags: "IDLE*+DRAIN" gives IDLE, [DRAIN, NOT_RESPONDING]."""
+    base, *flags = text.upper().split("+")
+    marks = {_STATE_MARKS[mark] for mark in base if mark in _STATE_MARKS}
+    return base.rstrip("".join(_STATE_MARKS)), sorted(marks | set(flags))
+
+
+def nodes(text: str) -> list[dict[str, t.Any]]:
+    """The nodes in the output of `scontrol --details --oneliner show node`."""
+    found = []
+    for line in text.splitlines():
+        values = fields(line)
+        if "NodeName" not in values:
+            continue
+        state, flags = state_of(values.get("State", "UNKNOWN"))
+        reason = _NODE_REASON.search(line)
+        total, kind = gpus(values.get("Gres"))
+        found.append(
+            {
+                "name": values["NodeName"],
+                "state": state,
+                "flags": flags,
+                "reason": absent(reason.group(1).strip()) if reason else None,
+                "reason_by": reason.group(2) if reason else None,
+                "reason_at": reason.group(3) if reason else None,
+                "cpus": number(values.get("CPUTot")) or 0,
+                "cpus_allocated": number(values.get("CPUAlloc")) or 0,
+                "memory_mib": number(values.get("RealMemory")) or 0,
+                "memory_allocated_mib": number(values.get("AllocMem")) or 0,
+                "gpus": total,
+                "gpu_type": kind,
+                "gpus_allocated": gpus(values.get("GresUsed"))[0],
+                "gres": absent(values.get("Gres")),
+                "features": [word for word in (absent(values.get("AvailableFeatures")) or "").split(",") if word],
+                "partitions": [word for word in (absent(values.get("Partitions")) or "").split(",") if word],
+                "address": absent(values.get("NodeAddr")),
+                "hostname": absent(values.get("NodeHostName")),
+                "version": absent(values.get("Version")),
+            }
+        )
+    return found
+
+
+def partitions(text: str) -> list[dict[str, t.Any]]:
+    """The partitions in the output of `scontrol --oneliner show partition`; None means without limit."""
+    found = []
+    for line in text.splitlines():
+        values = fields(line)
+        if "PartitionName" not in values:
+            continue
+        accounts = values.get("AllowAccounts", "ALL")
+        found.append(
+            {
+                "name": values["PartitionName"],
+                "state": values.get("State", "UNKNOWN"),
+                "default": values.get("Default") == "YES",
+                "nodes": absent(values.get("Nodes")),
+                "node_count": number(values.get("TotalNodes")) or 0,
+                "max_nodes": number(values.get("MaxNodes")),
+                "max_seconds": duration(values.get("MaxTime")),
+                "default_seconds": duration(values.get("DefaultTime")),
+                "accounts": None if accounts == "ALL" else accounts.split(","),
+                "exclusive": values.get("OverSubscribe") == "EXCLUSIVE",
+            }
+        )
+    return found
+
+
+def controllers(text: str) -> list[dict[str, t.Any]]:
+    """The controllers in the output of `scontrol ping`."""
+    found = re.findall(r"Slurmctld\((\w+)\) at (\S+) is (\w+)", text)
+    return [{"role": role, "host": host, "up": state == "UP"} for role, host, state in found]
+
+
+def licenses(text: str) -> dict[str, int]:
+    """How many of each license there are, from `scontrol --oneliner show licenses`."""
+    found = [fields(line) for line in text.splitlines()]
+    return {one["LicenseName"]: number(one.get("Total")) or 0 for one in found if "LicenseName" in one}
+
+
+def mpi_types(text: str) -> list[str]:
+    """The names that srun --mpi takes, from the output of `srun --mpi=list` (22.05 writes some of it to stderr)."""
+    names = []
+    for line in text.splitlines():
+        word = line.strip()
+        if word.startswith("specific pmix plugin versions available:"):
+            names += [name.strip() for name in word.split(":", 1)[1].split(",")]
+        elif re.fullmatch(r"[a-z]\w*", word):
+            names.append(word)
+    return sorted(set(names))
+
+
+def settings(text: str) -> dict[str, t.Optional[str]]:
+    """The lines of `scontrol show config`; None for what is not set.
+
+    What may be there several times, newer releases number (Prolog[0], Prolog[1]); that is joined by commas.
+    """
+    found: dict[str, t.Optional[str]] = {}
+    for line in text.splitlines():
+        key, separator, value = line.partition("=")
+        match = re.fullmatch(r"(\w+)(\[\d+\])?", key.strip())
+        if not separator or not match:
+            continue
+        name, told = match.group(1), absent(value.strip())
+        if match.group(2) and found.get(name) and told:
+            found[name] = f"{found[name]},{told}"
+        else:
+            found.setdefault(name, told)
+    return found
+
+
+def version(text: str) -> t.Optional[str]:
+    """The version in a text such as "slurm-wlm 22.05.8"."""
+    found = _VERSION.search(text)
+    return found.group() if found else None
+
+
+def job(line: str) -> t.Optional[dict[str, t.Any]]:
+    """One job of `scontrol --oneliner show job`; None for a line that has none."""
+    name = _JOB_NAME.search(line)
+    values = fields(line[: name.start()] + line[name.end() :] if name else line)
+    if "JobId" not in values or "JobState" not in values:
+        return None
+    code, signal = exit_status(values.get("ExitCode"))
+    return {
+        "job_id": number(values["JobId"]),
+        "array_job_id": number(values.get("ArrayJobId")),
+        "array_task_id": absent(values.get("ArrayTaskId")),
+        "name": name.group(1) if name else None,
+        "state": values["JobState"],
+        "reason": absent(values.get("Reason")),
+        "exit_code": code,
+        "signal": signal,
+        "partition": absent(values.get("Partition")),
+        "nodes": absent(values.get("NodeList")),
+        "elapsed_seconds": duration(values.get("RunTime")),
+        "restarts": number(values.get("Restarts")) or 0,
+        "stdout": absent(values.get("StdOut")),
+        "stderr": absent(values.get("StdErr")),
+    }
+
+
+def jobs(text: str, of: int | None = None) -> list[dict[str, t.Any]]:
+    """The jobs in the output of `scontrol --oneliner show job`; of: the number that was asked for, others are left out.
+
+    A name or a comment may hold whatever its user wants, line ends too, and scontrol prints it as it is. Raises
+    NodeError where that could pass for what Slurm says of the job, since then nobody can tell which of the two it is.
+    """
+    records: list[str] = []
+    for line in text.splitlines():
+        if _JOB_START.match(line) or not records:
+            records.append(line)
+        else:
+            records[-1] += f" {line}"
+    records = [record for record in records if _JOB_START.match(record)]
+    numbers = [fields(record)["JobId"] for record in records]
+    if len(set(numbers)) < len(numbers) or any(len(_AFTER_NAME.findall(record)) != 1 for record in records):
+        raise NodeError(
+            f"asked for job {of or numbers[0]} and its name or comment has text such as UserId=, so that what Slurm "
+            "says of it cannot be told from that: give the job a plain name and comment"
+        )
+    return [found for found in map(job, records) if found and of in (None, *_numbers_of(found))]
+
+
+def _numbers_of(found: t.Mapping[str, t.Any]) -> tuple[t.Any, ...]:
+    return found["job_id"], found["array_job_id"]
+
+
+def requeues(text: str) -> bool:
+    """Whether Slurm may put a job of `scontrol --oneliner show job` back into the queue."""
+    return any(fields(_JOB_NAME.sub(" ", line)).get("Requeue") == "1" for line in text.splitlines())
+
+
+SACCT_FORMAT = "JobIDRaw,JobID,State,ExitCode,Reason,Partition,NodeList,ElapsedRaw,JobName"
+
+
+def accounted(text: str) -> list[dict[str, t.Any]]:
+    """The jobs in `sacct --allocations --noheader --parsable2 --format=SACCT_FORMAT`, shaped as those of L{job}."""
+    found = []
+    for line in text.splitlines():
+        row = line.split("|", 8)
+        if len(row) < 9:
+            continue
+        array, _underscore, task = row[1].partition("_")
+        code, signal = exit_status(row[3])
+        found.append(
+            {
+                "job_id": number(row[0]),
+                "array_job_id": number(array) if task else None,
+                "array_task_id": task or None,
+                "name": row[8],
+                # "CANCELLED by 1000"
+                "state": row[2].split(" ")[0],
+                "reason": absent(row[4]),
+                "exit_code": code,
+                "signal": signal,
+                "partition": absent(row[5]),
+                "nodes": absent(row[6]) if row[6] != "None assigned" else None,
+                "elapsed_seconds": number(row[7]),
+                "restarts": 0,
+                "stdout": None,
+                "stderr": None,
+            }
+        )
+    return found
+
+
+QUEUE_FORMAT = "%A|%i|%T|%u|%P|%N|%j"
+
+
+def queue(text: str) -> list[dict[str, t.Any]]:
+    """The jobs in `squeue --noheader --format=QUEUE_FORMAT`; the name is last, for it may hold anything."""
+    found = []
+    for line in text.splitlines():
+        row = line.split("|", 6)
+        if len(row) == 7:
+            found.append(
+                {
+                    "job_id": number(row[0]),
+                    "id": row[1],
+                    "state": row[2],
+                    "user": row[3],
+                    "partition": row[4],
+                    "nodes": expand(row[5]),
+                    "name": row[6],
+                }
+            )
+    return found
+
+
+def _spans(ranges: str, whole: str) -> list[tuple[str, t.Optional[range]]]:
+    """What stands between brackets, part by part: its first number as it is written, and which numbers it stands for.
+
+    A part that is no range stands for itself (None).
+    """
+    found: list[tuple[str, t.Optional[range]]] = []
+    for part in ranges.split(","):
+        first, dash, last = part.partition("-")
+        if not dash:
+            found.append((part, None))
+        elif all(text.isdecimal() and len(text) <= HOSTS_DIGITS for text in (first, last)):
+            found.append((first, range(int(first), int(last) + 1)))
+        else:
+            raise NodeError(
+                f"took {whole[:60]!r} for a list of nodes and {part[:60]!r} in it is no range of numbers: write it as "
+                "node-[1-4,7]"
+            )
+    return found
+
+
+def expand(expression: t.Optional[str]) -> list[str]:
+    """The names in a Slurm node expression: "q-[1-2,05],n" gives q-1, q-2, q-05, n; several brackets multiply.
+
+    Raises NodeError, before any name is made, for more of them than Slurm itself takes, and for what is no range.
+    """
+    text = absent(expression) or ""
+    names: list[str] = []
+    for part in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", text):
+        pieces = re.split(r"\[([^\]]*)\]", part)
+        brackets = [_spans(ranges, text) for ranges in pieces[1::2]]
+        count = 1
+        for spans in brackets:
+            count *= sum(1 if numbers is None else len(numbers) for _first, numbers in spans)
+        if len(names) + count > HOSTS_MOST:
+            raise NodeError(
+                f"took {text[:60]!r} for a list of nodes and it has {len(names) + count} names or more, of which Slurm "
+                f"takes {HOSTS_MOST} at most: see what wrote it"
+            )
+        grown = [pieces[0]]
+        for spans, literal in zip(brackets, pieces[2::2]):
+            values = [value for first, numbers in spans for value in _written(first, numbers)]
+            grown = [f"{start}{value}{literal}" for start in grown for value in values]
+        names += grown
+    return names
+
+
+def _written(first: str, numbers: t.Optional[range]) -> t.Iterable[str]:
+    return [first] if numbers is None else (f"{value:0{len(first)}d}" for value in numbers)
+
+
+def task_ids(text: str) -> list[str]:
+    """The tasks that ArrayTaskId names: "0-6:3,9%2" gives 0, 3, 6, 9.
+
+    Raises NodeError, before any of them is made, for an index or a number of tasks that no array of Slurm has.
+    """
+    found: list[range] = []
+    for numbers in re.findall(r"(\d+)(?:-(\d+)(?::(\d+))?)?", text.partition("%")[0]):
+        if max(map(len, numbers)) > len(str(ARRAY_MOST)):
+            raise _no_array(text)
+        first, last, step = int(numbers[0]), int(numbers[1] or numbers[0]), int(numbers[2] or 1)
+        if max(first, last) >= ARRAY_MOST or step == 0:
+            raise _no_array(text)
+        found.append(range(first, last + 1, step))
+    if sum(map(len, found)) > ARRAY_MOST:
+        raise _no_array(text)
+    return [str(value) for values in found for value in values]
+
+
+def _no_array(text: str) -> NodeError:
+    return NodeError(
+        f"took {text[:60]!r} for the tasks of an array and Slurm has no such array, whose indices end at "
+        f"{ARRAY_MOST - 1} (MaxArraySize): look at the job with scontrol show job"
+    )
+
+
+def associations(text: str) -> list[dict[str, t.Any]]:
+    """The associations in `sacctmgr --noheader --parsable2 show association format=Account,User,Partition,QOS`."""
+    found = []
+    for line in text.splitlines():
+        row = line.split("|")
+        if len(row) == 4:
+            found.append(
+                {
+                    "account": row[0],
+                    "user": row[1] or None,
+                    "partition": row[2] or None,
+                    "qos": [name for name in row[3].split(",") if name],
+                }
+            )
+    return found

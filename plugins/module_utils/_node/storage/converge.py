@@ -1,0 +1,163 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Look at a node's local storage, plan, and make it so: the one entry for the modules, the boot unit and the CLI."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import typing as t
+import uuid
+
+from ..._data import instance_types
+from ..system.host import Host, NodeError
+from . import devices as block
+from .apply import Applied, apply_actions, mdadm_fragment_path
+from .config import MARKER_NAME, StorageConfig, mount_points
+from .plan import Context, Plan, make_plan
+from .record import INTENT_PATH, LOCK_PATH, RECORD_PATH, build_record, read_document, write_failure, write_record
+from .volume import parse_fstab, wanted_directories
+
+
+class RefusedError(NodeError):
+    """A plan that ended in refusals; the plan and the facts go along for whoever reports it."""
+
+    def __init__(self, plan: Plan, facts: dict[str, t.Any]) -> None:
+        self.plan = plan
+        self.facts = facts
+        super().__init__("; ".join(plan.refusals))
+
+
+# A service that sets the disks up is started and looked at again once; more rounds would hide a failing service.
+MAX_ROUNDS = 2
+
+
+def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
+    """What L{block.gather} sees plus what the configuration needs to be compared with; nothing is written.
+
+    Adds record and intent (as L{storage_record.sound} lets them pass, or None), named_devices {given: kernel name},
+    mount_points {path: {is_dir, real, entries}}, paths {path: {mode, uid, gid}}, users, groups and user_groups
+    {name: id or None}, array_config (text or None), fstab (parsed lines), machine_id.
+    """
+    if not host.is_root():
+        raise NodeError("only root can look at the disks: run again with become: true, or with sudo")
+    facts = block.gather(host)
+    facts["record"] = read_document(host, RECORD_PATH)
+    facts["intent"] = read_document(host, INTENT_PATH)
+    facts["named_devices"] = {
+        given: block.device_name(host, given) if host.exists(given) else None for given in config.devices or ()
+    }
+    stores = sum(1 for disk in facts["disks"] if disk["kind"] == "instance_store")
+    # An adopted volume is bound to the mount point itself, whatever the layout.
+    tops = [] if config.layout == "none" else list(dict.fromkeys([config.mount_point, *mount_points(config, stores)]))
+    facts["mount_points"] = {}
+    for top in tops:
+        seen, real = host.stat(top), host.realpath(top)
+        if seen or real != top:
+            entries = _entries(host, top, facts["mounts"])
+            facts["mount_points"][top] = {**(seen or {"is_dir": True}), "real": real, "entries": entries}
+    directories = wanted_directories(config)
+    below = [entry["path"] for entry in directories] + [MARKER_NAME]
+    facts["paths"] = {path: host.stat(path) for path in tops + [f"{top}/{name}" for top in tops for name in below]}
+    owners = {config.owner, *config.users, *(entry["owner"] for entry in directories)}
+    facts["users"] = {name: host.uid(name) for name in sorted(owners)}
+    facts["user_groups"] = {name: host.primary_gid(name) for name in sorted(config.users)}
+    groups = {config.group, *(entry["group"] for entry in directories if entry["group"] is not None)}
+    facts["groups"] = {name: host.gid(name) for name in sorted(groups)}
+    facts["fstab"] = parse_fstab(host.read_text("/etc/fstab") or "")
+    facts["array_config"] = host.read_text(mdadm_fragment_path(host, config.array_name))
+    facts["machine_id"] = (host.read_text("/etc/machine-id") or "").strip()
+    return facts
+
+
+def _entries(host: Host, path: str, mounts: t.Sequence[t.Mapping[str, t.Any]]) -> int:
+    """How many entries a mount over a directory would hide; empty directories and mount points hold nothing there."""
+    mounted = {mount["target"] for mount in mounts}
+    if path in mounted:
+        return 0
+    below = [f"{path}/{name}" for name in host.listdir(path) if name != "lost+found"]
+    return sum(1 for entry in below if entry not in mounted and not _is_empty_directory(host, entry))
+
+
+def _is_empty_directory(host: Host, path: str) -> bool:
+    seen = host.stat(path)
+    return bool(seen and seen["is_dir"]) and not host.listdir(path)
+
+
+def table_disks(instance_type: str | None) -> int | None:
+    """How many instance-store disks the instance type has; None where the type is not known."""
+    known = instance_types.lookup(instance_type) if instance_type else None
+    return known["instance_store"]["count"] if known else None
+
+
+def context_for(facts: t.Mapping[str, t.Any], at_boot: bool = False) -> Context:
+    """The part of a plan that is not looked up on the disks.
+
+    A fresh array gets a UUID of its own each time, so that an array is never mistaken for an older one; it depends on
+    what was there before, so that two looks at the same state (check mode, then the run) name the same one.
+    """
+    before = facts["record"] or {}
+    serials = sorted(disk["serial"] for disk in facts["disks"] if disk["kind"] == "instance_store")
+    seed = "|".join([facts["machine_id"], str(before.get("array_uuid")), str(before.get("updated_at")), *serials])
+    return Context(
+        array_uuid=hashlib.sha256(seed.encode()).hexdigest()[:32],
+        namespace=uuid.uuid5(uuid.NAMESPACE_URL, f"mlcluster.aws/{facts['machine_id']}"),
+        table_disks=table_disks(facts["instance_type"]),
+        at_boot=at_boot,
+    )
+
+
+def dry_run(host: Host, config: StorageConfig) -> Plan:
+    """The plan that L{converge} would carry out; raises L{RefusedError}."""
+    facts, plan = survey(host, config)
+    if plan.refusals:
+        raise RefusedError(plan, facts)
+    return plan
+
+
+def survey(host: Host, config: StorageConfig, at_boot: bool = False) -> tuple[dict[str, t.Any], Plan]:
+    """Look and plan without writing anything."""
+    facts = look(host, config)
+    return facts, make_plan(facts, config, context_for(facts, at_boot))
+
+
+def converge(host: Host, config: StorageConfig, at_boot: bool = False, lock_timeout: float = 300) -> Applied:
+    """Look, plan, act, and look again until nothing is left to do.
+
+    Raises L{RefusedError}, or L{NodeError} for a failed action; at boot the record tells of either first.
+    """
+    with host.locked(LOCK_PATH, lock_timeout):
+        try:
+            return _converge(host, config, at_boot)
+        except RefusedError as exc:
+            # On a full or read-only root the refusal itself is what has to be told.
+            with contextlib.suppress(NodeError):
+                if at_boot:
+                    write_record(host, build_record(host, exc.facts, config, exc.plan))
+            raise
+        except NodeError as exc:
+            with contextlib.suppress(NodeError):
+                if at_boot:
+                    write_failure(host, str(exc))
+            raise
+
+
+def _converge(host: Host, config: StorageConfig, at_boot: bool) -> Applied:
+    applied = Applied()
+    for _round in range(MAX_ROUNDS):
+        facts, plan = survey(host, config, at_boot)
+        applied.plan = plan
+        if plan.refusals:
+            raise RefusedError(plan, facts)
+        needs_write = at_boot and not any(action["action"] == "write_record" for action in plan.actions)
+        apply_actions(host, config, plan, facts, applied)
+        if plan.situation != "owner_pending":
+            if needs_write:
+                write_record(host, build_record(host, facts, config, plan))
+            return applied
+    raise NodeError(
+        f"asked {applied.plan.owner}'s service to set the disks up and they are still not mounted: look with "
+        "'systemctl status setup-ephemeral dlami-nvme' and 'lsblk', then run again"
+    )

@@ -1,0 +1,393 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One read-only look at a node's block devices: disks, what is on them, what holds them, what is mounted.
+
+L{gather} returns plain JSON types; every decision is made on them elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ..system.host import CommandError, Host, NodeError
+from .parse import (
+    first_number,
+    normal_uuid,
+    parse_export,
+    parse_lsblk,
+    parse_lvm,
+    parse_mountinfo,
+    parse_wipefs,
+    unescape,
+)
+
+# The controller model strings of EC2's two kinds of NVMe disks; nothing else tells them apart reliably.
+INSTANCE_STORE_MODEL = "Amazon EC2 NVMe Instance Storage"
+EBS_MODEL = "Amazon Elastic Block Store"
+
+LSBLK_COLUMNS = "NAME,KNAME,PATH,TYPE,MODEL,SERIAL,SIZE,FSTYPE,LABEL,UUID,PTTYPE,RO,MOUNTPOINTS,PKNAME"
+TOOLS = (
+    "blkid",
+    "lsblk",
+    "lvs",
+    "mdadm",
+    "mkfs.ext4",
+    "mkfs.xfs",
+    "mount",
+    "pvs",
+    "udevadm",
+    "wipefs",
+)
+# Signatures whose UUID names the whole that several disks make together.
+SHARED_SIGNATURES = ("linux_raid_member", "btrfs", "zfs_member", "bcachefs")
+# Services that take the instance-store disks by themselves at every boot.
+OWNER_UNITS = {"setup-ephemeral.service": "parallelcluster", "dlami-nvme.service": "dlami"}
+UNIT_DIRECTORIES = (
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+)
+
+
+def gather(host: Host) -> dict[str, t.Any]:
+    """Everything a storage decision needs, in plain JSON types.
+
+    Keys: disks[], arrays[], logical_volumes[], physical_volumes[] (kernel names of what pvs shows), outside_members[]
+    (members of arrays and of filesystems over several disks that are no instance-store disks), mounts[] (each with
+    the kernel name of its device or None), units{}, tools{}, instance_type (str or None), boot_id.
+    Sizes are in bytes. Raises L{NodeError} where the tools that could show a disk in use are missing.
+    """
+    tools = {name: host.which(name) for name in TOOLS}
+    for name in ("lsblk", "wipefs"):
+        if not tools[name]:
+            raise NodeError(f"looked for {name} and did not find it: install util-linux, then run again")
+    devices = parse_lsblk(_lsblk(host))
+    devices = {kname: device for kname, device in devices.items() if not is_hidden(host, kname)}
+    for device in devices.values():
+        device["children"] = [kname for kname in device["children"] if kname in devices]
+    mounts = parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")
+    _attach_mounts(host, devices, mounts)
+    _attach_swap(host, devices)
+    _attach_sysfs(host, devices)
+    interesting = _stack_of_instance_store(devices)
+    _attach_signatures(host, devices, interesting)
+    arrays = _arrays(host, devices, tools)
+    physical, logical = _lvm(host, devices, tools, interesting)
+    return {
+        "disks": [_disk(host, device, devices, tools) for device in devices.values() if device["type"] == "disk"],
+        "arrays": arrays,
+        "logical_volumes": logical,
+        "physical_volumes": physical,
+        "outside_members": [
+            {"kname": kname, "uuid": normal_uuid(device["uuid"])}
+            for kname, device in devices.items()
+            if kname not in interesting and device["fstype"] in SHARED_SIGNATURES and device["uuid"]
+        ],
+        "mounts": mounts,
+        "units": owner_units(host),
+        "tools": tools,
+        "instance_type": instance_type(host),
+        "boot_id": (host.read_text("/proc/sys/kernel/random/boot_id") or "").strip(),
+    }
+
+
+def _lsblk(host: Host) -> str:
+    argv = ["lsblk", "--json", "--bytes", "--output", LSBLK_COLUMNS]
+    done = host.run(argv, timeout=60, check=False)
+    if done.rc != 0 and "unknown column" in done.stderr:
+        # util-linux before 2.37 knows one mount point a device only.
+        argv[-1] = LSBLK_COLUMNS.replace("MOUNTPOINTS", "MOUNTPOINT")
+        done = host.run(argv, timeout=60, check=False)
+    # Status 32 and 64 say that no or only some of the named devices were found; none is named here.
+    if done.rc != 0 and not done.stdout.strip():
+        raise CommandError(argv, done.rc, done.stdout, done.stderr, f"failed with status {done.rc}")
+    return done.stdout
+
+
+def is_hidden(host: Host, kname: str) -> bool:
+    """Whether this is one path of a multipath NVMe disk, which has no device node: the disk itself is listed too."""
+    return (host.read_text(f"/sys/class/block/{kname}/hidden") or "").strip() == "1"
+
+
+def device_name(host: Host, path: str) -> str | None:
+    """The kernel name of the device node that a path leads to; None where it leads out of /dev."""
+    real = host.realpath(path)
+    name = real.rsplit("/", 1)[-1]
+    return name if real == f"/dev/{name}" else None
+
+
+def _attach_mounts(host: Host, devices: dict[str, dict[str, t.Any]], mounts: list[dict[str, t.Any]]) -> None:
+    """Add the mounts that the kernel knows: lsblk of older releases shows only one a device."""
+    numbers = {_number(host, kname): kname for kname in devices}
+    for mount in mounts:
+        kname = numbers.get(mount["device"])
+        if kname is None and mount["source"].startswith("/dev/"):
+            # btrfs mounts carry an anonymous device number, so the source path is the only link to the disk.
+            kname = device_name(host, mount["source"])
+        mount["kname"] = kname
+        if kname in devices and mount["target"] not in devices[kname]["mounts"]:
+            devices[kname]["mounts"].append(mount["target"])
+    for device in devices.values():
+        device["mounts"].sort()
+
+
+def _attach_swap(host: Host, devices: dict[str, dict[str, t.Any]]) -> None:
+    for line in (host.read_text("/proc/swaps") or "").split("\n")[1:]:
+        if not line.strip():
+            continue
+        kname = device_name(host, unescape(line.split()[0]))
+        if kname in devices:
+            devices[kname]["swap"] = True
+
+
+def _attach_sysfs(host: Host, devices: dict[str, dict[str, t.Any]]) -> None:
+    loops = _loop_devices(host)
+    for kname, device in devices.items():
+        device["holders"] = host.listdir(f"/sys/class/block/{kname}/holders") + loops.get(kname, [])
+        if device["type"] != "disk":
+            continue
+        model = host.read_text(f"/sys/class/block/{kname}/device/model")
+        serial = host.read_text(f"/sys/class/block/{kname}/device/serial")
+        device["model"] = (model or "").strip()
+        device["serial"] = (serial or "").strip() or device["serial"]
+
+
+def _loop_devices(host: Host) -> dict[str, list[str]]:
+    """The loop devices by the device they show: the kernel lists them as no holder, and lets others open the disk."""
+    loops: dict[str, list[str]] = {}
+    for name in host.listdir("/sys/class/block"):
+        backing = (host.read_text(f"/sys/class/block/{name}/loop/backing_file") or "").rstrip("\n")
+        kname = device_name(host, backing) if backing.startswith("/dev/") else None
+        if kname:
+            loops.setdefault(kname, []).append(name)
+    return loops
+
+
+def disk_kind(model: str) -> str:
+    """instance_store, ebs or other, from the controller's model string."""
+    return {INSTANCE_STORE_MODEL: "instance_store", EBS_MODEL: "ebs"}.get(model.strip(), "other")
+
+
+def _stack_of_instance_store(devices: dict[str, dict[str, t.Any]]) -> list[str]:
+    """The instance-store disks and everything that is built on them, by kernel name."""
+    queue = [k for k, d in devices.items() if d["type"] == "disk" and disk_kind(d["model"]) == "instance_store"]
+    found: list[str] = []
+    while queue:
+        kname = queue.pop(0)
+        if kname not in found:
+            found.append(kname)
+            queue += devices[kname]["children"]
+    return found
+
+
+def _attach_signatures(host: Host, devices: dict[str, dict[str, t.Any]], knames: list[str]) -> None:
+    """Ask wipefs for every signature on the devices themselves: udev's memory, which lsblk shows, can be stale."""
+    for device in devices.values():
+        device["signatures"], device["readable"] = [], True
+    if not knames:
+        return
+    paths = [devices[kname]["path"] for kname in knames]
+    done = host.run(["wipefs", "--no-act", "--json", *paths], timeout=60, check=False)
+    if done.rc == 0:
+        batches = [(knames, done.stdout)]
+    else:
+        batches = []
+        for kname, path in zip(knames, paths):
+            single = host.run(["wipefs", "--no-act", "--json", path], timeout=60, check=False)
+            devices[kname]["readable"] = single.rc == 0
+            batches.append(([kname], single.stdout))
+    for group, text in batches:
+        for signature in parse_wipefs(text):
+            owner = _by_device_name(devices, group, signature.pop("device"))
+            if owner:
+                devices[owner]["signatures"].append(signature)
+            else:
+                # A signature that cannot be told where it is may be on any of them.
+                for kname in group:
+                    devices[kname]["readable"] = False
+
+
+def _by_device_name(devices: dict[str, dict[str, t.Any]], group: list[str], name: str) -> str | None:
+    if len(group) == 1:
+        return group[0]
+    return next((kname for kname in group if name in (kname, devices[kname]["path"].rsplit("/", 1)[-1])), None)
+
+
+def _disk(
+    host: Host, device: dict[str, t.Any], devices: dict[str, dict[str, t.Any]], tools: dict[str, t.Any]
+) -> dict[str, t.Any]:
+    kind = disk_kind(device["model"])
+    below = _descendants(device, devices)
+    members = [s for s in device["signatures"] if s["type"] == "linux_raid_member"]
+    if kind == "instance_store" and not device["signatures"]:
+        # wipefs calls a disk that answers with read errors blank, and ends with status 0 (util-linux 2.38 and 2.41).
+        device["readable"] = device["readable"] and host.can_read_ends(device["path"])
+    return {
+        **{key: device[key] for key in ("kname", "path", "model", "serial", "size", "read_only", "pttype", "readable")},
+        "kind": kind,
+        "partitions": [d["kname"] for d in below if d["type"] == "part"],
+        "holders": sorted(set(device["holders"]).union(*(d["holders"] for d in below if d["type"] == "part"))),
+        "stack": [{"kname": d["kname"], "path": d["path"], "type": d["type"]} for d in below],
+        "mounts": sorted({point for d in [device, *below] for point in d["mounts"]}),
+        "swap": [d["path"] for d in [device, *below] if d["swap"]],
+        "signatures": device["signatures"],
+        "stack_signatures": [{"kname": d["kname"], **s} for d in below for s in d["signatures"]],
+        "claimed": host.claimed(device["path"], _number(host, device["kname"])) if kind == "instance_store" else None,
+        "md": _examine(host, device["path"], tools) if members and kind == "instance_store" else None,
+    }
+
+
+def _number(host: Host, kname: str) -> str:
+    return (host.read_text(f"/sys/class/block/{kname}/dev") or "").strip()
+
+
+def _descendants(device: dict[str, t.Any], devices: dict[str, dict[str, t.Any]]) -> list[dict[str, t.Any]]:
+    queue, found = list(device["children"]), []
+    while queue:
+        kname = queue.pop(0)
+        if kname in devices and devices[kname] not in found:
+            found.append(devices[kname])
+            queue += devices[kname]["children"]
+    return found
+
+
+def _examine(host: Host, path: str, tools: dict[str, t.Any]) -> dict[str, t.Any] | None:
+    """{uuid, name, level, raid_devices, device_uuid} of a member's superblock; None without mdadm or superblock."""
+    if not tools["mdadm"]:
+        return None
+    done = host.run(["mdadm", "--examine", "--export", path], timeout=30, check=False)
+    fields = parse_export(done.stdout)
+    if done.rc != 0 or "MD_UUID" not in fields:
+        return None
+    return {
+        "uuid": normal_uuid(fields["MD_UUID"]),
+        "name": fields.get("MD_NAME", ""),
+        "level": fields.get("MD_LEVEL", ""),
+        "raid_devices": first_number(fields.get("MD_DEVICES")),
+        "device_uuid": normal_uuid(fields.get("MD_DEV_UUID")),
+    }
+
+
+def shown_uuid(host: Host, kname: str) -> str | None:
+    """The UUID of an array in sysfs as 32 hex digits; None where the kernel shows none, or zeros (inactive array)."""
+    digits = normal_uuid((host.read_text(f"/sys/class/block/{kname}/md/uuid") or "").strip())
+    return digits if digits and digits.strip("0") else None
+
+
+def _arrays(host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t.Any]) -> list[dict[str, t.Any]]:
+    arrays = []
+    for kname in host.listdir("/sys/class/block"):
+        members = host.listdir(f"/sys/class/block/{kname}/slaves")
+        state = (host.read_text(f"/sys/class/block/{kname}/md/array_state") or "").strip()
+        # After mdadm --stop a node without members can stay behind: it is no array.
+        if not re.fullmatch(r"md[0-9_a-zA-Z]*", kname) or not state or not members:
+            continue
+        fields = {}
+        if tools["mdadm"]:
+            fields = parse_export(
+                host.run(["mdadm", "--detail", "--export", f"/dev/{kname}"], timeout=30, check=False).stdout
+            )
+        device = devices.get(kname, {})
+        filesystem = next((s for s in device.get("signatures", ()) if s["type"]), None)
+        uuid = shown_uuid(host, kname) or fields.get("MD_UUID")
+        arrays.append(
+            {
+                "kname": kname,
+                "path": f"/dev/{kname}",
+                "uuid": normal_uuid(uuid),
+                "name": fields.get("MD_NAME", ""),
+                "level": (host.read_text(f"/sys/class/block/{kname}/md/level") or "").strip(),
+                "chunk_kib": first_number(host.read_text(f"/sys/class/block/{kname}/md/chunk_size")) // 1024,
+                "raid_devices": first_number(host.read_text(f"/sys/class/block/{kname}/md/raid_disks")),
+                "active": state not in ("inactive", "clear"),
+                "members": members,
+                "size": device.get("size", 0),
+                "filesystem": filesystem,
+                "mounts": device.get("mounts", []),
+                "holders": device.get("holders", []),
+            }
+        )
+    return arrays
+
+
+def _lvm(
+    host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t.Any], knames: list[str]
+) -> tuple[list[str], list[dict[str, t.Any]]]:
+    """What pvs shows, and the logical volumes of every volume group that uses an instance-store disk."""
+    if not any(s["type"] == "LVM2_member" for k in knames for s in devices[k]["signatures"]):
+        return [], []
+    if not (tools["pvs"] and tools["lvs"]):
+        return [], []
+    physical = parse_lvm(host.run(["pvs", "--reportformat", "json", "-o", "pv_name,vg_name"], timeout=60).stdout, "pv")
+    logical = parse_lvm(
+        host.run(
+            [
+                "lvs",
+                "--reportformat",
+                "json",
+                "-o",
+                "vg_name,lv_name,lv_path,lv_active",
+            ],
+            timeout=60,
+        ).stdout,
+        "lv",
+    )
+    groups: dict[str, list[str]] = {}
+    shown = [device_name(host, row["pv_name"]) or row["pv_name"] for row in physical]
+    for row, kname in zip(physical, shown):
+        if row["vg_name"]:
+            groups.setdefault(row["vg_name"], []).append(kname)
+    rows = logical + [{"vg_name": vg, "lv_name": ""} for vg in groups if vg not in {r["vg_name"] for r in logical}]
+    volumes = []
+    for row in rows:
+        members = sorted(groups.get(row["vg_name"], []))
+        if not set(members) & set(knames):
+            continue
+        kname = (device_name(host, row["lv_path"]) if row.get("lv_path") else None) or ""
+        device = devices.get(kname, {})
+        volumes.append(
+            {
+                "vg": row["vg_name"],
+                "lv": row["lv_name"],
+                "path": row.get("lv_path", ""),
+                "kname": kname if device else "",
+                "active": row.get("lv_active") == "active",
+                "members": members,
+                "size": device.get("size", 0),
+                "filesystem": next((s for s in device.get("signatures", ()) if s["type"]), None),
+                "mounts": device.get("mounts", []),
+            }
+        )
+    return shown, volumes
+
+
+def owner_units(host: Host) -> dict[str, dict[str, t.Any]]:
+    """For each service known to take the disks: {owner, exists, enabled, masked}."""
+    units = {}
+    for unit, owner in OWNER_UNITS.items():
+        files = [f"{directory}/{unit}" for directory in UNIT_DIRECTORIES]
+        masked = any(host.realpath(path) == "/dev/null" for path in files if host.exists(path))
+        units[unit] = {
+            "owner": owner,
+            "exists": any(host.exists(path) for path in files),
+            "masked": masked,
+            "enabled": not masked
+            and any(
+                unit in host.listdir(f"/etc/systemd/system/{name}")
+                for name in host.listdir("/etc/systemd/system")
+                if name.endswith((".wants", ".requires"))
+            ),
+        }
+    return units
+
+
+def instance_type(host: Host) -> str | None:
+    """The EC2 instance type from the firmware tables, without asking the network; None on other machines."""
+    vendor = (host.read_text("/sys/class/dmi/id/sys_vendor") or "").strip()
+    product = (host.read_text("/sys/class/dmi/id/product_name") or "").strip()
+    return product if vendor == "Amazon EC2" and re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+", product) else None

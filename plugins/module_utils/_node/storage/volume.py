@@ -1,0 +1,383 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The volumes that a plan ends in, and the actions that make, mount, adopt or take apart a volume. Pure functions."""
+
+from __future__ import annotations
+
+import posixpath
+import typing as t
+import uuid
+
+from .config import MARKER_NAME, StorageConfig
+from .owner import DLAMI_MOUNT, EPHEMERAL_LV, OWNER_DLAMI, all_signatures, stack_names
+from .parse import normal_uuid
+
+Action = dict[str, t.Any]
+Facts = t.Mapping[str, t.Any]
+
+
+def dashed(value: str | None) -> str | None:
+    """A UUID in the spelling of mkfs, blkid and fstab; other identifiers are kept as they are."""
+    digits = normal_uuid(value)
+    try:
+        return str(uuid.UUID(digits or ""))
+    except ValueError:
+        return digits
+
+
+def filesystem_uuid(namespace: uuid.UUID, path: str) -> str:
+    """The UUID that a node's filesystem on path always gets, so that its fstab outlives a stop and start."""
+    return str(uuid.uuid5(namespace, path))
+
+
+def volume_label(label: str, fstype: str, index: int | None) -> str:
+    """The label of the index-th filesystem (None: the only one), cut to what the filesystem can carry."""
+    suffix = "" if index is None else f"-{index}"
+    return label[: (12 if fstype == "xfs" else 16) - len(suffix)] + suffix
+
+
+def mount_options(config: StorageConfig) -> list[str]:
+    """The options for mount(8) itself: those meant for systemd alone are left to fstab."""
+    return [option for option in config.mount_options if option != "nofail" and not option.startswith("x-")]
+
+
+def fstab_line(volume: t.Mapping[str, t.Any], config: StorageConfig) -> dict[str, t.Any]:
+    """The fstab fields of a volume, named as ansible.posix.mount names them; empty for an adopted volume.
+
+    passno is 0: the data does not outlive the instance, and a check of 30 TB would hold up the boot.
+    """
+    if volume["owner"] != "ours":
+        return {}
+    return {
+        "src": f"UUID={volume['fs_uuid']}",
+        "path": volume["path"],
+        "fstype": volume["fstype"],
+        "opts": ",".join(config.mount_options),
+        "dump": "0",
+        "passno": "0",
+    }
+
+
+def _volume(path: str, fs_uuid: str | None, config: StorageConfig, disks: t.Sequence[t.Any], **more: t.Any) -> dict:
+    base: dict[str, t.Any] = {
+        "path": path,
+        "fs_uuid": fs_uuid,
+        "fstype": config.fstype,
+        "label": config.label,
+        "owner": "ours",
+        "layout": "single",
+        "array_uuid": None,
+        "device": None,
+        "serials": [disk["serial"] for disk in disks],
+        "disk_paths": [disk["path"] for disk in disks],
+        "disk_bytes": sum(disk["size"] for disk in disks),
+        "mounted": False,
+        "elsewhere": [],
+        "bind_from": None,
+        "fs_found": True,
+    }
+    base.update(more)
+    base["fstab"] = fstab_line(base, config)
+    return base
+
+
+def create_actions(
+    disks: list[t.Mapping[str, t.Any]], config: StorageConfig, array_uuid: str, namespace: uuid.UUID
+) -> tuple[list[Action], list[dict[str, t.Any]]]:
+    """The actions that turn blank disks (in serial order) into filesystems, and the volumes they give."""
+    if config.layout == "raid0" and len(disks) > 1:
+        volumes = [
+            _volume(
+                config.mount_point,
+                filesystem_uuid(namespace, config.mount_point),
+                config,
+                disks,
+                layout="raid0",
+                array_uuid=normal_uuid(array_uuid),
+                label=volume_label(config.label, config.fstype, None),
+            )
+        ]
+        layout = "raid0"
+    else:
+        single = config.layout == "raid0"
+        layout = "single" if single else "per_disk"
+        volumes = []
+        for index, disk in enumerate(disks):
+            path = config.mount_point if single else f"{config.mount_point}/disk{index}"
+            label = volume_label(config.label, config.fstype, None if single else index)
+            fs_uuid = filesystem_uuid(namespace, path)
+            volumes.append(_volume(path, fs_uuid, config, [disk], layout=layout, device=disk["path"], label=label))
+    intent = {
+        "layout": layout,
+        "fstype": config.fstype,
+        "chunk_kib": config.chunk_kib if layout == "raid0" else None,
+        "array_uuid": volumes[0]["array_uuid"],
+        "array_name": config.array_name if layout == "raid0" else None,
+        "filesystem_uuids": [volume["fs_uuid"] for volume in volumes],
+        "serials": [disk["serial"] for disk in disks],
+        "volumes": [{key: volume[key] for key in ("path", "fs_uuid", "label", "serials")} for volume in volumes],
+    }
+    actions: list[Action] = [{"action": "write_intent", "stage": "create", "intent": intent}]
+    if layout == "raid0":
+        actions.append(
+            {
+                "action": "create_array",
+                "name": config.array_name,
+                "uuid": normal_uuid(array_uuid),
+                "chunk_kib": config.chunk_kib,
+                "devices": [disk["path"] for disk in disks],
+            }
+        )
+    actions.append({"action": "write_intent", "stage": "mkfs", "intent": intent})
+    actions += [_mkfs(volume, config, layout) for volume in volumes]
+    actions.append({"action": "write_intent", "stage": "mount", "intent": intent})
+    return actions, volumes
+
+
+def _mkfs(volume: t.Mapping[str, t.Any], config: StorageConfig, layout: str) -> Action:
+    return {
+        "action": "make_filesystem",
+        "device": volume["device"],
+        "array_uuid": volume["array_uuid"],
+        "fstype": config.fstype,
+        "fs_uuid": volume["fs_uuid"],
+        "label": volume["label"],
+        "chunk_kib": config.chunk_kib if layout == "raid0" else None,
+    }
+
+
+def volumes_for(
+    disks: list[t.Mapping[str, t.Any]], record: t.Mapping[str, t.Any], config: StorageConfig, facts: Facts
+) -> list[dict[str, t.Any]]:
+    """The volumes of a record, as they stand now on its disks, with the paths that the configuration wants."""
+    volumes = []
+    for index, known in enumerate(record["volumes"]):
+        mine = [disk for disk in disks if disk["serial"] in known["serials"]]
+        path = f"{config.mount_point}/disk{index}" if record["layout"] == "per_disk" else config.mount_point
+        more: dict[str, t.Any] = {
+            "layout": record["layout"],
+            "array_uuid": normal_uuid(record.get("array_uuid")),
+            "label": known.get("label") or config.label,
+        }
+        if record["layout"] == "raid0":
+            array = next((a for a in facts["arrays"] if a["uuid"] == more["array_uuid"]), None)
+            if array and array["active"]:
+                signatures = [array["filesystem"]] if array["filesystem"] else []
+                more.update(device=array["path"], mounts=visible_mounts(facts, array["kname"]))
+                more["fs_found"] = _has_filesystem(signatures, known["fs_uuid"])
+        elif mine:
+            more.update(device=mine[0]["path"], mounts=visible_mounts(facts, mine[0]["kname"]))
+            more["fs_found"] = _has_filesystem(mine[0]["signatures"], known["fs_uuid"])
+        mounts = more.pop("mounts", [])
+        more["mounted"] = path in mounts
+        more["elsewhere"] = [point for point in mounts if point == known["path"] and point != path]
+        volumes.append(_volume(path, dashed(known["fs_uuid"]), config, mine, **more))
+    return volumes
+
+
+def visible_mounts(facts: Facts, kname: str) -> list[str]:
+    """Where the whole filesystem on a device is mounted and nothing is mounted over it."""
+    top = {mount["target"]: mount for mount in facts["mounts"]}
+    return [point for point, mount in top.items() if mount["kname"] == kname and mount["root"] == "/"]
+
+
+def _has_filesystem(signatures: t.Sequence[t.Mapping[str, t.Any]], fs_uuid: str) -> bool:
+    return any(normal_uuid(signature["uuid"]) == normal_uuid(fs_uuid) for signature in signatures)
+
+
+def wanted_directories(config: StorageConfig) -> list[dict[str, t.Any]]:
+    """Every directory below the mount point, parents first: {path, owner, group (None: the owner's own), mode}."""
+    entries: dict[str, dict[str, t.Any]] = {}
+    for directory in sorted(config.directories, key=lambda entry: entry.path):
+        parent = posixpath.dirname(directory.path)
+        while parent and parent not in entries:
+            entries[parent] = {"path": parent, "owner": "root", "group": "root", "mode": "0755"}
+            parent = posixpath.dirname(parent)
+        entries[directory.path] = {
+            "path": directory.path,
+            "owner": directory.owner,
+            "group": directory.group,
+            "mode": directory.mode,
+        }
+        for user in config.users if directory.per_user else ():
+            path = f"{directory.path}/{user}"
+            entries[path] = {"path": path, "owner": user, "group": None, "mode": "0700"}
+    return [entries[path] for path in sorted(entries)]
+
+
+def finish_actions(
+    volumes: t.Sequence[dict[str, t.Any]], facts: Facts, config: StorageConfig, at_boot: bool, new: bool = False
+) -> list[Action]:
+    """Assemble, mount and furnish the volumes; empty when everything is as wanted."""
+    actions: list[Action] = []
+    for volume in volumes:
+        if volume["array_uuid"] and not volume["device"] and not new:
+            actions.append(
+                {
+                    "action": "assemble_array",
+                    "uuid": volume["array_uuid"],
+                    "name": config.array_name,
+                    "devices": volume["disk_paths"],
+                }
+            )
+        actions += [{"action": "unmount", "target": point} for point in volume["elsewhere"]]
+        if not volume["mounted"]:
+            actions.append(_mount(volume, config))
+        actions += _furnish(volume, facts, config, at_boot)
+    uuids = {volume["array_uuid"] for volume in volumes if volume["array_uuid"]}
+    if uuids and (new or facts["array_config"] != array_config(config.array_name, min(uuids))):
+        actions.append({"action": "write_array_config", "name": config.array_name, "uuid": min(uuids)})
+        if config.update_initramfs and not at_boot:
+            actions.append({"action": "update_initramfs"})
+    if facts["intent"] or new:
+        actions.append({"action": "clear_intent"})
+    return actions
+
+
+def array_config(name: str, array_uuid: str) -> str:
+    """The mdadm configuration fragment that gives the array its name; mounts do not depend on it."""
+    spelled = mdadm_uuid(array_uuid)
+    return (
+        f"# Written by mlcluster.aws for the instance-store array.\nARRAY /dev/md/{name} metadata=1.2 UUID={spelled}\n"
+    )
+
+
+def mdadm_uuid(array_uuid: str) -> str:
+    """An array's UUID in mdadm's own spelling."""
+    digits = normal_uuid(array_uuid) or ""
+    return ":".join(digits[start : start + 8] for start in range(0, 32, 8))
+
+
+def _mount(volume: t.Mapping[str, t.Any], config: StorageConfig) -> Action:
+    if volume["bind_from"]:
+        return {"action": "bind_mount", "source": volume["bind_from"], "target": volume["path"]}
+    options = [] if volume["owner"] != "ours" else mount_options(config)
+    return {
+        "action": "mount",
+        "device": volume["device"],
+        "array_uuid": volume["array_uuid"],
+        "fs_uuid": volume["fs_uuid"],
+        "fstype": volume["fstype"],
+        "options": options,
+        "target": volume["path"],
+    }
+
+
+def _furnish(volume: t.Mapping[str, t.Any], facts: Facts, config: StorageConfig, at_boot: bool) -> list[Action]:
+    """The directories and the marker that are not as wanted; all of them when the volume is not mounted yet."""
+    wanted = [{**entry, "path": f"{volume['path']}/{entry['path']}"} for entry in wanted_directories(config)]
+    if volume["owner"] == "ours":
+        root = {"path": volume["path"], "owner": config.owner, "group": config.group, "mode": config.mode}
+        wanted.insert(0, root)
+    actions = []
+    for entry in wanted:
+        uid, gid = account_ids(entry, facts)
+        if at_boot and (uid is None or gid is None):
+            continue
+        seen = facts["paths"].get(entry["path"]) if volume["mounted"] else None
+        if not seen or (seen["uid"], seen["gid"], int(seen["mode"], 8)) != (uid, gid, int(entry["mode"], 8)):
+            actions.append({"action": "directory", **entry, "uid": uid, "gid": gid})
+    marker = f"{volume['path']}/{MARKER_NAME}"
+    if not volume["mounted"] or not facts["paths"].get(marker):
+        actions.append({"action": "write_marker", "path": marker})
+    return actions
+
+
+def account_ids(entry: t.Mapping[str, t.Any], facts: Facts) -> tuple[int | None, int | None]:
+    """The numeric owner and group of a wanted directory, as the node knows them."""
+    uid = facts["users"].get(entry["owner"])
+    gid = facts["user_groups"].get(entry["owner"]) if entry["group"] is None else facts["groups"].get(entry["group"])
+    return uid, gid
+
+
+def adopt_actions(
+    owner: str, disks: list[t.Mapping[str, t.Any]], facts: Facts, config: StorageConfig, at_boot: bool
+) -> tuple[list[Action], list[dict[str, t.Any]], list[str]]:
+    """Use the owner's logical volume: (actions, volumes, refusals). Nothing on the disks is changed."""
+    names = {disk["kname"] for disk in disks}
+    lv = next((v for v in facts["logical_volumes"] if v["lv"] == EPHEMERAL_LV and set(v["members"]) & names), None)
+    mounts = visible_mounts(facts, lv["kname"]) if lv else []
+    bases = sorted((point for point in mounts if point != config.mount_point), key=lambda point: (len(point), point))
+    if lv is None or not lv["mounts"]:
+        unit = next((u for u, seen in facts["units"].items() if seen["owner"] == owner and seen["exists"]), None)
+        if unit:
+            return [{"action": "start_unit", "unit": unit, "why": f"it mounts {owner}'s volume"}], [], []
+        if lv is not None and not lv["active"]:
+            # What is on it shows once it is active: one more look follows.
+            return [{"action": "activate_volume", "vg": lv["vg"], "lv": lv["lv"]}], [], []
+        if lv is None or not lv["filesystem"]:
+            what = f"the volume of {owner} is unfinished and the service that finishes it does not exist on this node"
+            return [], [], [f"{what}: look with 'lvs' and 'systemctl status', repair it, then run again"]
+    base = bases[0] if bases else None
+    if owner == OWNER_DLAMI and DLAMI_MOUNT in bases:
+        base = DLAMI_MOUNT
+    found = lv["filesystem"] or {}
+    volume = _volume(
+        config.mount_point,
+        dashed(found.get("uuid")),
+        config,
+        [disk for disk in disks if disk["kname"] in lv["members"]],
+        owner=owner,
+        layout="adopted",
+        device=lv["path"],
+        fstype=found.get("type") or config.fstype,
+        label=found.get("label"),
+        mounted=config.mount_point in mounts,
+        bind_from=base,
+    )
+    return finish_actions([volume], facts, config, at_boot), [volume], []
+
+
+def teardown_actions(disks: list[t.Mapping[str, t.Any]], facts: Facts, units: t.Sequence[str]) -> list[Action]:
+    """Take apart what is on the disks, from the top down. Only called where nothing reaches beyond the disks."""
+    names = stack_names(disks)
+    actions: list[Action] = [
+        {"action": "mask_unit", "unit": unit, "why": "it would take the disks back"} for unit in units
+    ]
+    mounts = sorted({point for disk in disks for point in disk["mounts"]}, key=lambda point: (-point.count("/"), point))
+    actions += [{"action": "swap_off", "device": p} for p in dict.fromkeys(p for d in disks for p in d["swap"])]
+    for point in mounts:
+        times = sum(mount["target"] == point and mount["kname"] in names for mount in facts["mounts"])
+        actions += [{"action": "unmount", "target": point}] * max(times, 1)
+    groups = {lv["vg"]: lv["members"] for lv in facts["logical_volumes"] if set(lv["members"]) & names}
+    actions += [{"action": "remove_volume_group", "vg": vg, "members": groups[vg]} for vg in sorted(groups)]
+    arrays = _top_down([array for array in facts["arrays"] if set(array["members"]) & names])
+    actions += [{"action": "stop_array", "device": array["path"]} for array in arrays]
+    # A partition of an array goes with the array; what was in it is wiped from the new one before mkfs.
+    parts = [e["path"] for d in disks for e in d["stack"] if e["type"] == "part" and e["kname"].startswith(d["kname"])]
+    uuids = {normal_uuid(s["uuid"]) for d in disks for s in all_signatures(d) if s["type"] == "linux_raid_member"}
+    members = sorted(filter(None, uuids))
+    wiped = parts + [disk["path"] for disk in disks if disk["signatures"] or disk["partitions"]]
+    return actions + [{"action": "wipe", "device": path, "members_of": members} for path in wiped]
+
+
+def _top_down(arrays: list[t.Mapping[str, t.Any]]) -> list[t.Mapping[str, t.Any]]:
+    """Arrays in an order in which each can be stopped: those that use other arrays before these."""
+    waiting = sorted(arrays, key=lambda array: (array["uuid"] or "", array["kname"]))
+    ordered: list[t.Mapping[str, t.Any]] = []
+    while waiting:
+        used = {member for array in waiting for member in array["members"]}
+        free = next((array for array in waiting if array["kname"] not in used), waiting[0])
+        waiting.remove(free)
+        ordered.append(free)
+    return ordered
+
+
+def mount_unit(path: str) -> str:
+    """The name of systemd's mount unit for a path, escaped as systemd-escape --path does."""
+    parts = path.strip("/").encode()
+    kept = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_."
+    escaped = "".join(
+        "-" if byte == 0x2F else chr(byte) if byte in kept and (index or byte != 0x2E) else f"\\x{byte:02x}"
+        for index, byte in enumerate(parts)
+    )
+    return f"{escaped}.mount"
+
+
+def parse_fstab(text: str) -> list[dict[str, str]]:
+    """The lines of fstab as {src, path, fstype, opts, dump, passno}; comments and broken lines are left out."""
+    keys = ("src", "path", "fstype", "opts", "dump", "passno")
+    rows = [line.split() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return [dict(zip(keys, [*row, "0", "0"][:6])) for row in rows if len(row) >= 4]

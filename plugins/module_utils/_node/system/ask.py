@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Questions to programs that may be missing, hang or fail, where the reason is part of the answer."""
+
+from __future__ import annotations
+
+import argparse
+import typing as t
+
+from ..efa.parse import parse_libfabric_version
+from .host import CommandError, Host
+
+EFA_PREFIX = "/opt/amazon/efa"
+CUDA_HOME = "/usr/local/cuda"
+
+
+def ask(host: Host, argv: t.Sequence[str], timeout: float = 30) -> tuple[str, str | None]:
+    """Standard output and, where it cannot be trusted, the reason in one sentence: the program is missing, gave no
+    answer in time, or ended with an error.
+    """
+    try:
+        done = host.run(argv, timeout=timeout, check=False)
+    except CommandError as exc:
+        return "", str(exc)
+    if done.rc == 0:
+        return done.stdout, None
+    said = " ".join(f"{done.stdout} {done.stderr}".split())[:300]
+    return done.stdout, f"{' '.join(argv)} ended with status {done.rc}: {said or 'it said nothing'}"
+
+
+def number(text: str | None) -> int | None:
+    """The whole number that a file of the kernel holds."""
+    word = (text or "").strip()
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 19 else None
+
+
+def whole_number(least: int, most: int) -> t.Callable[[str], int]:
+    """The type of an option of the command: a number within bounds."""
+
+    def convert(text: str) -> int:
+        value = int(text)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not a number from {least} to {most}")
+        return value
+
+    # argparse names it where the text is no number at all.
+    convert.__name__ = "number"
+    return convert
+
+
+def line(host: Host, path: str) -> str | None:
+    """The one line that a file of the kernel holds, None where it is missing or empty."""
+    return (host.read_text(path) or "").strip() or None
+
+
+def fi_info_program(host: Host) -> str | None:
+    """fi_info of the EFA installer, or any other on the system path."""
+    own = f"{EFA_PREFIX}/bin/fi_info"
+    return own if host.exists(own) else host.which("fi_info")
+
+
+def libfabric_version(host: Host, program: str) -> str | None:
+    """The version of the libfabric that this fi_info uses; None where it does not tell."""
+    return parse_libfabric_version(ask(host, [program, "--version"])[0])
+
+
+def cuda_version(host: Host, home: str) -> str | None:
+    """The version of the CUDA toolkit there, by its version.json; None where it has none."""
+    found = host.read_json(f"{home}/version.json")
+    for key in ("cuda", "version"):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, str) else None

@@ -1,0 +1,194 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs checks side by side, each within its own limit, so that one that hangs costs no more than that.
+
+Each check is a process: a thread that sleeps in the kernel would keep its process from ending, and a process that does
+can be left behind. It has a session of its own and none of this process's streams, so that whoever waits for this
+process (slurmd for its Prolog) waits for nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import re
+import selectors
+import signal
+import typing as t
+
+from ..verdict.result import Result, undeterminable
+from .host import Host
+
+# Where a check that could not be ended is remembered, so that the next run does not add another to it.
+STATE_DIRECTORY = "/run/mlcluster/health"
+# How long a process that was killed may take to be gone before it counts as left behind.
+KILL_SECONDS = 0.5
+HINT = "look with 'ps -eo pid,stat,wchan:32,args' for processes in state D; a node that has them needs a reboot"
+_STAT = re.compile(r"(\d+) \((.*)\) (\S) \d+ \d+ (\d+) ")
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """name is the id of the verdict that says that there was none; look gives the verdicts; seconds is its limit."""
+
+    name: str
+    look: t.Callable[[Host], t.Sequence[Result]]
+    seconds: float
+
+
+@dataclasses.dataclass
+class _Running:
+    check: Check
+    pid: int
+    pipe: int
+    started: float
+    ends: float
+    told: bytes = b""
+    verdicts: list[Result] | None = None
+
+
+def run_all(
+    host: Host, checks: t.Sequence[Check], seconds: float, state_directory: str = STATE_DIRECTORY
+) -> list[Result]:
+    """The verdicts of all checks in their order, after at most seconds (and L{KILL_SECONDS}).
+
+    A check that overran, crashed or hangs since an earlier run gives one undeterminable verdict with its name.
+    """
+    started = host.monotonic()
+    answers: dict[str, list[Result]] = {}
+    running = []
+    for check in checks:
+        stuck = still_stuck(host, state_directory, check.name)
+        if stuck:
+            answers[check.name] = [undeterminable(check.name, stuck, hint=HINT)]
+            continue
+        running.append(_start(host, check, started + seconds))
+    _collect(host, running)
+    for one in running:
+        answers[one.check.name] = _finish(host, one, state_directory)
+    return [verdict for check in checks for verdict in answers[check.name]]
+
+
+def _start(host: Host, check: Check, deadline: float) -> _Running:
+    reading, writing = os.pipe()
+    now = host.monotonic()
+    limit = max(0.0, min(check.seconds, deadline - now))
+    pid = os.fork()
+    if pid == 0:
+        _child(host, check, writing, limit)
+    os.close(writing)
+    os.set_blocking(reading, False)
+    return _Running(check, pid, reading, now, now + limit)
+
+
+def _child(host: Host, check: Check, out: int, limit: float) -> t.NoReturn:
+    """Never returns: the answer goes into the pipe, and nothing of the parent is run on the way out."""
+    try:
+        os.setsid()
+        # Also without a parent that ends it nothing of this outlives the limit.
+        signal.signal(signal.SIGALRM, lambda number, frame: os.killpg(0, signal.SIGKILL))
+        signal.setitimer(signal.ITIMER_REAL, limit + 1)
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(null, stream)
+        try:
+            verdicts = list(check.look(host))
+        except Exception as exc:
+            what = f"stopped by an unexpected {type(exc).__name__}: {' '.join(str(exc).split()) or 'no message'}"
+            verdicts = [undeterminable(check.name, what)]
+        answer = memoryview(json.dumps([verdict.to_dict() for verdict in verdicts]).encode() + b"\n")
+        while answer:
+            answer = answer[os.write(out, answer) :]
+    finally:
+        os._exit(0)
+
+
+def _collect(host: Host, running: t.Sequence[_Running]) -> None:
+    """Read what the checks say until each has ended or run out of time."""
+    with selectors.DefaultSelector() as selector:
+        for one in running:
+            selector.register(one.pipe, selectors.EVENT_READ, one)
+        while selector.get_map():
+            now = host.monotonic()
+            for key in list(selector.get_map().values()):
+                if key.data.ends <= now:
+                    selector.unregister(key.fd)
+            waiting = [key.data.ends for key in selector.get_map().values()]
+            for key, _events in selector.select(max(0.0, min(waiting) - now)) if waiting else ():
+                with contextlib.suppress(BlockingIOError):
+                    part = os.read(key.fd, 1 << 16)
+                    key.data.told += part
+                    # The answer is one line; a process that the check left behind may keep the pipe open.
+                    if not part or part.endswith(b"\n"):
+                        selector.unregister(key.fd)
+
+
+def _finish(host: Host, one: _Running, state_directory: str) -> list[Result]:
+    os.close(one.pipe)
+    seconds = round(host.monotonic() - one.started, 3)
+    # Whatever it has started goes with it, and what answers nobody is not waited for.
+    for end in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError):
+            end(one.pid, signal.SIGKILL)
+    gone = _reap(host, one.pid)
+    members = [] if gone and one.told.endswith(b"\n") else session_members(host, one.pid)
+    if members:
+        _remember(host, state_directory, one.check.name, one.pid)
+    if one.told.endswith(b"\n"):
+        verdicts = [Result.from_dict(entry) for entry in json.loads(one.told)]
+        return [v if v.seconds is not None else dataclasses.replace(v, seconds=seconds) for v in verdicts]
+    if host.monotonic() >= one.ends:
+        why = f"no answer within {one.ends - one.started:.1f} seconds"
+        if members:
+            why += f"; {', '.join(members)} cannot be ended and is left behind"
+        return [undeterminable(one.check.name, why, hint=HINT if members else None, seconds=seconds)]
+    return [undeterminable(one.check.name, "the process of this check crashed", seconds=seconds)]
+
+
+def _reap(host: Host, pid: int) -> bool:
+    """Whether a process that was killed is gone within L{KILL_SECONDS}."""
+    ends = host.monotonic() + KILL_SECONDS
+    while True:
+        with contextlib.suppress(ChildProcessError):
+            if os.waitpid(pid, os.WNOHANG) == (0, 0):
+                if host.monotonic() >= ends:
+                    return False
+                host.sleep(0.01)
+                continue
+        return True
+
+
+def session_members(host: Host, session: int) -> list[str]:
+    """The processes of a session that sleep in the kernel and cannot be ended, as "nvidia-smi (pid 4711)"."""
+    found = []
+    for name in host.listdir("/proc"):
+        if not name.isdecimal():
+            continue
+        fields = _STAT.match(host.read_text(f"/proc/{name}/stat") or "")
+        if fields and fields.group(3) == "D" and int(fields.group(4)) == session:
+            found.append(f"{fields.group(2)} (pid {name})")
+    return found
+
+
+def still_stuck(host: Host, state_directory: str, name: str) -> str | None:
+    """Why a check is not started: what an earlier run left behind still hangs. None where nothing does."""
+    path = f"{state_directory}/{name}"
+    session = (host.read_text(path) or "").strip()
+    if not session.isdecimal():
+        return None
+    members = session_members(host, int(session))
+    if members:
+        return f"{', '.join(members)} of an earlier run of this check still hangs in the kernel"
+    with contextlib.suppress(OSError):
+        host.remove(path)
+    return None
+
+
+def _remember(host: Host, state_directory: str, name: str, session: int) -> None:
+    # Without the right to write there, the next run of this user hangs once more, for no longer than its limit.
+    with contextlib.suppress(OSError):
+        host.write_text(f"{state_directory}/{name}", f"{session}\n", 0o644)

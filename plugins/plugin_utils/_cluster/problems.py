@@ -1,0 +1,299 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is wrong with the variables of a cluster, all of it at once, before anything is rendered."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.network import is_documentation
+
+from .. import _argument_types as _kinds
+
+Settings = Mapping[str, Any]
+
+# Amazon FSx: throughput in MB/s for each TiB of a PERSISTENT_2 file system with SSD.
+PERSISTENT_2_THROUGHPUT = (125, 250, 500, 1000)
+S3_URI = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(?P<key>[^\s*?]+)")
+NAME = re.compile(r"[a-z][a-z0-9-]{0,24}")
+CLUSTER_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]{0,59}")
+SHA256 = re.compile(r"[0-9a-f]{64}")
+QUEUE_DEFAULTS: dict[str, Any] = {
+    "count": None,
+    "minimum": 0,
+    "capacity": "ondemand",
+    "reservation": "",
+    "placement_group": None,
+    "smt": True,
+    "efa": None,
+    "gpu_health_check": None,
+    "exclusive": False,
+    "root_gib": 200,
+    "root_iops": 3000,
+    "root_throughput": 125,
+    "ephemeral": "/scratch",
+    "hook": True,
+    "s3": None,
+    "policies": [],
+    "price_per_hour": None,
+    "vcpus": None,
+    "memory_gib": None,
+}
+QUEUE_NEEDS = ("name", "instance_type", "count")
+FILESYSTEM_DEFAULTS: dict[str, Any] = {
+    "id": "",
+    "by_cluster": False,
+    "gib": None,
+    "throughput": None,
+    "efa": False,
+    "associations": [],
+}
+FILESYSTEM_NEEDS = ("name", "mount")
+# Options of hooks/on_node_configured.sh, in the order in which they are given.
+HOOK_OPTIONS = ("bundle", "sha256", "pointer", "public_key", "version_floor")
+# What may stand in its args besides.
+HOOK_ALONE = ("--required", "--best-effort")
+HOOK_ARGS = (
+    *("--vars", "--roles", "--phase", "--node-type", "--wait-for", "--wait-seconds", "--root", "--deadline"),
+    *("--on-failure", "--bucket-owner", "--log-prefix"),
+)
+S3_DEFAULTS: dict[str, Any] = {"prefix": "", "write": False}
+# Identifiers that count up or repeat one digit, the accounts of AWS's own examples, and words that ask for another.
+PLACEHOLDER = re.compile(
+    r"\b(ami|cr|eni|fs|i|sg|subnet|vpc)-(01234567|([0-9a-z])\3{6})"
+    r"|^arn:aws[a-z-]*:[^:]*:[^:]*:(123456789012|111122223333|(\d)\5{11}):"
+    r"|\bYOUR\b"
+)
+
+
+# What each key has to be; a value of another kind is told by name, and nothing more is asked of its owner.
+QUEUE_KINDS = {
+    **dict.fromkeys(("name", "instance_type", "capacity", "reservation", "ephemeral"), "a text"),
+    **dict.fromkeys(("count", "minimum", "root_gib", "root_iops", "root_throughput", "vcpus"), "a whole number"),
+    **dict.fromkeys(("memory_gib",), "a whole number"),
+    **dict.fromkeys(("placement_group", "smt", "efa", "gpu_health_check", "exclusive", "hook"), "true or false"),
+    "price_per_hour": "a number",
+    "policies": "a list of texts",
+    "s3": "a list of mappings",
+}
+FILESYSTEM_KINDS = {
+    **dict.fromkeys(("name", "mount", "id"), "a text"),
+    **dict.fromkeys(("gib", "throughput"), "a whole number"),
+    **dict.fromkeys(("by_cluster", "efa"), "true or false"),
+    "associations": "a list of mappings",
+}
+S3_KINDS = {"bucket": "a text", "prefix": "a text", "write": "true or false"}
+LINK_KINDS = {"path": "a text", "s3": "a text", "export": "true or false"}
+SETTINGS_KINDS = {
+    **dict.fromkeys(("queues", "filesystems", "s3"), "a list of mappings"),
+    **dict.fromkeys(("hook", "tags", "extra"), "a mapping"),
+    **dict.fromkeys(("name", "region", "key_name", "head_instance_type"), "a text"),
+    "policies": "a list of texts",
+    **dict.fromkeys(("head_root_gib", "idle_minutes", "bootstrap_seconds", "log_days"), "a whole number"),
+    **dict.fromkeys(("memory_scheduling", "detailed_monitoring", "dashboard"), "true or false"),
+}
+
+
+def filled(defaults: Settings, given: Settings) -> dict[str, Any]:
+    """``given`` over ``defaults``; a key without a value (YAML's null) is one that was not given."""
+    return {**defaults, **{key: value for key, value in given.items() if value is not None}}
+
+
+def _wrong(what: str, given: Settings, kinds: Mapping[str, str]) -> Iterator[str]:
+    for key, kind in kinds.items():
+        if given.get(key) is not None and not _kinds.KINDS[kind](given[key]):
+            yield f"{what}: {key} is '{given[key]}'; give {kind}"
+
+
+def _right(given: Settings, kinds: Mapping[str, str]) -> dict[str, Any]:
+    """``given`` without the values that _wrong tells, so that the rest is judged in the same run."""
+    return {
+        key: value
+        for key, value in given.items()
+        if value is None or key not in kinds or _kinds.KINDS[kinds[key]](value)
+    }
+
+
+def _unknown(what: str, given: Settings, known: tuple[str, ...]) -> Iterator[str]:
+    for key in sorted(set(map(str, given)) - set(known)):
+        yield f"{what} has the key '{key}', which does not exist; those that do are {', '.join(known)}"
+
+
+def _missing(what: str, given: Settings, needs: tuple[str, ...]) -> Iterator[str]:
+    for key in needs:
+        if given.get(key) in (None, ""):
+            yield f"{what} lacks '{key}'; give it"
+
+
+def _doubles(what: str, values: list[Any]) -> Iterator[str]:
+    for value in sorted({str(value) for value in values if value and values.count(value) > 1}):
+        yield f"{what} '{value}' is there twice; each has to be its own"
+
+
+def queue_problems(queue: Settings) -> Iterator[str]:
+    """What is wrong with one queue, a sentence each."""
+    what = f"queue '{queue.get('name', '?')}'"
+    yield from _unknown(what, queue, (*QUEUE_NEEDS[:2], *QUEUE_DEFAULTS))
+    yield from _missing(what, queue, QUEUE_NEEDS)
+    yield from _wrong(what, queue, QUEUE_KINDS)
+    given = filled(QUEUE_DEFAULTS, _right(queue, QUEUE_KINDS))
+    if given.get("name") and not NAME.fullmatch(str(given["name"])):
+        yield f"{what}: a queue's name is small letters, digits and hyphens, 25 at most, and begins with a letter"
+    if given["capacity"] not in ("ondemand", "spot", "capacity-block"):
+        yield f"{what}: capacity is '{given['capacity']}'; it is ondemand, spot or capacity-block"
+    if given["capacity"] == "capacity-block" and not given["reservation"]:
+        yield f"{what}: a capacity block is addressed by its reservation; give reservation: cr-…"
+    if given["reservation"] and not re.fullmatch(
+        r"cr-[0-9a-f]{17}|arn:aws[a-z-]*:resource-groups:\S+", str(given["reservation"])
+    ):
+        yield f"{what}: reservation is '{given['reservation']}'; it is cr- with 17 digits, or a resource group's ARN"
+    if given["count"] is not None and given["minimum"] > given["count"]:
+        yield f"{what}: minimum {given['minimum']} is more than count {given['count']}; lower it"
+    # Amazon EBS: gp3 gives at most 0.25 MiB/s for each provisioned IOPS.
+    if given["root_throughput"] > given["root_iops"] / 4:
+        yield (
+            f"{what}: root_throughput {given['root_throughput']} needs root_iops of {given['root_throughput'] * 4} or "
+            f"more, and it has {given['root_iops']}"
+        )
+
+
+def filesystem_problems(filesystem: Settings) -> Iterator[str]:
+    """What is wrong with one file system, a sentence each."""
+    what = f"file system '{filesystem.get('name', '?')}'"
+    yield from _unknown(what, filesystem, (*FILESYSTEM_NEEDS, *FILESYSTEM_DEFAULTS))
+    yield from _missing(what, filesystem, FILESYSTEM_NEEDS)
+    yield from _wrong(what, filesystem, FILESYSTEM_KINDS)
+    given = filled(FILESYSTEM_DEFAULTS, _right(filesystem, FILESYSTEM_KINDS))
+    for link in given["associations"]:
+        yield from _unknown(f"{what}: an association", link, tuple(LINK_KINDS))
+        yield from _missing(f"{what}: an association", link, ("path", "s3"))
+        yield from _wrong(f"{what}: an association", link, LINK_KINDS)
+    mount = str(given.get("mount") or "/")
+    if not re.fullmatch(r"/[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*|/", mount):
+        yield f"{what}: mount is '{mount}'; give an absolute path"
+    if given["id"]:
+        if not re.fullmatch(r"fs-[0-9a-z]{17}", str(given["id"])):
+            yield f"{what}: id is '{given['id']}'; it is fs- with 17 letters and digits"
+        extra = [key for key in ("gib", "throughput", "associations") if given[key]]
+        if extra or given["by_cluster"]:
+            extra = extra or ["by_cluster"]
+            yield f"{what} is there already, so that only name, mount and id apply; take out {', '.join(extra)}"
+        return
+    yield from _missing(what, filesystem, ("gib", "throughput"))
+    if given["gib"] and not (given["gib"] == 1200 or given["gib"] % 2400 == 0):
+        yield f"{what}: gib is {given['gib']}; PERSISTENT_2 has 1200 or a multiple of 2400"
+    if given["throughput"] and given["throughput"] not in PERSISTENT_2_THROUGHPUT:
+        yield f"{what}: throughput is {given['throughput']}; PERSISTENT_2 has 125, 250, 500 or 1000 MB/s for each TiB"
+    if given["by_cluster"] and given["efa"]:
+        yield f"{what}: ParallelCluster makes none with EFA; take out by_cluster, and it is made beside the cluster"
+
+
+def hook_arguments(hook: Settings) -> list[tuple[str, str]]:
+    """Each option of the hook's args with its value, empty where it takes none."""
+    words = iter([str(word) for word in hook.get("args") or []])
+    return [(word, "" if word in HOOK_ALONE else next(words, "")) for word in words]
+
+
+def hook_problems(hook: Settings) -> Iterator[str]:
+    """What is wrong with the hook, a sentence each; none at all is right."""
+    if not hook:
+        return
+    yield from _unknown("hook", hook, ("script", *HOOK_OPTIONS, "args"))
+    yield from _missing("hook", hook, ("script",))
+    if not isinstance(hook.get("args") or [], list):
+        yield f"hook: args is '{hook['args']}'; give a list"
+    else:
+        for option, value in hook_arguments(hook):
+            if option not in (*HOOK_ALONE, *HOOK_ARGS):
+                yield f"hook: args has '{option}'; it may have {', '.join((*HOOK_ALONE, *HOOK_ARGS))}"
+            elif option in HOOK_ARGS and not value:
+                yield f"hook: args has {option} without a value; give one"
+    for key in ("script", "bundle", "pointer"):
+        if hook.get(key) and not S3_URI.fullmatch(str(hook[key])):
+            yield f"hook: {key} is '{hook[key]}'; give s3://BUCKET/KEY"
+    if hook.get("pointer"):
+        if hook.get("bundle") or hook.get("sha256") or not hook.get("public_key"):
+            yield "hook: a pointer needs public_key, and neither bundle nor sha256; the pointer names them"
+    elif not hook.get("bundle") or not hook.get("sha256"):
+        yield "hook: bundle and sha256 are needed, or no node can tell whose bundle it is; make bundle prints them"
+    elif not SHA256.fullmatch(str(hook["sha256"])):
+        yield f"hook: sha256 is '{hook['sha256']}'; it is 64 digits 0-9 and a-f"
+
+
+def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    """Each text in ``value`` with the way to it; entries of a list go by their names where they have any."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from _texts(f"{path}.{key}" if path else str(key), entry)
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            name = entry.get("name") if isinstance(entry, Mapping) else None
+            yield from _texts(f"{path}.{name or number}", entry)
+
+
+def _is_placeholder(value: str) -> bool:
+    if SHA256.fullmatch(value):
+        return len(set(value)) == 1
+    try:
+        return is_documentation(ipaddress.ip_network(value, strict=False))
+    except ValueError:
+        return bool(PLACEHOLDER.search(value))
+
+
+def placeholders(settings: Settings, network: Settings) -> list[str]:
+    """What stands in the variables, and in cluster_subnets, for something of your own still, a sentence each."""
+    given = {key: value for key, value in settings.items() if key != "tags"}
+    given["ssh_cidrs"] = given.pop("head_ssh_cidr", "")
+    return [
+        f"cluster_{path} is '{value}', a placeholder; give your own"
+        for path, value in _texts("", {**given, "subnets": network})
+        if _is_placeholder(value)
+    ]
+
+
+def meant(settings: Settings) -> dict[str, Any]:
+    """The settings with those numbers and switches as such that C(-e KEY=VALUE) gave as a text."""
+    kinds = {key: kind for key, kind in SETTINGS_KINDS.items() if kind in ("a whole number", "true or false")}
+    return {key: _kinds.meant(kinds[key], value) if key in kinds else value for key, value in settings.items()}
+
+
+def problems(settings: Settings) -> list[str]:
+    """Everything that is wrong with the variables, a sentence each; pcluster's own validators come later."""
+    wrong = [*_wrong("the cluster", settings, SETTINGS_KINDS)]
+    return [" ".join(sentence.split()) for sentence in (wrong or _problems(settings))]
+
+
+def _problems(settings: Settings) -> list[str]:
+    found = []
+    if not CLUSTER_NAME.fullmatch(str(settings.get("name", ""))):
+        found.append(
+            f"cluster_name is '{settings.get('name', '')}'; it is letters, digits and hyphens, 60 at most, letter first"
+        )
+    if not re.fullmatch(r"[a-z]{2,4}(-[a-z]+)+-\d{1,2}", str(settings.get("region", ""))):
+        found.append(f"cluster_region is '{settings.get('region', '')}'; it looks like us-east-1")
+    queues, filesystems = settings.get("queues") or [], settings.get("filesystems") or []
+    if not queues:
+        found.append("cluster_queues is empty; a cluster needs at least one queue")
+    for queue in queues:
+        found.extend(queue_problems(queue))
+    for filesystem in filesystems:
+        found.extend(filesystem_problems(filesystem))
+    found.extend(_doubles("queue", [queue.get("name") for queue in queues]))
+    found.extend(_doubles("file system", [entry.get("name") for entry in filesystems]))
+    found.extend(_doubles("mount", [entry.get("mount") for entry in filesystems]))
+    made = [str(entry.get("name")) for entry in filesystems if entry.get("by_cluster") and not entry.get("id")]
+    if len(made) > 1:
+        found.append(f"ParallelCluster makes one file system at most, and {', '.join(made)} ask; keep one")
+    found.extend(hook_problems(settings.get("hook") or {}))
+    owners = (settings, *(_right(queue, QUEUE_KINDS) for queue in queues))
+    for right in (right for owner in owners for right in owner.get("s3") or []):
+        found.extend(_wrong("s3", right, S3_KINDS))
+        found.extend(_unknown("s3", right, ("bucket", *S3_DEFAULTS)))
+        found.extend(_missing("s3", right, ("bucket",)))
+    return found

@@ -1,0 +1,178 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts that are asked for only on request: each one paged call in a region, whose failure costs nothing else.
+
+Every function takes a client and the records of one region and adds keys to the records. They raise botocore's
+errors, and add nothing to a record that the answer lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Callable
+
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.record import iso_time
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.session import code
+
+Records = list[dict[str, Any]]
+
+# DescribeInstanceStatus takes at most this many ids; beyond, one sweep through the region is cheaper.
+IDS_PER_CALL = 100
+GONE = "InvalidInstanceID.NotFound"
+SLURM_TABLE_PREFIX = "parallelcluster-slurm-"
+
+
+def _pages(client: Any, operation: str, key: str, **request: Any) -> Iterator[dict[str, Any]]:
+    for page in client.get_paginator(operation).paginate(**request):
+        yield from page.get(key) or ()
+
+
+def _checks(status: dict[str, Any]) -> dict[str, Any]:
+    def summary(name: str) -> str | None:
+        return (status.get(name) or {}).get("Status")
+
+    events = [
+        {
+            "id": event.get("InstanceEventId"),
+            "code": event.get("Code"),
+            "description": event.get("Description"),
+            "not_before": iso_time(event.get("NotBefore")),
+            "not_before_deadline": iso_time(event.get("NotBeforeDeadline")),
+        }
+        for event in status.get("Events") or ()
+        # Events that are over stay listed for a week, told apart by nothing but their text.
+        if not str(event.get("Description", "")).startswith(("[Completed]", "[Canceled]"))
+    ]
+    return {
+        "system": summary("SystemStatus"),
+        "instance": summary("InstanceStatus"),
+        "ebs": summary("AttachedEbsStatus"),
+        "events": events,
+    }
+
+
+def _statuses(client: Any, everything: bool, **request: Any) -> dict[str, dict[str, Any]]:
+    pages = _pages(client, "describe_instance_status", "InstanceStatuses", IncludeAllInstances=everything, **request)
+    return {status["InstanceId"]: _checks(status) for status in pages}
+
+
+def health(client: Any, records: Records) -> None:
+    """``health``: checks (system, instance, ebs) and scheduled events; None where EC2 reports nothing."""
+    ids = [record["instance_id"] for record in records]
+    everything = any(record["state"] != "running" for record in records)
+    sweep = {"PaginationConfig": {"PageSize": 1000}}
+    narrow = len(ids) <= IDS_PER_CALL
+    try:
+        found = _statuses(client, everything, **({"InstanceIds": ids} if narrow else sweep))
+    except Exception as exc:
+        # One that is gone since it was listed fails the call for all.
+        if not narrow or code(exc) != GONE:
+            raise
+        found = _statuses(client, everything, **sweep)
+    for record in records:
+        record["health"] = found.get(record["instance_id"])
+
+
+def topology(client: Any, records: Records) -> None:
+    """``network_nodes`` from the widest to the nearest, and ``topology_path``, which sorts neighbours together."""
+    types = sorted({record["instance_type"] for record in records})
+    found: dict[str, list[str]] = {}
+    for start in range(0, len(types), 200):
+        request = {
+            "Filters": [{"Name": "instance-type", "Values": types[start : start + 200]}],
+            "PaginationConfig": {"PageSize": 100},
+        }
+        for instance in _pages(client, "describe_instance_topology", "Instances", **request):
+            found[instance["InstanceId"]] = list(instance.get("NetworkNodes") or ())
+    for record in records:
+        nodes = found.get(record["instance_id"], [])
+        record["network_nodes"] = nodes
+        record["topology_path"] = "/".join(nodes)
+
+
+def capacity(client: Any, records: Records) -> None:
+    """``capacity``: type, state, end (ISO text, None for open-ended) of the capacity reservation; None without one."""
+    found = {
+        one["CapacityReservationId"]: {
+            "id": one["CapacityReservationId"],
+            "type": one.get("ReservationType", "default"),
+            "state": one.get("State"),
+            "end": iso_time(one.get("EndDate")),
+        }
+        for one in _pages(
+            client, "describe_capacity_reservations", "CapacityReservations", PaginationConfig={"PageSize": 1000}
+        )
+    }
+    for record in records:
+        record["capacity"] = found.get(record["capacity_reservation_id"])
+
+
+def ssm(client: Any, records: Records) -> None:
+    """``ssm_ping_status``: Online, ConnectionLost or Inactive; None for a node that Systems Manager does not know."""
+    request = {
+        "Filters": [{"Key": "ResourceType", "Values": ["EC2Instance"]}],
+        "PaginationConfig": {"PageSize": 50},
+    }
+    found = {
+        one["InstanceId"]: one.get("PingStatus")
+        for one in _pages(client, "describe_instance_information", "InstanceInformationList", **request)
+    }
+    for record in records:
+        record["ssm_ping_status"] = found.get(record["instance_id"])
+
+
+def slurm_names(client: Any, records: Records, prefix: str = SLURM_TABLE_PREFIX) -> None:
+    """``slurm_node_name`` from the table that ParallelCluster keeps for each cluster; None for other nodes.
+
+    A table that cannot be read does not keep those of other clusters from being used; its error comes at the end.
+    """
+    failed: dict[str | None, Exception] = {}
+    found: dict[str, str] = {}
+    clusters = sorted({record["cluster_name"] for record in records if record["node_type"] == "compute"} - {None})
+    for cluster in clusters:
+        request = {
+            "TableName": f"{prefix}{cluster}",
+            # Id is no reserved word of DynamoDB, but a placeholder costs nothing and stays right.
+            "ProjectionExpression": "#node, InstanceId",
+            "ExpressionAttributeNames": {"#node": "Id"},
+        }
+        try:
+            for item in _pages(client, "scan", "Items", **request):
+                instance, node = item.get("InstanceId", {}).get("S"), item.get("Id", {}).get("S")
+                if instance and node:
+                    found[instance] = node
+        except Exception as exc:
+            failed[cluster] = exc
+    for record in records:
+        if record["cluster_name"] not in failed:
+            record["slurm_node_name"] = found.get(record["instance_id"])
+    if failed:
+        raise next(iter(failed.values()))
+
+
+class Enrichment:
+    """One enrichment: the service and call it needs (for messages and permissions), and the keys it adds."""
+
+    def __init__(self, service: str, call: str, keys: tuple[str, ...], add: Callable[..., None]) -> None:
+        self.service = service
+        self.call = call
+        self.keys = keys
+        self.add = add
+
+
+KNOWN = {
+    "health": Enrichment("ec2", "DescribeInstanceStatus", ("health",), health),
+    "topology": Enrichment("ec2", "DescribeInstanceTopology", ("network_nodes", "topology_path"), topology),
+    "capacity": Enrichment("ec2", "DescribeCapacityReservations", ("capacity",), capacity),
+    "ssm": Enrichment("ssm", "DescribeInstanceInformation", ("ssm_ping_status",), ssm),
+    "slurm_names": Enrichment("dynamodb", "Scan", ("slurm_node_name",), slurm_names),
+}
+
+
+def without(record: dict[str, Any], name: str) -> bool:
+    """Fill in the keys of an enrichment that failed, so that expressions find them; whether any was missing."""
+    missing = [key for key in KNOWN[name].keys if key not in record]
+    for key in missing:
+        record[key] = [] if key == "network_nodes" else "" if key == "topology_path" else None
+    return bool(missing)

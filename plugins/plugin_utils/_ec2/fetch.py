@@ -1,0 +1,199 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asks every region for its instances, side by side, and says exactly what could not be had."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import enrich as _ec2_enrich
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import hardware as _ec2_hardware
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import record as _ec2_record
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import session as _ec2_session
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import trim as _ec2_trim
+
+THREADS = 8
+PAGE_SIZE = 1000
+
+
+class FetchError(Exception):
+    """No region answered, or one did not and the user wants all; the text is one sentence."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to ask. ``requests`` holds the filters of each DescribeInstances; the union of the answers counts."""
+
+    regions: list[str]
+    requests: list[list[dict[str, Any]]]
+    tag_keys: dict[str, str]
+    default_node_type: str | None = None
+    enrich: tuple[str, ...] = ()
+    hardware: str = "api"
+    full_record: bool = False
+    strict_regions: bool = False
+    slurm_table_prefix: str = _ec2_enrich.SLURM_TABLE_PREFIX
+
+
+@dataclass
+class Answer:
+    """What was found. ``account`` is known only when somebody needs it: when there are no hosts."""
+
+    records: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    regions: list[str] = field(default_factory=list)
+    account: str | None = None
+    complete: bool = True
+
+
+@dataclass
+class _Unit:
+    """One region seen with one set of credentials."""
+
+    region: str
+    credentials: _ec2_session.Credentials
+    clients: dict[str, Any]
+    records: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    failure: str | None = None
+    lasting: bool = True
+
+    def place(self) -> str:
+        return f"{self.region} ({self.credentials.label})" if self.credentials.label else self.region
+
+
+def _instances(unit: _Unit, question: Question) -> list[dict[str, Any]]:
+    paginator = unit.clients["ec2"].get_paginator("describe_instances")
+    found: dict[str, dict[str, Any]] = {}
+    for filters in question.requests:
+        for page in paginator.paginate(Filters=filters, PaginationConfig={"PageSize": PAGE_SIZE}):
+            for reservation in page.get("Reservations", ()):
+                owner = reservation.get("OwnerId")
+                for instance in reservation.get("Instances", ()):
+                    record = _ec2_record.make(
+                        instance, owner, unit.region, question.tag_keys, question.default_node_type
+                    )
+                    if question.full_record:
+                        record["instance"] = _ec2_record.plain(instance)
+                    found[record["instance_id"]] = record
+    return list(found.values())
+
+
+def _ask(unit: _Unit, question: Question, errors: tuple[type[Exception], ...]) -> None:
+    try:
+        unit.records = _instances(unit, question)
+    except errors as exc:
+        unit.failure = f"DescribeInstances failed in {unit.place()}: {_ec2_session.reason(exc)}"
+        unit.lasting = _ec2_session.lasting(exc)
+        return
+    if not unit.records:
+        return
+    for name in question.enrich:
+        known = _ec2_enrich.KNOWN[name]
+        extra = {"prefix": question.slurm_table_prefix} if name == "slurm_names" else {}
+        try:
+            known.add(unit.clients[known.service], unit.records, **extra)
+        except errors as exc:
+            lacking = sum(_ec2_enrich.without(record, name) for record in unit.records)
+            unit.lasting = unit.lasting and _ec2_session.lasting(exc)
+            unit.warnings.append(
+                f"{name} is missing for {lacking} hosts of {unit.place()}: "
+                f"{known.call} failed: {_ec2_session.reason(exc)}"
+            )
+
+
+def _units(aws: _ec2_session.Aws, question: Question) -> list[_Unit]:
+    services = {"ec2"} | {_ec2_enrich.KNOWN[name].service for name in question.enrich}
+    return [
+        _Unit(region, credentials, {service: aws.client(service, region, credentials) for service in sorted(services)})
+        for credentials in aws.credentials()
+        for region in aws.regions(question.regions, credentials)
+    ]
+
+
+def _each(units: list[_Unit], question: Question, errors: tuple[type[Exception], ...]) -> None:
+    if len(units) == 1:
+        _ask(units[0], question, errors)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(max_workers=min(THREADS, len(units))) as pool:
+        for job in [pool.submit(_ask, unit, question, errors) for unit in units]:
+            job.result()
+
+
+def _judge(units: list[_Unit], strict: bool) -> list[str]:
+    """Warnings about regions that failed. Raises FetchError when none answered, or for one when ``strict``."""
+    failures = [unit.failure for unit in units if unit.failure]
+    if failures and (strict or len(failures) == len(units)):
+        more = f" (and {len(failures) - 1} more regions failed)" if len(failures) > 1 else ""
+        cause = "strict_regions is set" if len(failures) < len(units) else "no region answered"
+        raise FetchError(f"{failures[0]}{more}; {cause}, so there is no inventory")
+    return [f"{failure}; its hosts are missing from the inventory" for failure in failures]
+
+
+def _hardware(
+    units: list[_Unit], question: Question, cache: _ec2_hardware.LongCache, errors: tuple[type[Exception], ...]
+) -> tuple[dict[str, _ec2_hardware.Facts], list[str]]:
+    """Facts of every type that was seen, each asked for once, in the first region that has it."""
+    where: dict[str, _Unit] = {}
+    for unit in units:
+        for record in unit.records:
+            where.setdefault(record["instance_type"], unit)
+    facts = cache.get(where) if question.hardware == "api" else {}
+    fresh: dict[str, _ec2_hardware.Facts] = {}
+    warnings = []
+    for unit in units if question.hardware == "api" else ():
+        missing = [name for name, place in where.items() if place is unit and name not in facts]
+        if missing:
+            try:
+                fresh.update(_ec2_hardware.describe(unit.clients["ec2"], missing))
+            except errors as exc:
+                warnings.append(
+                    f"DescribeInstanceTypes failed in {unit.place()}: {_ec2_session.reason(exc)}; "
+                    "the built-in table is used instead"
+                )
+    cache.put(fresh)
+    facts.update(fresh)
+    unknown = []
+    for name in where:
+        if name not in facts:
+            facts[name] = _ec2_hardware.from_table(name) or _ec2_hardware.unknown()
+            if facts[name]["source"] == "unknown":
+                unknown.append(name)
+    if unknown:
+        warnings.append(f"nothing is known about {', '.join(sorted(unknown))}; such hosts are in no hardware group")
+    return facts, warnings
+
+
+def ask(access: _ec2_session.Access, question: Question, cache: _ec2_hardware.LongCache) -> Answer:
+    """Ask AWS. Raises AccessError when it cannot be asked, FetchError when too little was answered.
+
+    The records come sorted by region and instance id, so that the same fleet gives the same inventory.
+    """
+    aws = _ec2_session.Aws(access)
+    if not question.full_record:
+        aws.on(_ec2_trim.EVENT, _ec2_trim.before_parse)
+    units = _units(aws, question)
+    _each(units, question, aws.errors)
+    warnings = _judge(units, question.strict_regions)
+    facts, more = _hardware(units, question, cache, aws.errors)
+    answer = Answer(warnings=warnings, regions=sorted({unit.region for unit in units}))
+    answer.complete = all(unit.lasting for unit in units)
+    # Two roles of one account see the same instances.
+    found: dict[str, dict[str, Any]] = {}
+    for unit in units:
+        answer.warnings += unit.warnings
+        for record in unit.records:
+            found.setdefault(record["instance_id"], record)
+    answer.records = list(found.values())
+    answer.warnings += more
+    for record in answer.records:
+        attached = record.pop("efa_attached")
+        record["accelerators"] = {**facts[record["instance_type"]], "efa_attached": attached}
+    answer.records.sort(key=lambda record: (record["region"], record["instance_id"]))
+    if not answer.records and units:
+        answer.account = aws.account(units[0].credentials)
+    return answer

@@ -1,0 +1,198 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options of the inventory plugin, checked and sorted by who uses them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import connection as _ec2_connection
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import enrich as _ec2_enrich
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import names as _ec2_names
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import select as _ec2_select
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import session as _ec2_session
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.fetch import Question
+
+TAG_KEYS = {
+    "cluster": "parallelcluster:cluster-name",
+    "node_type": "parallelcluster:node-type",
+    "queue": "parallelcluster:queue-name",
+    "compute_resource": "parallelcluster:compute-resource-name",
+}
+_PREFIX = re.compile(r"[a-z_][a-z0-9_]*_")
+
+
+class OptionError(ValueError):
+    """An option that cannot be used; the text names it and says what would do."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything the plugin was told."""
+
+    access: _ec2_session.Access
+    question: Question
+    connection: _ec2_connection.Connection
+    hostnames: list[tuple[str, str]]
+    prefix: str
+    include: Any
+    exclude: Any
+    hardware_cache_seconds: int
+    filters: list[dict[str, Any]]
+
+    def asked(self, path: str) -> dict[str, Any]:
+        """What decides the answer, for the key of the cache; JSON-able."""
+        question, access = self.question, self.access
+        return {
+            "path": path,
+            "profile": access.profile,
+            "roles": access.roles,
+            "region": access.region,
+            "endpoint_url": access.endpoint_url,
+            "regions": question.regions,
+            "filters": self.filters,
+            "tag_keys": question.tag_keys,
+            "default_node_type": question.default_node_type,
+            "enrich": question.enrich,
+            "hardware": question.hardware,
+            "full_record": question.full_record,
+            "slurm_table_prefix": question.slurm_table_prefix,
+            "strict_regions": question.strict_regions,
+        }
+
+
+def flat(value: Any) -> list[str]:
+    """A list of texts from None, a text or a list that may hold lists, as a template puts them there."""
+    if value is None or value == "":
+        return []
+    if isinstance(value, (list, tuple)):
+        return [item for part in value for item in flat(part)]
+    return [text(value)]
+
+
+def text(value: Any) -> str:
+    """A plain str, without what ansible-core attaches to texts from files."""
+    return "".join(str(value))
+
+
+def _some(value: Any) -> str | None:
+    return text(value) if value not in (None, "") else None
+
+
+def _clusters(given: Any) -> list[str]:
+    # An empty name, as from -e cluster=, must not come to mean every instance that there is.
+    if given == "" or (isinstance(given, (list, tuple)) and "" in given):
+        raise OptionError("cluster_name: is empty; name a cluster, or leave the option out to select by filters alone")
+    return flat(given)
+
+
+def _positive(option: str, value: int, least: int = 1) -> int:
+    if value < least:
+        raise OptionError(f"{option}: {value} is too small; use {least} or more")
+    return value
+
+
+def _access(get: Callable[[str], Any]) -> _ec2_session.Access:
+    roles = tuple(flat(get("assume_role_arn")))
+    for role in roles:
+        if not _ec2_session.ROLE.fullmatch(role):
+            raise OptionError(f"assume_role_arn: '{role}' is not the ARN of a role")
+    region = _some(get("region"))
+    if region:
+        _ec2_session.check_region(region)
+    return _ec2_session.Access(
+        profile=_some(get("profile")),
+        region=region,
+        roles=roles,
+        external_id=_some(get("assume_role_external_id")),
+        session_name=text(get("assume_role_session_name")),
+        endpoint_url=_some(get("endpoint_url")),
+        max_attempts=_positive("max_attempts", get("max_attempts")),
+        retry_mode=text(get("retry_mode")),
+        connect_timeout=_positive("connect_timeout", get("connect_timeout")),
+        read_timeout=_positive("read_timeout", get("read_timeout")),
+    )
+
+
+def _tag_keys(given: Any) -> dict[str, str]:
+    if not isinstance(given, dict):
+        raise OptionError(f"tag_keys: must map {', '.join(TAG_KEYS)} to tags, found {type(given).__name__}")
+    unknown = sorted(set(map(str, given)) - set(TAG_KEYS))
+    if unknown:
+        raise OptionError(f"tag_keys: {', '.join(unknown)} is not known; use {', '.join(TAG_KEYS)}")
+    return {**TAG_KEYS, **{text(name): text(key) for name, key in given.items()}}
+
+
+def _enrich(given: Any) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(flat(given)))
+    for name in names:
+        if name not in _ec2_enrich.KNOWN:
+            raise OptionError(f"enrich: '{name}' is not known; use {', '.join(_ec2_enrich.KNOWN)}")
+    return names
+
+
+def _connection(get: Callable[[str], Any], profile: str | None) -> _ec2_connection.Connection:
+    port = get("bastion_port")
+    return _ec2_connection.check(
+        _ec2_connection.Connection(
+            kind=text(get("connection")),
+            address=text(get("address")),
+            bastion_user=_some(get("bastion_user")),
+            bastion_host=_some(get("bastion_host")),
+            bastion_port=None if port is None else int(port),
+            ssm_bucket=_some(get("ssm_bucket")),
+            ssm_plugin=text(get("ssm_connection_plugin")),
+            profile=profile,
+        )
+    )
+
+
+def read(get: Callable[[str], Any]) -> Settings:
+    """Settings from the function that returns the value of an option. Raises OptionError."""
+    try:
+        access = _access(get)
+        tag_keys = _tag_keys(get("tag_keys"))
+        filters = _ec2_select.filters(
+            get("filters") or {}, _clusters(get("cluster_name")), tag_keys["cluster"], flat(get("states"))
+        )
+        regions = flat(get("regions"))
+        for region in regions:
+            if region != "all":
+                _ec2_session.check_region(region)
+        prefix = text(get("hostvars_prefix"))
+        if not _PREFIX.fullmatch(prefix):
+            raise OptionError(f"hostvars_prefix: '{prefix}' must be small letters, digits and _, and end with _")
+        question = Question(
+            regions=regions,
+            requests=_ec2_select.requests(filters),
+            tag_keys=tag_keys,
+            default_node_type=_some(get("default_node_type")),
+            enrich=_enrich(get("enrich")),
+            hardware=text(get("hardware")),
+            full_record=bool(get("full_record")),
+            strict_regions=bool(get("strict_regions")),
+            slurm_table_prefix=text(get("slurm_table_prefix")),
+        )
+        return Settings(
+            access=access,
+            question=question,
+            connection=_connection(get, access.profile),
+            hostnames=_ec2_names.check(flat(get("hostnames"))),
+            prefix=prefix,
+            include=_ec2_select.expression("include", get("include")),
+            exclude=_ec2_select.expression("exclude", get("exclude")),
+            hardware_cache_seconds=_positive("hardware_cache_timeout", get("hardware_cache_timeout"), 0),
+            filters=filters,
+        )
+    except OptionError:
+        raise
+    except (
+        _ec2_select.SelectionError,
+        _ec2_names.NamingError,
+        _ec2_connection.ConnectionOptionError,
+        _ec2_session.AccessError,
+    ) as exc:
+        raise OptionError(str(exc)) from exc

@@ -1,0 +1,385 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The document that all reports are drawn from: C(mlcluster.cluster/1). Pure.
+
+What cannot be read becomes a verdict that says so: a node must never vanish from the page, nor turn good by silence.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
+
+from . import outliers as _report_outliers
+from .input import cut, is_figure, label, listed, read, short, unproved
+
+SCHEMA = "mlcluster.cluster/1"
+RUN_SCHEMA = "mlcluster.run/1"
+VALIDATION_SCHEMA = "mlcluster.validation/1"
+KINDS = ("head", "login", "compute", "node")
+# In the order of what a person looks at first.
+ORDER = (result.FAIL, result.UNDETERMINABLE, result.PASS, result.NOT_APPLICABLE)
+BANDWIDTH = re.compile(r"(nccl|nccom)\.bandwidth\.(\w+)")
+IO = re.compile(r"io\.(fio|ior|gdsio)\.(\w+)")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+# Bounds on what one node may put on everybody's page; node_health_info gives a hundred verdicts at most.
+MOST_SENTENCE = 2000
+MOST_NAME = 300
+MOST_VERDICTS = 2000
+MOST_VERSIONS = 200
+_NO_VERDICT = result.undeterminable("job.end", "no_report", message="the file of the run has no verdict of this job")
+
+
+class ReportError(ValueError):
+    """Input that no report can be made of; the text says what it was and what to give."""
+
+
+def build(
+    nodes: Sequence[Mapping[str, Any]],
+    time: str,
+    cluster: str = "",
+    version: str = "",
+    validation: Mapping[str, Any] | None = None,
+    run: Mapping[str, Any] | None = None,
+    previous: Mapping[str, Any] | None = None,
+    source: str = "",
+) -> dict[str, Any]:
+    """Everything together.
+
+    Each of ``nodes`` has ``name``, perhaps ``kind``, ``instance_id``, ``instance_type``, ``queue``, ``place`` (network
+    nodes or zone, the widest first), and ``health``: what M(node_health_info) returned, or Ansible's word that the node
+    did not answer. ``time`` is ISO 8601. ``validation`` is what C(run_validation) kept, ``run`` the status file of a
+    configuration run, ``previous`` an earlier document, ``source`` where the validation was found. Raises ReportError.
+    """
+    _demand(validation, VALIDATION_SCHEMA, "validation")
+    _demand(run, RUN_SCHEMA, "timings")
+    _demand(previous, SCHEMA, "previous")
+    if not isinstance(time, str) or not TIME.fullmatch(time):
+        raise ReportError(f"time is {time!r}: give it like 2026-01-31T12:00:00Z")
+    judged = sorted((_node(given) for given in nodes), key=lambda node: natural(node["name"]))
+    names = collections.Counter(node["name"] for node in judged)
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise ReportError(f"nodes has {twice[0]} twice: give each node once")
+    jobs = _jobs(validation)
+    curves = bandwidth(jobs)
+    status = _worst([*(node["status"] for node in judged), *(job["status"] for job in jobs)])
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "time": time,
+        "cluster": cluster,
+        "version": version,
+        "status": status,
+        "exit_code": {result.FAIL: result.EXIT_FAIL, result.UNDETERMINABLE: result.EXIT_UNDETERMINABLE}.get(
+            status, result.EXIT_OK
+        ),
+        "counts": {state: sum(node["status"] == state for node in judged) for state in ORDER},
+        "nodes": judged,
+        "problems": problems(judged, jobs),
+        "outliers": _report_outliers.find(judged, curves),
+        "jobs": [_job(job) for job in jobs],
+        "jobs_source": short(source),
+        "bandwidth": curves,
+        "pairs": pairs(jobs),
+        "io": io_figures(jobs),
+        "timings": timings(run),
+    }
+    document["changes"] = _changes(previous, document)
+    return document
+
+
+def _demand(document: Mapping[str, Any] | None, schema: str, what: str) -> None:
+    if document is not None and (not isinstance(document, Mapping) or document.get("schema") != schema):
+        found = document.get("schema") if isinstance(document, Mapping) else type(document).__name__
+        raise ReportError(f"{what} is no {schema} but {found!r}: give the file that this version wrote")
+
+
+def _node(given: Mapping[str, Any]) -> dict[str, Any]:
+    name, kind = given.get("name"), given.get("kind") or "node"
+    if not isinstance(name, str) or not name:
+        raise ReportError(f"an entry of nodes has the name {name!r}: give a text")
+    if kind not in KINDS:
+        raise ReportError(f"node {name} is of kind {kind!r}: give one of {', '.join(KINDS)}")
+    health = given.get("health")
+    health = health if isinstance(health, Mapping) else {}
+    versions = health.get("versions")
+    judged, answered = _results(name, health)
+    return {
+        "name": name,
+        "kind": kind,
+        **{key: label(given.get(key)) for key in ("instance_id", "queue")},
+        # A node knows its type where the inventory does not, and neighbours are those of one type.
+        "instance_type": label(given.get("instance_type")) or label(health.get("instance_type")),
+        "place": [short(part) for part in listed(given.get("place"))],
+        "answered": answered,
+        "status": _worst([entry.status for entry in judged]),
+        "severity": result.worst_severity(judged),
+        "counts": {state: sum(entry.status == state for entry in judged) for state in ORDER},
+        "seconds": health.get("seconds") if is_figure(health.get("seconds")) else None,
+        "versions": {short(key): short(text) for key, text in [*versions.items()][:MOST_VERSIONS] if text}
+        if isinstance(versions, Mapping)
+        else {},
+        "results": [entry.to_dict() for entry in judged],
+    }
+
+
+def _worst(statuses: Sequence[str]) -> str:
+    """The status of many; nothing at all proves nothing."""
+    return min(statuses, key=ORDER.index, default=result.UNDETERMINABLE)
+
+
+def _results(name: str, health: Mapping[str, Any]) -> tuple[list[result.Result], bool]:
+    """The verdicts on a node, and whether it answered at all."""
+    if health.get("unreachable"):
+        why = short(health.get("msg") or "no reason was given")
+        return [unproved("node.answer", "unreachable", f"the node did not answer: {why}", name)], False
+    if not isinstance(health.get("results"), (list, tuple)):
+        # Of a module that crashed, only the end of what it printed says why.
+        stderr = health.get("module_stderr")
+        printed = stderr.strip().splitlines()[-1:] if isinstance(stderr, str) else []
+        why = short(". ".join(short(part) for part in [health.get("msg") or "it gave no verdicts", *printed]))
+        return [unproved("node.answer", "no_verdicts", f"the node was not judged: {why}", name)], False
+    found = [read(entry, name) for entry in health["results"][:MOST_VERDICTS]]
+    if more := len(health["results"]) - len(found):
+        found.append(unproved("node.answer", "damaged", f"{more} more verdicts than {MOST_VERDICTS} were left", name))
+    return found or [unproved("node.answer", "no_verdicts", "the node gave no verdict at all", name)], True
+
+
+def natural(name: str) -> list[Any]:
+    """A key that puts p5-2 before p5-10."""
+    # Not int: Python refuses to read numbers of thousands of digits.
+    return [
+        (len(part.lstrip("0")), part.lstrip("0"), part) if part.isdecimal() else part
+        for part in re.split(r"(\d+)", name)
+    ]
+
+
+def sentence(entry: result.Result) -> str:
+    """What a verdict says without its status and id; figures that are long are in the charts and the JSON."""
+    if isinstance(entry.found, (dict, list)) and (entry.message or entry.reason):
+        entry = dataclasses.replace(entry, found="" if entry.status == result.PASS else None, expected=None)
+    return str(cut(entry.line().split(": ", 1)[-1], MOST_SENTENCE))
+
+
+def problems(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What to do something about: the same on many nodes once, the gravest and most frequent first.
+
+    Each: id, status, severity, text, hint, nodes (names), jobs (names).
+    """
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    sources = [(entry, node["name"], None) for node in nodes for entry in node["results"]]
+    sources += [
+        (entry, (entry.get("scope") or {}).get("node"), job["name"])
+        for job in jobs
+        for entry in job.get("results") or []
+    ]
+    for entry, node, job in sources:
+        if entry["status"] in (result.FAIL, result.UNDETERMINABLE):
+            text = sentence(result.Result.from_dict(entry))
+            key = (entry["id"], entry["status"], entry.get("severity"), text, job)
+            problem = found.setdefault(
+                key,
+                {
+                    "id": entry["id"],
+                    "status": entry["status"],
+                    "severity": entry.get("severity") or "none",
+                    "text": text,
+                    "hint": entry.get("hint"),
+                    "nodes": [],
+                    "job": job,
+                },
+            )
+            if node and node not in problem["nodes"]:
+                problem["nodes"].append(node)
+    for problem in found.values():
+        problem["nodes"].sort(key=natural)
+    return sorted(
+        found.values(),
+        key=lambda one: (
+            ORDER.index(one["status"]),
+            -result.SEVERITIES.index(one["severity"]),
+            -len(one["nodes"]),
+            one["id"],
+            one["text"],
+        ),
+    )
+
+
+def _jobs(validation: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """The validation jobs, each with a name, a status that is one, and verdicts that can be drawn.
+
+    The status is no better than its verdicts, which nothing but this reads, and no better than what the file says.
+    """
+    found = []
+    for number, job in enumerate(listed((validation or {}).get("jobs")), 1):
+        if not isinstance(job, Mapping):
+            raise ReportError(f"validation has {short(job)} for job {number}: give the file that this version wrote")
+        verdicts = [read(entry, None).to_dict() for entry in listed(job.get("results"))] or [_NO_VERDICT.to_dict()]
+        status = job.get("status")
+        told = {key: value if is_figure(value) else label(value) for key, value in _job(job).items()}
+        name = told["name"] or f"job {number}"
+        said = status if status in ORDER else result.UNDETERMINABLE
+        worst = _worst([said, *(entry["status"] for entry in verdicts)])
+        found.append({**told, "name": str(name), "status": worst, "results": verdicts})
+    return found
+
+
+def _job(job: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: job.get(key) for key in ("name", "job_id", "state", "nodes", "seconds", "status")}
+
+
+def _of(jobs: Sequence[Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
+    return [(str(job["name"]), entry) for job in jobs for entry in job.get("results") or []]
+
+
+def bandwidth(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A curve for each run: label, job, where (a node, or two joined by +; None: more), collective, unit (GB/s), status
+    and points [{size (bytes), busbw, least (None: no figure known)}]."""
+    curves = []
+    for job, entry in _of(jobs):
+        match = BANDWIDTH.fullmatch(entry["id"])
+        figures = entry.get("found")
+        if not match or not isinstance(figures, Mapping):
+            continue
+        if "largest_size" in figures:
+            figures = {str(figures["largest_size"]): figures.get("busbw")}
+        expected = entry.get("expected")
+        least = expected if isinstance(expected, Mapping) else {}
+        points: list[dict[str, Any]] = [
+            {"size": int(size), "busbw": figure, "least": least.get(size) if is_figure(least.get(size)) else None}
+            for size, figure in figures.items()
+            if _is_size(size) and is_figure(figure)
+        ]
+        if points:
+            scope = entry.get("scope") or {}
+            where = scope.get("device") or scope.get("node")
+            curves.append(
+                {
+                    "label": " ".join(part for part in (job, match.group(2), where) if part),
+                    "job": job,
+                    "where": where,
+                    "collective": match.group(2),
+                    "unit": "GB/s",
+                    "status": entry["status"],
+                    "points": sorted(points, key=lambda point: point["size"]),
+                }
+            )
+    return curves
+
+
+def _is_size(size: object) -> bool:
+    # More bytes than 25 digits no message has.
+    return re.fullmatch(r"[0-9]{1,25}", str(size)) is not None
+
+
+def pairs(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Runs of two nodes: a, b (names in order), collective, busbw at the largest size (GB/s), status."""
+    found = []
+    for _job_name, entry in _of(jobs):
+        match = BANDWIDTH.fullmatch(entry["id"])
+        two = str((entry.get("scope") or {}).get("device") or "").split("+")
+        figures = entry.get("found")
+        if not match or len(two) != 2 or not isinstance(figures, Mapping):
+            continue
+        sizes = {int(size): figure for size, figure in figures.items() if _is_size(size)}
+        busbw = figures.get("busbw") if "largest_size" in figures else sizes[max(sizes)] if sizes else None
+        if is_figure(busbw):
+            first, second = sorted(two, key=natural)
+            found.append(
+                {"a": first, "b": second, "collective": match.group(2), "busbw": busbw, "status": entry["status"]}
+            )
+    return sorted(found, key=lambda pair: (pair["collective"], pair["a"], pair["b"]))
+
+
+def io_figures(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Figures of fio, IOR and gdsio: tool, measure, what (a place or a job), node (None: all together), value, unit,
+    status."""
+    found = []
+    for job, entry in _of(jobs):
+        match = IO.fullmatch(entry["id"])
+        if not match:
+            continue
+        what = str(entry.get("message") or job).split(": ", 1)[0] if match.group(1) == "fio" else job
+        figures = entry.get("found")
+        by_node = figures if isinstance(figures, Mapping) else {(entry.get("scope") or {}).get("node"): figures}
+        found += [
+            {
+                "tool": match.group(1),
+                "measure": match.group(2),
+                "what": what,
+                "node": node,
+                "value": figure,
+                "unit": entry.get("unit"),
+                "status": entry["status"],
+            }
+            for node, figure in by_node.items()
+            if is_figure(figure)
+        ]
+    return found
+
+
+def timings(run: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Seconds of wall-clock time that each role took, in the order they ran; tasks outside roles are C(other)."""
+    roles = (run or {}).get("roles") or {}
+    if not isinstance(roles, Mapping):
+        raise ReportError(f"timings has the roles {short(roles)}: give the status file that this version wrote")
+    return [
+        {"role": short(role) or "other", "seconds": seconds}
+        for role, seconds in roles.items()
+        if is_figure(seconds) and seconds >= 0
+    ]
+
+
+def _changes(previous: Mapping[str, Any] | None, document: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The comparison; a document that is not whole is none to compare with, and no reason to make no report."""
+    try:
+        found = changes(previous, document) if previous else None
+        # As strict as the document that it becomes a part of.
+        json.dumps(found, allow_nan=False)
+        return found
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+
+
+def changes(previous: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    """What is not as it was: since (time), joined, left (names of nodes), verdicts [{node, id, before, after}] and
+    versions [{node, name, before, after}]; before or after is None where there was no such verdict."""
+    before = {node["name"]: node for node in previous["nodes"]}
+    after = {node["name"]: node for node in document["nodes"]}
+    verdicts, versions = [], []
+    for name in after:
+        if name in before:
+            verdicts += [
+                {"node": name, "id": cut(key, MOST_NAME), "before": old, "after": new}
+                for key, old, new in _differences(_states(before[name]), _states(after[name]))
+            ]
+            versions += [
+                {"node": name, "name": cut(key, MOST_NAME), "before": old if old is None else short(old), "after": new}
+                for key, old, new in _differences(before[name]["versions"], after[name]["versions"])
+            ]
+    return {
+        "since": short(previous["time"]),
+        "joined": sorted(after.keys() - before.keys()),
+        "left": sorted(cut(name, MOST_NAME) for name in before.keys() - after.keys()),
+        "verdicts": verdicts,
+        "versions": versions,
+    }
+
+
+def _states(node: Mapping[str, Any]) -> dict[str, str]:
+    """The status under each id, the worst where a check gave several."""
+    found: dict[str, str] = {}
+    for entry in node["results"]:
+        found[entry["id"]] = min(found.get(entry["id"], entry["status"]), entry["status"], key=ORDER.index)
+    return found
+
+
+def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    keys = [*before, *(key for key in after if key not in before)]
+    return [(key, before.get(key), after.get(key)) for key in keys if before.get(key) != after.get(key)]

@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report for a terminal, a chat or an issue: Markdown. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import printable
+
+from .html import CHANGE_HEADINGS, GLYPHS, MOST_ROWS, WORDS, change_rows, more_text, names_text, summary
+from .svg import number_text, size_text
+
+
+def markdown(document: Mapping[str, Any]) -> str:
+    """The text of a document of _report_model."""
+    return "\n".join(_lines(document)) + "\n"
+
+
+def lines(document: Mapping[str, Any]) -> list[str]:
+    """What a terminal shows at the end: the verdict, and what to do first."""
+    found = [summary(document)]
+    for problem in document["problems"]:
+        nodes = f" [{names_text(problem['nodes'])}]" if problem["nodes"] else ""
+        found.append(f"{GLYPHS[problem['status']]} {problem['id']}: {problem['text']}{nodes}")
+    return [printable(line) for line in (*found, *(f"≠ {odd['message']}" for odd in document["outliers"]))]
+
+
+def _lines(document: Mapping[str, Any]) -> Iterator[str]:
+    yield f"# {_plain(document['cluster'] or 'Cluster')}: {WORDS[document['status']]}"
+    yield ""
+    yield f"{summary(document)}. {document['time']}, mlcluster.aws {document['version']}."
+    for part in (_problems, _outliers, _bandwidth, _timings, _changes, _nodes):
+        yield from part(document)
+
+
+def _problems(document: Mapping[str, Any]) -> Iterator[str]:
+    rows = [
+        (
+            f"{GLYPHS[problem['status']]} {WORDS[problem['status']]}",
+            problem["id"],
+            problem["severity"],
+            problem["text"],
+            names_text(problem["nodes"]) or problem["job"] or "",
+        )
+        for problem in document["problems"][:MOST_ROWS]
+    ]
+    if rows:
+        yield from ("", "## Problems", "")
+        yield from _table(("", "Check", "Severity", "What was found, and what to do", "Nodes"), rows)
+    if len(document["problems"]) > MOST_ROWS:
+        yield from ("", more_text(document["problems"]))
+
+
+def _outliers(document: Mapping[str, Any]) -> Iterator[str]:
+    if document["outliers"]:
+        yield from ("", "## Unlike their neighbours", "")
+        yield from (f"- {_plain(odd['message'])}" for odd in document["outliers"][:MOST_ROWS])
+    if len(document["outliers"]) > MOST_ROWS:
+        yield from ("", more_text(document["outliers"]))
+
+
+def _bandwidth(document: Mapping[str, Any]) -> Iterator[str]:
+    rows = [
+        (
+            curve["label"],
+            size_text(curve["points"][-1]["size"]),
+            number_text(curve["points"][-1]["busbw"]),
+            WORDS[curve["status"]],
+        )
+        for curve in document["bandwidth"]
+    ]
+    if rows:
+        yield from ("", "## NCCL bandwidth", "")
+        yield from _table(("Run", "Largest size", "GB/s", ""), rows)
+
+
+def _timings(document: Mapping[str, Any]) -> Iterator[str]:
+    rows = [(part["role"], number_text(part["seconds"])) for part in document["timings"]]
+    if rows:
+        yield from ("", "## Time by role", "")
+        yield from _table(("Role", "Seconds"), rows)
+
+
+def _changes(document: Mapping[str, Any]) -> Iterator[str]:
+    if document["changes"]:
+        rows = change_rows(document["changes"])
+        yield from ("", f"## Since {_plain(document['changes']['since'])}", "")
+        yield from _table(CHANGE_HEADINGS, rows[:MOST_ROWS]) if rows else ("Nothing has changed.",)
+        if len(rows) > MOST_ROWS:
+            yield from ("", more_text(rows))
+
+
+def _nodes(document: Mapping[str, Any]) -> Iterator[str]:
+    yield from ("", "## Nodes", "")
+    yield from _table(
+        ("", "Node", "Type", "Queue", "Broken", "Not proved", "Good"),
+        [
+            (
+                f"{GLYPHS[node['status']]} {WORDS[node['status']]}",
+                node["name"],
+                node["instance_type"] or "",
+                node["queue"] or "",
+                *(str(node["counts"][state]) for state in ("fail", "undeterminable", "pass")),
+            )
+            for node in document["nodes"]
+        ],
+    )
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(headings)} |"
+    yield f"|{'---|' * len(headings)}"
+    for row in rows:
+        yield f"| {' | '.join(map(_plain, row))} |"
+
+
+def _plain(text: object) -> str:
+    """Text that Markdown takes as it is: what a node printed may hold anything."""
+    return re.sub(r"([\\`*_\[\]<>|#&~])", r"\\\1", " ".join(printable(text).split()))

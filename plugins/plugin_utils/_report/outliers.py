@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which nodes have another value than their neighbours. Pure.
+
+Nodes are compared with those of the same instance type and kind only. A value that differs on every node (a serial
+number) has no majority and says nothing; a number is judged by its distance from the median in units of the spread.
+One with a fraction was measured, and that most nodes agree on it makes no other value odd: 99.9 % free among 100.0 %.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from .input import is_figure
+
+# Fewer than this many neighbours make no majority.
+LEAST_NODES = 4
+# The share of the nodes that must agree before the others are called odd.
+MAJORITY = 0.6
+# A number is odd beyond this many robust standard deviations, and only if it is this share of the median away: with
+# figures that hardly spread, the first alone would name nodes for a rounding.
+DEVIATIONS = 5.0
+LEAST_SHARE = 0.1
+# The median absolute deviation of normally distributed figures is this share of their standard deviation.
+# Source: P. J. Rousseeuw and C. Croux, Alternatives to the Median Absolute Deviation, 1993.
+MAD_TO_SIGMA = 1.4826
+SHOWN_VALUE = 200
+
+
+def find(nodes: Sequence[Mapping[str, Any]], curves: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+    """The odd ones among nodes and bandwidth curves of L{_report_model}, those named most often first.
+
+    Each: node (of a curve of two nodes both, joined by +), what (an id of a check with its device, C(version NAME), or
+    C(JOB COLLECTIVE)), kind (C(value) or C(number)), found,
+    expected (the majority's value, or the median), agree and of (numbers of nodes), message.
+    """
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = collections.defaultdict(list)
+    for node in nodes:
+        groups[(str(node.get("instance_type")), str(node.get("kind")))].append(node)
+    found = [odd for _key, group in sorted(groups.items()) for odd in _among(group)]
+    found += _runs(curves)
+    often = collections.Counter(odd["node"] for odd in found)
+    return sorted(found, key=lambda odd: (-often[odd["node"]], odd["node"], odd["what"]))
+
+
+def _among(group: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    values: dict[str, dict[str, list[Any]]] = collections.defaultdict(dict)
+    for node in group:
+        for what, value in _values(node):
+            # Of several verdicts under one name (eight GPUs) all are compared together.
+            values[what].setdefault(node["name"], []).append(value)
+    for what, by_node in values.items():
+        if len(by_node) >= LEAST_NODES:
+            yield from _odd(what, by_node)
+
+
+def _values(node: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for verdict in node["results"]:
+        if verdict["status"] in ("pass", "fail") and verdict.get("found") is not None:
+            device = (verdict.get("scope") or {}).get("device")
+            yield (f"{verdict['id']} ({device})" if device else verdict["id"]), verdict["found"]
+    for name, version in sorted(node["versions"].items()):
+        yield f"version {name}", version
+
+
+def _runs(curves: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Runs of one job and collective on as many nodes each, by their bandwidth at the same largest size."""
+    groups: dict[tuple[Any, ...], dict[str, float]] = collections.defaultdict(dict)
+    for curve in curves:
+        if curve["where"]:
+            last = curve["points"][-1]
+            alike = (curve["job"], curve["collective"], curve["where"].count("+"), last["size"])
+            groups[alike][curve["where"]] = last["busbw"]
+    for (job, collective, _joined, _size), figures in groups.items():
+        if len(figures) >= LEAST_NODES:
+            yield from _far(f"{job} {collective}, GB/s", figures)
+
+
+def _odd(what: str, by_node: Mapping[str, list[Any]]) -> list[dict[str, Any]]:
+    plain: dict[str, Any] = {node: values[0] if len(values) == 1 else values for node, values in by_node.items()}
+    texts = {node: json.dumps(value, sort_keys=True) for node, value in plain.items()}
+    (common, agree), *_rest = collections.Counter(texts.values()).most_common(1)
+    figures = all(is_figure(value) for value in plain.values())
+    measured = figures and any(isinstance(value, float) for value in plain.values())
+    if agree >= MAJORITY * len(texts) and not measured:
+        expected = json.loads(common)
+        return [
+            _entry(node, what, "value", plain[node], expected, agree, len(texts))
+            for node in sorted(texts)
+            if texts[node] != common
+        ]
+    return _far(what, plain) if figures else []
+
+
+def _far(what: str, by_node: Mapping[str, float]) -> list[dict[str, Any]]:
+    middle = statistics.median(by_node.values())
+    spread = MAD_TO_SIGMA * statistics.median(abs(value - middle) for value in by_node.values())
+    limit = max(DEVIATIONS * spread, LEAST_SHARE * abs(middle))
+    far = {node: value for node, value in by_node.items() if abs(value - middle) > limit}
+    return [
+        _entry(node, what, "number", value, middle, len(by_node) - len(far), len(by_node))
+        for node, value in sorted(far.items())
+    ]
+
+
+def _entry(node: str, what: str, kind: str, found: Any, expected: Any, agree: int, of: int) -> dict[str, Any]:
+    others = f"{agree} of {of} have {_show(expected)}" if kind == "value" else f"the median of {of} is {expected:g}"
+    return {
+        "node": node,
+        "what": what,
+        "kind": kind,
+        "found": found,
+        "expected": expected,
+        "agree": agree,
+        "of": of,
+        "message": f"{node}: {what} is {_show(found)}; {others}",
+    }
+
+
+def _show(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return text if len(text) <= SHOWN_VALUE else text[: SHOWN_VALUE - 1] + "…"

@@ -1,0 +1,295 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The data model of the role slurm_jobs: a cluster and a list of jobs in, everything a script says out. Pure."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import request as slurm_request
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._nccl import environment as nccl_env
+
+from .job_kinds import KINDS, Kind, size_bytes
+from .job_problems import shape_problems
+
+Job = dict[str, Any]
+# What Slurm calls the launches of Open MPI's programs, best first (Slurm's MPI guide).
+MPI_TYPES = ("pmix", "pmi2")
+NEURON_TYPE = "trn1.32xlarge"
+CAPACITY_BLOCK = "capacity-block"
+# EC2 begins to end the instances of a block this long before the block ends (Amazon EC2 User Guide, "Monitor Capacity
+# Blocks using EventBridge": a warning 40 minutes before the end, 10 minutes before the instances go).
+BLOCK_TAKEN_BACK = datetime.timedelta(minutes=30)
+_BARE = re.compile(r"[A-Za-z0-9_@%+=:./-]+")
+
+
+def quote(value: object) -> str:
+    """A value as one word of a shell, whatever is in it. Raises ValueError for what is no single text."""
+    if isinstance(value, (Mapping, list, tuple, set)) or value is None:
+        raise ValueError(f"only a text or a number can be one word of a shell, and this is {value!r}")
+    text = str(value)
+    if "\0" in text:
+        raise ValueError("a text with a NUL in it cannot be a word of a shell")
+    # Brackets, commas and tildes mean something in arrays and assignments, so only what never does stays bare.
+    return text if _BARE.fullmatch(text) else "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def model(settings: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """``jobs`` (what each script says) and ``problems`` (a sentence each; with any, there are no jobs).
+
+    ``settings`` are the role's variables without their prefix; ``facts`` is what M(slurm_info) returned, None before
+    the cluster was looked at.
+    """
+    problems = list(shape_problems(settings))
+    if problems:
+        return {"jobs": [], "problems": problems}
+    jobs = []
+    for wish in settings["jobs"]:
+        kind = KINDS[wish["kind"]]
+        if kind.accelerator and _accelerator(settings) not in (None, kind.accelerator):
+            continue
+        try:
+            job = _job(settings, wish, kind, facts)
+        except NodeError as exc:
+            problems.append(f"job {wish['name']}: {exc}")
+            continue
+        jobs.append(job)
+        if facts is not None:
+            problems += [f"job {wish['name']}: {problem}" for problem in _cluster_problems(job, facts)]
+    return {"jobs": [] if problems else jobs, "problems": problems}
+
+
+def _accelerator(settings: Mapping[str, Any]) -> str | None:
+    known = instance_types.lookup(settings.get("instance_type"))
+    return ((known or {}).get("accelerators") or {}).get("kind")
+
+
+def _known(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    return instance_types.lookup(settings.get("instance_type")) or {}
+
+
+def per_node(settings: Mapping[str, Any], partition: str, facts: Mapping[str, Any] | None) -> int:
+    """Accelerators of a node: as set, as the instance type has, or as the partition's nodes have; else 0."""
+    if settings.get("gpus_per_node") is not None:
+        return int(settings["gpus_per_node"])
+    accelerators = _known(settings).get("accelerators") or {}
+    if accelerators:
+        return int(accelerators["count"])
+    counts = [node["gpus"] for node in _nodes(partition, facts)]
+    return min(counts, default=0)
+
+
+def _nodes(partition: str, facts: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    if facts is None:
+        return []
+    chosen = slurm_request.chosen_partitions({"partition": partition or None}, facts)
+    names = {entry["name"] for entry in chosen}
+    return [node for node in facts["nodes"] if names & set(node["partitions"])]
+
+
+def _mpi(settings: Mapping[str, Any], facts: Mapping[str, Any] | None) -> str:
+    """What goes to ``srun --mpi``. Raises NodeError where the cluster has nothing that fits."""
+    wanted = settings["mpi"]
+    offered = None if facts is None else facts["mpi_types"]
+    if wanted != "auto":
+        if offered is not None and wanted not in offered:
+            raise NodeError(f"mpi is {wanted} and srun offers {', '.join(offered) or 'nothing'}: choose one of those")
+        return str(wanted)
+    if offered is None:
+        return MPI_TYPES[0]
+    for name in MPI_TYPES:
+        if name in offered:
+            return name
+    raise NodeError(
+        f"its ranks find each other over {' or '.join(MPI_TYPES)}, and srun offers {', '.join(offered) or 'nothing'}: "
+        "install Slurm's PMIx plugin"
+    )
+
+
+def _environment(settings: Mapping[str, Any], kind: Kind, container: bool) -> list[str]:
+    """NAME=value for the tasks, from the table of the collection. Raises NodeError for what would do harm."""
+    if kind.use is None:
+        return []
+    known = _known(settings)
+    versions = {key: str(value) for key, value in settings["versions"].items() if value}
+    # What the table has for Neuron is the same for every type with EFA.
+    family = NEURON_TYPE if kind.accelerator == "neuron" else None
+    setting = nccl_env.Setting(
+        instance_type=settings.get("instance_type") or family, use="container" if container else kind.use, **versions
+    )
+    wishes = nccl_env.Wishes(
+        debug=kind.debug,
+        # A test that quietly takes sockets would measure them.
+        pin_network=kind.debug == "INFO" and bool(known.get("efa_interfaces")),
+        extra=dict(settings["environment"]),
+    )
+    found: Mapping[str, str] = nccl_env.render(setting, wishes)["variables"]
+    return [f"{name}={value}" for name, value in found.items()]
+
+
+def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts: Mapping[str, Any] | None) -> Job:
+    name, base = wish["name"], settings["dir"]
+    partition = wish.get("partition") or settings["partition"]
+    gpus = per_node(settings, partition, facts)
+    values = values_of(wish, kind)
+    tasks = 1 if kind.tasks == "one" or values.get("launcher") == "torchrun" else max(gpus, 1)
+    if wish["kind"] == "local_io" and not values["directories"]:
+        values["directories"] = [settings["local_dir"]]
+    if wish["kind"] == "fsx_io" and not values["directory"]:
+        values["directory"] = f"{base}/results"
+    if wish["kind"] == "training":
+        values["ends_at"] = {"": nodes_go(settings), "never": ""}.get(values["ends_at"], values["ends_at"])
+    if wish["kind"] == "nccom":
+        values.update({key: size_bytes(values[key]) for key in ("smallest", "largest")})
+    image = wish.get("container_image", settings["container_image"]) if kind.container != "never" else ""
+    if kind.container == "always" and not image:
+        raise NodeError("it runs in a container and none is named: set container_image")
+    nodes = wish.get("nodes", kind.nodes)
+    if nodes == "all":
+        nodes = max(len(_nodes(partition, facts)), 1)
+    job: Job = {
+        "name": name,
+        "kind": wish["kind"],
+        "title": kind.title,
+        "dir": base,
+        "python": settings["python"],
+        "path": f"{base}/{name}.sbatch",
+        "array": kind.array,
+        "output": f"{base}/results/{name}-{'%A_%a' if kind.array else '%j'}.out",
+        "exit_file": f"{base}/results/{name}-{'%A_%a' if kind.array else '%j'}.exit",
+        "nodes": nodes,
+        "tasks": tasks,
+        "many": kind.tasks == "gpu" and wish["kind"] != "training",
+        "gpus": gpus,
+        "mpi": _mpi(settings, facts) if kind.mpi else "none",
+        "environment": _environment(settings, kind, bool(image)),
+        "image": image,
+        "instance_type": settings.get("instance_type") or "",
+        "mounts": _mounts(settings, wish) if image else [],
+        "values": values,
+        "tools": {tool: settings[tool] for tool in kind.tools},
+        "needs": list(_needs(settings, wish, values, image)),
+        "asked": json.dumps(_asked(settings, wish, kind, gpus, tasks, values), sort_keys=True),
+    }
+    job["directives"] = _directives(settings, wish, kind, job)
+    return job
+
+
+def nodes_go(settings: Mapping[str, Any]) -> str:
+    """When the nodes go, in UTC: as set, or as their first capacity block tells; empty where nobody knows."""
+    if settings["ends_at"]:
+        return str(settings["ends_at"])
+    ends = [one["end"] for one in settings["capacity"] if one.get("type") == CAPACITY_BLOCK and one.get("end")]
+    if not ends:
+        return ""
+    first = min(datetime.datetime.fromisoformat(str(end).replace("Z", "+00:00")) for end in ends)
+    return (first - BLOCK_TAKEN_BACK).astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _needs(
+    settings: Mapping[str, Any], wish: Mapping[str, Any], values: Mapping[str, Any], image: str
+) -> Iterator[tuple[str, str]]:
+    """What has to be there for the job, as (program, directory, file or image, absolute path)."""
+    programs: list[Any] = []
+    if wish["kind"] == "nccl" and not image:
+        programs = [f"{settings['nccl_tests_dir']}/{name}_perf" for name in values["collectives"]]
+    elif wish["kind"] == "training":
+        programs = [settings["aws"]] if values["backup"] else []
+    elif wish["kind"] != "preprocess" or not image:
+        programs = [settings[tool] for tool in KINDS[wish["kind"]].tools if tool != "nccl_tests_dir"]
+    wanted = [("program", program) for program in programs]
+    wanted += [("directory", values["directory"])] if values.get("directory") else []
+    wanted += [("file", settings["baseline"])] if settings["baseline"] and wish["kind"] in ("nccl", "nccom") else []
+    wanted += [("image", image)] if image else []
+    yield from ((what, path) for what, path in wanted if path.startswith("/") and "\n" not in path)
+
+
+def _mounts(settings: Mapping[str, Any], wish: Mapping[str, Any]) -> list[str]:
+    own = list(wish.get("container_mounts", settings["container_mounts"]))
+    base = settings["dir"]
+    return [f"{base}:{base}", *(mount for mount in own if mount.split(":")[0] != base)]
+
+
+def _asked(
+    settings: Mapping[str, Any],
+    wish: Mapping[str, Any],
+    kind: Kind,
+    gpus: int,
+    tasks: int,
+    values: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What the verdict has to know and no output tells."""
+    return {
+        "kind": wish["kind"],
+        "name": wish["name"],
+        "tasks_per_node": tasks,
+        "gpus_per_node": gpus,
+        "instance_type": settings.get("instance_type") or None,
+        "tolerance_percent": settings["tolerance_percent"],
+        "baseline": settings["baseline"] or None,
+        **{key: values[key] for key in kind.asked},
+    }
+
+
+def _directives(
+    settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, job: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The #SBATCH lines in order: name, and value (None for a bare option)."""
+    lines: dict[str, Any] = {
+        "job-name": job["name"],
+        "nodes": job["nodes"],
+        "ntasks-per-node": job["tasks"],
+        **_share(kind, job["values"]),
+        "time": wish.get("minutes", kind.minutes),
+        "output": job["output"],
+        "chdir": settings["dir"],
+    }
+    if job["gpus"] and _accelerator(settings) != "neuron" and not kind.array:
+        lines["gpus-per-node"] = job["gpus"]
+    for key in ("partition", "account", "qos", "constraint"):
+        value = wish.get(key) or settings.get(key)
+        if value:
+            lines[key] = value
+    lines["requeue" if kind.requeue else "no-requeue"] = None
+    if kind.signal and values_of(wish, kind)["signal_seconds"]:
+        lines["signal"] = f"B:USR1@{values_of(wish, kind)['signal_seconds']}"
+    # A cluster with a new head node counts its jobs from 1 again, and truncating is Slurm's default.
+    lines["open-mode"] = "append"
+    for key, value in slurm_request.parse_options(wish.get("options", {})).items():
+        lines[key] = value
+    return [{"name": key, "value": value} for key, value in lines.items()]
+
+
+def _share(kind: Kind, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What of its nodes a job has: all, or the cores that it asks for."""
+    if kind.array:
+        # Submitted as it is, the one task does the work of all; the script itself knows how many there are.
+        return {"cpus-per-task": values["cpus_per_task"], "array": 0}
+    # All the memory of the nodes: with memory-based scheduling a job is otherwise given the default share.
+    return {"exclusive": None, "mem": 0}
+
+
+def values_of(wish: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
+    """The options of the kind, as the job sets them or by their defaults."""
+    return {key: wish.get(key, default) for key, default in kind.options.items()}
+
+
+def _cluster_problems(job: Job, facts: Mapping[str, Any]) -> Iterator[str]:
+    """What this cluster could not run, though the settings are sound by themselves."""
+    options = {line["name"]: None if line["value"] is None else str(line["value"]) for line in job["directives"]}
+    huge = slurm_request.huge_problems(options)
+    if huge:
+        yield from huge
+        return
+    yield from slurm_request.partition_problems(options, facts)
+    yield from slurm_request.account_problems(options, facts)
+    yield from slurm_request.other_problems(options, facts)
+    if job["image"] and not facts["container_options"]:
+        yield "it runs in a container and srun offers no --container-image here: enable Pyxis first"

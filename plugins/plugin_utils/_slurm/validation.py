@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The verdict on several validation jobs together, from what Slurm and their own reports say. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
+
+SCHEMA = "mlcluster.validation/1"
+MARK = "mlcluster:"
+WORDS = {result.PASS: "PASS", result.FAIL: "FAIL", result.UNDETERMINABLE: "????", result.NOT_APPLICABLE: "n/a"}
+_COLUMNS = ("job", "id", "nodes", "state", "seconds", "verdict")
+
+
+def collect(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """All runs judged together.
+
+    Each of ``runs`` has ``name``, ``job`` (as M(slurm_job) returns it, None where it was not submitted), ``report``
+    (the text of report.json, None where there is none) and ``message`` (what M(slurm_job) said when it failed).
+    Returns status, exit_code, jobs, lines (a table), problems, and bad_nodes (node to reason).
+    """
+    jobs = [_judge(run) for run in runs]
+    every = [entry for job in jobs for entry in job["results"]]
+    status = result.overall(every)
+    bad: dict[str, str] = {}
+    for entry in every:
+        if entry.status == result.FAIL and entry.severity == "isolate" and entry.scope.node:
+            bad.setdefault(entry.scope.node, f"{MARK} {entry.id}: {entry.message}")
+    return {
+        "schema": SCHEMA,
+        "status": status,
+        "exit_code": result.exit_code(every),
+        "jobs": [{**job, "results": [entry.to_dict() for entry in job["results"]]} for job in jobs],
+        "lines": table(jobs),
+        "problems": [
+            f"{job['name']}: {entry.line()}"
+            for job in jobs
+            for entry in job["results"]
+            if entry.status in (result.FAIL, result.UNDETERMINABLE)
+        ],
+        "bad_nodes": bad,
+    }
+
+
+def _judge(run: Mapping[str, Any]) -> dict[str, Any]:
+    job = run.get("job") or {}
+    results = _results(run, job)
+    return {
+        "name": run["name"],
+        "job_id": job.get("job_id"),
+        "state": job.get("state") or "NOT SUBMITTED",
+        "nodes": job.get("nodes"),
+        "seconds": job.get("elapsed_seconds"),
+        "status": result.overall(results),
+        "results": results,
+    }
+
+
+def _results(run: Mapping[str, Any], job: Mapping[str, Any]) -> list[result.Result]:
+    """The report's results, and job.end where Slurm and the report do not agree or there is no report."""
+    name, message = run["name"], run.get("message")
+    if not job:
+        return [result.undeterminable("job.end", "not_submitted", message=message or f"{name} was not submitted")]
+    state, code = job.get("state"), job.get("exit_code")
+    said = f"job {job.get('job_id')} is {state} with exit status {code}"
+    if state not in ("COMPLETED", "FAILED"):
+        # Also where a report is there: what ended the job may have ended what it was to prove. That of a job which had
+        # no node is of an earlier one of its number.
+        own = [] if state == "CANCELLED" and not job.get("nodes") else _report(run)[0]
+        broken = result.failed("job.end", message or said, severity="monitor", expected="COMPLETED", found=state)
+        if state in ("PENDING", "RUNNING", "LOST", "CANCELLED", "UNKNOWN"):
+            broken = result.undeterminable("job.end", "not_ended", message=message or said)
+        return [broken, *own]
+    own, problem = _report(run)
+    if problem:
+        last = (job.get("stderr_tail") or job.get("stdout_tail") or "").strip().splitlines()[-1:]
+        why = f"{said} and left {problem}" + (f"; it last wrote: {last[0][:300]}" if last else "")
+        if code in (result.EXIT_OK, result.EXIT_UNDETERMINABLE, result.EXIT_USAGE):
+            return [result.undeterminable("job.end", "no_report", message=why)]
+        return [result.failed("job.end", why, severity="monitor", expected=0, found=code)]
+    if code != result.exit_code(own):
+        return [
+            *own,
+            result.undeterminable(
+                "job.end",
+                "contradiction",
+                message=f"{said}, and its report gives {result.exit_code(own)}: one of the two is not true",
+            ),
+        ]
+    return own
+
+
+def _report(run: Mapping[str, Any]) -> tuple[list[result.Result], str | None]:
+    text = run.get("report")
+    if not text:
+        return [], "no report"
+    try:
+        found = result.loads(text)
+    except result.ResultError as exc:
+        return [], f"a report that cannot be read ({exc})"
+    if not isinstance(found, result.Report) or not found.results:
+        return [], "a report without results"
+    return list(found.results), None
+
+
+def table(jobs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each job below a line of headings, in columns."""
+    rows = [_COLUMNS] + [
+        (
+            str(job["name"]),
+            str(job["job_id"] or "-"),
+            str(job["nodes"] or "-"),
+            str(job["state"]),
+            "-" if job["seconds"] is None else str(job["seconds"]),
+            WORDS[job["status"]],
+        )
+        for job in jobs
+    ]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(_COLUMNS))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,0 +1,182 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Outputs of nccl-tests on several nodes. Invented: no such machine could be had.
+
+Tables and headers follow the recorded ones of one GPU and the formats in NVIDIA/nccl-tests src/util.cu; the lines of
+channels, providers and communicators follow the formats in NVIDIA/nccl src/transport and aws-ofi-nccl src.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+
+HALF = "     time   algbw   busbw  #wrong"
+COLUMNS = f"#       size         count      type   redop    root{HALF}{HALF} "
+GPU = "NVIDIA H100 80GB HBM3"
+UNITS = "     (us)  (GB/s)  (GB/s)        "
+
+
+@dataclasses.dataclass
+class Plan:
+    """What to make: each field changes one thing of a good run of all_reduce over EFA."""
+
+    hosts: tuple[str, ...] = ("node-1", "node-2", "node-3", "node-4")
+    gpus: int = 2
+    collective: str = "all_reduce"
+    smallest: int = 1 << 20
+    largest: int = 1 << 30
+    factor: int = 4
+    busbw: t.Callable[[int], float] = lambda size: 400.0 * size / (size + (1 << 26))
+    network: str = "Libfabric"
+    provider: str = "efa"
+    gdr: str = "/GDRDMA"
+    in_place_wrong: str = "0"
+    nvls: int = 16
+    silent: tuple[str, ...] = ()
+
+    @property
+    def ranks(self) -> list[tuple[int, str, int]]:
+        """Rank, host and device."""
+        return [
+            (index * self.gpus + device, host, device)
+            for index, host in enumerate(self.hosts)
+            for device in range(self.gpus)
+        ]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes of the sweep."""
+        found, size = [], self.smallest
+        while size <= self.largest:
+            found.append(size)
+            size *= self.factor
+        return found
+
+
+def header(plan: Plan) -> list[str]:
+    """The lines up to the list of ranks."""
+    options = "warmup iters: 1 iters: 20 agg iters: 1 validation: 1 graph: 0 unalign: 0"
+    sweep = f"minBytes {plan.smallest} maxBytes {plan.largest} step: {plan.factor}(factor)"
+    return [
+        "# nccl-tests version 2.19.6 nccl-headers=22803 nccl-library=22803",
+        f"# Collective test starting: {plan.collective}_perf",
+        f"# nThread 1 nGpus 1 {sweep} {options}",
+        "#",
+        "# Using devices",
+        *(
+            f"#  Rank {rank:2} Group  0 Pid {1000 + rank:6} on {host:>10} device {device:2} "
+            f"[0000:{device:02x}:00] {GPU}"
+            for rank, host, device in plan.ranks
+        ),
+    ]
+
+
+def log(plan: Plan) -> list[str]:
+    """What NCCL logs on all hosts while it sets the communicator up: a ring through all ranks."""
+    total = len(plan.ranks)
+    lines = []
+    for rank, host, device in plan.ranks:
+        if host in plan.silent:
+            continue
+        start = f"{host}:{1000 + rank}:{1100 + rank} [{device}] NCCL INFO"
+        after, _host, next_device = plan.ranks[(rank + 1) % total]
+        before, _host, last_device = plan.ranks[rank - 1]
+        lines += [f"{start} Using network {plan.network}"]
+        if "Libfabric" in plan.network:
+            lines += [
+                f"{start} NET/OFI Initializing aws-ofi-nccl 1.21.1",
+                f"{start} NET/OFI Selected provider is {plan.provider}, fabric is efa-direct (found 32 nics)",
+            ]
+        sizes = f"nRanks {total} nNodes {len(plan.hosts)} localRanks {plan.gpus} localRank {device} MNNVL 0"
+        lines += [f"{start} comm 0x5{rank:x} rank {rank} {sizes}"]
+        lines += [f"{start} 16 coll channels, 16 collnet channels, {plan.nvls} nvls channels, 32 p2p channels"]
+        for channel in ("00/0", "01/0"):
+            if plan.ranks[before][1] != host:
+                via = f"NET/{plan.network}/{device}{plan.gdr}"
+                lines += [
+                    f"{start} Channel {channel} : {before}[{last_device}] -> {rank}[{device}] [receive] via {via}"
+                ]
+            if plan.ranks[after][1] != host:
+                via = f"NET/{plan.network}/{device}({rank}){plan.gdr}/Shared"
+                lines += [f"{start} Channel {channel} : {rank}[{device}] -> {after}[{next_device}] [send] via {via}"]
+            else:
+                lines += [f"{start} Channel {channel} : {rank}[{device}] -> {after}[{next_device}] via P2P/CUMEM/read"]
+    return lines
+
+
+def table(plan: Plan) -> list[str]:
+    """The table and what closes it."""
+    rows, total = [], 0.0
+    for size in plan.sizes:
+        busbw = f"{plan.busbw(size):.2f}"
+        total += 2 * float(busbw)
+        half = f"  {9.5:7.2f}  {busbw:>6}  {busbw:>6}"
+        rows += [
+            f"{size:12}  {size // 4:12}  {'float':>8}  {'sum':>6}  {-1:6}{half}       0{half}  {plan.in_place_wrong:>6}"
+        ]
+    return [
+        "#",
+        f"#{'':62}out-of-place{'':23}in-place{'':10}",
+        COLUMNS,
+        f"#        (B)    (elements)                         {UNITS}{UNITS} ",
+        *rows,
+        "# Out of bounds values : 0 OK",
+        f"# Avg bus bandwidth    : {total / (2 * len(plan.sizes)):g} ",
+        "#",
+        f"# Collective test concluded: {plan.collective}_perf",
+        "#",
+    ]
+
+
+def output(plan: Plan | None = None, **fields: t.Any) -> list[str]:
+    """The lines of a whole run."""
+    plan = plan or Plan(**fields)
+    return header(plan) + log(plan) + table(plan)
+
+
+def snapshots(hosts: t.Iterable[str], sent: int) -> dict[str, dict[str, dict[str, int]]]:
+    """Counters of two devices of each host, after so many bytes."""
+    return {host: {name: {"tx_bytes": sent // 2, "rx_bytes": 7} for name in ("rdmap0s6", "rdmap1s6")} for host in hosts}
+
+
+FOUR = Asked(ranks=8, nodes=4, instance_type="p5.48xlarge")
+
+
+def verdicts(lines: t.Iterable[str], asked: Asked = FOUR, tool: str | None = None) -> list[str]:
+    """The status of each of the three verdicts."""
+    return [one.status for one in judge(parse(lines), asked, tool).results]
+
+
+def only(lines: t.Iterable[str], which: str, asked: Asked = FOUR) -> t.Any:
+    """One of the verdicts on nccl-tests: correct, fabric or bandwidth."""
+    return next(one for one in judge(parse(lines), asked).results if one.id == f"nccl.{which}")
+
+
+def without(lines: t.Iterable[str], *parts: str) -> list[str]:
+    """The lines that have none of the parts in them."""
+    return [line for line in lines if not any(part in line for part in parts)]
+
+
+# A table of nccl-tests 2.0 on two hosts, from the formats in its source.
+OLD = [
+    "# nThread 1 nGpus 1 minBytes 8 maxBytes 32 step: 2(factor) warmup iters: 5 iters: 20 validation: 1 ",
+    "#",
+    "# Using devices",
+    "#   Rank  0 Pid   3685 on ip-10-0-0-1 device  0 [0x10] A100-SXM4-40GB",
+    "#   Rank  1 Pid   3910 on ip-10-0-0-2 device  0 [0x10] A100-SXM4-40GB",
+    "#",
+    "#                                                     out-of-place                       in-place          ",
+    "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error",
+    "#        (B)    (elements)                     (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       ",
+    "           8             2   float     sum    41.94    0.50    0.50  0e+00    41.81    0.50    0.50  0e+00",
+    "          16             4   float     sum    41.94    0.50    0.50  2e-07    41.81    0.50    0.50  2e-07",
+    "          32             8   float     sum    41.94    0.50    0.50  0e+00    41.81    0.50    0.50    N/A",
+    "# Out of bounds values : 0 OK",
+    "# Avg bus bandwidth    : 0.5 ",
+    "#",
+]

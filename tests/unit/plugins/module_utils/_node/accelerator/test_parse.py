@@ -1,0 +1,323 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One H100's document is recorded; the fields of older GPUs and the Xid lines follow NVIDIA's documentation."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator import parse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.fakes import fake_training_host as training_host
+from tests.unit.fakes.fake_training_host import RECORDED_TOPOLOGY, RECORDED_XML
+
+OLD_GPU = """<?xml version="1.0" ?>
+<nvidia_smi_log><driver_version>470.82.01</driver_version><attached_gpus>1</attached_gpus>
+<gpu id="00000000:00:1E.0"><product_name>Tesla T4</product_name>
+<clocks_throttle_reasons><clocks_throttle_reason_hw_slowdown>Active</clocks_throttle_reason_hw_slowdown>
+<clocks_throttle_reason_gpu_idle>Not Active</clocks_throttle_reason_gpu_idle></clocks_throttle_reasons>
+<ecc_mode><current_ecc>Enabled</current_ecc><pending_ecc>Disabled</pending_ecc></ecc_mode>
+<ecc_errors><volatile><single_bit><total>3</total></single_bit><double_bit><total>2</total></double_bit></volatile>
+<aggregate><single_bit><total>N/A</total></single_bit></aggregate></ecc_errors>
+<retired_pages><multiple_single_bit_retirement><retired_count>5</retired_count></multiple_single_bit_retirement>
+<double_bit_retirement><retired_count>1</retired_count></double_bit_retirement>
+<pending_retirement>Yes</pending_retirement></retired_pages></gpu></nvidia_smi_log>"""
+
+
+def test_the_recorded_gpu():
+    found = parse.parse_smi(RECORDED_XML)
+    assert (found["driver"], found["cuda"], found["attached"]) == ("580.159.04", "13.0", 1)
+    (gpu,) = found["gpus"]
+    assert gpu == {
+        "index": 0,
+        "bus_id": "00000000:00:06.0",
+        "name": "NVIDIA H100 80GB HBM3",
+        "architecture": "Hopper",
+        "uuid": "GPU-00000000-1111-2222-3333-444444444444",
+        "vbios": "96.00.DA.00.0C",
+        "serial": "1650000000000",
+        "minor": 0,
+        "memory_mib": 81559,
+        "memory_used_mib": 0,
+        "persistence": True,
+        "compute_mode": "Default",
+        "mig": {"enabled": False, "pending": False},
+        "ecc": {
+            "enabled": True,
+            "pending": True,
+            "volatile": {"correctable": 0, "uncorrectable": 0},
+            "aggregate": {"correctable": 0, "uncorrectable": 0},
+            "sram_threshold_exceeded": False,
+            "channel_repair_pending": False,
+            "tpc_repair_pending": False,
+            "unrepairable_memory": False,
+        },
+        "retired_pages": {"single_bit": None, "double_bit": None, "pending": None},
+        "remapped_rows": {"correctable": 0, "uncorrectable": 0, "pending": False, "failure": False},
+        "throttle_reasons": ["gpu_idle"],
+        "clocks_mhz": {"sm": 390, "sm_max": 1980, "memory": 2619, "memory_max": 2619},
+        "temperature_c": 33,
+        "pcie": {"generation": 5, "generation_max": 5, "width": 16, "width_max": 16, "replays": 0},
+        "fabric": {"state": None, "status": None},
+        "recovery_action": "None",
+    }
+
+
+def test_a_gpu_of_before_row_remapping():
+    (gpu,) = parse.parse_smi(OLD_GPU)["gpus"]
+    assert gpu["ecc"]["volatile"] == {"correctable": 3, "uncorrectable": 2}
+    assert gpu["ecc"]["aggregate"] == {"correctable": None, "uncorrectable": None}
+    assert (gpu["ecc"]["enabled"], gpu["ecc"]["pending"]) == (True, False)
+    assert gpu["retired_pages"] == {"single_bit": 5, "double_bit": 1, "pending": True}
+    assert gpu["remapped_rows"]["failure"] is None
+    assert (gpu["throttle_reasons"], gpu["recovery_action"]) == (["hw_slowdown"], None)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "no XML but: nothing"),
+        (
+            "NVIDIA-SMI has failed because it couldn't communicate\nwith the NVIDIA driver.",
+            "no XML but: NVIDIA-SMI has",
+        ),
+        (RECORDED_XML[: len(RECORDED_XML) // 2], "breaks off"),
+        (RECORDED_XML.replace("</gpu>", "", 1), "breaks off"),
+        (RECORDED_XML.replace("Hopper", "\x00"), "breaks off"),
+        ('<?xml version="1.0"?><other/>', "an XML document of another kind, other"),
+        ('<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "b">]><nvidia_smi_log/>', "declares entities"),
+        ('<?xml version="1.0" encoding="nonsense"?><nvidia_smi_log', "breaks off"),
+    ],
+)
+def test_what_is_no_whole_document(text, problem):
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        parse.parse_smi(text)
+
+
+def test_text_before_the_document_is_passed_over():
+    assert parse.parse_smi("WARNING: infoROM is corrupted\n" + RECORDED_XML)["attached"] == 1
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "N/A",
+        "[N/A]",
+        "n/a",
+        "[Not Supported]",
+        "[Unknown Error]",
+        "Requested functionality has been deprecated",
+        "",
+        "   ",
+        "MiB",
+        "∞ MiB",
+        "NaN",
+    ],
+)
+def test_what_is_no_number_is_nothing_and_no_zero(word):
+    changed = re.sub(r"<total>81559 MiB</total>", f"<total>{word}</total>", RECORDED_XML)
+    changed = changed.replace("<sram_uncorrectable_parity>0<", f"<sram_uncorrectable_parity>{word}<")
+    changed = changed.replace("<dram_uncorrectable>0<", f"<dram_uncorrectable>{word}<")
+    changed = changed.replace("<sram_uncorrectable_secded>0<", f"<sram_uncorrectable_secded>{word}<")
+    (gpu,) = parse.parse_smi(changed)["gpus"]
+    assert gpu["memory_mib"] is None
+    assert gpu["ecc"]["volatile"]["uncorrectable"] is None
+
+
+def test_a_huge_number_stays_a_number():
+    (gpu,) = parse.parse_smi(RECORDED_XML.replace("81559 MiB", "9" * 400))["gpus"]
+    assert gpu["memory_mib"] >= 10**17
+
+
+VALUE = re.compile(r">([^<>\n]+)<")
+
+
+@given(
+    st.integers(0, 260),
+    st.sampled_from(
+        ["", "N/A", "-1", "9" * 30, "Yes", "💥" * 50, "Requested functionality has been deprecated", "1e9"]
+    ),
+)
+def test_any_field_may_hold_anything(position, word):
+    spots = list(VALUE.finditer(RECORDED_XML))
+    spot = spots[position % len(spots)]
+    found = parse.parse_smi(f"{RECORDED_XML[: spot.start(1)]}{word}{RECORDED_XML[spot.end(1) :]}")
+    json.dumps(found, allow_nan=False)
+    assert len(found["gpus"]) == 1
+
+
+@given(st.integers(0, len(RECORDED_XML) - 30))
+def test_a_document_cut_anywhere_is_refused(length):
+    with pytest.raises(ValueError, match=r"breaks off|no XML"):
+        parse.parse_smi(RECORDED_XML[:length])
+
+
+def test_nvlinks():
+    found = parse.parse_nvlinks(training_host.nvlinks(2, down=3))
+    assert found == {
+        training_host.uuid(0): {"active": 18, "inactive": 0},
+        training_host.uuid(1): {"active": 15, "inactive": 3},
+    }
+    assert parse.parse_nvlinks("GPU 0: X (UUID: GPU-1)\n\t Link 0: 0 GB/s\n\t Link 1: 50 GB/s\n") == {
+        "GPU-1": {"active": 1, "inactive": 1}
+    }
+    assert parse.parse_nvlinks("\t Link 0: 50 GB/s\nNVML: Unable to retrieve NVLink information\n") == {}
+
+
+def test_the_recorded_topology_and_one_of_eight():
+    assert parse.parse_topology(RECORDED_TOPOLOGY) == {"GPU0": {}}
+    matrix = parse.parse_topology(training_host.topology())
+    assert len(matrix) == 9
+    assert matrix["GPU3"]["GPU0"] == "NV18"
+    assert (matrix["GPU3"]["NIC0"], "GPU3" in matrix["GPU3"]) == ("PHB", False)
+    assert parse.parse_topology("nonsense") == {}
+
+
+KERNEL = "2026-01-31T11:00:0{}+0000 node kernel: {}"
+XID_LOG = "\n".join(
+    [
+        KERNEL.format(
+            0, "NVRM: Xid (PCI:0000:b3:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+        ),
+        KERNEL.format(
+            1, "NVRM: Xid (PCI:0000:b3:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Re"
+        ),
+        "2026-01-31T11:00:02,123456+00:00 NVRM: Xid (PCI:0000:53:00): 31, pid=77, name=python, Ch 00000008",
+        "[  123.456789] nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV",
+        "[  124.456789] nvidia-nvswitch0: SXid (PCI:0000:06:00.0): 23001, Fatal, Link 12",
+        "NVRM: Xid (PCI:0000:53:00): 31",
+        KERNEL.format(3, "NVRM: Xid (garbled): what"),
+        KERNEL.format(3, "said NVRM without more"),
+    ]
+)
+
+
+def test_xids_and_sxids():
+    found = parse.parse_xids(XID_LOG)
+    assert [(event["code"], event["bus"]) for event in found["xids"]] == [
+        (79, "0000:b3:00"),
+        (154, "0000:b3:00"),
+        (31, "0000:53:00"),
+        (31, "0000:53:00"),
+    ]
+    assert [event["time"] for event in found["xids"]] == [
+        "2026-01-31T11:00:00+0000",
+        "2026-01-31T11:00:01+0000",
+        "2026-01-31T11:00:02,123456+00:00",
+        None,
+    ]
+    assert found["counts"] == {"79": 1, "154": 1, "31": 2}
+    assert [(event["switch"], event["code"], event["fatal"], event["time"]) for event in found["sxids"]] == [
+        ("nvidia-nvswitch3", 12028, False, "123.456789"),
+        ("nvidia-nvswitch0", 23001, True, "124.456789"),
+    ]
+
+
+def test_a_flood_is_counted_and_not_kept():
+    found = parse.parse_xids("NVRM: Xid (PCI:0000:53:00): 31, x\n" * 5000)
+    assert (len(found["xids"]), found["counts"]) == (parse.MAX_EVENTS, {"31": 5000})
+
+
+def test_a_flood_hides_no_other_event():
+    bus = "NVRM: Xid (PCI:0000:53:00): "
+    switch = "nvidia-nvswitch0: SXid (PCI:0000:06:00.0): 23001, "
+    wanted = f"{bus}154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"
+    flood = [
+        f"{bus}31, x",
+        f"{switch}Non-fatal, y",
+        f"{bus}154, GPU recovery action changed from 0x1 (x) to 0x0 (None)",
+    ]
+    found = parse.parse_xids("\n".join([f"{bus}79, z", f"{switch}Fatal, y", wanted, *flood * 500]))
+    assert {event["code"] for event in found["xids"]} == {79, 31, 154}
+    assert sum("Node Reboot Required" in event["text"] for event in found["xids"]) == 1
+    assert [event["fatal"] for event in found["sxids"]].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        # The first two as the error containment chapter of NVIDIA's GPU Memory Error Management prints them.
+        ("NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, pid=7194, Contained: CE User Channel (0x9). RST: No, D-RST: No", 94),
+        ("NVRM: Xid (PCI:0000:01:00): 95, pid=7062, Uncontained: LTC TAG (0x2,0x0). RST: Yes, D-RST: No", 95),
+        # By the format in NVIDIA/open-gpu-kernel-modules src/nvidia/src/kernel/gpu/rc/kernel_rc.c.
+        ("NVRM: Xid (PCI:0000:3b:00 GPU-I:01 GPU-CI:02): 79, pid=9, name=a, GPU has fallen off the bus.", 79),
+        ("NVRM: Xid (0000:01:00): 13, 0005 00000000 0000502d 00000104", 13),
+        ("NVRM: Xid (PCI:0000:01:00): 79", 79),
+    ],
+)
+def test_every_shape_of_an_xid_is_read(line, code):
+    assert parse.parse_xids(f"2026-01-31T11:00:00+0000 node kernel: {line}\n")["counts"] == {str(code): 1}
+
+
+# `neuron-ls --json-output` of a trn1.2xlarge as projects on GitHub recorded it, and of trn2 in AWS' user guide.
+TRN1 = """[
+    {
+        "neuron_device": 0,
+        "bdf": "0000:00:1e.0",
+        "cpu_affinity": "0-7",
+        "numa_node": "-1",
+        "connected_to": null,
+        "nc_count": 2,
+        "memory_size": 34359738368,
+        "neuroncore_ids": [0, 1],
+        "neuron_processes": []
+    }
+]"""
+TRN2 = """[{"instance_type": "trn2.48xlarge", "neuron_device": 15, "bdf": "f7:00.0", "numa_node": "1",
+ "connected_to": [11, 14, 3, 12], "nc_count": 4, "logical_neuroncore_config": 2, "memory_size": 103079215104,
+ "neuron_processes": [{"pid": 113985, "command": "neuron-bench", "neuron_runtime_version": "2.0.0"}]}]"""
+
+
+def test_neuron_devices():
+    assert parse.parse_neuron_ls(TRN1) == [
+        {
+            "index": 0,
+            "bdf": "0000:00:1e.0",
+            "cores": 2,
+            "memory_mib": 32768,
+            "connected_to": [],
+            "numa_node": "-1",
+            "processes": 0,
+        }
+    ]
+    (device,) = parse.parse_neuron_ls(TRN2)
+    assert (device["index"], device["memory_mib"], device["connected_to"], device["processes"]) == (
+        15,
+        98304,
+        [11, 14, 3, 12],
+        1,
+    )
+
+
+def test_neuron_devices_without_their_fields():
+    (device,) = parse.parse_neuron_ls('[{"memory_size": "lots", "connected_to": "x", "nc_count": true}]')
+    assert device == {
+        "index": None,
+        "bdf": None,
+        "cores": None,
+        "memory_mib": None,
+        "connected_to": [],
+        "numa_node": None,
+        "processes": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "but: nothing"),
+        ("neuron-ls: no neuron device found", "no neuron device found"),
+        (TRN1[:50], "no JSON"),
+        ("{}", "no list of devices"),
+        ("[1]", "no list of devices"),
+    ],
+)
+def test_neuron_ls_that_is_no_list(text, problem):
+    with pytest.raises(ValueError, match=problem):
+        parse.parse_neuron_ls(text)

@@ -1,0 +1,327 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import health as health_cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import profiles as health
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import drain as health_drain
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import (
+    failed,
+    not_applicable,
+    passed,
+    undeterminable,
+)
+
+from tests.unit.fakes.fake_training_host import TrainingHost, good_node, hanging
+
+BROKEN = failed("storage.mounted", "not mounted", severity="reset")
+WATCHED = failed("gpu.clocks", "too hot", severity="monitor")
+OPEN = undeterminable("efa.devices", "not known")
+WELL = passed("gpu.count", 8)
+ASIDE = not_applicable("gpu.xid", "no GPU")
+
+
+@pytest.fixture
+def run(monkeypatch, tmp_path):
+    """run(results, *arguments) gives the exit code; what Slurm would have been told is in run.told."""
+
+    def go(results, *arguments):
+        monkeypatch.setattr(health, "examine", lambda *given: list(results))
+        return cli.main(["health", *arguments], log_dir=str(tmp_path))
+
+    go.told = []
+
+    def drain(slurm, node, blocking, seconds):
+        go.told.append(("drain", [verdict.id for verdict in blocking]))
+        return "drained it"
+
+    def undrain(slurm, node, results, seconds):
+        go.told.append(("undrain", [verdict.id for verdict in results]))
+
+    monkeypatch.setattr(health_drain, "drain", drain)
+    monkeypatch.setattr(health_drain, "undrain", undrain)
+    return go
+
+
+@pytest.mark.parametrize(
+    ("results", "plain", "opened", "closed"),
+    [
+        ([WELL, ASIDE], 0, 0, 0),
+        ([WELL, WATCHED], 1, 0, 0),
+        ([WELL, OPEN], 2, 0, 1),
+        ([WELL, BROKEN, OPEN], 1, 1, 1),
+        ([], 2, 0, 0),
+    ],
+)
+def test_exit_codes_of_verdicts_and_of_both_gates(run, results, plain, opened, closed):
+    assert (run(results), run(results, "--fail-open"), run(results, "--fail-closed")) == (plain, opened, closed)
+    assert run.told == []
+
+
+def test_a_site_may_be_stricter_or_more_patient(run):
+    assert run([WATCHED], "--fail-open", "--least-severity", "monitor") == 1
+    assert run([BROKEN], "--fail-open", "--least-severity", "isolate") == 0
+
+
+@pytest.mark.parametrize(
+    ("results", "arguments", "told"),
+    [
+        ([BROKEN, OPEN], ["--drain"], [("drain", ["storage.mounted"])]),
+        ([BROKEN, OPEN], ["--drain", "--fail-closed"], [("drain", ["storage.mounted", "efa.devices"])]),
+        ([WELL], ["--drain", "--undrain"], [("undrain", ["gpu.count"])]),
+        ([BROKEN], ["--undrain"], []),
+        ([WATCHED], ["--drain"], []),
+    ],
+)
+def test_slurm_is_told_only_where_asked(run, results, arguments, told):
+    run(results, *arguments)
+    assert run.told == told
+
+
+def test_a_slurm_that_does_not_answer_changes_nothing(run, monkeypatch, capsys):
+    def silent(*given):
+        raise NodeError("scontrol: no answer within 2 seconds")
+
+    monkeypatch.setattr(health_drain, "drain", silent)
+    assert run([BROKEN], "--drain", "--fail-open") == 1
+    assert "no answer within 2 seconds" in capsys.readouterr().err
+
+
+def test_a_report_as_json(run, capsys):
+    assert run([WELL], "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["results"][0]["id"]) == ("mlcluster.report/1", "gpu.count")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--xid-since", "yesterday"], "xid_since is 'yesterday': give a time like 2026-01-31 12:00:00"),
+        (["--scratch", "jobs"], "scratch has 'jobs': give an absolute path"),
+        (["--mount", "local"], "mounts has 'local': give an absolute path"),
+        (["--image=--gres=gpu"], "image is '--gres=gpu': give the path of a .sqsh file"),
+        (["--image", "a.sqsh", "--image-user", "-x y"], "image_user is '-x y': give the name of a user"),
+        (["--require", "nccl=new"], "require wants nccl 'new': give a version such as 2.5.1"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_one_sentence(run, arguments, sentence, capsys):
+    assert run([WELL], *arguments) == 3
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (None, "cannot be read or is no JSON"),
+        ("{", "cannot be read or is no JSON"),
+        ("[" * 200000, "cannot be read or is no JSON"),
+        ("[]", "the expectations are []: give a mapping of versions, "),
+        ('{"drivers": "580"}', "drivers is not known: it knows versions, efa"),
+    ],
+)
+def test_a_file_of_expectations_that_cannot_be_meant(run, tmp_path, text, sentence, capsys):
+    path = tmp_path / "site.json"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    assert run([WELL], "--expect", str(path)) == 3
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_file_of_expectations_is_used(run, tmp_path, monkeypatch):
+    path = tmp_path / "site.json"
+    path.write_text(json.dumps({"schema": "mlcluster.expectations/1", "gpus": 8}), encoding="utf-8")
+    seen = []
+    run([WELL])
+    monkeypatch.setattr(health, "examine", lambda host, profile, wishes, seconds: seen.append(wishes) or [WELL])
+    arguments = ["health", "--expect", str(path), "--kind", "compute", "--image", "a.sqsh"]
+    assert cli.main(arguments, log_dir=str(tmp_path)) == 0
+    assert (seen[0].expectations["gpus"], seen[0].kind, seen[0].image) == (8, "compute", "a.sqsh")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--require", "jax"], ["--seconds", "0"], ["--fail-open", "--fail-closed"], ["--profile", "deep"]],
+)
+def test_what_the_parser_refuses(run, arguments):
+    with pytest.raises(SystemExit) as ended:
+        run([WELL], *arguments)
+    assert ended.value.code == 3
+
+
+@pytest.mark.parametrize(
+    ("shape", "begins"),
+    [("diag", "{"), ("prometheus", "# HELP mlcluster_"), ("junit", "<?xml"), ("nhc", "")],
+)
+def test_the_shapes_that_other_tools_read(run, shape, begins, capsys):
+    assert run([WELL, BROKEN], "--format", shape) == 1
+    shown = capsys.readouterr().out
+    assert shown.startswith(begins) and len(shown.splitlines()) >= 1
+
+
+# The profiles, as real processes on a made-up node.
+
+
+def names(profile, host, tmp_path, **wishes):
+    wished = health.Wishes(marker=str(tmp_path / "none"), **wishes)
+    return {one.id: one.status for one in health.examine(host, profile, wished, 60, str(tmp_path))}
+
+
+def test_the_profile_of_a_prolog(tmp_path):
+    host = good_node()
+    for number in range(8):
+        host.files[f"/proc/driver/nvidia/gpus/{number}/information"] = ""
+    assert names("prolog", host, tmp_path) == {
+        "node.drain_marker": "pass",
+        "storage.record": "not_applicable",
+        "scratch.space": "not_applicable",
+        "gpu.count": "pass",
+        "gpu.xid": "pass",
+        "gpu.xid_count": "pass",
+        "efa.devices": "pass",
+    }
+
+
+def test_the_full_profile_has_everything_the_parts_say(tmp_path):
+    found = names("full", good_node(), tmp_path)
+    assert found["efa.provider"] == found["gpu.ecc"] == found["gpu.nvlink"] == "pass"
+    assert {"gds.driver", "gds.mode", "storage.plan", "efa.plugin", "gpu.topology"} <= set(found)
+    assert {"node.clock", "node.service", "node.root_space", "mounts.answer", "enroot.config"} <= set(found)
+    assert {"pcluster.diag", "dcgm.fields", "slurm.controller", "node.kernel", "gpu.xid_count"} <= set(found)
+    assert not {name for name in found if name.startswith(("expect.", "s3.", "container."))}
+    # A node without a record has no volume, and is asked about its root.
+    assert found["storage.plan"] == "not_applicable"
+
+
+def test_the_package_manager_is_asked_once_for_everything(tmp_path):
+    host = good_node()
+    asked = tmp_path / "asked"
+
+    def run(argv, *more, **options):
+        with asked.open("a") as stream:
+            stream.write(" ".join(argv) + "\n")
+        return type(host).run(host, argv, *more, **options)
+
+    host.run = run
+    wishes = health.Wishes(marker=str(tmp_path / "none"), expectations={"held": ["libnccl*"], "versions": {"os": "*"}})
+    results, versions = health.split(health.examine(host, "full", wishes, 60, str(tmp_path)))
+    assert (versions["package libnccl2"], versions["gpu_firmware"]) == ("2.28.9-1+cuda13.0", "96.00.DA.00.0C")
+    assert health.VERSIONS not in {one.id for one in results}
+    lines = [line for line in asked.read_text().splitlines() if line.startswith("dpkg-query -W")]
+    assert len(lines) == 1
+    assert {one.id: one.status for one in results}["expect.held"] == "pass"
+
+
+def test_a_gpu_that_fell_off_the_bus_fails_at_every_depth(tmp_path):
+    """Over one nvidia-smi ends with an error, so that by it alone nothing is proved."""
+    host = good_node()
+    for number in range(8):
+        top = f"/sys/bus/pci/devices/0000:5{number}:00.0"
+        lost = "\ufffd" * 64 if number == 3 else "\ufffd\x10"
+        host.files.update({f"{top}/vendor": "0x10de\n", f"{top}/class": "0x030200\n", f"{top}/config": lost})
+    host.commands["nvidia-smi -q -x"] = CommandResult(15, "", "GPU 0000:53:00.0: GPU is lost")
+    assert [names(profile, host, tmp_path)["gpu.count"] for profile in ("prolog", "full")] == ["fail", "fail"]
+
+
+def test_a_package_that_a_site_names_is_asked_for_and_one_that_nobody_could_ask_for_is_not_missing(tmp_path):
+    expected = {"versions": {"package bash": "5.*", "package enroot": "3.*"}}
+    assert versions_judged(good_node(), tmp_path, expected) == {"package bash": "pass", "package enroot": "fail"}
+    host = good_node()
+    host.commands["dpkg-query -W"] = hanging("dpkg-query -W", 60)
+    assert set(versions_judged(host, tmp_path, expected).values()) == {"undeterminable"}
+
+
+def versions_judged(host, folder, expected):
+    wishes = health.Wishes(marker=str(folder / "none"), expectations=expected)
+    found = health.examine(host, "full", wishes, 60, str(folder))
+    return {one.scope.device: one.status for one in found if one.id == "expect.version"}
+
+
+EXPECTATIONS = {
+    "mounts": ["/fsx"],
+    "types": {"p5*": {"disks": 8, "gpus": 8, "efa": 31, "thresholds": {"scratch_free_percent": 50}}},
+}
+
+
+def test_what_a_site_expects_is_looked_at_in_the_light_profile_too(tmp_path):
+    host = good_node()
+    host.files["/proc/self/mountinfo"] = "60 1 0:50 / /fsx rw shared:1 - lustre 10.0.1.5@tcp:/abcd rw\n"
+    for number in range(8):
+        host.files[f"/proc/driver/nvidia/gpus/{number}/information"] = ""
+        host.files[f"/sys/class/nvme/nvme{number + 1}/model"] = "Amazon EC2 NVMe Instance Storage        \n"
+    host.files["/sys/class/nvme/nvme0/model"] = "Amazon Elastic Block Store              \n"
+    found = names("prolog", host, tmp_path, expectations=EXPECTATIONS)
+    expected = {name: status for name, status in found.items() if name.startswith("expect.")}
+    assert expected == {"expect.mount": "pass", "expect.disks": "pass", "expect.gpus": "pass"}
+    # 32 devices are there and 31 are expected: the word of the site counts, and not that of the table or of EC2.
+    assert found["efa.devices"] == "undeterminable"
+    assert (
+        names("prolog", host, tmp_path, expectations=EXPECTATIONS, expected_efa=32)["efa.devices"] == "undeterminable"
+    )
+    del host.files["/sys/class/nvme/nvme3/model"]
+    assert names("prolog", host, tmp_path, expectations=EXPECTATIONS)["expect.disks"] == "fail"
+
+
+def test_check_mode_writes_nothing_in_s3_and_starts_no_container(tmp_path):
+    buckets = {"buckets": [{"url": "s3://checkpoints/train", "rights": ["write"]}]}
+    host = good_node()
+    host.programs.add("aws")
+    found = names("full", host, tmp_path, expectations=buckets, image="a.sqsh", may_write=False)
+    assert (found["s3.write"], found["container.image"]) == ("undeterminable", "undeterminable")
+
+
+def test_the_full_profile_reads_the_wanted_storage(tmp_path):
+    host = TrainingHost()
+    host.files["/etc/mlcluster/storage.json"] = "{"
+    assert names("full", host, tmp_path)["storage.plan"] == "undeterminable"
+
+
+def test_the_profile_of_a_container(tmp_path):
+    assert {name.partition(".")[0] for name in names("container", TrainingHost(), tmp_path)} == {"container"}
+
+
+# The other verbs.
+
+
+@pytest.fixture
+def marker(monkeypatch, tmp_path):
+    path = str(tmp_path / "drain.json")
+    for name in ("read_marker", "clear_marker", "write_marker"):
+        function = getattr(health_cli, name)
+        monkeypatch.setattr(health_cli, name, lambda *given, function=function: function(*given, path=path))
+    return lambda *arguments: cli.main(["drain-marker", *arguments], log_dir=str(tmp_path / "log"))
+
+
+def test_the_marker_by_hand(marker, capsys):
+    assert (marker(), marker("--set", "the driver did not build"), marker()) == (0, 0, 1)
+    assert capsys.readouterr().out == "no marker (/var/lib/mlcluster/drain.json)\nthe driver did not build\n"
+    assert (marker("--clear"), marker("--clear"), marker()) == (0, 0, 0)
+
+
+def test_a_marker_that_cannot_be_taken_away(marker, tmp_path, capsys):
+    (tmp_path / "drain.json").mkdir()
+    assert marker("--clear") == 2
+    assert "could not remove" in capsys.readouterr().err
+
+
+def test_the_facts_of_a_host(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(health_cli, "Host", lambda: good)
+    good, path = good_node(), str(tmp_path / "facts-n3.json")
+    monkeypatch.setenv("SLURMD_NODENAME", "n3")
+    kept = {}
+    good.write_text = lambda where, text, mode: kept.update({where: (json.loads(text), mode)})
+    assert cli.main(["host-facts", "--output", path.replace("n3", "%N")], log_dir=str(tmp_path)) == 0
+    assert (kept[path][0]["schema"], kept[path][1]) == ("mlcluster.host_facts/1", 0o644)
+
+    def refuse(where, text, mode):
+        raise OSError(30, "Read-only file system")
+
+    good.write_text = refuse
+    assert cli.main(["host-facts", "--output", path], log_dir=str(tmp_path)) == 2
+    assert "Read-only file system" in capsys.readouterr().err

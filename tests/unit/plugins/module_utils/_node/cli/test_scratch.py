@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import scratch as scratch_cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.scratch import directories as scratch
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, Host
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the jobs' directories are root's")
+
+
+class Node(Host):
+    """This machine, with a Slurm that answers squeue."""
+
+    def __init__(self, queue="", rc=0):
+        self.answer = CommandResult(rc, queue, "Unable to contact slurm controller")
+
+    def exists(self, path):
+        return path in ("/opt/slurm/bin/scontrol", "/opt/slurm/bin/squeue") or super().exists(path)
+
+    def run(self, argv, timeout=120, check=True, stdin=None):
+        return self.answer
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """run(action, *arguments, host=...) gives the exit code and what was printed."""
+    for name in ("SLURM_JOB_ID", "SLURM_JOB_UID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(scratch_cli, "STATE_DIRECTORY", str(tmp_path / "state"))
+    (tmp_path / "volume").mkdir(mode=0o755)
+
+    def go(action, *arguments, host=None, base=None):
+        monkeypatch.setattr(scratch_cli, "Host", lambda: host or Node())
+        base = ["--base", base or str(tmp_path / "volume/jobs")]
+        code = cli.main(["scratch", action, *base, *arguments], log_dir=str(tmp_path / "log"))
+        return code, capsys.readouterr().out.splitlines()[0]
+
+    go.base = tmp_path / "volume/jobs"
+    return go
+
+
+def test_a_job_by_the_variables_of_its_prolog(run, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.setenv("SLURM_JOB_UID", "65534")
+    assert run("make") == (0, f"PASS scratch.make: found {run.base}/job-12/tmp")
+    assert run("remove") == (0, f"PASS scratch.remove ({run.base}): found job 12: 3 names removed")
+    assert list(run.base.glob("job-*")) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "base", "mounted", "refused"),
+    [
+        ("intact", "/local/jobs", [], True),
+        ("failed", "/local/0/jobs", ["/local"], True),
+        ("intact", "/local/jobs", ["/", "/local"], False),
+        ("none", "/local/jobs", [], False),
+        ("intact", "/other/jobs", [], False),
+        ("intact", "/localities/jobs", [], False),
+    ],
+)
+def test_no_job_writes_below_the_mount_point_of_a_volume_that_is_away(state, base, mounted, refused):
+    paths = ["/local/0"] if base == "/local/0/jobs" else ["/local"]
+    uuids = [f"uuid-{path}" for path in paths]
+    volumes = [{"path": path, "fs_uuid": uuid, "serials": [uuid]} for path, uuid in zip(paths, uuids)]
+    record = {"state": state, "layout": "single", "volumes": volumes, "serials": uuids, "filesystem_uuids": uuids}
+
+    class Recorded(Host):
+        def read_text(self, path):
+            if path == scratch.MOUNTINFO:
+                return "".join(f"30 1 9:1 / {target} rw - xfs /dev/md1 rw\n" for target in mounted)
+            return json.dumps(record) if path == scratch.RECORD_PATH else None
+
+    told = scratch.unmounted_volume(Recorded(), base)
+    assert (told is not None) == refused
+    if told:
+        assert told.startswith(f"the local volume is not mounted on {paths[0]}, and jobs would write to the disk")
+
+
+def test_a_volume_that_is_not_mounted_takes_no_job(run, monkeypatch):
+    monkeypatch.setattr(scratch, "unmounted_volume", lambda host, base: f"{base} is away")
+    assert run("make", "--job", "7", "--uid", "65534") == (1, f"FAIL scratch.make: {run.base} is away")
+    assert not run.base.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "no user is named: give --uid"),
+        (["--uid", "65534"], "no job is named: give --job"),
+        (["--job", "1", "--uid", "4000000000"], "user 4000000000 of the job is not known on this node"),
+    ],
+)
+def test_a_job_that_nobody_names(run, arguments, sentence):
+    code, line = run("make", *arguments)
+    assert (code, sentence in line) == (1, True)
+
+
+def test_where_there_are_none_yet_nothing_is_to_be_done(run, monkeypatch):
+    for action in ("remove", "sweep"):
+        assert run(action, "--job", "1") == (0, f"n/a  scratch.{action}: there is no {run.base}")
+    monkeypatch.setattr(scratch, "default_base", lambda host: None)
+    assert cli.main(["scratch", "sweep"], log_dir=str(run.base)) == 0
+
+
+def test_a_node_without_the_volume_runs_jobs_without_a_directory(run):
+    code, line = run("make", "--job", "1", "--uid", "65534", base="/nowhere/mlcluster/jobs")
+    assert (code, line.startswith("n/a  scratch.make: there is no /nowhere/mlcluster for the jobs")) == (0, True)
+
+
+def test_a_sweep_asks_slurm_for_the_jobs_of_this_node(run):
+    for job in ("1", "2", "3"):
+        run("make", "--job", job, "--uid", "65534")
+    queue = "2|2|RUNNING|nobody|main|n1|sleep\n3|3|COMPLETING|nobody|main|n1|x|y\n"
+    code, line = run("sweep", host=Node(queue))
+    assert (code, line.partition("found ")[2]) == (0, "leftovers of jobs: 1: 3 names removed")
+    assert sorted(path.name for path in run.base.glob("job-*")) == ["job-2", "job-3"]
+
+
+def test_a_slurm_that_does_not_answer_makes_a_sweep_undeterminable_and_takes_nothing(run):
+    run("make", "--job", "1", "--uid", "65534")
+    code, line = run("sweep", host=Node(rc=1))
+    assert (code, "only what an earlier boot left could be swept" in line) == (2, True)
+    assert [path.name for path in run.base.glob("job-*")] == ["job-1"]
+
+
+def test_leftovers_that_are_kept(run):
+    run("make", "--job", "1", "--uid", "65534")
+    assert run("sweep", "--keep-hours", "24", "--least-free", "0")[1].endswith(
+        "leftovers of jobs: none: 0 names removed"
+    )
+    assert [path.name for path in run.base.glob("job-*")] == ["job-1"]
+
+
+def test_a_trash_that_takes_longer_than_it_may(run):
+    own = Path(run("make", "--job", "1", "--uid", "65534")[1].partition("found ")[2])
+    (own / "x").touch()
+    assert run("remove", "--job", "1", "--seconds", "0")[1].endswith(
+        "job 1: 0 names removed, the rest waits in the trash for the next time"
+    )
+
+
+def test_a_base_that_cannot_be_trusted(run):
+    os.chmod(run.base.parent, 0o777)  # noqa: S103
+    code, line = run("make", "--job", "1", "--uid", "65534")
+    assert (code, "so others than root could put something else in its place" in line) == (1, True)

@@ -1,0 +1,203 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import storage as storage_cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import CONFIG_PATH, config_text
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import RECORD_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+
+from tests.unit.fakes import fake_storage_scene as scene
+from tests.unit.fakes.fake_machine import INSTANCE_STORE
+
+
+def configured(host, **options):
+    host.machine.files[CONFIG_PATH] = config_text(scene.config(**options))
+    return host
+
+
+def boot(host, wait=30.0):
+    return storage_cli.storage_boot(argparse.Namespace(config=CONFIG_PATH, wait=wait), host)
+
+
+def info(host, as_json=False):
+    return storage_cli.storage_info(argparse.Namespace(config=CONFIG_PATH, json=as_json, runtime_version="0.1.0"), host)
+
+
+@pytest.fixture(autouse=True)
+def everything_logged(caplog):
+    caplog.set_level(logging.INFO, "mlcluster")
+
+
+def test_a_boot_makes_keeps_and_makes_again(caplog):
+    host = configured(scene.node(2))
+    assert boot(host) == 0
+    assert "storage-boot: recreated: /data (ext4), 11 actions" in caplog.text
+    host.machine.reboot()
+    assert boot(host) == 0
+    assert "storage-boot: intact: /data (ext4)" in caplog.text
+    host.machine.stop_start()
+    assert boot(host) == 0
+    assert json.loads(host.machine.files[RECORD_PATH])["state"] == "recreated"
+
+
+def test_a_node_without_disks_boots(caplog):
+    assert boot(configured(scene.node(0))) == 0
+    assert "storage-boot: none: no volume, 0 actions" in caplog.text
+
+
+def test_a_foreign_node_is_1_and_untouched(caplog):
+    host = configured(scene.node(2), **scene.CONSENT)
+    scene.foreign_array(host)
+    assert boot(host) == 1
+    assert "storage-boot: foreign: /dev/nvme1n1 (AWS0001) is mounted on /mnt/theirs" in caplog.text
+    assert host.changes() == [["write", RECORD_PATH]]
+
+
+def test_a_lost_disk_is_1(caplog):
+    host = configured(scene.converged(4))
+    host.machine.unmount("/data")
+    host.machine.devices.pop("md127")
+    host.machine.devices.pop("nvme3n1")
+    assert boot(host, wait=1) == 1
+    assert "storage-boot: lost: this node's volume was made of 4 disks" in caplog.text
+
+
+def test_what_could_not_be_done_is_2(caplog):
+    host = configured(scene.node(2))
+    host.failures["mkfs.ext4"] = (1, "Input/output error")
+    assert boot(host) == 2
+    assert "make filesystem failed" in caplog.text
+    record = json.loads(host.machine.files[RECORD_PATH])
+    assert (record["state"], "make filesystem failed" in record["reason"]) == ("failed", True)
+
+
+def test_a_failed_boot_is_told_in_the_record_and_the_next_run_knows_the_volume(caplog):
+    host = configured(scene.converged(4))
+    host.machine.unmount("/data")
+    host.failures["mount"] = (32, "Structure needs cleaning")
+    assert boot(host) == 2
+    assert json.loads(host.machine.files[RECORD_PATH])["state"] == "failed"
+    host.failures.clear()
+    assert boot(host) == 0
+    assert json.loads(host.machine.files[RECORD_PATH])["state"] == "intact"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, f"looked for {CONFIG_PATH} and did not find it: run the role nvme_raid0 on this node first"),
+        ("{", f"{CONFIG_PATH} is not valid JSON"),
+        ("[]", f"{CONFIG_PATH} holds no JSON object"),
+        ('{"chunk_kib": "512"}', "chunk_kib is '512': it must be a whole number"),
+        ('{"size": 1}', "the storage configuration has unknown keys: size"),
+    ],
+)
+@pytest.mark.parametrize("verb", [boot, info])
+def test_a_wrong_configuration_is_2_and_one_sentence(text, message, verb, caplog):
+    host = scene.node(2)
+    if text is not None:
+        host.machine.files[CONFIG_PATH] = text
+    assert verb(host) == 2
+    (record,) = caplog.records
+    assert message in record.getMessage()
+    assert host.changes() == ([["write", RECORD_PATH]] if verb is boot else [])
+
+
+def late(host, after):
+    """The last disk appears after so many seconds."""
+    gone = host.machine.devices.pop("nvme4n1")
+    sleep = host.sleep
+
+    def wait(seconds):
+        sleep(seconds)
+        if host.clock >= after:
+            host.machine.devices["nvme4n1"] = gone
+
+    host.sleep = wait
+    return host
+
+
+def test_a_boot_waits_for_a_late_disk_that_the_record_knows():
+    host = configured(scene.converged(4))
+    host.machine.unmount("/data")
+    host.run(["mdadm", "--stop", "/dev/md127"])
+    assert boot(late(host, 3)) == 0
+    assert host.clock == 3
+
+
+def test_a_first_boot_waits_for_as_many_disks_as_the_type_has():
+    host = configured(scene.node(4))
+    host.machine.files["/sys/class/dmi/id/product_name"] = "g6.48xlarge\n"
+    host.machine.stores(4, first=5)
+    assert boot(late(host, 3)) == 0
+    assert host.clock == 3
+
+
+def test_a_boot_does_not_wait_for_ever():
+    host = late(configured(scene.node(4), expected_disks=4), 100)
+    assert boot(host, wait=10) == 1
+    assert host.clock == 10
+
+
+@pytest.mark.parametrize("record", ["", "[]", "{", '{"serials": 3}'])
+def test_a_broken_record_is_waited_for_by_nobody(record):
+    host = configured(scene.node(2))
+    host.machine.files[RECORD_PATH] = record
+    assert boot(host) == 0
+    assert host.clock == 0
+
+
+def test_hidden_paths_are_not_counted():
+    host = scene.node(2)
+    host.machine.add("nvme1c1n1", "disk", model=INSTANCE_STORE, serial="AWS0001", hidden=True)
+    assert storage_cli.count_instance_store(host) == 2
+
+
+def test_info_of_a_good_node(capsys):
+    host = configured(scene.converged(2))
+    host.machine.files["/etc/systemd/system/multi-user.target.wants/mlcluster-storage.service"] = ""
+    assert info(host) == 0
+    out = capsys.readouterr().out
+    assert "PASS storage.mounted (/dev/md127): found /dev/md127 on /data (ext4)" in out
+    assert host.changes() == []
+
+
+def test_info_as_json_and_its_exit_code(capsys):
+    host = configured(scene.node(2))
+    scene.foreign_array(host)
+    assert info(host, as_json=True) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert (document["schema"], document["versions"]) == ("mlcluster.report/1", {"mlcluster.aws": "0.1.0"})
+    assert [result["status"] for result in document["results"]] == ["fail"]
+
+
+def test_info_that_cannot_look_is_2(caplog):
+    host = configured(scene.node(2))
+    host.programs.discard("lsblk")
+    assert info(host) == 2
+    assert "looked for lsblk" in caplog.text
+
+
+def test_the_verbs_are_part_of_the_command(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(storage_cli, "storage_boot", lambda args: seen.append((args.config, args.wait)) or 0)
+    monkeypatch.setattr(storage_cli, "storage_info", lambda args: seen.append((args.config, args.json)) or 2)
+    assert cli.main(["storage-boot", "--wait", "3"], log_dir=str(tmp_path)) == 0
+    assert cli.main(["storage-info", "--json", "--config", "/x"], log_dir=str(tmp_path)) == 2
+    assert seen == [(CONFIG_PATH, 3.0), ("/x", True)]
+
+
+def test_a_configuration_is_read_as_the_modules_read_it():
+    host = configured(scene.node(0), fstype="xfs", layout="per_disk")
+    assert storage_cli.load_config(host, CONFIG_PATH) == scene.config(fstype="xfs", layout="per_disk")
+    with pytest.raises(NodeError):
+        storage_cli.load_config(host, "/nowhere")

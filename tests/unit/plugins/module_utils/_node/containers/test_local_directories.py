@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where images go: the local volume, a given directory, a known mount, or a fallback that says so."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.enroot_conf import LOCAL_LINK
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.host import mounts
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.local_directories import (
+    LocalConfig,
+    choose,
+    config_problems,
+    is_prepared,
+    prepare,
+)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+from ansible_collections.mlcluster.aws.tests.unit.fakes import fake_rooted_host as rooted
+
+RECORD = "/var/lib/mlcluster/local_storage.json"
+
+
+@pytest.fixture
+def host(tmp_path):
+    return rooted.node(tmp_path)
+
+
+def test_the_volume_of_the_record_when_it_is_mounted(host):
+    host.put(RECORD, '{"state": "intact", "path": "/data"}')
+    assert choose(host, LocalConfig()).kind == "fallback"
+    assert "the local volume /data is not mounted" in choose(host, LocalConfig()).warning
+    rooted.mount(host, "/data", "xfs")
+    place = choose(host, LocalConfig())
+    assert (place.path, place.kind, place.fstype, place.warning) == ("/data/containers", "volume", "xfs", "")
+
+
+def test_known_mounts_of_local_disks(host):
+    rooted.mount(host, "/scratch", "ext4")
+    assert choose(host, LocalConfig()).path == "/scratch/containers"
+    rooted.mount(host, "/opt/dlami/nvme", "ext4")
+    assert choose(host, LocalConfig()).path == "/opt/dlami/nvme/containers"
+
+
+def test_a_known_name_that_is_a_shared_filesystem_is_passed_over(host):
+    rooted.mount(host, "/scratch", "lustre")
+    assert choose(host, LocalConfig()).kind == "fallback"
+
+
+@pytest.mark.parametrize(("fstype", "name"), [("nfs4", "NFS"), ("lustre", "Lustre"), ("efs", "EFS")])
+def test_a_given_directory_on_a_shared_filesystem_is_refused(host, fstype, name):
+    rooted.mount(host, "/fsx", fstype)
+    with pytest.raises(NodeError, match=f"/fsx/x/containers, which is {name}: Enroot cannot unpack there"):
+        choose(host, LocalConfig(local_dir="/fsx/x"))
+    with pytest.raises(NodeError, match=f"/fsx/y, which is {name}"):
+        choose(host, LocalConfig(fallback="/fsx/y"))
+
+
+def test_without_a_volume_and_without_a_fallback_it_is_refused(host):
+    with pytest.raises(NodeError, match="no local NVMe volume was found and enroot_pyxis_fallback_dir is empty"):
+        choose(host, LocalConfig(fallback=""))
+
+
+def test_the_directory_and_the_link_follow_what_the_boot_found(host):
+    place = prepare(host, LocalConfig())
+    assert place.kind == "fallback"
+    assert host.stat(place.path)["mode"] == "1777"
+    assert host.link_target(LOCAL_LINK) == "/var/lib/mlcluster-containers"
+    assert is_prepared(host, place)
+    host.put(RECORD, '{"state": "recreated", "path": "/data"}')
+    rooted.mount(host, "/data", "ext4")
+    place = choose(host, LocalConfig())
+    assert not is_prepared(host, place)
+    prepare(host, LocalConfig())
+    assert host.link_target(LOCAL_LINK) == "/data/containers"
+    host.folder("/data/containers", 0o755)
+    assert not is_prepared(host, place)
+
+
+def test_a_directory_in_place_of_the_link_is_no_crash(host):
+    host.folder(LOCAL_LINK)
+    with pytest.raises(NodeError, match="is a directory where a link"):
+        prepare(host, LocalConfig())
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (LocalConfig(local_dir="data"), "local_dir is 'data': give an absolute path"),
+        (LocalConfig(local_dir="/a/../b"), "without '..'"),
+        (LocalConfig(local_dir="/a b"), "would be evaluated by Enroot"),
+        (LocalConfig(fallback="/a$(id)"), "would be evaluated by Enroot"),
+        (LocalConfig(subdirectory="a/b"), "subdirectory is 'a/b'"),
+        (LocalConfig(subdirectory=""), "subdirectory is ''"),
+    ],
+)
+def test_settings_that_cannot_work(config, words):
+    assert words in "; ".join(config_problems(config))
+
+
+def test_good_settings():
+    assert config_problems(LocalConfig()) == []
+    assert config_problems(LocalConfig(local_dir="/opt/dlami/nvme", fallback="")) == []
+
+
+def test_a_mount_of_any_name_is_seen(host):
+    """The kernel escapes space, tab, line feed and backslash, and no other sign at which a text may be cut."""
+    rooted.mount(host, "/home/u/a\x0bb\\040c\\134d", "fuse")
+    assert mounts(host)[-1]["target"] == "/home/u/a\x0bb c\\d"

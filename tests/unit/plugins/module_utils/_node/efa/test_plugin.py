@@ -1,0 +1,211 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Shared objects that are really built and really opened, by the real host."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import socket
+import subprocess
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import peers as efa_peers
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import plugin as efa_plugin
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, Host
+
+HOST = Host()
+NET = 'int ncclNetPlugin_v9; int ncclNetPlugin_v10; const char *text = "NET/OFI Initializing aws-ofi-nccl 1.16.1";'
+TUNER = "int ncclTunerPlugin_v3;"
+
+needs_compiler = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+
+
+def build(path, source, *options):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    code = path.with_suffix(".c")
+    code.write_text(source)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(path), str(code), *options], check=True)
+    code.unlink()
+    return path
+
+
+@needs_compiler
+def test_a_plugin_is_opened_and_names_its_interfaces(tmp_path):
+    library = build(tmp_path / "libnccl-net-ofi.so", NET)
+    assert efa_plugin.try_load(HOST, str(library)) == {
+        "loads": True,
+        "error": None,
+        "symbols": ["ncclNetPlugin_v9", "ncclNetPlugin_v10"],
+        "nccl": None,
+    }
+
+
+@needs_compiler
+def test_a_missing_dependency_is_named_in_the_loaders_words(tmp_path):
+    needed = build(tmp_path / "libgone.so", "int gone(void) { return 1; }")
+    library = build(tmp_path / "lib.so", "int gone(void); int f(void) { return gone(); }", f"-L{tmp_path}", "-lgone")
+    needed.unlink()
+    found = efa_plugin.try_load(HOST, str(library))
+    assert (found["loads"], "libgone.so: cannot open shared object file" in found["error"]) == (False, True)
+
+
+@needs_compiler
+def test_an_unresolved_symbol_is_found_at_once(tmp_path):
+    library = build(tmp_path / "lib.so", "int nowhere(void); int f(void) { return nowhere(); }")
+    assert "undefined symbol: nowhere" in efa_plugin.try_load(HOST, str(library))["error"]
+
+
+@needs_compiler
+def test_the_library_path_of_this_process_does_not_count(tmp_path, monkeypatch):
+    build(tmp_path / "libgone.so", "int gone(void) { return 1; }")
+    library = build(tmp_path / "lib.so", "int gone(void); int f(void) { return gone(); }", f"-L{tmp_path}", "-lgone")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    assert efa_plugin.try_load(HOST, str(library))["loads"] is False
+
+
+@needs_compiler
+def test_a_constructor_that_prints_crashes_or_hangs(tmp_path, monkeypatch):
+    headers = "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
+    ctor = headers + "__attribute__((constructor)) void c(void) {{ {} }}"
+    talks = build(tmp_path / "talks.so", ctor.format('puts("{}"); fflush(stdout);'))
+    assert efa_plugin.try_load(HOST, str(talks))["loads"] is True
+    dies = build(tmp_path / "dies.so", ctor.format("abort();"))
+    found = efa_plugin.try_load(HOST, str(dies))
+    assert (found["loads"], found["error"]) == (False, "the process that loaded it was ended by signal 6")
+    leaves = build(tmp_path / "leaves.so", ctor.format("_exit(7);"))
+    assert efa_plugin.try_load(HOST, str(leaves))["error"] == "the process that loaded it ended with status 7"
+    monkeypatch.setattr(efa_plugin, "LOAD_SECONDS", 0.5)
+    hangs = build(tmp_path / "hangs.so", ctor.format("pause();"))
+    found = efa_plugin.try_load(HOST, str(hangs))
+    assert (found["loads"], found["error"]) == (None, "no answer within 0.5 seconds")
+
+
+def test_a_file_that_is_no_library(tmp_path):
+    text = tmp_path / "libnccl-net-ofi.so"
+    text.write_text("hello")
+    assert "too short" in efa_plugin.try_load(HOST, str(text))["error"]
+    assert "cannot open shared object" in efa_plugin.try_load(HOST, str(tmp_path / "none.so"))["error"]
+
+
+@needs_compiler
+def test_the_version_of_nccl(tmp_path):
+    library = build(tmp_path / "libnccl.so.2", "int ncclGetVersion(int *v) { *v = 22809; return 0; }")
+    assert efa_plugin.nccl_version(efa_plugin.try_load(HOST, str(library))["nccl"]) == "2.28.9"
+
+
+@pytest.mark.parametrize(
+    ("number", "version"), [(22809, "2.28.9"), (22307, "2.23.7"), (2708, "2.7.8"), (None, None), (0, None), (-1, None)]
+)
+def test_how_nccl_counts(number, version):
+    assert efa_plugin.nccl_version(number) == version
+
+
+class Elsewhere(Host):
+    """The known places lie below a directory of the test."""
+
+    def __init__(self, root):
+        self.root = str(root)
+
+    def at(self, path):
+        return f"{self.root}{path}" if path.startswith(("/opt", "/usr/local/cuda")) else path
+
+    def listdir(self, path):
+        return super().listdir(self.at(path))
+
+    def realpath(self, path):
+        return super().realpath(self.at(path))
+
+    def run(self, argv, timeout=120, check=True, stdin=None):
+        return super().run([self.at(word) for word in argv], timeout, check, stdin)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("place", "name"), list(zip(efa_plugin.PLUGIN_PLACES, itertools.cycle(efa_plugin.NET_NAMES))))
+def test_every_place_and_every_name(tmp_path, place, name):
+    build(tmp_path / place[1:] / name, NET)
+    tuner = efa_plugin.TUNER_NAMES[efa_plugin.NET_NAMES.index(name)]
+    build(tmp_path / place[1:] / tuner, TUNER)
+    (found,) = efa_plugin.find_plugins(Elsewhere(tmp_path), (), {})
+    assert (found["net"], found["tuner"]) == (f"{place}/{name}", f"{place}/{tuner}")
+    assert (found["loads"], found["tuner_loads"], found["version"]) == (True, True, "1.16.1")
+    assert (found["interfaces"], found["on_linker_path"]) == (["ncclNetPlugin_v9", "ncclNetPlugin_v10"], False)
+
+
+@needs_compiler
+def test_one_library_with_several_names_is_one(tmp_path):
+    library = build(tmp_path / "opt/amazon/ofi-nccl/lib/x86_64-linux-gnu/libnccl-net-ofi.so", NET)
+    os.symlink(library, library.parent / "libnccl-net.so")
+    os.symlink(library, library.parent.parent / "libnccl-net-ofi.so")
+    host = Elsewhere(tmp_path)
+    (found,) = efa_plugin.find_plugins(host, (), {"libnccl-net.so": [str(library.parent / "libnccl-net.so")]})
+    assert (found["place"], found["names"]) == ("/opt/amazon/ofi-nccl/lib", ["libnccl-net-ofi.so"])
+    # NCCL finds it, by a name that it has in another place.
+    assert found["on_linker_path"] is True
+    assert efa_plugin.find_plugins(host, (), {"libnccl-net-ofi.so": [str(library)]})[0]["on_linker_path"] is True
+
+
+@needs_compiler
+def test_a_directory_of_the_site_comes_first(tmp_path):
+    build(tmp_path / "opt/amazon/ofi-nccl/lib/libnccl-net-ofi.so", NET)
+    own = build(tmp_path / "site/libnccl-net-ofi.so", NET)
+    found = efa_plugin.find_plugins(Elsewhere(tmp_path), (str(own.parent),), {})
+    assert efa_plugin.choose_plugin(found)["net"] == str(own)
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("kind", ["fifo", "endless"])
+def test_what_is_no_library_is_not_read(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(efa_plugin, "LOAD_SECONDS", 1)
+    path = tmp_path / "site/libnccl-net-ofi.so"
+    path.parent.mkdir()
+    if kind == "fifo":
+        os.mkfifo(path)
+    else:
+        os.symlink("/dev/zero", path)
+    (found,) = efa_plugin.find_plugins(HOST, (str(path.parent),), {})
+    assert (found["loads"], found["version"]) == (None if kind == "fifo" else False, None)
+
+
+def test_without_any_plugin_there_is_none_to_choose():
+    assert efa_plugin.choose_plugin([]) is None
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"loads": true}',
+        "[]",
+        "[" * 200_000,
+        '{"loads": "yes", "error": null, "symbols": [], "nccl": null}',
+        '{"loads": true, "error": null, "symbols": 5, "nccl": null}',
+        '{"loads": true, "error": null, "symbols": [], "nccl": "2.28"}',
+    ],
+)
+def test_a_child_that_answers_nonsense(answer):
+    class Odd(Host):
+        def run(self, argv, timeout=120, check=True, stdin=None):
+            return CommandResult(0, f"\n{answer}\n", "warning\nodd\n")
+
+    assert efa_plugin.try_load(Odd(), "x") == {
+        "loads": False,
+        "error": "the process that loaded it ended with status 0: odd",
+        "symbols": [],
+        "nccl": None,
+    }
+
+
+def test_a_port_that_refuses_is_an_answer_and_a_name_without_address_is_none(monkeypatch):
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(efa_peers, "PROBE_PORT", listening.getsockname()[1])
+        refused = efa_peers.ask_peers(HOST, ["127.0.0.1"])
+        listening.listen()
+        accepted = efa_peers.ask_peers(HOST, ["127.0.0.1"])
+    assert refused == accepted == {"127.0.0.1": "answered"}
+    (nameless,) = efa_peers.ask_peers(HOST, ["no name\u00e9 at all"]).values()
+    assert nameless.startswith("name: ")
+    assert efa_peers.ask_peers(HOST, []) == {}

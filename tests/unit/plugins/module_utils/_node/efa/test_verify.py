@@ -1,0 +1,299 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.unit.fakes import fake_training_host as training_host
+from tests.unit.fakes.fake_training_host import PLUGIN, TrainingHost, good_node, hanging, missing
+from tests.unit.plugins.module_utils._node.efa.test_look import judge, look, statuses
+
+
+def test_driver_of_another_version_than_the_loaded_one():
+    host = good_node()
+    host.files["/sys/module/efa/version"] = "2.10.0g\n"
+    result = judge(host)["efa.driver"]
+    assert (result.status, result.severity, result.expected, result.found) == ("fail", "reboot", "2.17.2g", "2.10.0g")
+
+
+def test_driver_not_built_for_this_kernel():
+    host = good_node()
+    host.commands["modinfo efa"] = CommandResult(1, "", "modinfo: ERROR: Module efa not found.")
+    assert "dkms status" in judge(host)["efa.driver"].hint
+
+
+def test_driver_not_loaded_and_driver_of_another_name():
+    host = good_node()
+    del host.files["/sys/module/efa/version"]
+    assert judge(host)["efa.driver"].message == "the module efa is not loaded"
+    host = good_node()
+    host.links["/sys/class/infiniband/rdmap16s27/device/driver"] = "/sys/bus/pci/drivers/vfio-pci"
+    assert "vfio-pci" in judge(host)["efa.driver"].message
+
+
+def test_a_driver_of_the_kernel_tree_has_no_version():
+    host = good_node()
+    host.commands["modinfo efa"] = "filename: /lib/modules/6.8/kernel/efa.ko\n"
+    host.files["/sys/module/efa/version"] = ""
+    assert judge(host)["efa.driver"].found == "in the kernel tree, without a version of its own"
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "word"),
+    [
+        (CommandResult(1, "", "fi_getinfo: -61 (No data available)"), "fail", "No data available"),
+        (hanging("fi_info -p efa", 60), "undeterminable", "no answer within 60 seconds"),
+        ("", "fail", "lists no reliable endpoint"),
+        (training_host.fi_info([f"rdmap{n}s27" for n in range(16, 47)]), "fail", "without rdmap47s27"),
+        (training_host.fi_info([f"rdmap{n}s27" for n in range(16, 48)], ["efa"]), "pass", ""),
+        (training_host.fi_info([f"rdmap{n}s27" for n in range(15, 47)]), "fail", "without rdmap47s27"),
+        (
+            CommandResult(139, training_host.fi_info([f"rdmap{n}s27" for n in range(16, 48)]), "Segmentation fault"),
+            "undeterminable",
+            "ended with status 139",
+        ),
+    ],
+)
+def test_provider(answer, status, word):
+    host = good_node()
+    host.commands["/opt/amazon/efa/bin/fi_info -p efa"] = answer
+    result = judge(host)["efa.provider"]
+    assert result.status == status
+    assert word in result.line()
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 40)), min_size=1, max_size=6))
+def test_a_list_of_fi_info_with_pieces_cut_out_passes_only_whole(cuts):
+    lines = training_host.fi_info([f"rdmap{number}s27" for number in range(16, 20)], ["efa"]).splitlines()
+    for start, length in cuts:
+        place = start % max(len(lines), 1)
+        del lines[place : place + length]
+    host = good_node(4)
+    host.commands["/opt/amazon/efa/bin/fi_info -p efa"] = "\n".join(lines)
+    if judge(host, expected_devices=4)["efa.provider"].status == "pass":
+        assert all(f"    domain: rdmap{number}s27-rdm" in lines for number in range(16, 20))
+
+
+def test_fi_info_of_the_distribution_is_used_where_there_is_no_other():
+    host = good_node(1, "p5.4xlarge")
+    del host.files["/opt/amazon/efa/bin/fi_info"]
+    host.programs.add("fi_info")
+    host.commands["/usr/bin/fi_info --version"] = "fi_info: 1.17.0\nlibfabric: 1.17.0\n"
+    host.commands["/usr/bin/fi_info -p efa"] = training_host.fi_info(["rdmap16s27"], ["EFA-fe80::1"])
+    assert look(host)["libfabric"] == {
+        "program": "/usr/bin/fi_info",
+        "version": "1.17.0",
+        "domains": ["rdmap16s27"],
+        "fabrics": ["EFA-fe80::1"],
+        "problem": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "word"),
+    [
+        ({"error": "libfabric.so.1: cannot open shared object file"}, "fail", "libfabric.so.1: cannot open"),
+        ({"loads": True, "symbols": []}, "fail", "offers no NCCL network interface"),
+        (hanging("env", 20), "undeterminable", "no answer within 20 seconds"),
+        (missing("env"), "undeterminable", "could not be tried"),
+    ],
+)
+def test_plugin_that_does_not_work(answer, status, word):
+    host = good_node()
+    host.loads[PLUGIN] = answer
+    result = judge(host)["efa.plugin"]
+    assert (result.status, word in result.line()) == (status, True)
+
+
+def test_a_plugin_that_works_is_preferred_to_a_newer_place():
+    host = good_node()
+    old = "/opt/aws-ofi-nccl/install/lib/libnccl-net.so"
+    host.files[old] = "aws-ofi-nccl 1.7.4-aws\0"
+    host.loads[PLUGIN] = {"error": "broken"}
+    host.loads[old] = {"loads": True, "symbols": ["ncclNetPlugin_v6"]}
+    facts = look(host)
+    assert [plugin["place"] for plugin in facts["plugins"]] == [
+        "/opt/amazon/ofi-nccl/lib",
+        "/opt/aws-ofi-nccl/install/lib",
+    ]
+    assert (facts["plugin"]["net"], facts["plugin"]["version"]) == (old, "1.7.4-aws")
+    assert (judge(host)["efa.plugin"].status, judge(host)["efa.plugin"].found) == ("undeterminable", "1.7.4-aws")
+    host.commands["ldconfig -p"] = training_host.ldconfig(old)
+    assert judge(host)["efa.plugin"].found == "1.7.4-aws, ncclNetPlugin_v6"
+
+
+def test_a_plugin_that_the_linker_does_not_know_is_no_pass():
+    host = good_node()
+    host.commands["ldconfig -p"] = missing("ldconfig -p")
+    result = judge(host)["efa.plugin"]
+    assert (result.status, result.found) == ("undeterminable", "1.16.1")
+    assert "does not find it by name" in result.line()
+    assert "put /opt/amazon/ofi-nccl/lib into a file of /etc/ld.so.conf.d" in result.hint
+
+
+def test_neuron_machines_need_no_plugin():
+    host = good_node(16, "trn2.48xlarge")
+    found = statuses(host)
+    assert (found["efa.devices"], found["efa.plugin"], found["efa.fabric_manager"]) == (
+        "pass",
+        "not_applicable",
+        "not_applicable",
+    )
+
+
+def test_neuron_devices_are_part_of_the_look():
+    host = good_node(16, "trn2.48xlarge")
+    host.files["/sys/module/neuron/version"] = "2.24.7.0\n"
+    host.files["/opt/aws/neuron/bin/neuron-ls"] = ""
+    devices = ", ".join(f'{{"neuron_device": {number}, "memory_size": 103079215104}}' for number in range(16))
+    host.commands["/opt/aws/neuron/bin/neuron-ls --json-output"] = f"[{devices}]"
+    found = statuses(host)
+    assert [found[f"neuron.{name}"] for name in ("driver", "count", "memory")] == ["pass"] * 3
+    assert look(good_node())["neuron"] is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [({"loads": True}, "pass"), ({"error": "broken"}, "fail"), (hanging("env", 20), "undeterminable")],
+)
+def test_libraries_that_are_installed_besides(answer, status):
+    host = good_node()
+    shmem = "/usr/lib/x86_64-linux-gnu/nvshmem/13/libnvshmem_host.so.3"
+    host.files.update(
+        {shmem: "", shmem.replace("/13/", "/12/"): "", "/sys/module/gdrdrv/version": "2.5\n", "/dev/gdrdrv": ""}
+    )
+    host.commands["ldconfig -p"] = training_host.ldconfig("/lib/libgdrapi.so.2", "/lib/libnccl.so.2")
+    host.loads = {**host.loads, shmem: answer, "libgdrapi.so.2": answer, "libnccl.so.2": answer}
+    found = judge(host)
+    assert [found[f"efa.{name}"].status for name in ("nccl", "gdrcopy", "nvshmem")] == [status] * 3
+    assert found["efa.nvshmem"].scope.device == shmem
+
+
+@pytest.mark.parametrize(
+    ("gone", "word"), [("/sys/module/gdrdrv/version", "is not loaded"), ("/dev/gdrdrv", "no device node")]
+)
+def test_gdrcopy_without_its_module(gone, word):
+    host = good_node()
+    host.files.update({"/sys/module/gdrdrv/version": "2.5\n", "/dev/gdrdrv": ""})
+    host.commands["ldconfig -p"] = training_host.ldconfig("/lib/libgdrapi.so.2")
+    host.loads["libgdrapi.so.2"] = {"loads": True}
+    del host.files[gone]
+    result = judge(host)["efa.gdrcopy"]
+    assert (result.status, word in result.message) == ("fail", True)
+
+
+def test_limits_of_logins_and_of_running_units():
+    host = good_node()
+    host.files["/etc/security/limits.d/99-low.conf"] = "* soft memlock 64\n"
+    host.files["/proc/4711/limits"] = training_host.limits("8388608")
+    found = judge(host)
+    assert "soft 64 KiB in /etc/security/limits.d/99-low.conf" in found["efa.limits login"].message
+    unit = found["efa.limits slurmd.service"]
+    assert (unit.status, unit.found, unit.unit) == ("fail", 8388608, "bytes")
+    assert unit.hint.startswith("restart the unit")
+    host.commands["systemctl show"] = training_host.unit("slurmd.service", MainPID="4711", LimitMEMLOCK="8388608")
+    assert "LimitMEMLOCK=infinity" in judge(host)["efa.limits slurmd.service"].hint
+
+
+def test_limits_of_single_users_go_before_those_of_everybody():
+    host = good_node()
+    host.files["/etc/security/limits.d/90-ml.conf"] = (
+        "@ml hard memlock unlimited\nroot - memlock 1\nhelen soft memlock 1\nhelen - memlock -1\n"
+    )
+    assert judge(host)["efa.limits login"].status == "pass"
+    host.files["/etc/security/limits.d/00-old.conf"] = "ubuntu soft memlock 64\nubuntu hard memlock 128\n"
+    result = judge(host)["efa.limits login"]
+    assert (result.status, result.found) == ("undeterminable", {"ubuntu": 64})
+    assert "logins of ubuntu have lower limits of their own" in result.line()
+
+
+def test_a_limit_that_nobody_set_is_not_unlimited():
+    host = good_node()
+    del host.files["/etc/security/limits.d/01_efa.conf"]
+    assert "soft not set and hard not set" in judge(host)["efa.limits login"].message
+
+
+def test_a_daemon_without_its_unit_and_one_that_cannot_be_read():
+    host = good_node()
+    host.commands["systemctl show"] = CommandResult(1, "", "System has not been booted with systemd")
+    assert judge(host)["efa.limits slurmd.service"].status == "pass"
+    del host.files["/proc/4711/limits"]
+    assert judge(host)["efa.limits slurmd.service"].status == "undeterminable"
+
+
+@pytest.mark.parametrize(("scope", "status"), [("0\n", "pass"), ("1\n", "fail"), (None, "not_applicable")])
+def test_ptrace(scope, status):
+    host = good_node()
+    if scope is None:
+        del host.files["/proc/sys/kernel/yama/ptrace_scope"]
+    else:
+        host.files["/proc/sys/kernel/yama/ptrace_scope"] = scope
+    assert judge(host)["efa.ptrace"].status == status
+
+
+@pytest.mark.parametrize(
+    ("fields", "version", "status", "word"),
+    [
+        ({"LoadState": "not-found"}, training_host.DRIVER, "fail", "not installed"),
+        ({"ActiveState": "failed"}, training_host.DRIVER, "fail", "not running"),
+        ({}, "580.82.07", "fail", "not of the driver's version"),
+        ({}, "", "undeterminable", "version is not known"),
+    ],
+)
+def test_fabric_manager(fields, version, status, word):
+    host = good_node()
+    host.commands["systemctl show"] = training_host.unit("nvidia-fabricmanager.service", **fields)
+    host.commands["nv-fabricmanager --version"] = f"Fabric Manager version is : {version}\n"
+    result = judge(host)["efa.fabric_manager"]
+    assert (result.status, word in result.line()) == (status, True)
+
+
+def test_one_gpu_needs_no_fabric_manager_and_no_driver_is_no_verdict():
+    assert judge(good_node(1, "p5.4xlarge"))["efa.fabric_manager"].status == "not_applicable"
+    host = good_node()
+    del host.files["/proc/driver/nvidia/version"]
+    assert judge(host)["efa.fabric_manager"].status == "undeterminable"
+    host = TrainingHost()
+    host.files["/proc/driver/nvidia-nvswitch/devices/0000:a0:00.0"] = ""
+    assert look(host)["family"]["nvswitch"] is True
+
+
+@pytest.mark.parametrize(
+    ("output", "status", "word"),
+    [
+        ('{"10.0.0.2": "answered"}', "pass", "answers on TCP port 49152"),
+        ('{"10.0.0.2": "silent: timed out"}', "fail", "security group"),
+        ("{}", "fail", "no answer in time"),
+        ('{"10.0.0.2": "name: unknown"}', "undeterminable", "could not be asked"),
+        ("nonsense", "undeterminable", "did not end well"),
+        ("[1]", "undeterminable", "did not end well"),
+        (hanging("python", 20), "undeterminable", "did not end well"),
+    ],
+)
+def test_peers(output, status, word):
+    host = good_node()
+    host.commands[sys.executable] = output
+    result = judge(host, peers=("10.0.0.2",))["efa.peers 10.0.0.2"]
+    assert (result.status, word in result.line()) == (status, True)
+
+
+def test_a_peer_without_a_name_is_not_this_node():
+    host = good_node()
+    result = judge(host, peers=(" ",))["efa.peers  "]
+    assert (result.status, "it is empty" in result.line()) == ("undeterminable", True)
+    assert not any("socket" in call for call in host.calls)
+
+
+def test_ports_that_are_down():
+    host = good_node()
+    host.files["/sys/class/infiniband/rdmap20s27/ports/1/state"] = "1: DOWN\n"
+    result = judge(host)["efa.devices"]
+    assert (result.status, result.severity, result.message) == ("fail", "reset", "ports are not active: rdmap20s27")

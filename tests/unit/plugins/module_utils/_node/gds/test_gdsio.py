@@ -1,0 +1,161 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import gdsio as gds_io
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.probe import Ended
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.unit.fakes.fake_gds_host import fixture
+
+MOUNT = {"path": "/data", "mode": "p2pdma", "proof": "active", "reason": "", "answers": True, "exists": True}
+LINE = (
+    "IoType: READ XferType: {0} Threads: 8 DataSetSize: {1}/1048576(KiB) IOSize: 1024(KiB) Throughput: {2} GiB/sec, "
+    "Avg_Latency: 1200.5 usecs ops: 1024 total_time 0.2 secs\n"
+)
+
+
+def run(name, gib, done=1048576):
+    return gds_io.parse_gdsio(LINE.format(name, done, gib))
+
+
+def runs(gpud="6.5", cpu_gpu="3.25"):
+    return {"GPUD": run("GPUD", gpud), "CPUONLY": run("CPUONLY", "7.0"), "CPU_GPU": run("CPU_GPU", cpu_gpu)}
+
+
+def test_a_published_line():
+    assert gds_io.parse_gdsio(fixture("gdsio-gpud-write-4k.txt")) == [
+        {
+            "io_type": "WRITE",
+            "transfer": "GPUD",
+            "threads": 1,
+            "done_kib": 1024,
+            "size_kib": 1024,
+            "throughput_gib_s": 0.013104,
+            "latency_us": 264.007812,
+            "ops": 256,
+            "seconds": 0.074524,
+            "complete": True,
+        }
+    ]
+
+
+def test_lines_among_others_and_without_any():
+    text = "warming up\n" + LINE.format("GPUD", 1048576, "6.5") + "\n" + LINE.format("CPUONLY", 5, "1.0")
+    assert [(line["transfer"], line["complete"]) for line in gds_io.parse_gdsio(text)] == [
+        ("GPUD", True),
+        ("CPUONLY", False),
+    ]
+    assert gds_io.parse_gdsio("file register error: GPUDirect Storage not supported on current file\n") == []
+
+
+@given(st.text())
+def test_any_text_is_read_without_an_error(text):
+    assert isinstance(gds_io.parse_gdsio(text), list)
+
+
+def test_without_a_threshold_the_figures_are_recorded_side_by_side():
+    verdict = gds_io.compare(MOUNT, runs())
+    assert (verdict.status, verdict.unit) == ("undeterminable", "GiB/s")
+    assert verdict.found == {"mode": "p2pdma", "proof": "active", "GPUD": 6.5, "CPUONLY": 7.0, "CPU_GPU": 3.25}
+    assert verdict.reason == (
+        "cuFile 6.50 GiB/s, through the CPU 3.25 GiB/s, ratio 2.00; there is no threshold with a source"
+    )
+
+
+@pytest.mark.parametrize(("baseline", "status"), [(6.0, "pass"), (6.5, "pass"), (6.6, "fail")])
+def test_a_site_has_its_own_baseline(baseline, status):
+    verdict = gds_io.compare(MOUNT, runs(), baseline)
+    assert (verdict.status, verdict.expected) == (status, baseline)
+
+
+@pytest.mark.parametrize("changes", [{"mode": "compat"}, {"proof": "passive"}, {"mode": "undeterminable"}])
+def test_the_figure_of_a_path_that_is_not_proved_to_be_direct_passes_nothing(changes):
+    verdict = gds_io.compare({**MOUNT, **changes}, runs(), 0.1)
+    assert verdict.status == "undeterminable"
+    assert "is not that of a direct path" in verdict.reason
+
+
+def test_a_missing_or_early_run_passes_nothing():
+    verdict = gds_io.compare(MOUNT, {**runs(), "GPUD": []}, 0.1)
+    assert verdict.reason == "gdsio gave no result for GPUD"
+    verdict = gds_io.compare(MOUNT, {**runs(), "CPU_GPU": run("CPU_GPU", "3.0", 17)}, 0.1)
+    assert verdict.reason == "gdsio ended early for CPU_GPU"
+
+
+def test_a_rate_of_nothing_divides_nothing():
+    assert gds_io.compare(MOUNT, runs(cpu_gpu="0.0"), 1.0).status == "pass"
+
+
+def gdsio(answers):
+    """A runner that answers by transfer type and I/O type, writes the file on a write, and keeps the commands."""
+    calls = []
+
+    def runner(argv, seconds, environment):
+        calls.append(argv)
+        path = argv[argv.index("-f") + 1]
+        if argv[argv.index("-I") + 1] == "1":
+            with open(path, "w", encoding="utf-8") as stream:
+                stream.write("x")
+            return answers.get("write", Ended(0, "", 1.0))
+        name = {number: word for word, number in gds_io.TRANSFERS.items()}[argv[argv.index("-x") + 1]]
+        return answers.get(name, Ended(0, LINE.format(name, 1048576, "5.0"), 1.0))
+
+    runner.calls = calls
+    return runner
+
+
+def measure(tmp_path, answers, baseline=None):
+    runner = gdsio(answers)
+    facts = {"tools": {"gdsio": "/usr/local/cuda/gds/tools/gdsio"}}
+    verdict = gds_io.bandwidth(facts, {**MOUNT, "path": str(tmp_path)}, 64, baseline, runner)
+    assert list(tmp_path.iterdir()) == []
+    return verdict, runner.calls
+
+
+def test_one_file_is_written_and_read_by_each_path_and_removed(tmp_path):
+    verdict, calls = measure(tmp_path, {}, 4.0)
+    assert verdict.status == "pass"
+    assert [call[1:5] for call in calls] == [
+        ["-x", "2", "-I", "1"],
+        ["-x", "0", "-I", "0"],
+        ["-x", "1", "-I", "0"],
+        ["-x", "2", "-I", "0"],
+    ]
+    assert {call[call.index("-s") + 1] for call in calls} == {"64M"}
+
+
+def test_a_file_that_cannot_be_written(tmp_path):
+    verdict, calls = measure(tmp_path, {"write": Ended(1, "No space left on device\n", 1.0)})
+    assert (verdict.status, len(calls)) == ("undeterminable", 1)
+    assert verdict.reason.endswith("(status 1): No space left on device")
+
+
+@pytest.mark.parametrize("ended", [Ended(None, "", 300.0), Ended(-11, "", 1.0), Ended(0, "nothing", 1.0)])
+def test_a_run_that_gives_no_figure(tmp_path, ended):
+    verdict, _calls = measure(tmp_path, {"GPUD": ended}, 4.0)
+    assert verdict.reason == "gdsio gave no result for GPUD"
+
+
+def test_without_the_tool_nothing_is_known():
+    verdict = gds_io.bandwidth({"tools": {"gdsio": None}}, MOUNT)
+    assert (verdict.status, verdict.scope.device) == ("undeterminable", "/data")
+    assert verdict.reason.startswith("gdsio is not installed")
+
+
+@pytest.mark.parametrize("changes", [{"answers": False}, {"exists": False}])
+def test_nothing_is_started_on_a_mount_that_is_not_there(changes):
+    facts = {"tools": {"gdsio": "/gdsio"}}
+    mount = {**MOUNT, **changes, "reason": "/data is not there"}
+    verdict = gds_io.bandwidth(facts, mount, runner=lambda *more: pytest.fail("started"))
+    assert (verdict.status, verdict.reason) == ("undeterminable", "/data is not there")
+
+
+def test_a_gdsio_that_cannot_be_started(tmp_path):
+    facts = {"tools": {"gdsio": str(tmp_path)}}
+    verdict = gds_io.bandwidth(facts, {**MOUNT, "path": str(tmp_path)})
+    assert (verdict.status, verdict.reason) == ("undeterminable", f"{tmp_path} could not be started: Permission denied")

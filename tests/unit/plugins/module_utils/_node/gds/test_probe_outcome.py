@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the steps of the process that meets libcufile, and the output of gdscheck, are judged to be."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import probe as gds_probe
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.probe import Ended, read_outcome
+
+from tests.unit.fakes.fake_gds_host import FIXTURES, fixture
+
+
+def brief(answer):
+    return answer["state"], answer["step"], answer["err"]
+
+
+def steps(*lines):
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def test_a_child_that_never_spoke():
+    answer = read_outcome(Ended(1, "Traceback\nValueError: x\n", 0.1), "", "")
+    assert (answer["state"], answer["step"]) == ("crash", "start")
+    assert answer["reason"] == "start ended the process with status 1: ValueError: x"
+
+
+def test_a_child_that_was_stopped_in_the_middle_of_a_line():
+    text = steps({"begin": "load"}, {"step": "load", "version": 1190}, {"begin": "open"}) + '{"step": "op'
+    answer = read_outcome(Ended(None, "", 30.0), text, "")
+    assert (brief(answer), answer["version"]) == (("hang", "open", None), "1.19")
+
+
+def test_a_child_that_ended_without_an_answer_is_a_crash():
+    answer = read_outcome(Ended(0, "", 0.1), steps({"begin": "load"}), "")
+    assert answer["state"] == "crash"
+
+
+def test_a_version_is_as_exact_as_can_be():
+    full = {"table": {"versions": {"GDS release version": "1.15.1.6"}}, "version": "1.15"}
+    less = {"table": {"versions": {}}, "version": "1.15"}
+    version = gds_probe.library_version
+    assert version(full, "1.15.1") == "1.15.1.6"
+    assert version(less, "1.15.1") == "1.15.1"
+    assert version(less, None) == "1.15"
+    assert version(None, None) is None
+
+
+def script(tmp_path, text):
+    path = tmp_path / "gdscheck"
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_gdscheck(tmp_path):
+    recorded = FIXTURES / "gdscheck-1.16-unsupported.txt"
+    answer = gds_probe.gdscheck(script(tmp_path, f"test $1 = -p && cat {recorded}\n"))
+    assert (answer["state"], answer["table"]["drivers"]["NVMe"]) == ("ok", [])
+
+
+@pytest.mark.parametrize(
+    ("text", "state", "words"),
+    [
+        ("echo 'cuInit Failed'; exit 1", "crash", "status 1: cuInit Failed"),
+        ("kill -SEGV $$", "crash", "status -11: no message"),
+        ("exec sleep 100", "hang", "no answer within 0.5 seconds"),
+    ],
+)
+def test_a_gdscheck_that_gives_no_table(tmp_path, text, state, words):
+    answer = gds_probe.gdscheck(script(tmp_path, text), seconds=0.5 if state == "hang" else 600)
+    assert answer["state"] == state
+    assert answer["reason"].endswith(words)
+    assert answer["table"]["drivers"] == {}
+
+
+def test_a_gdscheck_that_is_no_program(tmp_path):
+    assert gds_probe.gdscheck(str(tmp_path / "missing"))["reason"].endswith("No such file or directory")
+
+
+def test_the_recorded_log_of_a_library_without_cuda_gives_its_reason():
+    text = steps({"begin": "load"}, {"step": "load"}, {"begin": "open"}, {"step": "open", "err": 5033, "cu_err": 0})
+    answer = read_outcome(Ended(0, "", 0.1), text + steps({"step": "stopped"}), fixture("libcufile-1.15-no-cuda.log"))
+    assert answer["reason"] == "cuFileDriverOpen gave 5033 (nvidia-fs setup error): unable to load,  libcuda.so.1"

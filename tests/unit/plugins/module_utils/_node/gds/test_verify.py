@@ -1,0 +1,161 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import decide as gds
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import verify as gds_verify
+
+from tests.unit.fakes.fake_gds_host import (
+    LIBRARY,
+    Asker,
+    GdsHost,
+    enable_p2pdma,
+    fixture,
+    load_nvidia_fs,
+    node,
+    outcome,
+    raid0,
+)
+
+OPENED = outcome(step="open", log=fixture("libcufile-1.15-h200-compat-allowed.log"))
+NO_MODULE = outcome("refused", "open", fixture("libcufile-1.15-h200-compat-forbidden.log"), err=5001)
+TAKEN = outcome()
+
+
+def verdicts(host, asker, required=(), path="/data", active=True):
+    facts = gds.survey(host, [path], active, asker=asker)
+    results = gds_verify.verify(facts, required)
+    return {entry.id: entry for entry in results}
+
+
+def test_a_node_in_compat_mode_of_which_nothing_was_asked():
+    found = verdicts(node(), Asker(OPENED, strict=NO_MODULE, own=TAKEN))
+    assert {name: entry.status for name, entry in found.items()} == {
+        "gds.driver": "pass",
+        "gds.library": "pass",
+        "gds.module": "not_applicable",
+        "gds.mode": "pass",
+        "gds.prerequisites": "not_applicable",
+    }
+    assert found["gds.mode"].line().startswith("PASS gds.mode (/data): compat: nvfs lacks nvidia_fs_module")
+    assert found["gds.mode"].seconds == 2.0
+    assert found["gds.prerequisites"].found["p2pdma"][0] == "udev" or found["gds.prerequisites"].found["nvfs"]
+
+
+def test_compat_mode_fails_where_a_direct_path_is_required_and_says_what_to_do():
+    found = verdicts(node(), Asker(OPENED, strict=NO_MODULE, own=TAKEN), ["nvfs", "p2pdma"])
+    mode = found["gds.mode"]
+    assert (mode.status, mode.expected, mode.found, mode.severity) == ("fail", ["nvfs", "p2pdma"], "compat", "monitor")
+    assert "nvidia_fs_module: install nvidia-fs" in mode.hint
+    assert "registry_dwords: set 'options nvidia" in mode.hint
+    assert found["gds.prerequisites"].status == "fail"
+
+
+def test_compat_mode_will_do_where_it_is_required():
+    found = verdicts(node(), Asker(OPENED, strict=NO_MODULE, own=TAKEN), ["compat"])
+    assert (found["gds.mode"].status, found["gds.mode"].expected) == ("pass", "compat")
+
+
+def test_a_direct_path():
+    host = node()
+    load_nvidia_fs(host)
+    found = verdicts(host, Asker(outcome(step="open"), strict=TAKEN), ["nvfs"])
+    assert {entry.status for entry in found.values()} == {"pass"}
+    assert found["gds.module"].found == "nvidia-fs 2.27 with nvme"
+
+
+def test_the_other_direct_path_does_not_do():
+    host = node()
+    enable_p2pdma(host)
+    found = verdicts(host, Asker(outcome(step="open"), strict=TAKEN, no_p2pdma=NO_MODULE), ["nvfs"])
+    assert (found["gds.mode"].status, found["gds.mode"].found) == ("fail", "p2pdma")
+    assert found["gds.module"].status == "fail"
+
+
+def test_no_gpu_node():
+    found = verdicts(GdsHost(), Asker(OPENED))
+    assert found["gds.driver"].status == "not_applicable"
+    assert verdicts(GdsHost(), Asker(OPENED), ["compat"])["gds.driver"].status == "fail"
+    host = node()
+    del host.files["/proc/driver/nvidia/version"]
+    found = verdicts(host, Asker(OPENED))
+    assert {entry.status for entry in found.values()} == {"not_applicable"}
+    assert "was not opened" in found["gds.library"].message
+
+
+def test_no_library():
+    host = node()
+    del host.files[LIBRARY]
+    found = verdicts(host, Asker(OPENED))
+    assert found["gds.library"].status == found["gds.mode"].status == "not_applicable"
+    assert verdicts(host, Asker(OPENED), ["compat"])["gds.mode"].status == "fail"
+
+
+def test_a_proprietary_driver_matters_only_for_a_direct_path():
+    host = node()
+    host.files["/proc/driver/nvidia/version"] = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue\n"
+    asker = Asker(OPENED, strict=NO_MODULE, own=TAKEN)
+    assert verdicts(host, asker)["gds.driver"].status == "not_applicable"
+    failed = verdicts(host, asker, ["p2pdma"])["gds.driver"]
+    assert (failed.status, failed.found) == ("fail", "550.54.15 (proprietary kernel module)")
+
+
+def test_a_configuration_that_is_no_json():
+    host = node()
+    host.files["/etc/cufile.json"] = "{"
+    found = verdicts(host, Asker(OPENED), ["compat"])
+    assert found["gds.library"].status == found["gds.mode"].status == "undeterminable"
+    assert "cannot be read as JSON with comments" in found["gds.library"].reason
+
+
+@pytest.mark.parametrize(
+    ("state", "status"), [("hang", "undeterminable"), ("crash", "undeterminable"), ("refused", "fail")]
+)
+def test_a_library_that_does_not_open(state, status):
+    found = verdicts(node(), Asker(outcome(state, "open")), active=False)
+    assert found["gds.library"].status == status
+
+
+def test_no_answer_is_undeterminable_also_where_something_is_required():
+    found = verdicts(node(), Asker(OPENED, strict=outcome("hang")), ["compat"])
+    assert (found["gds.mode"].status, found["gds.mode"].reason) == ("undeterminable", "register was hang")
+
+
+def test_a_wrong_block_isolates_the_node():
+    found = verdicts(node(), Asker(OPENED, strict=outcome("corrupt", "compare")))
+    assert (found["gds.mode"].status, found["gds.mode"].severity) == ("fail", "isolate")
+
+
+def test_cufile_that_takes_no_file_fails():
+    refused = outcome("refused", err=5027, reason="5027")
+    found = verdicts(node(), Asker(OPENED, strict=NO_MODULE, own=refused))
+    assert (found["gds.mode"].status, found["gds.mode"].found) == ("fail", "none")
+
+
+def test_nothing_missing_and_nothing_proved():
+    host = node()
+    enable_p2pdma(host)
+    found = verdicts(host, Asker(outcome(step="open")), active=False)
+    assert found["gds.mode"].status == found["gds.prerequisites"].status == "undeterminable"
+
+
+def test_layout_is_told_and_fails_only_where_it_is_in_the_way():
+    host = node()
+    raid0(host)
+    enable_p2pdma(host)
+    asker = Asker(OPENED, strict=NO_MODULE, own=TAKEN)
+    told = verdicts(host, asker, [], "/raid")["gds.layout"]
+    assert (told.status, "does not work over md on x86" in told.line()) == ("not_applicable", True)
+    assert verdicts(host, asker, ["nvfs", "p2pdma"], "/raid")["gds.layout"].status == "not_applicable"
+    failed = verdicts(host, asker, ["p2pdma"], "/raid")["gds.layout"]
+    assert (failed.status, failed.expected, failed.found) == ("fail", "disk", "md")
+
+
+def test_problems_are_what_is_not_well():
+    facts = gds.survey(node(), ["/data"], True, asker=Asker(OPENED, strict=NO_MODULE, own=TAKEN))
+    assert gds_verify.problems(gds_verify.verify(facts)) == []
+    lines = gds_verify.problems(gds_verify.verify(facts, ["nvfs"]))
+    assert [line.split()[1] for line in lines] == ["gds.module:", "gds.mode", "gds.prerequisites"]

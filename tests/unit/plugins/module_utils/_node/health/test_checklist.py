@@ -1,0 +1,223 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._data.checklists import CHECKLISTS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator import look as accelerator
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import checklist
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, NodeError
+
+from tests.unit.fakes.fake_training_host import PLUGIN, TrainingHost, good_node, hanging
+
+
+def go_through(host, name, **parameters):
+    checks = checklist.choose(name, parameters)
+    seen = accelerator.look(host, accelerator.Wishes())
+    return {result.id: result for result in checklist.evaluate(checks, checklist.gather(host, checks, seen))}
+
+
+def compute_node():
+    host = good_node()
+    host.programs |= {"docker", "enroot"}
+    host.files["/scratch"] = ""
+    # Eight disks of 3800 GB with ext4 on them.
+    host.sizes["/scratch"] = 8 * 3_800_000_000_000 * 98 // 100
+    return host
+
+
+def test_every_check_is_complete():
+    for name, checks in CHECKLISTS.items():
+        ids = [check["id"] for check in checks]
+        assert len(set(ids)) == len(ids), name
+        for check in checks:
+            assert check["kind"] in checklist.KINDS
+            assert check["what"]
+            assert ("expected" in check) == (check["kind"] != "present")
+
+
+def test_a_good_compute_node():
+    found = go_through(compute_node(), "compute")
+    assert {key: result.status for key, result in found.items()} == dict.fromkeys(
+        ["checklist.driver", "checklist.efa", "checklist.gpus", "checklist.scratch"]
+        + ["checklist.docker", "checklist.enroot"],
+        "pass",
+    )
+    assert (found["checklist.driver"].found, found["checklist.efa"].found) == ("580.159.04", "1.43.0")
+
+
+def test_a_compute_node_that_lacks_everything():
+    host = TrainingHost()
+    host.files["/sys/bus/pci/devices/0000:00:00.0/vendor"] = "0x8086\n"
+    found = go_through(host, "compute")
+    assert {key: result.status for key, result in found.items()} == {
+        "checklist.driver": "undeterminable",
+        "checklist.efa": "fail",
+        "checklist.gpus": "fail",
+        "checklist.scratch": "fail",
+        "checklist.docker": "fail",
+        "checklist.enroot": "fail",
+    }
+    assert (found["checklist.gpus"].severity, found["checklist.gpus"].found) == ("isolate", 0)
+
+
+def test_scratch_may_be_a_tenth_smaller_and_no_more():
+    host = compute_node()
+    host.sizes["/scratch"] = 27_648_000_000_000
+    assert go_through(host, "compute")["checklist.scratch"].status == "pass"
+    host.sizes["/scratch"] -= 1
+    result = go_through(host, "compute")["checklist.scratch"]
+    assert (result.status, result.expected, result.unit) == ("fail", 27_648_000_000_000, "bytes")
+
+
+def test_a_head_node():
+    host = TrainingHost()
+    host.files["/sys/bus/pci/devices/0000:00:00.0/vendor"] = "0x8086\n"
+    host.files["/opt/amazon/efa_installed_packages"] = "# EFA installer version: 1.26.1\n"
+    host.programs |= {"docker", "enroot", "sinfo"}
+    assert {result.status for result in go_through(host, "head").values()} == {"pass"}
+    assert go_through(good_node(), "head")["checklist.gpus"].status == "fail"
+
+
+def test_slurm_of_parallelcluster_is_not_on_the_system_path():
+    host = TrainingHost()
+    assert go_through(host, "head")["checklist.slurm"].message == "Slurm is not there"
+    host.files["/opt/slurm/bin/sinfo"] = ""
+    assert go_through(host, "head")["checklist.slurm"].found == "/opt/slurm/bin/sinfo"
+
+
+def test_a_container():
+    host = good_node()
+    host.files["/usr/local/cuda/version.json"] = json.dumps({"cuda": {"version": "12.2.2"}})
+    found = go_through(host, "container")
+    assert {key: (result.status, result.found) for key, result in found.items()} == {
+        "checklist.cuda": ("pass", "12.2.2"),
+        "checklist.nccl": ("pass", "2.28.9"),
+        "checklist.plugin": ("pass", "1.16.1"),
+        "checklist.libfabric": ("pass", "2.1.0amzn4"),
+    }
+
+
+def test_a_container_without_anything_and_one_that_does_not_answer():
+    assert {key: result.status for key, result in go_through(TrainingHost(), "container").items()} == {
+        "checklist.cuda": "fail",
+        "checklist.nccl": "fail",
+        "checklist.plugin": "fail",
+        "checklist.libfabric": "fail",
+    }
+    host = good_node()
+    host.files["/usr/local/cuda/version.json"] = '{"cuda": ["12.2"]}'
+    host.loads["libnccl.so.2"] = hanging("env", 20)
+    host.files[PLUGIN] = "no version"
+    host.commands["/opt/amazon/efa/bin/fi_info --version"] = hanging("fi_info", 30)
+    found = go_through(host, "container")
+    assert [found[f"checklist.{name}"].status for name in ("nccl", "plugin", "libfabric")] == ["undeterminable"] * 3
+
+
+def test_what_nvidia_smi_cannot_tell():
+    host = compute_node()
+    host.commands["nvidia-smi -q -x"] = CommandResult(9, "NVIDIA-SMI has failed", "")
+    found = go_through(host, "compute")
+    # The version is also in the kernel's own file.
+    assert (found["checklist.gpus"].status, found["checklist.driver"].status) == ("undeterminable", "pass")
+
+
+def test_a_site_sets_its_own_values():
+    host = compute_node()
+    host.files["/local"] = ""
+    host.sizes["/local"] = 3_700_000_000_000
+    found = go_through(
+        host,
+        "compute",
+        **{
+            "checklist.gpus": {"expected": 4, "severity": "monitor"},
+            "checklist.scratch": {"path": "/local", "expected": 3_800_000_000_000},
+            "checklist.docker": {"skip": True},
+            "checklist.efa": {"expected": "1.50"},
+        },
+    )
+    assert "checklist.docker" not in found
+    assert (found["checklist.gpus"].status, found["checklist.gpus"].severity) == ("fail", "monitor")
+    assert (found["checklist.scratch"].status, found["checklist.efa"].status) == ("pass", "fail")
+
+
+def test_everything_unknown_is_named_at_once():
+    with pytest.raises(NodeError) as refused:
+        checklist.choose(
+            "head", {"checklist.nosuch": {}, "checklist.gpus": {"expect": 1, "fact": "x"}, "checklist.efa": "new"}
+        )
+    for word in (
+        "check checklist.nosuch",
+        "parameter expect of checklist.gpus",
+        "parameter fact of",
+        "checklist.efa wi",
+    ):
+        assert word in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("driver", {"severity": "fatal"}),
+        ("driver", {"severity": "none"}),
+        ("driver", {"expected": 535.54}),
+        ("driver", {"expected": "newest"}),
+        ("gpus", {"expected": "8"}),
+        ("gpus", {"expected": -1}),
+        ("scratch", {"expected": float("inf")}),
+        ("scratch", {"expected": float("nan")}),
+        ("scratch", {"tolerance_percent": "10"}),
+        ("scratch", {"tolerance_percent": 100}),
+        ("scratch", {"path": "scratch"}),
+        ("scratch", {"path": ["/scratch"]}),
+        ("scratch", {"path": "/a\0b"}),
+        ("docker", {"expected": 1}),
+        ("docker", {"skip": "yes"}),
+    ],
+)
+def test_a_value_that_no_check_can_use_is_refused(key, values):
+    with pytest.raises(NodeError) as refused:
+        checklist.choose("compute", {f"checklist.{key}": values})
+    [(name, value)] = values.items()
+    assert str(refused.value).startswith(f"{name} of checklist.{key} is {value!r}: give ")
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "status"),
+    [
+        ("580.159.04", "535.54.03", "pass"),
+        ("535.54.03", "535.54.3", "pass"),
+        ("1.9.0", "1.26.1", "fail"),
+        ("1.26", "1.26.0", "pass"),
+        ("1.26", "1.26.1", "fail"),
+        ("1.8.1-aws", "1.8.1", "pass"),
+        ("git-6e504db", "1.8.1", "undeterminable"),
+        (12, "1.8.1", "undeterminable"),
+        ("1.8", 1.8, "undeterminable"),
+    ],
+)
+def test_versions(found, wanted, status):
+    check = {"id": "checklist.x", "what": "x", "fact": "x", "kind": "version_at_least", "expected": wanted}
+    assert checklist.evaluate([check], {"x": found})[0].status == status
+
+
+@pytest.mark.parametrize(
+    ("kind", "found", "wanted", "status"),
+    [
+        ("equal", 8, 8, "pass"),
+        ("equal", 7, 8, "fail"),
+        ("equal", "8", 8, "undeterminable"),
+        ("equal", True, 1, "undeterminable"),
+        ("size", 10, "ten", "undeterminable"),
+        ("size", None, 10, "fail"),
+        ("present", "/usr/bin/x", None, "pass"),
+    ],
+)
+def test_what_cannot_be_compared_is_no_pass(kind, found, wanted, status):
+    check = {"id": "checklist.x", "what": "x", "fact": "x", "kind": kind, "expected": wanted}
+    assert checklist.evaluate([check], {"x": found})[0].status == status
+    assert checklist.evaluate([check], {})[0].status == "undeterminable"

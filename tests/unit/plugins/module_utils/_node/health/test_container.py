@@ -1,0 +1,258 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import container as health_container
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, Host
+
+from tests.unit.fakes.fake_training_host import DRIVER, TrainingHost, good_node, hanging, ldconfig
+
+FACTS = health_container.FACTS_PATH
+BOOT = "/proc/sys/kernel/random/boot_id"
+PYTHON = shutil.which("python3") or "/usr/bin/python3"
+OLD = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.256.02  Release Build\n"
+TORCH = {
+    "pytorch.version": "2.9.1+cu130",
+    "pytorch.cuda": "13.0",
+    "pytorch.nccl": "2.27.7",
+    "megatron.version": "0.15.0",
+}
+
+
+OVERLAY = "29 1 0:77 / / rw - overlay overlay rw\n"
+
+
+@pytest.fixture(autouse=True)
+def python(monkeypatch):
+    monkeypatch.setattr(health_container.shutil, "which", lambda program: PYTHON)
+    monkeypatch.delenv("SLURM_GPUS_ON_NODE", raising=False)
+
+
+def container(**torch):
+    """A container on a good host: kernel, devices and one mount of the host are the host's. The answer of PyTorch is in
+    the shape of the child program.
+    """
+    host = good_node(4)
+    host.files[BOOT] = "this\n"
+    host.files["/usr/local/cuda/version.json"] = '{"cuda": {"name": "CUDA SDK", "version": "13.0.2"}}'
+    host.files["/proc/self/mountinfo"] = f"{OVERLAY}30 1 9:127 / /scratch rw - xfs /dev/md127 rw\n"
+    for number in range(8):
+        host.files[f"/dev/nvidia{number}"] = ""
+    library = f"/usr/lib/x86_64-linux-gnu/libcuda.so.{DRIVER}"
+    host.links["/usr/lib/x86_64-linux-gnu/libcuda.so.1"] = library
+    host.commands["ldconfig -p"] = ldconfig("/usr/lib/x86_64-linux-gnu/libcuda.so.1")
+    host.commands[PYTHON] = "a library printed this\n" + json.dumps({**TORCH, **torch}) + "\n"
+    return host
+
+
+def facts(**changes):
+    host = container()
+    found = {**health_container.host_facts(host), "volumes": [{"path": "/local", "device": "9:127"}]}
+    found = {**found, "root": "259:1 /", **changes}
+    return json.dumps(found)
+
+
+def scan(host, require=None):
+    return {one.id: one for one in health_container.scan(host, FACTS, require or {})}
+
+
+def statuses(host, require=None):
+    return {key: one.status for key, one in scan(host, require).items()}
+
+
+def test_one_that_fits_its_host():
+    host = container()
+    host.files[FACTS] = facts()
+    found = statuses(host, {"pytorch": "2.5", "megatron": None})
+    assert set(found.values()) == {"pass"}
+    assert set(found) >= {
+        "checklist.cuda", "checklist.nccl", "container.driver", "container.driver_for_cuda", "container.nccl",
+        "container.plugin", "container.libfabric", "container.pytorch", "container.megatron", "container.gpus",
+        "container.efa", "container.mounts",
+    }  # fmt: skip
+
+
+def test_without_the_hosts_facts_nothing_that_needs_them_is_a_pass():
+    found = statuses(container())
+    needing = ("nccl", "plugin", "libfabric", "gpus", "efa", "mounts")
+    assert {found[f"container.{name}"] for name in needing} == {"undeterminable"}
+    assert {found[f"container.{name}"] for name in ("driver", "driver_for_cuda", "pytorch", "cuda")} == {"pass"}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"schema": "other/1"}', None])
+def test_facts_that_are_damaged_or_of_an_earlier_boot_are_none(text):
+    host = container()
+    host.files[FACTS] = text or facts(boot_id="before")
+    assert statuses(host)["container.mounts"] == "undeterminable"
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "status", "told"),
+    [
+        (
+            lambda host: host.links.update({"/usr/lib/x86_64-linux-gnu/libcuda.so.1": "/x/libcuda.so.535.54.03"}),
+            "container.driver", "fail", "libcuda in the container is not the one of the kernel's driver",
+        ),
+        (
+            lambda host: host.commands.update({"ldconfig -p": ldconfig("/lib/libc.so.6")}),
+            "container.driver", "fail", "libcuda.so.1 is not in the container",
+        ),
+        (
+            lambda host: host.commands.pop("ldconfig -p"),
+            "container.driver", "undeterminable", None,
+        ),
+        (
+            lambda host: host.files.update({"/proc/driver/nvidia/version": OLD}),
+            "container.driver_for_cuda", "fail", "the host's driver is too old for this CUDA",
+        ),
+        (
+            lambda host: host.files.update({
+                "/proc/driver/nvidia/version": OLD,
+                "/usr/local/cuda/compat/libcuda.so.1": "",
+            }),
+            "container.driver_for_cuda", "undeterminable", None,
+        ),
+        (
+            lambda host: host.files.pop("/proc/driver/nvidia/version"),
+            "container.driver_for_cuda", "not_applicable", None,
+        ),
+        (
+            lambda host: host.files.update({"/usr/local/cuda/version.json": '{"cuda": {"version": "21.0"}}'}),
+            "container.driver_for_cuda", "undeterminable", None,
+        ),
+        (
+            lambda host: host.loads.update({"libnccl.so.2": {"loads": True, "nccl": 22005}}),
+            "container.nccl", "fail", "NCCL is older than what the host has",
+        ),
+        (
+            lambda host: host.files.pop("/dev/infiniband/uverbs3"),
+            "container.efa", "fail", "EFA devices of the host are not in the container",
+        ),
+        (
+            lambda host: host.files.update({"/proc/self/mountinfo": "30 1 9:1 / /local rw - xfs /dev/md1 rw\n"}),
+            "container.mounts", "fail", "the host's local volume is not in the container",
+        ),
+        (
+            lambda host: host.commands.update({PYTHON: CommandResult(-11, "", "")}),
+            "container.pytorch", "fail",
+            f"PyTorch cannot be imported: {PYTHON} ended with status -11 while importing PyTorch",
+        ),
+        (
+            lambda host: host.commands.update({PYTHON: hanging(PYTHON, 60)}),
+            "container.pytorch", "fail", "PyTorch cannot be imported: no answer within 60 seconds",
+        ),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_named(change, check, status, told):
+    host = container()
+    host.files[FACTS] = facts()
+    change(host)
+    found = scan(host)[check]
+    assert (found.status, found.message) == (status, told)
+
+
+@pytest.mark.parametrize(
+    ("torch", "require", "status"),
+    [
+        ({"pytorch.version": None}, {}, "not_applicable"),
+        ({"pytorch.version": None}, {"pytorch": None}, "fail"),
+        ({"pytorch.version": "2.4.0"}, {"pytorch": "2.5"}, "fail"),
+        ({"pytorch.version": "2.5.0a0+b465a58"}, {"pytorch": "2.5"}, "pass"),
+        ({"pytorch.version": "main"}, {"pytorch": "2.5"}, "undeterminable"),
+    ],
+)
+def test_what_is_asked_for_has_to_be_there(torch, require, status):
+    assert statuses(container(**torch), require)["container.pytorch"] == status
+
+
+def test_an_import_that_fails_for_another_module_is_a_failure():
+    host = container(**{"pytorch.error": "libcudnn.so.9: cannot open shared object file"})
+    answer = json.loads(host.commands[PYTHON].splitlines()[-1])
+    del answer["pytorch.version"]
+    host.commands[PYTHON] = json.dumps(answer)
+    assert "libcudnn.so.9" in scan(host)["container.pytorch"].message
+
+
+def test_the_nccl_of_pytorchs_wheels_counts_where_the_linker_has_none():
+    host = container()
+    host.loads["libnccl.so.2"] = {"error": "not found"}
+    assert health_container.look(host)["nccl.version"] == "2.27.7"
+
+
+def test_a_share_of_the_gpus_is_enough_for_a_job_that_asked_for_it(monkeypatch):
+    host = container()
+    host.files[FACTS] = facts()
+    for number in range(4):
+        del host.files[f"/dev/nvidia{number}"]
+    assert statuses(host)["container.gpus"] == "fail"
+    monkeypatch.setenv("SLURM_GPUS_ON_NODE", "4")
+    assert statuses(host)["container.gpus"] == "pass"
+
+
+def test_a_machine_without_any_of_it(monkeypatch):
+    monkeypatch.setattr(health_container.shutil, "which", lambda program: None)
+    host = TrainingHost()
+    host.files[BOOT] = "this\n"
+    host.files[FACTS] = json.dumps(health_container.host_facts(host))
+    found = statuses(host)
+    assert found.pop("container.root") == "undeterminable"
+    assert set(found.values()) == {"not_applicable"}
+
+
+@pytest.mark.parametrize(
+    ("root", "status"),
+    [("259:1 /", "pass"), ("0:77 /", "fail"), ("0:77 /enroot/data/a", "pass"), (None, "undeterminable")],
+)
+def test_what_has_the_root_of_its_host_is_no_container(root, status):
+    host = container()
+    host.files[FACTS] = facts(root=root)
+    assert statuses(host)["container.root"] == status
+
+
+# The child program, in real interpreters.
+
+
+def child(tmp_path, **files):
+    for name, text in files.items():
+        path = tmp_path / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n" + health_container._CHILD
+    done = Host().run([PYTHON, "-I", "-c", script], timeout=600)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_the_child_tells_versions_and_reads_a_source_tree_of_megatron(tmp_path):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").write_text(
+        "import types\n__version__ = '2.9.1+cu130'\nversion = types.SimpleNamespace(cuda='13.0')\n"
+        "cuda = types.SimpleNamespace(nccl=types.SimpleNamespace(version=lambda: (2, 27, 7)))\nprint('hello')\n"
+    )
+    (tmp_path / "megatron/core").mkdir(parents=True)
+    (tmp_path / "megatron/core/__init__.py").write_text("raise RuntimeError('this takes a GPU')\n")
+    (tmp_path / "megatron/core/package_info.py").write_text("MAJOR = 0\nMINOR = 15\nPATCH = 0\n")
+    assert child(tmp_path) == TORCH
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (None, {"pytorch.version": None, "megatron.version": None}),
+        (
+            "import not_there",
+            {"pytorch.version": None, "pytorch.error": "No module named 'not_there'", "megatron.version": None},
+        ),
+        ("raise OSError('libcudnn.so.9')", {"pytorch.error": "libcudnn.so.9", "megatron.version": None}),
+    ],
+)  # fmt: skip
+def test_the_child_tells_missing_from_broken(tmp_path, source, expected):
+    if source:
+        (tmp_path / "torch").mkdir()
+        (tmp_path / "torch/__init__.py").write_text(source)
+    assert child(tmp_path) == expected

@@ -1,0 +1,162 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""DCGM's figures. The shapes of both outputs are documented ones; the figures are invented, for none was recorded."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import dcgm as health_dcgm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import formats as report_formats
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Report
+
+from tests.unit.fakes.fake_training_host import TrainingHost, hanging
+
+NAMES = [field.name for field in health_dcgm.FIELDS]
+GOOD = {
+    "temperature": "45", "memory_temperature": "52", "power": "57.430", "pcie_replays": "0", "xid": "0",
+    "ecc_corrected": "3", "ecc_uncorrected": "0", "remapped_corrected": "1", "remapped_uncorrected": "0",
+    "remap_failure": "0", "remap_pending": "0",
+}  # fmt: skip
+LISTENS = "   1: 0100007F:24B8 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0  0 1\n"
+
+
+def dmon(**changes):
+    """Two GPUs as dcgmi dmon prints them; changes are of the second."""
+    rows = [list(GOOD.values()), [{**GOOD, **changes}[name] for name in NAMES]]
+    head = "#Entity   TMPTR   MMTMP   POWER   PCIRP   XIDER   ESVTL   EDVTL   RRCOR   RRUNC   RRFAIL   RRPND   \n"
+    return head + "ID        C\n" + "".join(f"GPU {at}     {'   '.join(row)}   \n" for at, row in enumerate(rows))
+
+
+def exporter(**changes):
+    names = {field.name: field.names[0] for field in health_dcgm.FIELDS}
+    lines = ["# HELP DCGM_FI_DEV_GPU_TEMP GPU temperature (in C).", "# TYPE DCGM_FI_DEV_GPU_TEMP gauge"]
+    for at, values in enumerate((GOOD, {**GOOD, **changes})):
+        labels = f'gpu="{at}",UUID="GPU-{at}",device="nvidia{at}",modelName="NVIDIA H100 80GB HBM3"'
+        lines += [f"{names[name]}{{{labels}}} {value}" for name, value in values.items()]
+    return "\n".join([*lines, 'DCGM_FI_DEV_SM_CLOCK{gpu="0"} 1980', ""])
+
+
+def engine(told, running=True):
+    host = TrainingHost()
+    host.programs.add("dcgmi")
+    if running:
+        host.files["/proc/4711/comm"] = "nv-hostengine\n"
+    host.commands["/usr/bin/dcgmi dmon"] = told
+    return host
+
+
+def served(told):
+    host = TrainingHost()
+    host.files["/proc/net/tcp"] = LISTENS
+    host.commands["curl"] = told
+    return host
+
+
+HOSTS = {"dcgmi": lambda **changes: engine(dmon(**changes)), "exporter": lambda **changes: served(exporter(**changes))}
+
+
+def by_id(host, **options):
+    return {one.id: one for one in health_dcgm.check_dcgm(host, **options)}
+
+
+@pytest.fixture(params=HOSTS)
+def told_by(request):
+    return HOSTS[request.param]
+
+
+def test_a_good_node_by_either_source(told_by):
+    found = by_id(told_by())
+    assert set(found) == {f"dcgm.{name}" for name in NAMES}
+    assert found["dcgm.power"].reason == "57.43 W on 2 GPUs; nothing says what it should be"
+    assert by_id(told_by(power="99"))["dcgm.power"].reason.startswith("57.43 to 99 W on 2 GPUs")
+    assert found["dcgm.power"].found == {"gpu0": 57.43, "gpu1": 57.43}
+    judged = {name for name, one in found.items() if one.status == "pass"}
+    assert judged == {"dcgm.xid", "dcgm.ecc_uncorrected", "dcgm.remap_failure", "dcgm.remap_pending"}
+    assert {one.status for name, one in found.items() if name not in judged} == {"not_applicable"}
+    assert {one.source for one in found.values()} == {"DCGM"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "severity"),
+    [
+        ("xid", "79", "reboot"),
+        ("ecc_uncorrected", "2", "reset"),
+        ("remap_failure", "1", "isolate"),
+        ("remap_pending", "1", "reset"),
+    ],
+)
+def test_what_is_wrong_with_one_gpu_names_it(told_by, name, value, severity):
+    one = by_id(told_by(**{name: value}))[f"dcgm.{name}"]
+    assert (one.status, one.severity, one.scope.device) == ("fail", severity, "gpu1")
+    assert one.found["gpu1"] == float(value)
+
+
+def test_the_worst_xid_counts_and_a_site_may_allow_some(told_by):
+    host = told_by(xid="79")
+    assert by_id(host)["dcgm.xid"].hint
+    assert by_id(host, allowed_xids=[79])["dcgm.xid"].status == "pass"
+    # One that only says that an application failed is no fault of the node.
+    assert by_id(told_by(xid="13"))["dcgm.xid"].status == "pass"
+
+
+@pytest.mark.parametrize("name", ["ecc_uncorrected", "remap_failure", "temperature"])
+def test_a_gpu_of_which_dcgm_does_not_tell_a_figure_is_no_pass(told_by, name):
+    one = by_id(told_by(**{name: "N/A"}), most_celsius=80)[f"dcgm.{name}"]
+    assert (one.status, one.reason) == ("undeterminable", "not told of gpu1")
+    # That a GPU never had an Xid may be told by no figure.
+    assert by_id(told_by(xid="N/A"))["dcgm.xid"].status == "pass"
+
+
+def test_temperatures_are_judged_where_a_site_says_how(told_by):
+    assert by_id(told_by(), most_celsius=80)["dcgm.temperature"].status == "pass"
+    hot = by_id(told_by(temperature="91"), most_celsius=80)["dcgm.temperature"]
+    assert (hot.status, hot.severity, hot.scope.device) == ("fail", "monitor", "gpu1")
+
+
+@pytest.mark.parametrize("blank", ["N/A", "2147483632", "9223372036854775792", "-1", "nan"])
+def test_what_dcgm_does_not_know_is_no_figure(told_by, blank):
+    found = by_id(told_by(temperature=blank, xid=blank))
+    assert found["dcgm.temperature"].found == found["dcgm.temperature"].found | {"gpu0": 45.0}
+    assert "gpu1" not in found["dcgm.temperature"].found and found["dcgm.xid"].found == {"gpu0": 0.0}
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        engine(CommandResult(1, "", "Error: unable to establish a connection to the specified host")),
+        engine(hanging("dcgmi dmon", 20)),
+        engine("#Entity TMPTR\nID C\nGPU 0 45\n"),
+        engine(""),
+        served(CommandResult(7, "", "curl: (7) Failed to connect")),
+        served("# nothing\n"),
+    ],
+)
+def test_a_dcgm_that_runs_and_does_not_tell_proves_nothing(host):
+    (one,) = health_dcgm.check_dcgm(host)
+    assert (one.id, one.status) == ("dcgm.fields", "undeterminable")
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [(TrainingHost(), "DCGM is not installed"), (engine(dmon(), running=False), "nv-hostengine does not run")],
+)
+def test_without_dcgm_there_is_nothing_to_say(host, words):
+    (one,) = health_dcgm.check_dcgm(host)
+    assert one.status == "not_applicable" and words in one.reason
+    assert host.calls == []
+
+
+def test_parts_of_a_gpu_count_by_the_worst():
+    lines = [f'DCGM_FI_DEV_XID_ERRORS{{gpu="0",GPU_I_ID="{at}"}} {value}' for at, value in enumerate((0, 94, 0))]
+    assert health_dcgm.parse_exporter("\n".join(lines))["xid"] == {"gpu0": 94.0}
+
+
+def test_every_figure_is_in_the_text_of_prometheus():
+    results = tuple(health_dcgm.check_dcgm(engine(dmon(xid="79"))))
+    text = report_formats.prometheus([Report("n1", "2026-01-31T12:00:00Z", {}, results)])
+    assert 'mlcluster_check_value{node="n1",check="dcgm.power",number="1",unit="W",key="gpu1"} 57.43\n' in text
+    assert 'check="dcgm.xid",device="gpu1",number="1",unit="last Xid",key="gpu1"} 79\n' in text
+    assert 'check="dcgm.xid",device="gpu1",number="1",unit="last Xid",key="gpu0"} 0\n' in text

@@ -1,0 +1,204 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.look import Wishes, look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import expectations as health_expect
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import light as health_checks
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.s3 import Bucket
+
+from tests.unit.fakes.fake_training_host import TrainingHost, good_node, missing, unit
+
+SITE = {
+    "versions": {"driver": ">=580.95", "kernel": "6.8.0-*"},
+    "mounts": ["/fsx", "/home"],
+    "thresholds": {"root_free_percent": 10},
+    "buckets": ["s3://corpus/tokens"],
+    "types": {
+        "p5*": {"gpus": 8, "versions": {"kernel": "6.8.0-1030-aws"}, "thresholds": {"gpu_celsius": 85}},
+        "p5.48xlarge": {"efa": 32, "mounts": ["/fsx"]},
+        "trn1*": {"gpus": 0},
+    },
+}
+
+
+def test_a_site_counts_for_all_and_a_type_over_it():
+    assert health_expect.problems(SITE) == []
+    found = health_expect.resolve(SITE, "p5.48xlarge")
+    assert found.versions == {"driver": ">=580.95", "kernel": "6.8.0-1030-aws"}
+    assert found.thresholds == {"root_free_percent": 10, "gpu_celsius": 85}
+    assert (found.gpus, found.efa, found.disks, found.mounts) == (8, 32, None, ("/fsx",))
+    assert found.buckets == (Bucket("corpus", "tokens"),)
+    other = health_expect.resolve(SITE, "m7i.large")
+    assert (other.gpus, other.mounts, other.versions["kernel"]) == (None, ("/fsx", "/home"), "6.8.0-*")
+    # What was merged for one node has not changed what the next is judged by.
+    assert SITE["versions"]["kernel"] == "6.8.0-*"
+
+
+def test_the_example_of_the_documentation_is_one():
+    text = (Path(__file__).parents[6] / "docs" / "health.md").read_text(encoding="utf-8")
+    (block,) = (
+        found for found in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "node_health_expectations" in found
+    )
+    example = yaml.safe_load(block)["node_health_expectations"]
+    assert health_expect.problems(example) == []
+    assert set(example) == {*health_expect.KEYS, "types"} - {"efa", "gpus", "disks"}
+    found = health_expect.resolve(example, "p5.48xlarge")
+    assert (found.gpus, found.disks, found.efa, found.thresholds["gpu_celsius"]) == (8, 8, 32, 85)
+    assert health_expect.resolve(example, "g6.xlarge").mounts == ()
+
+
+def test_nothing_expected_is_nothing_judged():
+    nothing = health_expect.resolve({}, None)
+    assert nothing == health_expect.Expectations()
+    assert health_expect.check_devices(TrainingHost(), nothing) == []
+    assert health_expect.check_services(TrainingHost(), nothing) == []
+
+
+def test_types_that_could_not_be_used_are_told():
+    found = health_expect.resolve({"types": {"*": {"gpus": 8}}}, None)
+    (one,) = health_expect.check_devices(TrainingHost(), found)
+    assert (one.id, one.status, "* of the expectations" in one.reason) == ("expect.type", "undeterminable", True)
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ([], "the expectations are []: give a mapping of versions, "),
+        ({"schema": "x/1"}, "the expectations are of 'x/1': this version reads mlcluster.expectations/1"),
+        ({"driver": "580"}, "driver is not known: it knows versions, efa, gpus"),
+        ({"versions": {"driver": 580.95}}, "versions.driver is 580.95: give a version in quotes"),
+        ({"versions": {"driver": ">= new"}}, "versions.driver is '>= new': give a version in quotes"),
+        ({"versions": ["580"]}, "versions is ['580']: give a mapping such as driver"),
+        ({"versions": {"drivr": "580"}}, "versions.'drivr' is not known: it knows kernel, os, driver"),
+        ({"versions": {"package": "580"}}, "versions.'package' is not known: it knows kernel, os, driver"),
+        ({"versions": {"package nvidia-*": "580"}}, "versions.'package nvidia-*' is not known: it knows kernel"),
+        ({"versions": {580: "580"}}, "versions.580 is not known: it knows kernel, os, driver"),
+        ({"efa": -1}, "efa is -1: give 0 to 1000"),
+        ({"gpus": True}, "gpus is True: give 0 to 1000"),
+        ({"mounts": "/fsx"}, "mounts is '/fsx': give a list of texts"),
+        ({"mounts": ["fsx"]}, "mounts has 'fsx': give absolute paths"),
+        ({"services": [""]}, "services is ['']: give a list of texts"),
+        ({"allowed_xids": ["13"]}, "allowed_xids is ['13']: give a list of numbers"),
+        ({"thresholds": {"heat": 3}}, "thresholds.heat is not known: it knows scratch_free_percent"),
+        ({"thresholds": {"root_free_percent": 101}}, "thresholds.root_free_percent is 101: give 0 to 100"),
+        ({"thresholds": []}, "thresholds is []: give a mapping of scratch_free_percent"),
+        ({"types": ["p5"]}, "types is ['p5']: give a mapping of instance types"),
+        ({"types": {"p5*": 8}}, "types.p5* is 8: give a mapping of versions"),
+        ({"types": {5: {}}}, "types has 5: give instance types"),
+        ({"types": {"p5*": {"gpu": 8}}}, "types.p5*.gpu is not known: it knows versions"),
+        ({"types": {"p5*": {"types": {}}}}, "types.p5*.types is not known: it knows versions"),
+        ({"buckets": "s3://a"}, "buckets is 's3://a': give a list of s3://BUCKET/PREFIX"),
+        ({"buckets": ["http://abc"]}, "buckets[0].url is 'http://abc': give s3://BUCKET"),
+        ({"buckets": [{"url": "s3://abc/d", "right": ["list"]}]}, "buckets[0] is {'url': 's3://abc/d'"),
+        ({"buckets": [{"url": "s3://abc/d", "rights": ["all"]}]}, "buckets[0].rights is ['all']: give a list of list"),
+        ({"buckets": [{"url": "s3://abc", "rights": ["write"]}]}, "buckets[0] is to be written to: give a prefix"),
+        # The AWS CLI would put the content of the file in the place of the name.
+        ({"buckets": [{"url": "s3://abc", "key": "file:///x"}]}, "buckets[0] has the key 'file:///x': give one that"),
+        ({"buckets": [{"url": "s3://abc", "key": "-x"}]}, "buckets[0] has the key '-x': give one that begins neither"),
+        ({"buckets": ["s3://abc/http://x"]}, "buckets[0] has the prefix 'http://x': give one that begins neither"),
+        ({"buckets": [{"url": "s3://abc", "key": ""}]}, "buckets[0].key is '': give the whole name"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_sentence(given, sentence):
+    (said,) = health_expect.problems(given)
+    assert said.startswith(sentence), said
+
+
+def test_all_problems_are_told_at_once():
+    given = {"driver": "580", "efa": -1, "types": {"p5*": {"gpu": 8, "disks": "8"}}}
+    assert len(health_expect.problems(given)) == 4
+
+
+@pytest.mark.parametrize(
+    ("wanted", "have", "status"),
+    [
+        ("580.95.05", "580.95.05", "pass"),
+        ("580.95.05", "580.95.06", "fail"),
+        ("580.*", "580.95.06", "pass"),
+        (">=580.95", "580.95.05", "pass"),
+        (">= 580.95", "570.172.08", "fail"),
+        (">=580.95", "unknown", "undeterminable"),
+        ("580.95.05", None, "fail"),
+    ],
+)
+def test_versions(wanted, have, status):
+    expect = health_expect.resolve({"versions": {"driver": wanted}}, "p5.48xlarge")
+    (one,) = health_expect.judge_versions(expect, {"driver": have} if have else {})
+    assert (one.id, one.status, one.scope.device, one.expected) == ("expect.version", status, "driver", wanted)
+
+
+def test_a_version_that_could_not_be_found_out_is_no_failure():
+    expect = health_expect.resolve({"versions": {"efa_driver": "3.*", "package zsh": ">=5"}}, None)
+    assert health_expect.packages(expect) == ("zsh",)
+    found = health_expect.judge_versions(expect, {}, ["efa_driver"])
+    assert [(one.scope.device, one.status) for one in found] == [
+        ("efa_driver", "undeterminable"),
+        ("package zsh", "fail"),
+    ]
+
+
+def test_packages_that_have_to_be_held():
+    expect = health_expect.resolve({"held": ["linux-*", "nvidia-*"]}, None)
+    found = health_expect.judge_held(expect, ["linux-aws", "linux-image-aws"], True)
+    assert [(one.status, one.found) for one in found] == [("pass", "linux-aws, linux-image-aws"), ("fail", None)]
+    assert {one.status for one in health_expect.judge_held(expect, [], False)} == {"undeterminable"}
+
+
+def test_mounts_and_counts():
+    host = good_node()
+    host.files["/proc/self/mountinfo"] = "60 1 0:50 / /fsx rw shared:1 - lustre 10.0.1.5@tcp:/abcd rw\n"
+    for number in range(7):
+        host.files[f"/proc/driver/nvidia/gpus/{number}/information"] = ""
+    expect = health_expect.resolve({"mounts": ["/fsx", "/home"], "gpus": 8, "disks": 0}, "p5.48xlarge")
+    found = {
+        (one.id, one.scope.device): (one.status, one.severity) for one in health_expect.check_devices(host, expect)
+    }
+    assert found == {
+        ("expect.gpus", None): ("fail", "isolate"),
+        ("expect.disks", None): ("pass", "none"),
+        ("expect.mount", "/fsx"): ("pass", "none"),
+        ("expect.mount", "/home"): ("fail", "reset"),
+    }
+
+
+def test_services_answer_under_each_of_their_names():
+    host = TrainingHost()
+    host.commands["systemctl show"] = "\n".join(
+        [
+            unit("chrony.service", Names="chrony.service chronyd.service"),
+            unit("mount-s3.service", Names="mount-s3.service", ActiveState="failed"),
+            unit("slurmd.service", Names="slurmd.service", ActiveState="reloading"),
+            unit("gone.service", Names="gone.service", LoadState="not-found", ActiveState="inactive"),
+        ]
+    )
+    expect = health_expect.resolve({"services": ["chronyd", "mount-s3.service", "slurmd", "gone", "untold"]}, None)
+    found = {one.scope.device: (one.status, one.found) for one in health_expect.check_services(host, expect)}
+    assert found == {
+        "chronyd": ("pass", "active"),
+        "mount-s3.service": ("fail", "failed"),
+        "slurmd": ("pass", "reloading"),
+        "gone": ("fail", "inactive"),
+        "untold": ("undeterminable", None),
+    }
+    host.commands["systemctl show"] = missing("systemctl show")
+    assert {one.status for one in health_expect.check_services(host, expect)} == {"undeterminable"}
+
+
+def test_xids_that_a_site_allows_are_counted_and_do_not_count():
+    host = good_node()
+    line = "2026-01-31T11:{:02}:00+0000 ip-10-0-0-1 kernel: NVRM: Xid (PCI:0000:51:00): {}, pid=1, what\n"
+    host.commands["journalctl -k"] += line.format(1, 79) + line.format(2, 79) + line.format(3, 13)
+    facts = look(host, Wishes())
+    strict, patient = (
+        {one.id: one for one in health_checks.judge_accelerators(facts, allowed)} for allowed in ((), (79,))
+    )
+    assert (strict["gpu.xid"].status, patient["gpu.xid"].status) == ("fail", "pass")
+    assert strict["gpu.xid_count"].found == patient["gpu.xid_count"].found == {"79": 2, "13": 1, "total": 3}

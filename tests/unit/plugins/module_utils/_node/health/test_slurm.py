@@ -1,0 +1,212 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Slurm's word on a node, and the steps around a container; tests/integration/slurm has both on a real Slurm."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import image as health_image
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.image import check_image
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.slurm import check_slurm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Report, Scope, failed, passed
+
+from tests.unit.fakes.fake_training_host import TrainingHost, hanging
+
+BIN = "/opt/slurm/bin"
+UP = "Slurmctld(primary) at head is UP\n"
+NODE = "NodeName=n1 CPUTot=8 Gres=gpu:h100:8 NodeHostName=n1 State={} Partitions=gpu {}\n"
+# As scontrol 22.05 says it where there is no slurm.conf.
+NOT_SET_UP = "scontrol: fatal: Could not establish a configuration source"
+HELP = "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n"
+IMAGE = "/fsx/images/train.sqsh"
+
+
+class SlurmHost(TrainingHost):
+    """scontrol's variables are looked past, and what is written and removed is kept."""
+
+    def __init__(self):
+        super().__init__()
+        self.gone = []
+
+    def run(self, argv, timeout=120, check=True, stdin=None):
+        at = next(index for index, word in enumerate(argv) if "=" not in word and word != "env")
+        return super().run(argv[at:], timeout, check, stdin)
+
+    def write_text(self, path, text, mode=0o644):
+        self.files[path] = text
+
+    def remove(self, path):
+        self.gone.append(path)
+        self.files.pop(path, None)
+
+
+@pytest.fixture
+def host(monkeypatch):
+    monkeypatch.setenv("SLURMD_NODENAME", "n1")
+    made = SlurmHost()
+    for program in ("scontrol", "srun"):
+        made.files[f"{BIN}/{program}"] = ""
+    made.files[health_image.RUNTIME_PATH] = ""
+    made.files[IMAGE] = ""
+    made.commands = {
+        f"{BIN}/scontrol ping": UP,
+        f"{BIN}/scontrol --details": NODE.format("IDLE", ""),
+        f"{BIN}/srun --help": HELP,
+    }
+    return made
+
+
+def slurm_of(host, **options):
+    return {one.id: one for one in check_slurm(Slurm(host), **options)}
+
+
+def test_a_node_that_takes_jobs(host):
+    found = slurm_of(host)
+    assert {key: one.status for key, one in found.items()} == {"slurm.controller": "pass", "slurm.node": "pass"}
+    assert (found["slurm.node"].found, found["slurm.node"].message) == ("takes jobs", "it takes jobs: IDLE")
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "words"),
+    [
+        ("IDLE+DRAIN", "Reason=disk is slow [root@2026-01-31T12:00:00]", "disk is slow"),
+        ("DOWN*", "Reason=Not responding [slurm@2026-01-31T12:00:00]", "Not responding"),
+        ("MIXED+FAIL", "", "no reason is given"),
+    ],
+)
+def test_a_node_that_takes_none_is_worth_watching(host, state, reason, words):
+    host.commands[f"{BIN}/scontrol --details"] = NODE.format(state, reason)
+    one = slurm_of(host)["slurm.node"]
+    # Not graver: a drain must not be a reason for itself.
+    assert (one.status, one.severity) == ("fail", "monitor") and words in one.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [("compute", "fail"), ("head", "not_applicable"), (None, "not_applicable")]
+)
+def test_a_node_that_slurm_does_not_know(host, kind, status):
+    host.commands[f"{BIN}/scontrol --details"] = CommandResult(1, "", "Node n1 not found")
+    assert slurm_of(host, kind=kind)["slurm.node"].status == status
+
+
+@pytest.mark.parametrize("kind", ["compute", "head", None])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        CommandResult(1, "", "slurm_load_node error: Unable to contact slurm controller (connect failure)"),
+        CommandResult(0, "", ""),
+        hanging("scontrol show node", 20),
+    ],
+)
+def test_a_controller_that_goes_away_after_its_ping_proves_nothing(host, answer, kind):
+    host.commands[f"{BIN}/scontrol --details"] = answer
+    found = slurm_of(host, kind=kind)
+    assert (found["slurm.controller"].status, found["slurm.node"].status) == ("pass", "undeterminable")
+
+
+@pytest.mark.parametrize(
+    ("ping", "status"),
+    [
+        ("Slurmctld(primary) at head is DOWN\n", "fail"),
+        (CommandResult(1, "", "slurm_load_ctl_conf error"), "undeterminable"),
+        (CommandResult(1, "", NOT_SET_UP), "not_applicable"),
+        (hanging("scontrol ping", 20), "undeterminable"),
+    ],
+)
+def test_a_controller_that_does_not_answer(host, ping, status):
+    host.commands[f"{BIN}/scontrol ping"] = ping
+    found = slurm_of(host)
+    assert (set(found), found["slurm.controller"].status) == ({"slurm.controller"}, status)
+
+
+def test_a_compute_node_has_to_be_set_up(host):
+    host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, "", NOT_SET_UP)
+    assert slurm_of(host, kind="compute")["slurm.controller"].status == "undeterminable"
+
+
+def test_without_slurm():
+    assert slurm_of(TrainingHost())["slurm.controller"].status == "not_applicable"
+
+
+# The container profile inside an image.
+
+INSIDE = Report(
+    "n1",
+    "2026-01-31T12:00:00Z",
+    {},
+    (
+        passed("container.nccl", "2.28.9"),
+        failed("container.mounts", "it is not there", severity="reset", scope=Scope(device="/local")),
+    ),
+)
+
+
+def image(host, **options):
+    return {one.id: one for one in check_image(host, Slurm(host), options.pop("image", IMAGE), **options)}
+
+
+def test_what_is_said_inside_stands_under_the_image(host):
+    host.commands[f"{BIN}/srun --quiet"] = CommandResult(1, f"pyxis: chatter\n{json.dumps(INSIDE.to_dict())}\n", "")
+    found = image(host)
+    assert found["container.image"].found == "2 checks inside"
+    assert (found["container.nccl"].status, found["container.nccl"].scope.device) == ("pass", IMAGE)
+    assert found["container.mounts"].scope.device == f"{IMAGE} /local"
+    (line,) = [line for line in host.calls if line.startswith(f"{BIN}/srun --quiet")]
+    assert "--gres=gpu:8" in line and "--immediate=20" in line and "--nodelist=n1" in line
+    # The facts of the host were there for it, and are gone.
+    (facts,) = host.gone
+    assert f",{facts}:{facts} python3 " in line and f"--host-facts {facts}" in line
+    assert facts not in host.files
+
+
+def test_another_user_may_start_it(host):
+    host.commands["runuser -u trainer -- "] = CommandResult(0, json.dumps(INSIDE.to_dict()), "")
+    assert image(host, user="trainer")["container.image"].status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("rc", "stderr", "status", "words"),
+    [
+        (1, "srun: error: Unable to allocate resources", "undeterminable", "jobs hold the node"),
+        (1, "pyxis: failed to import docker image", "fail", "no container starts: pyxis: failed to import"),
+        (127, "slurmstepd: error: execve(): python3: No such file or directory", "undeterminable", "no report"),
+        (0, "", "undeterminable", "gave no report: it said nothing"),
+    ],
+)  # fmt: skip
+def test_a_container_that_says_nothing(host, rc, stderr, status, words):
+    host.commands[f"{BIN}/srun --quiet"] = CommandResult(rc, "{torn", stderr)
+    one = image(host)["container.image"]
+    assert one.status == status and words in (one.message or one.reason)
+    assert host.gone
+
+
+def without(path):
+    return lambda host: host.files.pop(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "words"),
+    [
+        (without(health_image.RUNTIME_PATH), "undeterminable", "mlcluster.pyz is not there"),
+        (without(f"{BIN}/scontrol"), "undeterminable", "looked for srun"),
+        (without(IMAGE), "undeterminable", "the image is not there"),
+        (lambda host: host.commands.update({f"{BIN}/srun --help": ""}), "undeterminable", "Pyxis is not loaded"),
+        (lambda host: host.commands.update({f"{BIN}/scontrol --details": ""}), "not_applicable", "runs no jobs"),
+        (
+            lambda host: host.commands.update({f"{BIN}/srun --quiet": hanging("srun", 140)}),
+            "undeterminable", "no answer within 140 seconds",
+        ),
+    ],
+)  # fmt: skip
+def test_where_there_is_no_way_to_try_it(host, change, status, words, monkeypatch):
+    monkeypatch.setattr(health_image.sys, "path", [])
+    change(host)
+    (one,) = image(host).values()
+    assert (one.id, one.status, one.scope.device) == ("container.image", status, IMAGE)
+    assert words in one.reason

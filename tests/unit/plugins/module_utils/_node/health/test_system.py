@@ -1,0 +1,255 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.host import EnrootHost
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import system
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import config_text, parse_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult
+
+from tests.unit.fakes import fake_training_host as scene
+from tests.unit.fakes.fake_training_host import TrainingHost
+
+CLOCK = "timedatectl show"
+UNITS = "systemctl show"
+LUSTRE = "60 1 0:50 / /fsx rw,noatime shared:1 - lustre 10.0.1.5@tcp:/abcd rw\n"
+NFS = "61 1 0:51 / /home rw shared:2 - nfs4 10.0.1.6:/home rw\n"
+LOCAL = "62 1 259:0 / / rw shared:3 - ext4 /dev/nvme0n1p1 rw\n"
+
+
+def host(**commands):
+    made = TrainingHost()
+    made.commands.update(commands)
+    return made
+
+
+def with_answers(answers):
+    made = TrainingHost()
+    made.commands.update(answers)
+    return made
+
+
+def only(results):
+    (result,) = results
+    return result
+
+
+def unit(name, active="active", file_state="enabled", load="loaded"):
+    return f"Id={name}\nLoadState={load}\nActiveState={active}\nUnitFileState={file_state}\n"
+
+
+@pytest.mark.parametrize(
+    ("told", "status"),
+    [
+        ("yes\n", "pass"),
+        ("no\n", "fail"),
+        ("\n", "undeterminable"),
+        ("Failed to query server\n", "undeterminable"),
+        (CommandError(["timedatectl"], None, "", "", "the program is not installed"), "undeterminable"),
+        (CommandResult(1, "", "Failed to connect to bus"), "undeterminable"),
+    ],
+)
+def test_the_clock(told, status):
+    assert only(system.check_clock(with_answers({CLOCK: told}))).status == status
+
+
+def test_a_service_that_is_enabled_has_to_run():
+    told = "\n".join(
+        [
+            unit("slurmd.service", "failed"),
+            unit("munge.service"),
+            unit("docker.service", "inactive", "disabled"),
+            unit("chronyd.service", "inactive", "", "not-found"),
+            unit("slurmctld.service", "activating"),
+        ]
+    )
+    found = {result.scope.device: result for result in system.check_services(with_answers({UNITS: told}))}
+    assert {name: result.status for name, result in found.items()} == {
+        "munge.service": "pass",
+        "slurmd.service": "fail",
+        "slurmctld.service": "undeterminable",
+    }
+    assert (found["slurmd.service"].severity, found["slurmd.service"].found) == ("reset", "failed")
+
+
+def test_without_any_service_there_is_nothing_to_judge():
+    assert only(system.check_services(with_answers({UNITS: unit("slurmd.service", load="not-found")}))).status == (
+        "not_applicable"
+    )
+
+
+@pytest.mark.parametrize("told", [CommandResult(1, "", "no bus"), "", "Running in chroot, ignoring command\n"])
+def test_a_systemd_that_speaks_of_no_unit_proves_nothing(told):
+    assert only(system.check_services(with_answers({UNITS: told}))).status == "undeterminable"
+
+
+@pytest.mark.parametrize(
+    ("bytes_free", "inodes_free", "status"), [(50, 50, "pass"), (4.9, 50, "fail"), (50, 0, "fail")]
+)
+def test_the_root_needs_space_and_inodes(monkeypatch, bytes_free, inodes_free, status):
+    free = {"bytes": bytes_free, "inodes": inodes_free}
+    monkeypatch.setattr(system.scratch, "free_percent", lambda where: free if where == "/" else None)
+    assert only(system.check_root(TrainingHost())).status == status
+
+
+def test_each_network_file_system_has_to_answer():
+    made = with_answers(
+        {
+            "stat --file-system --format=%T %b -- /fsx": "lustre 1000\n",
+            "stat --file-system --format=%T %b -- /home": CommandError(["stat"], None, "", "", "no answer within 20 s"),
+        }
+    )
+    made.files["/proc/self/mountinfo"] = LUSTRE + NFS + LOCAL
+    found = {result.scope.device: result for result in system.check_mounts(made)}
+    assert {path: result.status for path, result in found.items()} == {"/fsx": "pass", "/home": "fail"}
+    assert found["/fsx"].found == "lustre from 10.0.1.5@tcp:/abcd"
+    assert (found["/home"].severity, "no answer within 20 s" in found["/home"].message) == ("isolate", True)
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ("rw,user_id=1000,group_id=1000", "not_applicable"),
+        ("rw,user_id=1000,group_id=1000,default_permissions,allow_other", "fail"),
+        ("rw,user_id=0,group_id=0", "fail"),
+    ],
+)
+def test_the_mount_of_a_user_that_nobody_else_may_look_at_is_no_fault(monkeypatch, options, status):
+    monkeypatch.setattr(TrainingHost, "own_uid", lambda host: 0)
+    made = with_answers({"stat --file-system": CommandResult(1, "", "stat: cannot read: Permission denied")})
+    made.files["/proc/self/mountinfo"] = f"63 1 0:52 / /home/u/s3 rw - fuse.mount-s3 mountpoint-s3 {options}\n"
+    assert only(system.check_mounts(made)).status == status
+
+
+def test_no_network_file_system():
+    made = TrainingHost()
+    made.files["/proc/self/mountinfo"] = LOCAL
+    assert only(system.check_mounts(made)).status == "not_applicable"
+
+
+def test_containers_are_judged_where_the_role_ran(monkeypatch):
+    class Bare(EnrootHost):
+        def exists(self, path):
+            return False
+
+    assert only(system.check_containers(Bare())).status == "not_applicable"
+
+    class Damaged(Bare):
+        def exists(self, path):
+            return True
+
+        def read_json(self, path):
+            return {"schema": "other"}
+
+    assert only(system.check_containers(Damaged())).status == "undeterminable"
+
+
+def test_lustre_is_judged_where_the_role_ran():
+    made = TrainingHost()
+    assert only(system.check_lustre(made)).status == "not_applicable"
+    made.files[system.LUSTRE_CONFIG] = "{"
+    assert "run the role fsx_lustre again" in only(system.check_lustre(made)).reason
+    made.files[system.LUSTRE_CONFIG] = config_text(parse_config({"file_systems": [{"path": "/fsx"}]}))
+    made.files["/proc/self/mountinfo"] = LOCAL
+    found = {one.id: one.status for one in system.check_lustre(made)}
+    assert found["lustre.mounted"] == "fail" and "lustre.write_read" not in found
+
+
+def diag(*results):
+    return "progress\n" + json.dumps({"context": {}, "results": list(results)})
+
+
+def of_diag(told):
+    made = with_answers({"/usr/bin/pcluster-diag run": told})
+    made.programs.add("pcluster-diag")
+    return system.check_pcluster_diag(made)
+
+
+@pytest.mark.parametrize(
+    ("status", "judged"),
+    [
+        ("PASSED", "pass"),
+        ("FAILURE", "fail"),
+        ("WARNING", "fail"),
+        ("CHECK_ERROR", "undeterminable"),
+        ("SKIPPED_NOT_APPLICABLE", "not_applicable"),
+        ("SKIPPED_BY_USER", "undeterminable"),
+        ("ALL_GOOD", "undeterminable"),
+        (None, "undeterminable"),
+    ],
+)
+def test_what_pcluster_diag_found_is_taken_over(status, judged):
+    error = {"code": "E1", "message": "kefalnd is missing"}
+    entry = {"check_id": "LustreFilesystem", "status": status, "errors": [error], "warnings": None}
+    result = only(of_diag(diag(entry)))
+    assert (result.id, result.status) == ("pcluster.lustre_filesystem", judged)
+    assert "E1: kefalnd is missing" in (result.message or result.reason or result.found)
+
+
+def test_a_failure_that_pcluster_diag_exits_with_is_read_all_the_same():
+    told = CommandResult(1, diag({"check_id": "IMDS", "status": "FAILURE", "errors": []}), "")
+    assert [(one.id, one.status) for one in of_diag(told)] == [("pcluster.imds", "fail")]
+
+
+@pytest.mark.parametrize("told", ["", "{}", '{"results": 7}', '{"results": [7]}', diag(), CommandResult(3, "", "boom")])
+def test_a_report_that_says_nothing_proves_nothing(told):
+    assert only(of_diag(told)).status == "undeterminable"
+
+
+def test_a_check_of_any_name_becomes_an_id():
+    for name in ("", "42", "Ünïcode check!", None, "A-B C"):
+        assert only(of_diag(diag({"check_id": name, "status": "PASSED"}))).status == "pass"
+
+
+def test_without_pcluster_diag_there_is_nothing_to_judge():
+    assert only(system.check_pcluster_diag(TrainingHost())).status == "not_applicable"
+
+
+def test_versions_of_what_is_there():
+    made = scene.good_node()
+    made.files["/etc/os-release"] = 'NAME="Ubuntu"\nPRETTY_NAME="Ubuntu 24.04.3 LTS"\n'
+    made.files["/proc/sys/kernel/osrelease"] = "6.8.0-1030-aws\n"
+    found = system.versions(made, {"libnccl2": "2.28.9-1+cuda13.0", "enroot": None, "bash": "5.2"})
+    assert found["kernel"] == "6.8.0-1030-aws"
+    assert found["os"] == "Ubuntu 24.04.3 LTS"
+    assert found["driver"] == scene.DRIVER
+    assert found["efa_installer"] == "1.43.0"
+    assert found["package libnccl2"] == "2.28.9-1+cuda13.0"
+    assert not {"lustre", "package enroot", "package bash"} & set(found)
+    assert all(isinstance(version, str) and version for version in found.values())
+
+
+def test_a_component_that_tells_no_version_is_there_all_the_same():
+    made = scene.good_node()
+    # The EFA driver of the kernel's own sources has none.
+    made.files.pop("/sys/module/efa/version", None)
+    made.files["/sys/module/efa/refcnt"] = "0\n"
+    told = system.versions(made, {}, ["zsh"])
+    assert "efa_driver" in system.silent(made, told) and "driver" not in system.silent(made, told)
+    assert system.versions(made, {"zsh": "5.9"}, ["zsh"])["package zsh"] == "5.9"
+
+
+def test_of_a_bare_machine_no_version_is_made_up():
+    assert system.versions(TrainingHost(), {}) == {}
+
+
+@pytest.mark.parametrize(
+    ("running", "installed", "status"),
+    [
+        ("6.8.0-1030-aws", ["6.8.0-1030-aws", "6.8.0-1029-aws"], "pass"),
+        ("6.8.0-1030-aws", ["6.8.0-1030-aws", "6.8.0-1040-aws"], "fail"),
+        # Gone from the disk: the next boot starts what is left.
+        ("6.8.0-1030-aws", ["6.8.0-1029-aws"], "fail"),
+        ("6.8.0-1030-aws", [], "not_applicable"),
+    ],
+)
+def test_the_next_boot_has_to_start_the_kernel_that_was_proved(running, installed, status):
+    made = TrainingHost()
+    made.files["/proc/sys/kernel/osrelease"] = f"{running}\n"
+    made.files.update({f"/lib/modules/{release}/modules.dep": "" for release in installed})
+    assert only(system.check_kernel(made)).status == status

@@ -1,0 +1,233 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which checkpoint is the last good one, and that it is never the one that goes."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pathlib
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import checkpoints
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def make(folder, step, complete=True, backed_up=False, name="step-{}"):
+    path = folder / name.format(step)
+    path.mkdir()
+    (path / "weights").write_text("x")
+    if complete:
+        (path / "complete").touch()
+    if backed_up:
+        (path / checkpoints.BACKED_UP).touch()
+    return str(path)
+
+
+@pytest.fixture
+def verb(tmp_path, capsys):
+    def call(*words):
+        code = cli.main(["checkpoints", str(tmp_path / "c"), *words], "0.1.0", str(tmp_path / "log"))
+        return code, capsys.readouterr().out.splitlines()
+
+    (tmp_path / "c").mkdir()
+    return call
+
+
+def test_the_number_says_which_is_newest_and_not_the_time(tmp_path, verb):
+    folder = tmp_path / "c"
+    new = make(folder, 1000, name="iter_{:07d}")
+    old = make(folder, 999)
+    make(folder, 2000, complete=False)
+    os.utime(new, (1, 1))
+    os.symlink(old, folder / "step-5000")
+    (folder / "latest_checkpointed_iteration.txt").write_text("1000")
+    assert verb("--latest") == (0, [new])
+    assert verb("--not-backed-up") == (0, [new, old])
+
+
+def test_none_is_said(verb):
+    assert verb("--latest") == (2, [])
+    assert verb("--prune", "1") == (0, [])
+
+
+def test_old_ones_go_once_they_are_backed_up(tmp_path, verb):
+    folder = tmp_path / "c"
+    made = [make(folder, step, backed_up=step != 2) for step in (1, 2, 3, 4)]
+    half = make(folder, 0, complete=False)
+    assert verb("--prune", "2", "--backed-up-only") == (0, [made[0], half])
+    assert sorted(path.name for path in folder.iterdir()) == ["step-2", "step-3", "step-4"]
+    assert verb("--prune", "0") == (0, [made[2], made[1]])
+    assert [path.name for path in folder.iterdir()] == ["step-4"]
+
+
+def test_a_newer_one_that_is_being_written_is_left_alone(tmp_path, verb):
+    make(tmp_path / "c", 1)
+    make(tmp_path / "c", 2, complete=False)
+    assert verb("--prune", "1") == (0, [])
+
+
+def refuse(*given, **_named):
+    raise OSError(5, f"I/O error at {given}")
+
+
+def test_one_that_cannot_go_is_a_failure(tmp_path, verb, monkeypatch):
+    make(tmp_path / "c", 1)
+    make(tmp_path / "c", 2)
+    monkeypatch.setattr(checkpoints, "remove", refuse)
+    assert verb("--prune", "1") == (1, [])
+
+
+ENTRIES = st.lists(
+    st.builds(
+        checkpoints.Checkpoint,
+        path=st.uuids().map(str),
+        step=st.integers(0, 9),
+        complete=st.booleans(),
+        backed_up=st.booleans(),
+    ),
+    max_size=8,
+)
+
+
+@given(ENTRIES, st.integers(-1, 4), st.booleans())
+def test_the_newest_good_one_never_goes(entries, keep, backed_up_only):
+    found = sorted(entries, key=lambda entry: (-entry.step, entry.path))
+    leaving = checkpoints.removable(found, keep, backed_up_only)
+    newest = checkpoints.latest(found)
+    assert newest not in leaving
+    if newest is None:
+        assert leaving == []
+    if backed_up_only:
+        assert all(entry.backed_up for entry in leaving if entry.complete)
+    assert sum(entry.complete for entry in found if entry not in leaving) >= min(
+        max(keep, 1), sum(entry.complete for entry in found)
+    )
+
+
+def test_a_removal_that_is_cut_short_leaves_nothing_that_looks_whole(tmp_path, monkeypatch):
+    path = make(tmp_path, 1)
+    monkeypatch.setattr(checkpoints.shutil, "rmtree", refuse)
+    (entry,) = checkpoints.find(Host(), str(tmp_path), "complete")
+    with pytest.raises(OSError, match="I/O error"):
+        checkpoints.remove(entry)
+    assert not os.path.exists(path) and checkpoints.find(Host(), str(tmp_path), "complete") == []
+
+
+@pytest.mark.parametrize("name", ["{}", "step-{}", "v2-{}", "2026-run.{}", "{:04d}"])
+def test_every_digit_at_the_end_of_a_name_counts(tmp_path, verb, name):
+    paths = {step: make(tmp_path / "c", step, name=name) for step in (95, 1000, 950)}
+    newest = paths[1000]
+    assert verb("--latest") == (0, [newest])
+    verb("--prune", "1")
+    assert os.listdir(tmp_path / "c") == [os.path.basename(newest)]
+
+
+def test_directories_of_another_name_are_somebody_elses(tmp_path, verb):
+    folder = tmp_path / "c"
+    for step in (100, 200, 1000):
+        make(folder, step)
+    others = [
+        make(folder, number, complete=False, name=name) for number, name in ((2, "eval_{}"), (1, "tensorboard-run{}"))
+    ]
+    gone = make(folder, 50, complete=False)
+    assert verb("--prune", "3") == (0, [gone])
+    assert all(os.path.isdir(path) for path in others)
+
+
+def test_two_trainings_in_one_directory_keep_their_own(tmp_path, verb):
+    folder = tmp_path / "c"
+    kept = [make(folder, 10, name="small-{}"), make(folder, 5000, name="large-{}")]
+    gone = make(folder, 4000, name="large-{}")
+    assert verb("--prune", "1") == (0, [gone])
+    assert all(os.path.isdir(path) for path in kept)
+
+
+def test_what_a_removal_that_died_left_goes_with_the_next(tmp_path, verb):
+    folder = tmp_path / "c"
+    make(folder, 100)
+    left = folder / f"{checkpoints.REMOVING}step-50"
+    (left / "deep").mkdir(parents=True)
+    assert verb("--prune", "1") == (0, [])
+    assert not left.exists()
+
+
+@pytest.mark.parametrize("what", ["stat", "listdir"])
+def test_what_a_server_that_is_away_does_not_tell_is_no_answer(tmp_path, verb, monkeypatch, capsys, what):
+    """EIO for the marker of a good one is not that it has none, by which it would go."""
+    made = [make(tmp_path / "c", step) for step in (1, 2)]
+    before = getattr(os, what)
+
+    def away(path, **given):
+        if str(path) in (str(tmp_path / "c"), f"{made[0]}/complete"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        return before(path, **given)
+
+    monkeypatch.setattr(checkpoints.os, what, away)
+    for words in (["--prune", "1"], ["--latest"], ["--not-backed-up"], []):
+        assert verb(*words) == (2, [])
+    monkeypatch.undo()
+    assert all(os.path.isdir(path) for path in made)
+
+
+def test_a_name_that_no_line_carries_is_somebody_elses(tmp_path, verb):
+    folder = tmp_path / "c"
+    made = make(folder, 1)
+    others = [make(folder, 9, name="a\n{}"), make(folder, 9, name="b\udce9-{}")]
+    assert verb("--not-backed-up") == (0, [made])
+    assert verb("--prune", "1") == (0, []) and all(os.path.isdir(path) for path in others)
+
+
+@pytest.mark.parametrize("when", ["rename", "unlink", "rmdir"])
+def test_two_that_take_the_same_away_meet_nowhere(tmp_path, verb, monkeypatch, when):
+    """The second begins and ends in the midst of the first: before its first renaming, or with a file half gone."""
+    folder = tmp_path / "c"
+    made = [make(folder, step) for step in (1, 2, 3)]
+    os.mkdir(f"{made[0]}/deep")
+    before, second = getattr(os, when), []
+
+    def meanwhile(path, *given, **named):
+        if not second:
+            second.append(None)
+            second[0] = verb("--prune", "1")
+        return before(path, *given, **named)
+
+    monkeypatch.setattr(os, when, meanwhile)
+    first = verb("--prune", "1")
+    monkeypatch.undo()
+    assert (first[0], second[0][0]) == (0, 0)
+    assert os.listdir(folder) == ["step-3"]
+    # Each is named by the one that took it.
+    assert set(first[1]) | set(second[0][1]) <= set(made[:2])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: os.truncate(path / "weights", 0),
+        lambda path: (path / "weights").unlink(),
+        lambda path: (path / "complete").write_text('{"schema": "mlcluster.checkpoint/1", "files": null}'),
+    ],
+)
+def test_one_that_lost_what_its_marker_lists_drives_no_good_one_out(tmp_path, verb, damage):
+    made = [make(tmp_path / "c", step) for step in (1, 2)]
+    marker = {"schema": checkpoints.MANIFEST, "files": {"weights": {"size": 1, "sha256": "…"}}}
+    for path in made:
+        pathlib.Path(path, "complete").write_text(json.dumps(marker))
+    assert verb("--latest") == (0, [made[1]])
+    damage(pathlib.Path(made[1]))
+    assert verb("--latest") == verb("--not-backed-up") == (0, [made[0]])
+    assert verb("--prune", "1") == (0, []) and os.path.isdir(made[0])
+
+
+@pytest.mark.parametrize("marker", ["", "{", "[]", '{"schema": "x", "files": {"gone": {"size": 1}}}'])
+def test_a_marker_of_another_training_says_what_it_says_by_being_there(tmp_path, verb, marker):
+    made = make(tmp_path / "c", 1)
+    pathlib.Path(made, "complete").write_text(marker)
+    assert verb("--latest") == (0, [made])

@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""fio, IOR, mdtest and the reports of nodes. Their outputs are invented in the shape of the documentation."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import verify_io as io
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
+
+
+def fio(error=0, **read):
+    return json.dumps({"jobs": [{"error": error, "read": {"bw_bytes": 5, "iops": 7.5, **read}, "write": {}}]})
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "figure"),
+    [
+        (fio(), "read", 5.0),
+        ("note: x\n" + fio(), "randread", 7.5),
+        (fio(), "write", "it printed no result"),
+        (fio(error=28), "read", "it ended with error 28"),
+        (fio(bw_bytes=0), "read", "it moved nothing"),
+        (None, "read", "it printed no result"),
+        ("{", "read", "it printed no result"),
+    ],
+)
+def test_what_fio_measured(text, mode, figure):
+    assert io.fio_figure(text, mode) == figure
+
+
+def test_a_slow_node_stands_out_from_the_median():
+    nodes = {"a": 100.0, "b": 98.0, "c": 60.0, "d": 102.0}
+    (found,) = io.judge_fio({"/data read": nodes}, 20)
+    assert (found.status, found.scope.node, found.severity) == ("fail", "c", "isolate")
+    (found,) = io.judge_fio({"/data read": {**nodes, "c": 81.0}}, 20)
+    assert found.status == "pass"
+
+
+def test_a_node_without_a_figure_fails_and_the_others_are_still_compared():
+    found = io.judge_fio({"/data read": {"a": 1.0, "b": 1.0, "c": 1.0, "d": "it moved nothing"}}, 20)
+    assert [(entry.status, entry.scope.node) for entry in found] == [("fail", "d"), ("pass", None)]
+    assert found[0].severity == "isolate" and "common" not in found[0].message
+
+
+def test_what_fails_on_every_node_accuses_none():
+    found = io.judge_fio({"/data read": dict.fromkeys("abc", "it printed no result")}, 20)
+    assert [(entry.status, entry.severity, entry.scope.node) for entry in found] == [
+        ("fail", "monitor", node) for node in "abc"
+    ]
+    assert all(entry.message.endswith("it failed on every node, so the cause is common to all") for entry in found)
+    (alone,) = io.judge_fio({"/data read": {"a": "it printed no result"}}, 20)
+    assert alone.severity == "monitor" and "every node" not in alone.message
+
+
+@pytest.mark.parametrize("text", [None, "", "{", '{"summary": 3}', '{"summary": [{"operation": "write"}]}'])
+def test_an_ior_without_a_summary_is_no_pass(text):
+    found = io.judge_ior(io.ior_figures(text), {"write": 1, "read": 1}, 0)
+    assert [entry.status for entry in found] == ["fail", "fail"]
+
+
+@pytest.mark.parametrize(("least", "rc", "status"), [(0, 0, "undeterminable"), (9, 0, "pass"), (11, 0, "fail"),
+                                                     (9, 1, "fail")])  # fmt: skip
+def test_ior_against_what_is_wanted(least, rc, status):
+    figures = {"write": 10.0, "read": 10.0}
+    assert {entry.status for entry in io.judge_ior(figures, {"write": least, "read": least}, rc)} == {status}
+
+
+def test_mdtest_of_either_version():
+    old = "   File creation     :     845203.634     845203.634     845203.634          0.000\n"
+    new = "   File stat                 4513.000      4100.000      4300.500        100.000\n"
+    assert io.mdtest_figures(old + new) == {"File creation": 845203.634, "File stat": 4300.5}
+    assert io.judge_mdtest(io.mdtest_figures(old + new), 0).status == "fail"
+    assert io.judge_mdtest(io.mdtest_figures(old + new + new.replace("stat", "removal")), 0).status == "pass"
+    assert io.judge_mdtest(io.mdtest_figures(old + new + new.replace("stat", "removal")), 1).status == "fail"
+
+
+@pytest.mark.parametrize(("size", "nodes", "status"), [(11, 1, "pass"), (9, 2, "pass"), (9, 1, "undeterminable")])
+def test_what_may_have_come_from_memory(size, nodes, status):
+    assert io.judge_cache(size, 10, nodes).status == status
+
+
+def test_reports_carry_the_node_and_a_missing_one_is_no_pass(tmp_path):
+    report = result.Report("ip-1", "2026-11-28T03:00:00Z", {}, (result.passed("gpu.count", 8),))
+    (tmp_path / "node-n1.json").write_text(result.dumps(report))
+    (tmp_path / "node-n2.json").write_text("srun: error: no such program\n")
+    found = io.node_reports(Host(), str(tmp_path), ["n1", "n2", "n3"], "node")
+    assert [(entry.id, entry.status, entry.scope.node) for entry in found] == [
+        ("gpu.count", "pass", "n1"),
+        ("node.report", "undeterminable", "n2"),
+        ("node.report", "undeterminable", "n3"),
+    ]

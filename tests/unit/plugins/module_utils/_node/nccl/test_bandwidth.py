@@ -1,0 +1,195 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bandwidth is compared with figures of exactly the same; counters prove where data went; nccom-test says little."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, entries, judge
+
+from tests.unit.fakes.fake_nccl_output import FOUR, Plan, only, output, snapshots, without
+
+HOSTS = Plan().hosts
+
+
+P5_PAIR = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge")
+
+
+def pair(busbw):
+    return output(Plan(hosts=("a", "b"), gpus=8, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda size: busbw))
+
+
+def test_bandwidth_is_compared_with_published_figures_of_exactly_this():
+    good = only(pair(480.0), "bandwidth", P5_PAIR)
+    assert (good.status, good.expected["2147483648"], good.found["2147483648"]) == ("pass", 399.35, 480.0)
+    assert "443.72 GB/s, less 10 percent" in good.source
+    low = only(pair(420.0), "bandwidth", P5_PAIR)
+    assert (low.status, sorted(low.found)) == ("fail", ["17179869184", "8589934592"])
+    assert only(pair(420.0), "bandwidth", Asked(ranks=16, nodes=2, instance_type="p5.4xlarge")).reason == "no_threshold"
+    assert only(pair(420.0), "bandwidth", Asked(ranks=16, nodes=2)).reason == "no_threshold"
+
+
+def test_figures_of_other_gpus_are_not_compared():
+    result = only(pair(90.0), "bandwidth", Asked(ranks=16, nodes=2, instance_type="p4de.24xlarge"))
+    assert (result.status, result.reason) == ("undeterminable", "other_type")
+    assert result.message == "the ranks were on NVIDIA H100 80GB HBM3, and p4de.24xlarge has A100"
+
+
+def test_figures_of_eight_ranks_a_node_are_not_for_one_rank_a_node():
+    slow = output(hosts=("a", "b"), gpus=1, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda size: 90.0)
+    asked = Asked(ranks=2, nodes=2, instance_type="p5.48xlarge")
+    assert only(slow, "bandwidth", asked).reason == "no_threshold"
+    recorded, problem = baseline(slow, asked)
+    assert problem is None
+    assert only(slow, "bandwidth", dataclasses.replace(asked, baseline=recorded)).status == "pass"
+    # What one rank a node reaches says nothing of eight.
+    assert only(pair(90.0), "bandwidth", dataclasses.replace(P5_PAIR, baseline=recorded)).status == "fail"
+
+
+def test_bandwidth_of_sizes_between_published_ones_is_not_made_up():
+    between = output(hosts=("a", "b"), gpus=8, smallest=3 << 29, largest=3 << 31, factor=2)
+    assert only(between, "bandwidth", P5_PAIR).reason == "no_threshold"
+
+
+def test_a_tolerance_is_ones_own_choice():
+    asked = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge", tolerance_percent=20)
+    assert only(pair(420.0), "bandwidth", asked).status == "pass"
+
+
+def baseline(lines, asked, now="2026-11-27T00:00:00Z"):
+    return entries(judge(parse(lines), asked), asked, now)
+
+
+def test_a_baseline_is_recorded_of_good_runs_only():
+    recorded, problem = baseline(output(), FOUR)
+    assert (len(recorded), problem) == (6, None)
+    assert recorded[0] == {
+        "tool": "nccl-tests",
+        "instance_type": "p5.48xlarge",
+        "nodes": 4,
+        "collective": "all_reduce",
+        "size": 1 << 20,
+        "busbw": 6.15,
+        "ranks": 8,
+        "recorded": "2026-11-27T00:00:00Z",
+    }
+    for lines, asked, sentence in (
+        (output(network="Socket"), FOUR, "NCCL chose the network|talked to each other over Socket"),
+        (output()[:-6], FOUR, "truncated|ends before"),
+        (pair(100.0), P5_PAIR, "slower than what is known"),
+        (output(), Asked(ranks=8, nodes=4), "needs to know instance_type"),
+    ):
+        recorded, problem = baseline(lines, asked)
+        assert recorded == []
+        assert any(part in problem for part in sentence.split("|"))
+
+
+def test_a_sites_own_figures_go_before_published_ones():
+    recorded, problem = baseline(pair(600.0), P5_PAIR)
+    assert problem is None
+    asked = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge", baseline=recorded)
+    result = only(pair(480.0), "bandwidth", asked)
+    assert (result.status, result.source) == ("fail", "the site's baseline: 600 GB/s, less 10 percent")
+
+
+def test_a_test_that_missed_its_own_limit_is_too_slow():
+    lines = [line.rstrip() + " FAILED" if "Avg bus" in line else line for line in output()]
+    assert only(lines, "bandwidth").status == "fail"
+
+
+def with_counters(before, after, **fields):
+    return only(output(**fields), "fabric", Asked(ranks=8, nodes=4, before=before, after=after))
+
+
+def test_counters_confirm_what_the_log_says():
+    fabric = with_counters(snapshots(HOSTS, 0), snapshots(HOSTS, 4 << 30))
+    assert (fabric.status, fabric.found["counted_bytes"]["node-1"]) == ("pass", 4 << 30)
+    assert "counters of every host" in fabric.source
+
+
+def test_idle_counters_disprove_it():
+    after = {**snapshots(HOSTS, 4 << 30), **snapshots(["node-2"], 1000)}
+    fabric = with_counters(snapshots(HOSTS, 0), after)
+    assert (fabric.status, fabric.reason, fabric.found) == ("fail", "counters_idle", {"node-2": 1000})
+
+
+def test_missing_or_reset_counters_prove_nothing():
+    assert with_counters(snapshots(HOSTS, 0), None).reason == "counters_missing"
+    assert with_counters(snapshots(HOSTS[:3], 0), snapshots(HOSTS, 1 << 32)).reason == "counters_missing"
+    assert with_counters(snapshots(HOSTS, 5 << 30), snapshots(HOSTS, 1 << 30)).reason == "counters_reset"
+
+
+def test_counters_do_not_replace_the_log():
+    asked = Asked(ranks=8, nodes=4, before=snapshots(HOSTS, 0), after=snapshots(HOSTS, 1 << 32))
+    assert only(without(output(), "NCCL INFO"), "fabric", asked).reason == "no_log"
+
+
+def test_a_hosts_domain_does_not_matter():
+    after = snapshots([f"{host}.example.com" for host in HOSTS], 4 << 30)
+    assert with_counters(snapshots(HOSTS, 0), after).status == "pass"
+
+
+NCCOM = [
+    "    size(B)    count(elems)    type    time:avg(us)    algbw(GB/s)    busbw(GB/s)",
+    "     262144           65536    fp32          791.38           0.31           0.61",
+    "     524288          131072    fp32          343.84           1.42           2.80",
+    "Avg bus bandwidth:      1.7050GB/s",
+]
+
+
+PLAIN = ["     size(B)    count(elems)     type    time(us)    algbw(GB/s)    busbw(GB/s)"] + NCCOM[1:]
+
+
+def nccom(lines=None, **asked):
+    return judge(parse(NCCOM if lines is None else lines), Asked(**{"collective": "allr", **asked}))
+
+
+def test_nccom_test_is_told_by_its_header_and_says_little():
+    judged = nccom(nodes=2, ranks=64, instance_type="trn1.32xlarge")
+    assert [one.id for one in judged.results] == ["nccom.correct", "nccom.fabric", "nccom.bandwidth"]
+    assert [one.reason for one in judged.results] == ["not_checked", "no_evidence", "no_threshold"]
+    assert judge(parse(PLAIN), Asked(checked=True, rc=0)).results[0].status == "pass"
+
+
+def test_nccom_test_passes_with_the_evidence_it_needs():
+    nodes = ("a", "b")
+    judged = nccom(
+        nodes=2,
+        checked=True,
+        rc=0,
+        before=snapshots(nodes, 0),
+        after=snapshots(nodes, 1 << 20),
+        instance_type="trn1.32xlarge",
+    )
+    assert [one.status for one in judged.results] == ["pass", "pass", "undeterminable"]
+    assert (
+        nccom(nodes=3, before=snapshots(nodes, 0), after=snapshots(nodes, 1 << 20)).results[1].reason
+        == "counters_missing"
+    )
+    assert nccom(nodes=2, before=snapshots(nodes, 0), after=snapshots(nodes, 9)).results[1].status == "fail"
+    assert nccom(nodes=1).results[1].status == "not_applicable"
+    assert nccom().results[1].reason == "not_asked"
+
+
+def test_nccom_test_fails_where_it_did():
+    assert nccom(rc=1, checked=True).results[0].status == "fail"
+    assert nccom(NCCOM[:-1], rc=0, checked=True).results[0].reason == "truncated"
+    assert "average" in nccom(NCCOM[:1] + NCCOM[2:], rc=0, checked=True).results[0].message
+    assert nccom(NCCOM + NCCOM, rc=0, checked=True).results[0].reason == "no_single_run"
+
+
+def test_nccom_bandwidth_is_compared_with_a_baseline_of_its_own():
+    asked = {"nodes": 1, "ranks": 2, "instance_type": "trn1.32xlarge", "checked": True, "rc": 0}
+    recorded, problem = entries(nccom(**asked), Asked(collective="allr", **asked), "2026-11-27T00:00:00Z")
+    assert problem is None
+    assert {(entry["tool"], entry["collective"]) for entry in recorded} == {("nccom-test", "all_reduce")}
+    assert nccom(**asked, baseline=recorded).results[2].status == "pass"
+    assert only(output(), "bandwidth", Asked(ranks=8, nodes=4, baseline=recorded)).reason == "no_threshold"
+
+
+def test_the_ids_follow_the_tool_that_was_named():
+    assert judge(parse([]), Asked(), "nccom-test").results[0].id == "nccom.correct"
+    assert judge(parse([]), Asked()).results[0].id == "nccl.correct"

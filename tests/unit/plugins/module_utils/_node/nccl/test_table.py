@@ -1,0 +1,289 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tables of all versions are read by their header, and a damaged one never counts as whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import table as nccl_table
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse, parse_file
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+
+from tests.unit.fakes.fake_nccl_output import COLUMNS, FOUR, OLD, Plan, only, output, verdicts
+
+FIXTURES = Path(__file__).parents[4] / "fixtures" / "nccl"
+
+
+def test_wrong_values_fail():
+    lines = output()
+    broken = [line[:-1] + "3" if line.startswith("     4194304") else line for line in lines]
+    assert [only(broken, "correct").status, only(broken, "correct").severity] == ["fail", "isolate"]
+    assert only([line.replace("0 OK", "2 FAILED") for line in lines], "correct").status == "fail"
+    assert only([line.replace("       0  ", "     nan  ") for line in lines], "correct").status == "fail"
+
+
+def test_an_unchecked_table_is_not_correct_by_that():
+    lines = [line.replace("       0  ", "     N/A  ").replace("       0", "     N/A") for line in output()]
+    assert only(lines, "correct").reason == "not_checked"
+    # A column of zeros is no check where the header says that there was none.
+    lines = [line.replace("validation: 1", "validation: 0") for line in output()]
+    assert only(lines, "correct").reason == "not_checked"
+
+
+@pytest.mark.parametrize("collective", ["alltoall", "sendrecv"])
+def test_collectives_without_an_in_place_check_pass(collective):
+    assert verdicts(output(collective=collective, in_place_wrong="N/A"))[0] == "pass"
+    assert only(output(in_place_wrong="N/A"), "correct").reason == "not_checked"
+
+
+@pytest.mark.parametrize("cut", ["# Out of bounds", "    16777216", "# Avg bus", "# Collective test concluded"])
+def test_a_truncated_output_fails(cut):
+    lines = output()
+    end = next(number for number, line in enumerate(lines) if line.startswith(cut))
+    correct = only(lines[:end], "correct")
+    assert (correct.status, correct.reason) == ("fail", "truncated")
+    assert only(lines[:end], "bandwidth").status == "undeterminable"
+
+
+def test_a_missing_or_a_doubled_row_is_no_whole_table():
+    lines = output()
+    row = next(number for number, line in enumerate(lines) if line.startswith("    16777216"))
+    for changed in (lines[:row] + lines[row + 1 :], lines[: row + 1] + lines[row:]):
+        correct = only(changed, "correct")
+        assert (correct.status, correct.reason) == ("undeterminable", "incomplete")
+        assert "announces 6 sizes" in correct.message
+
+
+def test_a_row_of_another_size_or_bandwidth_is_noticed():
+    lines = output()
+    assert "stands where" in only([line.replace("    16777216", "    16000000") for line in lines], "correct").message
+    changed = [line.replace("  80.00", " 980.00") if line.startswith("    16777216") else line for line in lines]
+    assert "printed an average" in only(changed, "correct").message
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "node-2: Test NCCL failure common.cu:222 'unhandled cuda error'",
+        " .. node-2 pid 1234: Test failure common.cu:1454",
+        "srun: error: node-2: task 3: Segmentation fault",
+        "slurmstepd: error: *** STEP 7.0 ON node-1 CANCELLED AT 2026-11-27T22:00:00 DUE TO TIME LIMIT ***",
+        "node-2:1234:1250 [0] enqueue.cc:1694 NCCL WARN Cuda failure 'out of memory'",
+    ],
+)
+def test_an_error_in_the_middle_fails(error):
+    lines = output()
+    lines.insert(len(lines) - 8, error)
+    correct = only(lines, "correct")
+    assert (correct.status, correct.reason) == ("fail", "test_failed")
+
+
+def test_what_slurm_says_of_a_directory_is_no_failure_of_the_test():
+    said = "slurmstepd: error: couldn't chdir to `/home/x': No such file or directory: going to /tmp instead"
+    assert verdicts([said, *output(), said])[:2] == ["pass", "pass"]
+
+
+def test_the_longest_name_that_fits_is_the_host(tmp_path):
+    hosts = ("node-1", "a-node-1", "1")
+    lines = output(hosts=hosts)
+    torn = [f"     1048576  {line}" if line.startswith("a-node-1:") else line for line in lines]
+    result = only(torn, "fabric", Asked(ranks=6, nodes=3))
+    assert (result.status, result.found["hosts"]) == ("pass", sorted(hosts))
+
+
+def test_a_warning_is_reported_and_not_more():
+    lines = output()
+    lines.insert(
+        30, "[2026-11-27 21:38:21] node-2:1234:1250 [0] misc/ibvwrap.cc:1 NCCL WARN Failed to open libibverbs.so"
+    )
+    judged = judge(parse(lines), FOUR)
+    assert [one.status for one in judged.results][:2] == ["pass", "pass"]
+    assert judged.facts["warnings"] == ["Failed to open libibverbs.so"]
+
+
+def test_the_exit_status_counts():
+    assert only(output(), "correct", Asked(rc=1)).status == "fail"
+    assert only(output(), "correct", Asked(rc=0)).status == "pass"
+
+
+def glued(line, start, noise):
+    """A line another process wrote into: the beginning, the noise behind it, and the rest on a line of its own."""
+    return [line[:start] + noise, line[start:]]
+
+
+@pytest.mark.parametrize("start", [47, 51, 52, 65, 84, 90])
+def test_a_row_that_the_log_was_written_into_is_put_together_again(start):
+    noise = "node-2:1002:1102 [0] NCCL INFO Channel 03/1 : 2[0] -> 4[0] [send] via NET/Libfabric/1/GDRDMA"
+    lines = [
+        part for line in output() for part in (glued(line, start, noise) if line.startswith("    1677") else [line])
+    ]
+    judged = judge(parse(lines), FOUR)
+    assert [one.status for one in judged.results][:2] == ["pass", "pass"]
+    assert judged.results[1].found["channels"]["node-2"] == 5
+
+
+def test_a_row_whose_rest_is_lost_is_no_whole_table():
+    lines = [line[:50] if line.startswith("    16777216") else line for line in output()]
+    assert "damaged" in only(lines, "correct").message
+
+
+@pytest.mark.parametrize("label", ["{}: ", "[1,{}]<stdout>:", "  {}: ", "[prterun-ip-10-0-0-1-2711@1,{}]<stdout>: "])
+def test_labels_of_srun_and_mpirun_are_taken_off(label):
+    assert verdicts([label.format(number % 8) + line for number, line in enumerate(output())])[:2] == ["pass", "pass"]
+
+
+def test_colours_and_windows_line_ends_do_not_matter():
+    assert verdicts([f"\x1b[32m{line}\x1b[0m\r\n" for line in output()])[:2] == ["pass", "pass"]
+
+
+def test_nothing_of_an_output_reaches_a_terminal():
+    evil = [f"\ufeff\x00\x1b]0;x\x07{line}" for line in output()]
+    evil.insert(30, "node-1:1:1 [0] NCCL WARN \x1b[2J\u202eboo")
+    judged = judge(parse([line.replace("node-2", "no\x1b[5mde-2").replace("\x1b]0;x\x07", "") for line in evil]), FOUR)
+    assert [one.status for one in judged.results][:2] == ["pass", "pass"]
+    assert judged.facts["warnings"] == ["[2Jboo"]
+    assert all(text.isprintable() for one in judged.results for text in (one.line(), repr(one.found)))
+
+
+def test_the_oldest_tables_are_read_and_judged_by_their_closing_line():
+    judged = judge(parse(OLD), Asked(ranks=2, nodes=2, collective="all_reduce"))
+    assert [one.status for one in judged.results] == ["pass", "undeterminable", "undeterminable"]
+    assert judged.facts["hosts"] == ["ip-10-0-0-1", "ip-10-0-0-2"]
+    failed = [line.replace("0 OK", "1 FAILED") for line in OLD]
+    assert only(failed, "correct", Asked()).status == "fail"
+
+
+def test_a_table_without_an_operation_column_is_read():
+    lines = [line.replace("   redop", "").replace("     sum", "") for line in OLD]
+    assert only(lines, "correct", Asked()).status == "pass"
+
+
+def columns(more_names, more_words, time="time"):
+    lines = output(smallest=1 << 20, largest=1 << 20)
+    return [
+        line.replace("    time", f"  {time}").rstrip() + more_names
+        if line == COLUMNS
+        else line.rstrip() + more_words
+        if line.startswith("     1048576")
+        else line
+        for line in lines
+    ]
+
+
+def test_newer_columns_are_read_by_their_names():
+    assert only(columns("", "", "cputime"), "correct").status == "pass"
+    assert only(columns("  timestamp", "  2026-11-27 21:38:21"), "correct").status == "pass"
+    assert only(columns("  timestamp", ""), "correct").status == "undeterminable"
+
+
+def test_times_of_each_iteration_are_read():
+    extra = "    i_min    i_max    i_p99    i_cv%"
+    lines = [
+        line.replace("#wrong", "#wrong" + extra)
+        if line == COLUMNS
+        else line.replace("       0", "       0     9.00    10.00    10.00     2.00")
+        if line.startswith("     1048576")
+        else line
+        for line in output(smallest=1 << 20, largest=1 << 20)
+    ]
+    assert only(lines, "correct").status == "pass"
+
+
+def test_a_step_in_bytes_and_a_reduced_maximum_are_understood():
+    lines = [
+        line.replace("step: 4(factor)", "step: 1048576(bytes)")
+        for line in output(smallest=1 << 20, largest=1 << 22, factor=4)
+    ]
+    assert only(lines, "correct").reason == "incomplete"
+    reduced = output()
+    reduced = [line for line in reduced if not line.startswith("  1073741824")]
+    reduced.insert(14, "# Reducing maxBytes to 300000000 due to memory limitation")
+    assert "average" in only(reduced, "correct").message
+
+
+def test_several_types_each_have_all_sizes():
+    plan = Plan()
+    lines = output(plan)
+    start = lines.index(COLUMNS) + 2
+    rows = lines[start : start + 6]
+    second = [row.replace("   float", "    half") for row in rows]
+    assert only(lines[: start + 6] + second + lines[start + 6 :], "correct").status == "pass"
+    assert only(lines[: start + 6] + second[:4] + lines[start + 6 :], "correct").reason == "incomplete"
+
+
+@pytest.mark.parametrize("collective", ["all_reduce", "alltoall", "broadcast"])
+def test_recorded_tables_of_one_gpu_are_correct_and_say_nothing_of_a_fabric(collective):
+    recorded = parse_file(str(FIXTURES / f"nccl-tests-{collective}-2.19.6.txt"))
+    one = judge(recorded, Asked(ranks=1, nodes=1, collective=collective))
+    assert [result.status for result in one.results] == ["pass", "not_applicable", "not_applicable"]
+    two = judge(recorded, Asked(ranks=16, nodes=2))
+    assert [result.status for result in two.results] == ["pass", "fail", "undeterminable"]
+
+
+def test_a_recorded_table_with_log_lines_is_read():
+    judged = judge(parse_file(str(FIXTURES / "nccl-tests-info-interleaved-2.19.6.txt")), Asked(ranks=1, nodes=1))
+    assert judged.results[0].status == "pass"
+    assert judged.facts["networks"] == ["Socket"]
+    assert judged.facts["nvls_channels"] == 0
+    assert judged.facts["nccl_version"] == "2.28.3+cuda13.0"
+
+
+@pytest.mark.parametrize("name", ["net-ofi-missing", "too-many-gpus"])
+def test_recorded_failures_fail(name):
+    judged = judge(parse_file(str(FIXTURES / f"nccl-tests-{name}-2.19.6.txt")), Asked(ranks=1, nodes=1))
+    assert judged.results[0].status == "fail"
+    assert judged.results[2].status == "undeterminable"
+
+
+def test_a_recorded_log_without_a_test_is_no_output():
+    judged = judge(parse_file(str(FIXTURES / "nccl-2.28-socket.txt")), FOUR)
+    assert {one.status for one in judged.results} == {"undeterminable"}
+    assert judged.facts["networks"] == ["Socket"]
+
+
+def test_many_outputs_are_read_in_bounded_memory(monkeypatch):
+    monkeypatch.setattr(nccl_table, "MAX_RUNS", 2)
+    read = parse(output() * 4)
+    assert (len(read.runs), read.runs[-1].tangled) == (2, True)
+
+
+def test_a_table_without_rows_or_with_rows_that_are_none_is_no_whole_table():
+    without_rows = [line for line in output() if not line.startswith(" ")]
+    assert only(without_rows, "correct").message == "the table has no rows"
+    for old, new in (("   float", "   fl@at"), ("  80.00", "  8x.00"), ("       0", "       ?")):
+        assert "damaged" in only([line.replace(old, new) for line in output()], "correct").message
+
+
+def test_an_operation_that_is_printed_as_nothing_is_read():
+    lines = [line.replace("     sum      -1", "              -1") for line in output()]
+    assert only(lines, "correct").status == "pass"
+
+
+def test_threads_have_averages_of_their_own():
+    lines = [line.replace("# nThread 1", "# nThread 2").replace("167.692", "150.1") for line in output()]
+    assert only(lines, "correct").status == "pass"
+    assert only([line.replace("167.692", "150.1") for line in output()], "correct").reason == "incomplete"
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "a" * (1 << 20) + " NCCL ",
+        "x:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] via P2P" + "/a" * (1 << 19) + "!",
+        "#  Rank  9 Group  0 Pid 1 on x device 0 [0] y" + " " * (1 << 20) + "z",
+        "\n".join(["    1048576  262144 float", *["1"] * 50_000]),
+        "\n".join(["node-1:1:1 [0] NCCL INFO x"] * 50_000),
+        "\n".join(["pod | node-1:1:1 [0] NCCL INFO x"] * 50_000),
+    ],
+    ids=["long word", "long path", "long blank", "long row", "many lines", "many labels"],
+)
+def test_no_line_takes_time_out_of_proportion(tmp_path, noise):
+    lines = output()
+    path = tmp_path / "test.out"
+    path.write_text("\n".join([*lines[:-12], noise, *lines[-12:]]) + "\n")
+    correct, fabric, _bandwidth = judge(parse_file(str(path)), FOUR).results
+    assert (correct.status == "pass") == ("float" not in noise)
+    assert fabric.status == "pass"

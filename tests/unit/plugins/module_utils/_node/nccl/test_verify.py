@@ -1,0 +1,255 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A run earns its verdicts by what its output proves: who took part, and which way the data went."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import log as nccl_log
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+
+from tests.unit.fakes.fake_nccl_output import FOUR, OLD, Plan, header, log, only, output, table, verdicts, without
+
+HOSTS = Plan().hosts
+
+
+def test_a_good_run_on_four_nodes_passes_what_it_proves():
+    judged = judge(parse(output()), FOUR)
+    assert [one.status for one in judged.results] == ["pass", "pass", "undeterminable"]
+    correct, fabric, bandwidth = judged.results
+    assert correct.found == {"collective": "all_reduce", "ranks": 8, "rows": 6, "wrong": 0}
+    assert fabric.found["hosts"] == list(HOSTS)
+    assert fabric.found["channels"] == dict.fromkeys(HOSTS, 4)
+    assert fabric.found["gpudirect_rdma"] == "all"
+    assert fabric.found["intra_node"] == {"P2P": 8}
+    assert fabric.found["nvls_channels"] == 16
+    assert bandwidth.reason == "no_threshold"
+    assert judged.facts["plugin_version"] == "1.21.1"
+    assert judged.facts["devices"] == ["NVIDIA H100 80GB HBM3"]
+
+
+def test_the_older_name_of_the_plugin_is_efa_as_well():
+    assert verdicts(output(network="AWS Libfabric"))[:2] == ["pass", "pass"]
+
+
+def test_the_provider_line_alone_proves_nothing():
+    lines = without(output(), "Channel ")
+    assert any("Selected provider is efa" in line for line in lines)
+    fabric = only(lines, "fabric")
+    assert (fabric.status, fabric.reason) == ("undeterminable", "no_channels")
+
+
+def test_channels_alone_prove_nothing_either_for_libfabric_has_other_providers():
+    assert only(without(output(), "Selected provider"), "fabric").reason == "no_provider"
+    fabric = only(output(provider="tcp;ofi_rxm"), "fabric")
+    assert (fabric.status, fabric.reason) == ("fail", "not_efa")
+    assert "tcp;ofi_rxm" in fabric.message
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_every_host_has_to_log_its_channels(host):
+    fabric = only(output(silent=(host,)), "fabric")
+    assert (fabric.status, fabric.reason) == ("undeterminable", "no_channels")
+    assert host in fabric.message
+
+
+@pytest.mark.parametrize("network", ["Socket", "IB"])
+def test_any_other_network_fails(network):
+    fabric = only(output(network=network, gdr=""), "fabric")
+    assert (fabric.status, fabric.reason) == ("fail", "not_efa")
+    assert network in fabric.message
+
+
+def test_one_host_that_fell_back_to_sockets_fails_the_run():
+    lines = [line.replace("NET/Libfabric", "NET/Socket") if line.startswith("node-3:") else line for line in output()]
+    fabric = only(lines, "fabric")
+    assert (fabric.status, fabric.found["node-3"]) == ("fail", ["Socket"])
+
+
+@pytest.mark.parametrize(
+    ("via", "status", "reason"),
+    [
+        ("NET/Socket/0 and more", "fail", "not_efa"),
+        ("NET/Socket/0node-3:1:2 [0] NCCL INFO x", "fail", "not_efa"),
+        ("COLLNET/0", "undeterminable", "unread"),
+        # Another process wrote into these: one channel less is known.
+        ("NET/Libfabric/0/GDRDnode-3:1:2 [0] NCCL INFO x", "pass", None),
+        ("NET/Libf", "pass", None),
+        ("P2P/CUnode-3:1:2", "pass", None),
+    ],
+)
+def test_a_channel_of_another_kind_is_not_passed_over(via, status, reason):
+    lines = output()
+    lines.insert(30, f"node-2:1002:1102 [0] NCCL INFO Channel 07/0 : 2[0] -> 4[0] [send] via {via}")
+    result = only(lines, "fabric")
+    assert (result.status, result.reason) == (status, reason)
+
+
+@pytest.mark.parametrize(
+    "via",
+    ["P2P/direct pointer/read", "P2P/indirect/5[5]", "P2P/CUMEM/read/CE", "P2P/IPC", "SHM/direct/direct", "SHM/direct"],
+)
+def test_every_way_inside_a_node_is_known(via):
+    lines = [line.replace("P2P/CUMEM/read", via) for line in output()]
+    result = only(lines, "fabric")
+    assert (result.status, result.found["intra_node"]) == ("pass", {via[:3]: 8})
+
+
+def test_ranks_that_share_a_gpu_are_not_so_many_gpus():
+    lines = [line.replace("device  1 [0000:01:00]", "device  1 [0000:00:00]") for line in output()]
+    result = only(lines, "fabric")
+    assert (result.status, result.reason, result.message) == ("undeterminable", "no_ranks", "8 ranks share 4 GPUs")
+
+
+def test_no_log_proves_nothing():
+    plan = Plan()
+    fabric = only(header(plan) + table(plan), "fabric")
+    assert (fabric.status, fabric.reason) == ("undeterminable", "no_log")
+
+
+def test_channels_logged_by_another_host_than_the_ranks_prove_nothing():
+    lines = [line.replace("node-2:", "node-9:") if "Channel" in line else line for line in output()]
+    fabric = only(lines, "fabric")
+    assert (fabric.status, fabric.reason) == ("undeterminable", "contradictory")
+
+
+def test_nvlink_between_nodes_is_not_efa():
+    lines = [
+        line.replace("[send] via NET/Libfabric", "via P2P/MNNVL #") if "[send]" in line else line
+        for line in without(output(), "[receive]")
+    ]
+    lines = [line.split(" #")[0] for line in lines]
+    assert only(lines, "fabric").reason == "not_the_network"
+
+
+def test_gpudirect_rdma_is_reported_not_demanded():
+    fabric = only(output(gdr=""), "fabric")
+    assert (fabric.status, fabric.found["gpudirect_rdma"]) == ("pass", "none")
+    assert "without GPUDirect" in fabric.message
+    mixed = [line.replace("/GDRDMA", "") if line.startswith("node-2:") else line for line in output()]
+    fabric = only(mixed, "fabric")
+    assert (fabric.status, fabric.found["gpudirect_rdma"]) == ("pass", "some")
+    assert fabric.message == "16 channels between 4 hosts over EFA, 12 with GPUDirect RDMA"
+
+
+@pytest.mark.parametrize(("asked", "text"), [({"ranks": 16}, "16 ranks"), ({"nodes": 2}, "2 nodes")])
+def test_what_was_asked_for_has_to_take_part(asked, text):
+    judged = judge(parse(output()), Asked(**{"ranks": 8, "nodes": 4, **asked}))
+    correct, fabric, bandwidth = judged.results
+    assert (correct.status, fabric.status, bandwidth.status) == ("pass", "fail", "undeterminable")
+    assert text in fabric.message
+
+
+def test_without_saying_what_was_asked_for_the_fabric_is_not_judged():
+    assert [only(output(), which, Asked()).reason for which in ("fabric", "bandwidth")] == ["not_asked", "not_asked"]
+
+
+def test_ranks_split_into_groups_do_not_make_one_run():
+    lines = [line.replace("Group  0", "Group  1") if "Rank  7" in line else line for line in output()]
+    assert "2 groups" in only(lines, "fabric").message
+
+
+def test_communicators_smaller_than_the_list_of_ranks_fail():
+    lines = [line.replace("nRanks 8 nNodes 4", "nRanks 2 nNodes 1") for line in output()]
+    fabric = only(lines, "fabric")
+    assert (fabric.status, fabric.reason) == ("fail", "not_all_took_part")
+
+
+def test_a_damaged_list_of_ranks_is_no_proof_that_ranks_were_missing():
+    fabric = only(without(output(), "#  Rank  7"), "fabric")
+    assert (fabric.status, fabric.reason) == ("undeterminable", "no_ranks")
+    assert only(without(output(), "#  Rank  3"), "fabric").reason == "no_ranks"
+
+
+def one_node_runs():
+    """What srun without an MPI plugin gives: each node runs the whole test alone."""
+    return [output(hosts=(host,), gpus=8) for host in HOSTS]
+
+
+def test_one_node_runs_after_each_other_do_not_pose_as_one():
+    lines = [line for run in one_node_runs() for line in run]
+    judged = judge(parse(lines), Asked(ranks=32, nodes=4, instance_type="p5.48xlarge"))
+    correct, fabric, bandwidth = judged.results
+    assert (correct.status, fabric.status, bandwidth.status) == ("undeterminable", "fail", "undeterminable")
+    assert fabric.reason == "separate_runs"
+    assert "at most 8 ranks, not one on 4 nodes" in fabric.message
+
+
+def test_one_node_runs_at_the_same_time_do_not_pose_as_one():
+    lines = [line for lines in zip(*one_node_runs()) for line in lines]
+    judged = judge(parse(lines), Asked(ranks=32, nodes=4))
+    assert [one.status for one in judged.results] == ["undeterminable", "fail", "undeterminable"]
+
+
+def test_a_single_one_node_run_does_not_pose_as_many():
+    fabric = only(one_node_runs()[0], "fabric", Asked(ranks=32, nodes=4))
+    assert (fabric.status, fabric.reason) == ("fail", "not_all_took_part")
+
+
+def test_a_run_on_one_node_has_no_fabric():
+    judged = judge(parse(output(hosts=("node-1",), gpus=8)), Asked(ranks=8, nodes=1))
+    assert [one.status for one in judged.results] == ["pass", "not_applicable", "undeterminable"]
+
+
+def test_several_collectives_in_a_file_are_told_apart():
+    lines = output() + output(collective="reduce_scatter", network="Socket", gdr="")
+    assert verdicts(lines)[0] == "undeterminable"
+    assert verdicts(lines, Asked(ranks=8, nodes=4, collective="all_reduce"))[:2] == ["pass", "pass"]
+    assert verdicts(lines, Asked(ranks=8, nodes=4, collective="reduce_scatter_perf"))[:2] == ["pass", "fail"]
+    missing = only(lines, "correct", Asked(collective="alltoall"))
+    assert "asked for alltoall, and found only all_reduce, reduce_scatter" in missing.message
+
+
+def test_lines_of_log_only_before_the_header_belong_to_the_run():
+    plan = Plan()
+    assert verdicts(log(plan) + header(plan) + table(plan))[:2] == ["pass", "pass"]
+
+
+def test_logs_of_the_ranks_can_be_appended_to_the_output():
+    plan = Plan()
+    assert verdicts(header(plan) + table(plan) + log(plan))[:2] == ["pass", "pass"]
+    assert verdicts(header(plan) + table(plan) + log(Plan(network="Socket", gdr="")))[:2] == ["pass", "fail"]
+
+
+def test_a_node_that_nccl_takes_for_two_is_not_what_was_asked_for():
+    lines = [line.replace("nNodes 4", "nNodes 5") for line in output()]
+    assert "communicators over 5" in only(lines, "fabric").message
+
+
+def test_many_channels_are_counted_in_bounded_memory(monkeypatch):
+    monkeypatch.setattr(nccl_log, "_PENDING", 3)
+    fabric = only(output(), "fabric")
+    assert (fabric.status, fabric.found["channels"]) == ("pass", dict.fromkeys(HOSTS, 4))
+    plan = Plan()
+    # Without the list of ranks nothing can be folded, and what does not fit is known to be missing.
+    assert only(log(plan) + header(plan) + table(plan), "fabric").reason == "contradictory"
+
+
+def test_the_way_between_the_gpus_of_a_node_is_reported():
+    lines = [line.replace("via P2P/CUMEM/read", "via SHM/direct/direct") for line in output(nvls=0)]
+    judged = judge(parse(lines), FOUR)
+    assert (judged.facts["intra_node"], judged.facts["nvls_channels"]) == ({"SHM": 8}, 0)
+    older = ["node-1:1:1 [0] NCCL INFO 16 coll channels, 4 nvls channels, 16 p2p channels", *output(nvls=0)]
+    assert judge(parse(older), FOUR).facts["nvls_channels"] == 4
+
+
+def test_a_run_of_2022_under_mpirun_is_judged_as_well():
+    hosts = ("ip-10-0-0-1", "ip-10-0-0-2")
+    logged = [
+        line
+        for rank, host in enumerate(hosts)
+        for line in (
+            f"{host}:21:21 [0] NCCL INFO NET/OFI Using aws-ofi-nccl 1.5.0aws",
+            f"{host}:21:21 [0] NCCL INFO NET/OFI Selected Provider is efa (found 1 nics)",
+            f"{host}:21:21 [0] NCCL INFO Using network AWS Libfabric",
+            f"{host}:21:26 [0] NCCL INFO Channel 00/02 :    0   1",
+            f"{host}:21:26 [0] NCCL INFO Channel 00 : {1 - rank}[f5] -> {rank}[1c] [receive] via NET/AWS Libfabric/0",
+            f"{host}:21:26 [0] NCCL INFO comm 0x7f9c0c00 rank {rank} nranks 2 cudaDev 0 busId f5000 - Init COMPLETE",
+        )
+    ]
+    lines = [f"[1,0]<stdout>:{line}" for line in [*OLD[:6], "NCCL version 2.12.7+cuda11.4", *logged, *OLD[6:]]]
+    judged = judge(parse(lines), Asked(ranks=2, nodes=2, collective="all_reduce"))
+    assert [one.status for one in judged.results] == ["pass", "pass", "undeterminable"]
+    assert (judged.facts["nccl_version"], judged.facts["plugin_version"]) == ("2.12.7+cuda11.4", "1.5.0aws")

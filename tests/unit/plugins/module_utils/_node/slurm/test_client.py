@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import find_prefix
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+
+PCS = "/opt/aws/pcs/scheduler"
+
+
+class Machine(Host):
+    def __init__(self, *prefixes: str) -> None:
+        self.programs = {f"{prefix}/bin/srun" for prefix in prefixes}
+        self.versions = [prefix.rsplit("/", 1)[1] for prefix in prefixes if prefix.startswith(PCS)]
+
+    def exists(self, path: str) -> bool:
+        return path in self.programs
+
+    def listdir(self, path: str) -> list[str]:
+        return ["agent", *self.versions] if path == PCS and self.versions else []
+
+
+@pytest.mark.parametrize(
+    "prefixes, expected",
+    [
+        ((), None),
+        (("/opt/slurm",), "/opt/slurm"),
+        ((f"{PCS}/slurm-25.05",), f"{PCS}/slurm-25.05"),
+        (("/opt/slurm", f"{PCS}/slurm-25.05"), "/opt/slurm"),
+        # Which of the two is the cluster's cannot be seen here, and the older one could not read its slurm.conf.
+        ((f"{PCS}/slurm-24.11", f"{PCS}/slurm-25.05"), None),
+    ],
+)
+def test_where_slurm_is_found(prefixes: tuple[str, ...], expected: str | None):
+    assert find_prefix(Machine(*prefixes), "srun") == expected
+
+
+def test_a_version_without_the_program_is_passed_over():
+    machine = Machine(f"{PCS}/slurm-25.05")
+    machine.versions.append("slurm-24.11")
+    assert find_prefix(machine, "srun") == f"{PCS}/slurm-25.05"

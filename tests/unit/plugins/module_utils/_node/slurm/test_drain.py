@@ -1,0 +1,112 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import drain as health_drain
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import failed, passed, undeterminable
+
+BROKEN = [failed("gpu.count", "2 GPUs\nare missing", severity="isolate"), failed("storage.mounted", "not mounted")]
+OURS = "mlcluster health: gpu.count,storage.mounted: 2 GPUs are missing"
+
+
+class Controller(Host):
+    """A controller that knows one node; the line is scontrol's (Slurm 22.05), cut short."""
+
+    def __init__(self, state="IDLE", reason=None, known=True):
+        told = f" Reason={reason} [root@2026-01-31T12:00:00]" if reason else ""
+        self.line = f"NodeName=n1 Arch=x86_64 CPUTot=8 State={state}{told}\n" if known else ""
+        self.updates = []
+
+    def exists(self, path):
+        return path == "/opt/slurm/bin/scontrol"
+
+    def run(self, argv, timeout=120, check=True, stdin=None):
+        words = argv[argv.index("/opt/slurm/bin/scontrol") + 1 :]
+        if words[0] == "update":
+            self.updates.append(words[1:])
+        return CommandResult(0, self.line if words[-1] == "n1" else "", "")
+
+
+def drain(controller):
+    return health_drain.drain(Slurm(controller), "n1", BROKEN, 2), controller.updates
+
+
+def test_a_node_is_drained_with_the_reason():
+    assert drain(Controller()) == (f"drained n1: {OURS}", [["NodeName=n1", "State=DRAIN", f"Reason={OURS}"]])
+
+
+@pytest.mark.parametrize("reason", ["a person's: gpu.count", OURS, "Prolog error"])
+def test_a_drain_of_somebody_else_and_one_for_the_same_stay_as_they_are(reason):
+    assert drain(Controller("IDLE+DRAIN", reason)) == (f"n1 is drained already: {reason}", [])
+
+
+def test_a_drain_of_ours_for_something_else_gets_the_new_reason():
+    assert drain(Controller("IDLE+DRAIN", "mlcluster health: efa.devices: old"))[1]
+
+
+def test_what_it_was_drained_for_before_is_not_forgotten():
+    _told, ((_node, _state, reason),) = drain(Controller("IDLE+DRAIN", "mlcluster health: efa.devices: old"))
+    assert reason.startswith("Reason=mlcluster health: efa.devices,gpu.count,storage.mounted: ")
+
+
+def test_a_drain_for_more_than_is_broken_now_stays_as_it_is():
+    more = OURS.replace("gpu.count", "efa.devices,gpu.count")
+    assert drain(Controller("IDLE+DRAIN", more)) == (f"n1 is drained already: {more}", [])
+
+
+def undrain(controller, *results):
+    return health_drain.undrain(Slurm(controller), "n1", results, 2), controller.updates
+
+
+WELL = (passed("gpu.count", 8), passed("storage.mounted", "/dev/md127"))
+
+
+def test_a_drain_of_ours_ends_when_its_checks_are_well():
+    told, updates = undrain(Controller("IDLE+DRAIN", OURS), *WELL)
+    assert (told, updates) == (
+        "n1 takes jobs again; it was drained for gpu.count, storage.mounted",
+        [["NodeName=n1", "State=UNDRAIN"]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"), [("IDLE+DRAIN", "a person's"), ("IDLE+DRAIN", None), ("IDLE", None), ("DOWN", OURS)]
+)
+def test_nothing_else_is_ended(state, reason):
+    assert undrain(Controller(state, reason), *WELL) == (None, [])
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        WELL[:1],
+        (WELL[0], undeterminable("storage.mounted", "no answer")),
+        (WELL[0], failed("storage.mounted", "not mounted", severity="monitor")),
+    ],
+)
+def test_a_check_that_gave_no_proof_keeps_it(results):
+    told, updates = undrain(Controller("IDLE+DRAIN", OURS), *results)
+    assert (told, updates) == ("n1 stays drained: storage.mounted is not proved to be well", [])
+
+
+def test_an_unknown_node_is_said():
+    with pytest.raises(NodeError, match="asked Slurm for the node n1 and it showed 0: set SLURMD_NODENAME"):
+        drain(Controller(known=False))
+
+
+def test_the_name_is_slurms_or_the_short_one_of_the_host(monkeypatch):
+    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
+    monkeypatch.setattr(health_drain.socket, "gethostname", lambda: "n7.cluster.internal")
+    assert health_drain.node_name() == "n7"
+    monkeypatch.setenv("SLURMD_NODENAME", "queue-dy-p5-1")
+    assert health_drain.node_name() == "queue-dy-p5-1"
+
+
+def test_a_reason_is_one_short_line():
+    assert len(health_drain.reason_for([undeterminable("a", "x" * 500)])) == 200
+    assert health_drain.reason_for([undeterminable("a", "x\n\x1b[2Jy")]) == "mlcluster health: a: x [2Jy"

@@ -1,0 +1,304 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import job as slurm_job
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm, SlurmError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.look import survey
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import (
+    CommandError,
+    CommandResult,
+    Host,
+    NodeError,
+)
+
+GONE = CommandResult(1, "", "slurm_load_jobs error: Invalid job id specified\n")
+DOWN = CommandResult(1, "", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n")
+
+
+def line(job_id: int, state: str, array: str = "", code: str = "0:0", reason: str = "None") -> str:
+    part = f"ArrayJobId=7 ArrayTaskId={array} " if array else ""
+    state = f"JobName=x UserId=a(1) JobState={state} Reason={reason} ExitCode={code}"
+    return f"JobId={job_id} {part}{state} StdOut=/o-{job_id}"
+
+
+def told(*lines: str) -> CommandResult:
+    return CommandResult(0, "\n".join(lines) + "\n", "")
+
+
+class Scripted(Host):
+    """A host whose commands answer by program, one answer after the other; the last one stays."""
+
+    def __init__(self, files: dict[str, str] | None = None, **answers) -> None:
+        self.answers = {program: list(given) for program, given in answers.items()}
+        self.files = files or {}
+        # Whose a file is, where it is not of the user of the jobs, and which are links.
+        self.owners: dict[str, int] = {}
+        self.links: set[str] = set()
+        self.calls: list[list[str]] = []
+        self.clock = 0.0
+
+    def run(self, argv, timeout=120, check=True, stdin=None):
+        self.calls.append(list(argv))
+        program = next(word.rpartition("/")[2] for word in argv if word.startswith("/slurm/bin/"))
+        given = self.answers.get(program, [CommandResult(1, "", f"{program}: error")])
+        answer = given.pop(0) if len(given) > 1 else given[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def exists(self, path):
+        return path.startswith("/slurm/bin/") or path in self.files
+
+    def read_text(self, path):
+        return self.files.get(path)
+
+    def stat(self, path):
+        if path not in self.files:
+            return None
+        return {"uid": self.owners.get(path, 1), "is_link": path in self.links, "is_dir": False}
+
+    def monotonic(self):
+        return self.clock
+
+    def sleep(self, seconds):
+        self.clock += seconds
+
+
+def follow(host: Scripted, **other) -> slurm_job.Follower:
+    return slurm_job.Follower(Slurm(host, "/slurm"), 7, **other)
+
+
+def test_a_controller_that_does_not_answer_is_waited_out():
+    slow = CommandError(["scontrol"], None, "", "", "no answer within 20 seconds")
+    host = Scripted(scontrol=[told(line(7, "RUNNING")), DOWN, slow, DOWN, told(line(7, "FAILED", code="3:0"))])
+    follower = follow(host)
+    assert follower.wait(10, 0.5)
+    assert (follower.jobs()[0]["exit_code"], host.clock) == (3, 2.0)
+
+
+def test_a_wait_without_any_answer_says_so_and_one_with_an_answer_is_no_end():
+    with pytest.raises(NodeError, match="asked for job 7 for 3 seconds and the controller did not answer"):
+        follow(Scripted(scontrol=[DOWN])).wait(3, 0.5)
+    assert follow(Scripted(scontrol=[told(line(7, "RUNNING")), DOWN])).wait(3, 0.5) is False
+
+
+def test_slurm_that_is_not_installed_is_not_waited_for():
+    missing = CommandError(["scontrol"], None, "", "", "the program is not installed")
+    with pytest.raises(CommandError):
+        follow(Scripted(scontrol=[missing])).wait(100, 0.5)
+
+
+def test_what_was_seen_to_end_stays_ended_when_it_is_forgotten():
+    host = Scripted(
+        scontrol=[
+            told(line(7, "PENDING", "1-2"), line(8, "RUNNING", "0")),
+            told(line(7, "PENDING", "2"), line(9, "RUNNING", "1"), line(8, "FAILED", "0", "3:0")),
+            told(line(7, "RUNNING", "2"), line(9, "COMPLETED", "1")),
+            GONE,
+        ],
+        sacct=[CommandResult(0, "7|7_2|COMPLETED|0:0|None|main|n1|5|x\n", "")],
+    )
+    follower = follow(host)
+    assert follower.wait(30, 0.5)
+    assert [(job["array_task_id"], job["state"], job["exit_code"]) for job in follower.jobs()] == [
+        ("0", "FAILED", 3),
+        ("1", "COMPLETED", 0),
+        ("2", "COMPLETED", 0),
+    ]
+    assert (follower.source, follower.jobs()[2]["stdout"]) == ("sacct", "/o-7")
+
+
+def test_tasks_that_end_before_they_start_are_one_line_and_stay_so():
+    host = Scripted(scontrol=[told(line(7, "PENDING", "0-3%2")), told(line(7, "CANCELLED", "0-3%2")), GONE])
+    follower = follow(host)
+    assert follower.wait(5, 0.5) and follower.look()
+    assert [(job["array_task_id"], job["state"]) for job in follower.jobs()] == [("0-3%2", "CANCELLED")]
+
+
+def test_tasks_that_never_start_are_not_waited_for():
+    follower = follow(Scripted(scontrol=[told(line(7, "PENDING", "0-6:3", reason="JobHeldUser"))]))
+    assert follower.look()
+
+
+def test_a_task_that_nobody_knows_the_end_of_is_lost():
+    host = Scripted(
+        files={"/e-7_0": "0\n"},
+        scontrol=[told(line(7, "PENDING", "1%1"), line(8, "RUNNING", "0")), GONE],
+    )
+    follower = follow(host, exit_file="/e-%A_%a")
+    assert follower.wait(5, 0.5)
+    assert [(job["array_task_id"], job["state"]) for job in follower.jobs()] == [("0", "COMPLETED"), ("1", "LOST")]
+
+
+def test_the_accounting_is_given_time_and_then_not_believed():
+    running = CommandResult(0, "7|7|RUNNING|0:0|None|main|n1|5|x\n", "")
+    ended = CommandResult(0, "7|7|FAILED|0:9|None|main|n1|5|x\n", "")
+    follower = follow(Scripted(scontrol=[GONE], sacct=[running, running, ended]))
+    assert follower.wait(60, 0.5) and follower.jobs()[0]["signal"] == 9
+    host = Scripted(scontrol=[GONE], sacct=[running])
+    follower = follow(host)
+    assert follower.wait(60, 0.5) and follower.jobs()[0]["state"] == "LOST"
+    assert host.clock == slurm_job.ACCOUNTING_LAG
+
+
+def test_a_number_in_the_exit_file_that_belongs_to_the_job():
+    host = Scripted(files={"/e/7": "5", "/e/8": "0"}, scontrol=[told(line(7, "RUNNING")), GONE])
+    follower = follow(host, exit_file="/e/%j")
+    assert follower.wait(5, 0.5)
+    report = slurm_job.report(Slurm(host, "/slurm"), follower, 100)
+    assert (report["exit_code"], report["ok"], report["source"], report["stdout"]) == (5, False, "exit_file", "/o-7")
+
+
+@pytest.mark.parametrize("left", [{"owners": {"/e/7": 1001}}, {"links": {"/e/7"}}], ids=["of somebody else", "link"])
+def test_an_exit_file_that_somebody_else_put_there_proves_nothing(left):
+    host = Scripted(files={"/e/7": "0"}, scontrol=[told(line(7, "RUNNING")), GONE])
+    vars(host).update(left)
+    follower = follow(host, exit_file="/e/%j")
+    assert follower.wait(5, 0.5)
+    report = slurm_job.report(Slurm(host, "/slurm"), follower, 100)
+    assert (report["state"], report["ok"], report["source"]) == ("LOST", False, "none")
+
+
+def test_before_the_user_of_a_job_was_seen_the_file_has_to_be_of_whoever_asks():
+    host = Scripted(files={"/e/7": "0"}, scontrol=[GONE])
+    host.owners["/e/7"] = host.own_uid()
+    follower = follow(host, exit_file="/e/%j")
+    assert follower.wait(5, 0.5) and follower.jobs()[0]["state"] == "COMPLETED"
+    host.owners["/e/7"] += 1
+    follower = follow(host, exit_file="/e/%j")
+    assert follower.wait(5, 0.5) and follower.jobs()[0]["state"] == "LOST"
+
+
+def test_patterns_of_file_names():
+    job = {"job_id": 9, "array_job_id": 7, "array_task_id": "3", "name": "x"}
+    assert slurm_job.expand_pattern("/l/%x-%A_%a-%j-%%j-%N", job) == "/l/x-7_3-9-%j-%N"
+    assert slurm_job.expand_pattern("%A", {**job, "array_job_id": None}) == "9"
+
+
+def prepared(text: str | None, **other):
+    host = Scripted(files={"/jobs/a": text} if text is not None else {})
+    request = slurm_job.Request("/jobs/a", other.pop("options", {}), **other)
+    return slurm_job.prepare(Slurm(host, "/slurm"), request)[0]
+
+
+def test_the_directory_of_the_script_unless_somebody_names_another():
+    assert prepared("#!/bin/sh\n").options == {"chdir": "/jobs"}
+    assert prepared("#!/bin/sh\n#SBATCH -D /other\n").options == {}
+    assert prepared("#!/bin/sh\n", options={"chdir": "/own"}).options == {"chdir": "/own"}
+
+
+def test_the_key_tells_different_submissions_apart():
+    first, same = (prepared("#!/bin/sh\n", unique=True) for _time in range(2))
+    assert first.options == same.options
+    assert (first.options["job-name"], first.options["comment"][:10]) == ("a", "mlcluster:")
+    others = [
+        prepared("#!/bin/sh\ntrue\n", unique=True),
+        prepared("#!/bin/sh\n", unique=True, arguments=("1",)),
+        prepared("#!/bin/sh\n", unique=True, options={"nodes": "2"}),
+    ]
+    assert len({request.options["comment"] for request in [first, *others]}) == 4
+    assert prepared("#!/bin/sh\n", unique=True, key="k").options["comment"] == "mlcluster:k"
+
+
+def test_unique_refuses_what_it_could_not_find_again():
+    with pytest.raises(
+        NodeError, match=r"unique needs a job name .* it is a b\. unique keeps its key in .* comment out"
+    ):
+        prepared("#!/bin/sh\n#SBATCH --job-name='a b' --comment=mine\n", unique=True)
+
+
+def test_a_job_is_found_by_name_and_key():
+    request = slurm_job.Request("/a", {"job-name": "x", "comment": "mlcluster:k"}, unique=True)
+    host = Scripted(squeue=[told("5|RUNNING|mlcluster:other", "7|PENDING|mlcluster:k", "6|RUNNING|mlcluster:k", "8")])
+    assert slurm_job.find(Slurm(host, "/slurm"), request) == 6
+    assert "--name=x" in host.calls[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "number"),
+    [
+        (told(f"{line(6, 'COMPLETING')} Requeue=0 Restarts=0 Comment=x Requeue=1"), None),
+        (told(f"{line(6, 'COMPLETING')} Requeue=1 Restarts=0"), 6),
+        (GONE, None),
+        (CommandResult(1, "", "slurm_load_jobs error: Unable to contact slurm controller\n"), 6),
+    ],
+    ids=["over", "may come back", "forgotten", "silent"],
+)
+def test_a_job_whose_nodes_are_cleared_is_the_same_only_if_it_may_come_back(answer, number):
+    request = slurm_job.Request("/a", {"job-name": "x", "comment": "mlcluster:k"}, unique=True)
+    host = Scripted(squeue=[told("6|COMPLETING|mlcluster:k")], scontrol=[answer])
+    assert slurm_job.find(Slurm(host, "/slurm"), request) == number
+
+
+def test_of_two_that_are_submitted_at_the_same_moment_the_later_one_gives_way():
+    request = slurm_job.Request("/a", {"job-name": "x", "comment": "mlcluster:k"}, unique=True)
+    both = told("7|PENDING|mlcluster:k", "6|PENDING|mlcluster:k")
+
+    def meet(number):
+        host = Scripted(squeue=[both], scontrol=[told(line(number, "PENDING"))], scancel=[told()])
+        return slurm_job.give_way(Slurm(host, "/slurm"), request, number), ["scancel" in call[0] for call in host.calls]
+
+    assert meet(6) == (None, [False])
+    assert meet(7)[0] == 6 and meet(7)[1][-1]
+    host = Scripted(squeue=[CommandResult(1, "", "Unable to contact slurm controller\n")])
+    assert slurm_job.give_way(Slurm(host, "/slurm"), request, 7) is None
+
+
+def test_submitting_gives_the_job_the_way_to_srun_and_not_the_locale_of_the_parsers():
+    host = Scripted(sbatch=[CommandResult(0, "12;cluster\n", "")])
+    assert slurm_job.submit(Slurm(host, "/slurm", "/c"), slurm_job.Request("/a", {"nodes": "2"}, ("x",))) == 12
+    (call,) = host.calls
+    assert call[:5] == ["env", "-u", "LC_ALL", "-u", "LANGUAGE"] and call[5].startswith("PATH=/slurm/bin:")
+    assert call[6:] == ["env", "SLURM_CONF=/c", "/slurm/bin/sbatch", "--parsable", "--nodes=2", "--", "/a", "x"]
+
+
+def test_a_refusal_is_told_in_the_words_of_sbatch():
+    host = Scripted(sbatch=[CommandResult(1, "", "sbatch: error: Batch job submission failed: x\n")])
+    with pytest.raises(
+        SlurmError, match="sbatch does not take /a: sbatch: error: Batch job submission failed: x; change"
+    ):
+        slurm_job.submit(Slurm(host, "/slurm"), slurm_job.Request("/a", {}))
+
+
+def test_cancelling_what_is_over_or_unknown_changes_nothing():
+    for answer in (GONE, told(line(7, "COMPLETED"))):
+        host = Scripted(scontrol=[answer], scancel=[told()])
+        assert not slurm_job.cancel(Slurm(host, "/slurm"), 7)
+        assert len(host.calls) == 1
+    host = Scripted(scontrol=[told(line(7, "RUNNING"))], scancel=[told()])
+    assert slurm_job.cancel(Slurm(host, "/slurm"), 7)
+    assert host.calls[-1] == ["/slurm/bin/scancel", "7"]
+
+
+def test_a_part_of_the_look_that_fails_is_told_and_the_rest_is_there():
+    host = Scripted(
+        scontrol=[
+            told("Slurmctld(primary) at head is UP"),
+            told("slurm 25.11.4"),
+            told("MinJobAge = 300 sec"),
+            told("NodeName=n1 State=IDLE Gres=gpu:8"),
+            told("PartitionName=main State=UP Default=YES TotalNodes=1"),
+        ],
+        srun=[told("MPI plugin types are...", "pmix"), told("")],
+    )
+    found = survey(Slurm(host, "/slurm"))
+    assert (found["version"], found["nodes"][0]["gpus"], found["mpi_types"]) == ("25.11.4", 8, ["pmix"])
+    assert len(found["problems"]) == 1 and found["problems"][0].startswith("squeue --noheader --states=RUNNING,")
+
+
+def test_slurms_own_directory_comes_first(tmp_path):
+    class Node(Scripted):
+        def exists(self, path):
+            return path.startswith("/opt/slurm/bin/")
+
+        def which(self, program):
+            return f"/usr/bin/{program}"
+
+    assert Slurm(Node()).argv("squeue", "-h") == ["/opt/slurm/bin/squeue", "-h"]
+    assert Slurm(Scripted(), "/slurm", "/c").argv("squeue") == ["env", "SLURM_CONF=/c", "/slurm/bin/squeue"]
+    with pytest.raises(NodeError, match="looked for squeue in /none/bin and did not find it"):
+        Slurm(Node(), "/none").argv("squeue")

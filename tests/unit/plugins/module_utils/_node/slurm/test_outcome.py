@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import outcome as slurm_result
+
+
+def job(state: str, code: int = 0, **other) -> dict:
+    return {**slurm_result.blank(7), "state": state, "exit_code": code, **other}
+
+
+def test_an_array_is_called_by_its_worst_part():
+    tasks = [
+        job("COMPLETED", nodes="n1", elapsed_seconds=3),
+        job("FAILED", 3, nodes="n2", elapsed_seconds=9, restarts=1),
+        job("FAILED", 7, nodes="n2"),
+        job("CANCELLED"),
+    ]
+    found = slurm_result.summary(tasks)
+    assert (found["state"], found["exit_code"], found["nodes"], found["elapsed_seconds"], found["restarts"]) == (
+        "FAILED",
+        7,
+        "n1,n2",
+        9,
+        1,
+    )
+    assert slurm_result.summary([*tasks, job("RUNNING")])["state"] == "RUNNING"
+    assert slurm_result.summary([*tasks, job("LOST")])["state"] == "LOST"
+
+
+@pytest.mark.parametrize(
+    ("states", "ok"),
+    [
+        ([("COMPLETED", 0), ("COMPLETED", 0)], True),
+        ([("COMPLETED", 0), ("LOST", None)], False),
+        ([("COMPLETED", 0), ("RUNNING", 0)], False),
+        ([("COMPLETED", 1)], False),
+        ([("CANCELLED", 0)], False),
+    ],
+)
+def test_only_a_proved_zero_of_every_part_is_a_success(states, ok):
+    assert slurm_result.summary([job(*state) for state in states])["ok"] is ok
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "settled"),
+    [
+        ("RUNNING", None, False),
+        ("COMPLETING", None, False),
+        ("PENDING", "Resources", False),
+        ("PENDING", "BeginTime", False),
+        ("PENDING", "DependencyNeverSatisfied", True),
+        ("NODE_FAIL", None, True),
+    ],
+)
+def test_what_is_not_waited_for(state, reason, settled):
+    assert slurm_result.settled([job("COMPLETED"), job(state, reason=reason)]) is settled
+    assert not slurm_result.settled([])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0\n", ("COMPLETED", 0, 0)),
+        (" 3 ", ("FAILED", 3, 0)),
+        ("137", ("FAILED", 137, 9)),
+        ("255", ("FAILED", 255, 0)),
+        ("", None),
+        (None, None),
+        ("0 1", None),
+        ("-1", None),
+    ],
+)
+def test_the_exit_file(text, expected):
+    found = slurm_result.from_exit_file(7, text)
+    assert (found and (found["state"], found["exit_code"], found["signal"])) == expected
+
+
+def test_a_later_look_keeps_what_only_the_earlier_one_knew():
+    earlier = job("RUNNING", 0, stdout="/o", restarts=1, reason="None")
+    found = slurm_result.merged(job("FAILED", 3), earlier)
+    assert (found["state"], found["exit_code"], found["stdout"], found["restarts"], found["reason"]) == (
+        "FAILED",
+        3,
+        "/o",
+        1,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "tail", "sentence"),
+    [
+        (job("FAILED", 3, nodes="n1"), "a\nb\n", "job 7 ended FAILED with exit status 3 on n1; it last wrote: b"),
+        (job("FAILED", 0, signal=9), "", "job 7 ended FAILED by signal 9; it wrote nothing"),
+        (job("NODE_FAIL", 0, reason="NodeDown"), "", "job 7 ended NODE_FAIL (NodeDown); it wrote nothing"),
+        (
+            job("LOST", None),
+            "",
+            "looked for job 7 and neither the controller, nor the accounting, nor an exit file knows",
+        ),
+        (job("PENDING", 0, reason="BadConstraints"), "", "job 7 never starts (BadConstraints): no set of nodes can"),
+    ],
+)
+def test_sentences(found, tail, sentence):
+    assert slurm_result.sentence(found, tail).startswith(sentence)

@@ -1,0 +1,333 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import contextlib
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import parse as slurm_parse
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.look import by_node, container_options
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+from hypothesis import given
+from hypothesis import strategies as st
+
+RECORDED = Path(__file__).parents[4] / "fixtures/slurm-22.05"
+
+
+def recorded(name: str) -> str:
+    return (RECORDED / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def test_recorded_nodes():
+    first, second, third = slurm_parse.nodes(recorded("nodes"))
+    assert first == {
+        "name": "n1",
+        "state": "MIXED",
+        "flags": [],
+        "reason": None,
+        "reason_by": None,
+        "reason_at": None,
+        "cpus": 8,
+        "cpus_allocated": 1,
+        "memory_mib": 1000,
+        "memory_allocated_mib": 0,
+        "gpus": 8,
+        "gpu_type": None,
+        "gpus_allocated": 3,
+        "gres": "gpu:8",
+        "features": ["p5", "efa"],
+        "partitions": ["main"],
+        "address": "127.0.0.1",
+        "hostname": "n1",
+        "version": "22.05.8",
+    }
+    assert (second["partitions"], second["gpus_allocated"]) == (["main", "debug"], 4)
+    # The reason was written by a person and imitates other keys.
+    assert (third["state"], third["flags"], third["reason"], third["reason_by"], third["reason_at"]) == (
+        "IDLE",
+        ["DRAIN"],
+        "gpu 3: Xid=79 State=IDLE fell off",
+        "root",
+        "2026-11-28T02:25:20",
+    )
+
+
+def test_recorded_partitions():
+    main, debug = slurm_parse.partitions(recorded("partitions"))
+    assert (main["default"], main["node_count"], main["max_nodes"], main["max_seconds"], main["accounts"]) == (
+        True,
+        3,
+        None,
+        86400,
+        None,
+    )
+    assert (debug["default"], debug["max_nodes"], debug["max_seconds"], debug["accounts"], debug["state"]) == (
+        False,
+        1,
+        None,
+        ["research"],
+        "UP",
+    )
+
+
+def test_recorded_answers_of_the_controller():
+    assert slurm_parse.controllers(recorded("ping")) == [{"role": "primary", "host": "head", "up": True}]
+    assert slurm_parse.controllers(recorded("ping_down")) == [{"role": "primary", "host": "head", "up": False}]
+    assert slurm_parse.mpi_types(recorded("mpi")) == ["cray_shasta", "none", "pmi2", "pmix", "pmix_v4"]
+    settings = slurm_parse.settings(recorded("config"))
+    assert (settings["MinJobAge"], settings["Prolog"], settings["MaxArraySize"]) == ("300 sec", None, "1001")
+    assert slurm_parse.version("slurm-wlm 22.05.8\n") == "22.05.8"
+    assert container_options(recorded("help")) == 0
+
+
+def test_pyxis_shows_as_often_as_it_is_loaded():
+    # Shape of Pyxis's option in srun's help; the text is invented.
+    line = "      --container-image=[USER@][REGISTRY#]IMAGE[:TAG]|PATH\n"
+    assert [container_options(recorded("help") + line * times) for times in (1, 2)] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "reason", "code", "signal"),
+    [
+        ("job_name", "RUNNING", None, 0, 0),
+        ("job_failed", "FAILED", "NonZeroExitCode", 3, 0),
+        ("job_signal", "FAILED", "JobLaunchFailure", 0, 9),
+        ("job_cancelled", "CANCELLED", None, 0, 15),
+        ("job_dep", "PENDING", "Dependency", 0, 0),
+    ],
+)
+def test_recorded_jobs(name, state, reason, code, signal):
+    (job,) = slurm_parse.jobs(recorded(name))
+    assert (job["state"], job["reason"], job["exit_code"], job["signal"]) == (state, reason, code, signal)
+    assert job["stdout"] == f"/rig/output/{job['job_id']}"
+
+
+def test_a_name_may_hold_anything():
+    (job,) = slurm_parse.jobs(recorded("job_name").replace("a b=c", "x JobState=COMPLETED ExitCode=0:0"))
+    assert (job["name"], job["state"], job["nodes"]) == ("x JobState=COMPLETED ExitCode=0:0", "RUNNING", "n1")
+
+
+def test_a_recorded_array():
+    jobs = slurm_parse.jobs(recorded("job_array"))
+    assert [(job["job_id"], job["array_job_id"], job["array_task_id"], job["state"]) for job in jobs] == [
+        (2, 2, "2-5%2", "PENDING"),
+        (4, 2, "1", "RUNNING"),
+        (3, 2, "0", "RUNNING"),
+    ]
+
+
+def test_recorded_accounting():
+    jobs = {job["job_id"]: job for job in slurm_parse.accounted(SACCT)}
+    assert (jobs[6]["state"], jobs[6]["exit_code"], jobs[7]["signal"]) == ("FAILED", 3, 9)
+    assert (jobs[3]["array_job_id"], jobs[3]["array_task_id"], jobs[1]["name"]) == (2, "0", "a|b=c")
+    assert (jobs[8]["state"], jobs[8]["nodes"]) == ("CANCELLED", None)
+    assert slurm_parse.accounted("sacct: error\n\n") == []
+
+
+# Rows as recorded from 22.05.8, the columns in the order of SACCT_FORMAT.
+SACCT = """\
+1|1|RUNNING|0:0|None|main|n1|3|a|b=c
+6|6|FAILED|3:0|None|main|n3|0|x.sh
+3|2_0|RUNNING|0:0|None|debug|n2|3|y.sh
+7|7|FAILED|0:9|None|main|n3|0|z.sh
+8|8|CANCELLED by 1000|0:0|None|main|None assigned|0|z.sh
+"""
+
+
+def test_the_recorded_queue():
+    jobs = slurm_parse.queue(recorded("squeue2"))
+    assert [(job["job_id"], job["id"], job["nodes"], job["name"]) for job in jobs][1:] == [
+        (4, "2_1", ["n2"], jobs[1]["name"]),
+        (1, "1", ["n1"], "a b=c"),
+    ]
+    assert by_node(jobs) == {"n1": [1], "n2": [3, 4]}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("IDLE", ("IDLE", [])),
+        ("DOWN*", ("DOWN", ["NOT_RESPONDING"])),
+        ("DOWN*+DRAIN", ("DOWN", ["DRAIN", "NOT_RESPONDING"])),
+        ("IDLE+CLOUD+POWERED_DOWN", ("IDLE", ["CLOUD", "POWERED_DOWN"])),
+        ("idle~", ("IDLE", ["POWERED_DOWN"])),
+    ],
+)
+def test_states(text, expected):
+    assert slurm_parse.state_of(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("gpu:8", (8, None)),
+        ("gpu", (1, None)),
+        ("gpu:h100:8(S:0-1)", (8, "h100")),
+        ("gpu:a100:4(IDX:0,2-4),nvme:1", (4, "a100")),
+        ("gpu:p5:2,gpu:p4:3", (5, "p5")),
+        ("(null)", (0, None)),
+        ("gpumem:80", (0, None)),
+        (None, (0, None)),
+    ],
+)
+def test_gpus(text, expected):
+    assert slurm_parse.gpus(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 5400),
+        ("1:30", 90),
+        ("2:00:00", 7200),
+        ("1-0", 86400),
+        ("1-02:03:04", 93784),
+        ("UNLIMITED", None),
+        ("", None),
+    ],
+)
+def test_durations(text, seconds):
+    assert slurm_parse.duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("q-[1-2,05],n", ["q-1", "q-2", "q-05", "n"]),
+        ("q-[08-10]", ["q-08", "q-09", "q-10"]),
+        ("r[1-2]n[1-2]", ["r1n1", "r1n2", "r2n1", "r2n2"]),
+        ("(null)", []),
+        ("", []),
+    ],
+)
+def test_node_expressions(text, names):
+    assert slurm_parse.expand(text) == names
+
+
+@given(st.text(max_size=200))
+def test_no_text_makes_a_parser_fail(text):
+    for parser in (
+        slurm_parse.nodes,
+        slurm_parse.partitions,
+        slurm_parse.jobs,
+        slurm_parse.accounted,
+        slurm_parse.queue,
+        slurm_parse.settings,
+        slurm_parse.mpi_types,
+        slurm_parse.gpus,
+        slurm_parse.duration,
+        slurm_parse.exit_status,
+    ):
+        parser(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "tasks"),
+    [("2-5%2", "2 3 4 5"), ("0-6:3%9", "0 3 6"), ("1,3-4,9", "1 3 4 9"), ("7", "7"), ("", "")],
+)
+def test_tasks_of_an_array(text, tasks):
+    assert slurm_parse.task_ids(text) == tasks.split()
+
+
+HUGE = "9" * 5000
+
+
+@contextlib.contextmanager
+def little_memory():
+    """Nothing is made that takes a MiB: a list of what these texts stand for would take all that there is."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+FIRST = slurm_parse.ARRAY_MOST - 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0-999999999", f"0-{HUGE}", HUGE, f"0-9:{HUGE}", "0-9:0", f"0-{FIRST + 1}", ",".join(["0-2000000"] * 3)],
+    ids=["long", "digits", "one", "step", "no step", "beyond", "many"],
+)
+def test_an_array_that_slurm_cannot_have_is_refused_before_any_task_is_counted_out(text):
+    with little_memory(), pytest.raises(NodeError, match=f"whose indices end at {FIRST} "):
+        slurm_parse.task_ids(text)
+
+
+def test_the_last_index_that_slurm_can_have_is_one():
+    assert slurm_parse.task_ids(f"{FIRST - 2}-{FIRST}:2") == [str(FIRST - 2), str(FIRST)]
+    assert slurm_parse.task_ids("5-1") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("node[0-99999999]", r"it has 100000000 names or more, of which Slurm takes 65536 at most"),
+        ("a[0-999]b[0-999]", "it has 1000000 names"),
+        ("a" + "[0-9]" * 40, f"it has {10**40} names"),
+        (f"n[1-{HUGE}]", "is no range of numbers"),
+        ("n[a-b]", "'a-b' in it is no range of numbers"),
+        ("n[-]", "'-' in it is no range of numbers"),
+    ],
+)
+def test_a_list_of_nodes_that_slurm_cannot_have_is_refused_before_any_name_is_made(text, words):
+    with little_memory(), pytest.raises(NodeError, match=words):
+        slurm_parse.expand(text)
+
+
+def test_as_many_nodes_as_slurm_takes_are_a_list():
+    names = slurm_parse.expand("n[00001-65536]")
+    assert (len(names), names[0], names[-1]) == (slurm_parse.HOSTS_MOST, "n00001", "n65536")
+    with pytest.raises(NodeError, match="it has 65537 names or more"):
+        slurm_parse.expand("n[0-65535],n")
+
+
+def test_associations():
+    text = "root||||\nroot|root||normal\nresearch|ana|gpu|normal,fast\n"
+    assert slurm_parse.associations(text) == [
+        {"account": "root", "user": "root", "partition": None, "qos": ["normal"]},
+        {"account": "research", "user": "ana", "partition": "gpu", "qos": ["normal", "fast"]},
+    ]
+
+
+def test_licenses():
+    text = "LicenseName=matlab Total=2 Used=1 Free=1 Reserved=0 Remote=no\nLicenseName=idl@db Total=4 Used=0 Free=4\n"
+    assert slurm_parse.licenses(text) == {"matlab": 2, "idl@db": 4}
+    assert slurm_parse.licenses("No licenses configured in Slurm.\n") == {}
+
+
+def test_what_newer_releases_number_is_one_setting():
+    text = "Prolog[0]  = /a\nProlog[1]  = /b/*\nEpilog[0] = (null)\nPrologFlags = (null)\nTaskProlog = /c\n"
+    found = {"Prolog": "/a,/b/*", "Epilog": None, "PrologFlags": None, "TaskProlog": "/c"}
+    assert slurm_parse.settings(text) == found
+
+
+# As scontrol 22.05.8 printed them for jobs that waited, shortened at the end; the names and comments are hostile.
+_TAIL = "UserId=root(0) GroupId=root(0) JobState=PENDING Reason=Priority ExitCode=0:0 Partition=main"
+HOSTILE = {
+    "a name with fields": f"JobId=2 JobName=x UserId=root(0) JobState=COMPLETED ExitCode=0:0 {_TAIL}\n",
+    "a name with a job": f"JobId=2 JobName=x\nJobId=2 JobName=y UserId=a(1) JobState=COMPLETED ExitCode=0:0 {_TAIL}\n",
+    "a name with a job of another number": f"JobId=2 JobName=x\nJobId=7 UserId=a(1) JobState=COMPLETED {_TAIL}\n",
+    "a comment with fields": f"JobId=2 JobName=x {_TAIL} Comment=a\nJobId=77 JobState=COMPLETED ExitCode=0:0\n",
+    "a comment with the same job": (
+        f"JobId=2 JobName=x {_TAIL} Comment=a\nJobId=2 JobName=x UserId=root(0) JobState=COMPLETED ExitCode=0:0\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_what_a_user_writes_never_passes_for_the_state_of_a_job(text):
+    with pytest.raises(NodeError, match="asked for job 2 and its name or comment has text such as UserId="):
+        slurm_parse.jobs(text, of=2)
+
+
+def test_a_comment_of_several_lines_is_part_of_its_job_and_jobs_of_other_numbers_are_left_out():
+    text = f"JobId=2 JobName=x {_TAIL} Comment=one\ntwo lines\nJobId=3 JobName=y UserId=a(1) JobState=COMPLETED\n"
+    assert [(job["job_id"], job["state"]) for job in slurm_parse.jobs(text, of=2)] == [(2, "PENDING")]
+    assert slurm_parse.jobs("", of=2) == []

@@ -1,0 +1,388 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.apply import (
+    ACTIONS,
+    PROGRAMS,
+    array_device,
+    describe,
+    require_programs,
+    run_action,
+)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import INTENT_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+
+from tests.unit.fakes import fake_storage_scene as scene
+
+UUID = "0123456789abcdef0123456789abcdef"
+SPELLED = "01234567:89abcdef:01234567:89abcdef"
+FS = "d6873650-a8dc-5188-8f6e-24b99406bab0"
+SETTLE = ["udevadm", "settle", "--timeout=30"]
+
+
+def act(host, action, **fields):
+    run_action(host, {"action": action, **fields}, ACTIONS)
+    return [call for call in host.calls if call != SETTLE]
+
+
+def with_array(disks=2):
+    host = scene.node(disks)
+    host.machine.array("md127", scene.store_names(host), UUID)
+    return host
+
+
+def test_create_array():
+    host = scene.node(2)
+    devices = ["/dev/nvme1n1", "/dev/nvme2n1"]
+    assert act(host, "create_array", name="fast", uuid=UUID, chunk_kib=1024, devices=devices) == [
+        [
+            "mdadm",
+            "--create",
+            "/dev/md/fast",
+            "--run",
+            "--level=0",
+            "--metadata=1.2",
+            "--homehost=any",
+            "--name=fast",
+            f"--uuid={SPELLED}",
+            "--chunk=1024",
+            "--raid-devices=2",
+            "/dev/nvme1n1",
+            "/dev/nvme2n1",
+        ]
+    ]
+    assert host.calls[-1] == SETTLE
+
+
+def test_assemble_array():
+    host = scene.node(2)
+    host.machine.stopped_array(scene.store_names(host), UUID)
+    paths = [f"/dev/{name}" for name in scene.store_names(host)]
+    assert act(host, "assemble_array", name="fast", uuid=UUID, devices=paths) == [
+        ["mdadm", "--assemble", "/dev/md/fast", f"--uuid={SPELLED}", *paths]
+    ]
+
+
+def test_an_inactive_rest_is_stopped_before_assembly():
+    host = with_array()
+    host.machine.devices["md127"].md["state"] = "inactive"
+    # The kernel shows zeros as the UUID of an inactive array, so mdadm is asked.
+    paths = [f"/dev/{name}" for name in scene.store_names(host)]
+    assert act(host, "assemble_array", name="fast", uuid=UUID, devices=paths)[:3] == [
+        ["mdadm", "--detail", "--export", "/dev/md127"],
+        ["mdadm", "--stop", "/dev/md127"],
+        ["mdadm", "--assemble", "/dev/md/fast", f"--uuid={SPELLED}", *paths],
+    ]
+
+
+def test_stop_array():
+    assert act(with_array(), "stop_array", device="/dev/md127") == [["mdadm", "--stop", "/dev/md127"]]
+
+
+def test_wipe_never_forces():
+    host = scene.node(1)
+    host.machine.sign("nvme1n1", "ext4", FS)
+    assert act(host, "wipe", device="/dev/nvme1n1", members_of=[]) == [["wipefs", "--all", "/dev/nvme1n1"]]
+    assert host.machine.devices["nvme1n1"].signatures == []
+
+
+MKFS = {
+    ("ext4", 512): [
+        *["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1"],
+        *["-U", FS, "-L", "scratch"],
+    ],
+    ("xfs", 256): ["mkfs.xfs", "-q", "-f", "-K", "-m", f"uuid={FS}", "-L", "scratch"],
+    ("xfs", 512): ["mkfs.xfs", "-q", "-f", "-K", "-m", f"uuid={FS}", "-L", "scratch", "-l", "su=32k"],
+    ("xfs", None): ["mkfs.xfs", "-q", "-f", "-K", "-m", f"uuid={FS}", "-L", "scratch"],
+}
+
+
+@pytest.mark.parametrize(("fstype", "chunk"), MKFS)
+def test_make_filesystem_wipes_first(fstype, chunk):
+    host = scene.node(1)
+    fields = {"device": "/dev/nvme1n1", "array_uuid": None, "fstype": fstype, "fs_uuid": FS, "label": "scratch"}
+    wipe, mkfs = act(host, "make_filesystem", chunk_kib=chunk, **fields)
+    assert wipe == ["wipefs", "--all", "/dev/nvme1n1"]
+    assert mkfs == [*MKFS[fstype, chunk], "/dev/nvme1n1"]
+
+
+def test_make_filesystem_finds_the_array_by_its_uuid():
+    host = with_array()
+    fields = {"device": None, "array_uuid": UUID, "fstype": "xfs", "fs_uuid": FS, "label": "s", "chunk_kib": 512}
+    assert {call[-1] for call in act(host, "make_filesystem", **fields)} == {"/dev/md127"}
+
+
+def test_mount_and_proof():
+    host = with_array()
+    host.machine.sign("md127", "ext4", FS)
+    fields = {"device": None, "array_uuid": UUID, "fs_uuid": FS, "fstype": "ext4", "target": "/data/a"}
+    assert act(host, "mount", options=["noatime", "data=ordered"], **fields) == [
+        ["mount", "-t", "ext4", "-o", "noatime,data=ordered", "/dev/md127", "/data/a"],
+        ["findmnt", "--noheadings", "--mountpoint", "/data/a"],
+    ]
+    assert "/data/a" in host.machine.directories
+
+
+def test_mount_without_options_and_without_success():
+    host = scene.node(1)
+    host.machine.sign("nvme1n1", "xfs", FS)
+    host.failures["findmnt"] = (1, "")
+    fields = {"device": "/dev/nvme1n1", "array_uuid": None, "fs_uuid": FS, "fstype": "xfs", "target": "/data"}
+    with pytest.raises(NodeError, match=r"mount /data failed: .* but findmnt shows nothing on /data"):
+        act(host, "mount", options=[], **fields)
+    assert ["mount", "-t", "xfs", "/dev/nvme1n1", "/data"] in host.calls
+
+
+def test_bind_mount():
+    host = scene.node(1)
+    host.machine.mount("nvme1n1", "/scratch")
+    assert act(host, "bind_mount", source="/scratch", target="/data")[0] == ["mount", "--bind", "/scratch", "/data"]
+
+
+def test_unmount_and_swap_off():
+    host = scene.node(2)
+    host.machine.mount("nvme1n1", "/mnt/a")
+    host.machine.swap_on("/dev/nvme2n1")
+    act(host, "unmount", target="/mnt/a")
+    assert act(host, "swap_off", device="/dev/nvme2n1") == [["umount", "/mnt/a"], ["swapoff", "/dev/nvme2n1"]]
+
+
+def test_remove_volume_group():
+    host = scene.node(2)
+    host.machine.volume("vg.01", "lv_ephemeral", scene.store_names(host))
+    assert act(host, "remove_volume_group", vg="vg.01", members=["nvme1n1", "nvme2n1"]) == [
+        ["vgchange", "--activate", "n", "vg.01"],
+        ["vgremove", "--yes", "--force", "vg.01"],
+        ["pvremove", "--yes", "/dev/nvme1n1", "/dev/nvme2n1"],
+    ]
+
+
+def test_activate_volume():
+    host = scene.node(1)
+    host.machine.volume("vg.01", "lv_ephemeral", ["nvme1n1"], active=False)
+    assert act(host, "activate_volume", vg="vg.01", lv="lv_ephemeral") == [
+        ["lvchange", "--activate", "y", "vg.01/lv_ephemeral"]
+    ]
+
+
+def test_mask_unit_moves_a_unit_file_of_its_own_away():
+    host = scene.node(1)
+    host.machine.unit(scene.PCLUSTER_UNIT)
+    calls = act(host, "mask_unit", unit=scene.PCLUSTER_UNIT)
+    assert calls == [
+        ["systemctl", "disable", "--now", scene.PCLUSTER_UNIT],
+        ["systemctl", "mask", scene.PCLUSTER_UNIT],
+    ]
+    assert f"/etc/systemd/system/{scene.PCLUSTER_UNIT}" not in host.machine.files
+    host.calls.clear()
+    act(host, "mask_unit", unit=scene.DLAMI_UNIT)
+
+
+def test_directory_with_owner_and_mode():
+    host = scene.node(0)
+    fields = {"path": "/data/scratch", "owner": "ml", "group": None, "mode": "1777"}
+    act(host, "directory", uid=5, gid=6, **fields)
+    assert host.machine.directories["/data/scratch"] == {"mode": "1777", "uid": 5, "gid": 6}
+    with pytest.raises(NodeError, match="directory /data/scratch failed: there is no user ml or group None"):
+        act(host, "directory", uid=5, gid=None, **fields)
+
+
+def test_the_marker_says_what_it_is():
+    host = scene.node(0)
+    act(host, "write_marker", path="/data/EPHEMERAL.txt")
+    text = host.machine.files["/data/EPHEMERAL.txt"]
+    assert "gone when the instance stops" in text
+    assert "mlcluster.aws (role nvme_raid0) at 2026-01-02T03:04:05Z" in text
+
+
+@pytest.mark.parametrize(("debian", "path"), [(True, "/etc/mdadm/mdadm.conf.d"), (False, "/etc/mdadm.conf.d")])
+def test_the_array_line_goes_where_the_distribution_reads_it(debian, path):
+    host = scene.node(0)
+    if not debian:
+        del host.machine.directories["/etc/mdadm"]
+    act(host, "write_array_config", name="fast", uuid=UUID)
+    assert host.machine.files[f"{path}/fast.conf"].splitlines()[-1] == (
+        f"ARRAY /dev/md/fast metadata=1.2 UUID={SPELLED}"
+    )
+    act(host, "remove_array_config", name="fast")
+    assert f"{path}/fast.conf" not in host.machine.files
+
+
+@pytest.mark.parametrize(
+    ("program", "argv"),
+    [("update-initramfs", ["update-initramfs", "-u"]), ("dracut", ["dracut", "--force"])],
+)
+def test_the_initramfs_by_the_distributions_own_tool(program, argv):
+    host = scene.node(0)
+    host.programs = {program}
+    assert act(host, "update_initramfs") == [argv]
+    host.programs = set()
+    with pytest.raises(NodeError, match="found neither update-initramfs nor dracut"):
+        act(host, "update_initramfs")
+
+
+def test_the_initramfs_is_rebuilt_only_on_request_and_never_at_boot():
+    host = scene.node(2)
+    assert "update_initramfs" not in scene.kinds(scene.plan_of(host))
+    assert "update_initramfs" not in scene.kinds(scene.plan_of(host, True, update_initramfs=True))
+    kinds = scene.kinds(scene.plan_of(host, update_initramfs=True))
+    assert kinds.index("update_initramfs") == kinds.index("write_array_config") + 1
+
+
+FAILING = {
+    "create_array": ("mdadm --create", "create array mlcluster failed: mdadm --create"),
+    "make_filesystem": ("mkfs.ext4", "make filesystem failed: mkfs.ext4"),
+    "mount": ("mount", "mount /data failed: mount -t ext4"),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_failing_action_is_named_with_the_tools_own_words(name):
+    command, expected = FAILING[name]
+    host = scene.node(2)
+    host.failures[command] = (1, "the tool's own words")
+    with pytest.raises(NodeError) as failed:
+        scene.run(host)
+    assert str(failed.value).startswith(expected)
+    assert str(failed.value).endswith("failed with status 1: the tool's own words")
+    host.failures.clear()
+    scene.run(host)
+    assert scene.run(host) == []
+
+
+TEARDOWN = {
+    "umount": ("unmount /mnt/theirs failed: umount /mnt/theirs: failed with status 1: busy; end what uses it"),
+    "mdadm --stop": "stop array /dev/md127 failed: mdadm --stop /dev/md127: failed with status 1: busy",
+    "wipefs --all": "wipe /dev/nvme1n1 failed: wipefs --all /dev/nvme1n1: failed with status 1: busy",
+}
+
+
+@pytest.mark.parametrize("command", TEARDOWN)
+def test_a_failing_teardown_goes_no_further(command):
+    host = scene.node(2)
+    scene.foreign_array(host)
+    host.failures[command] = (1, "busy")
+    with pytest.raises(NodeError) as failed:
+        scene.run(host, **scene.CONSENT)
+    assert str(failed.value).startswith(TEARDOWN[command])
+    assert " ".join(host.changes()[-1]).startswith(command)
+    assert INTENT_PATH not in host.machine.files
+
+
+def test_what_keeps_a_mount_busy_is_named():
+    host = scene.node(1)
+    host.programs.add("fuser")
+    host._do_fuser = lambda args: " 12 345"
+    host.machine.mount("nvme1n1", "/mnt")
+    host.failures["umount"] = (32, "target is busy.")
+    with pytest.raises(NodeError, match=r"target is busy.; end what uses it \(process ids 12, 345\) and run again"):
+        act(host, "unmount", target="/mnt")
+
+
+def test_a_mount_that_went_with_its_peer_is_gone():
+    host = scene.node(1)
+    host.failures["umount"] = (32, "umount: /mnt/y: not mounted.")
+    act(host, "unmount", target="/mnt/y")
+
+
+def ghost(kind, name, beside=()):
+    """What udev puts on a new array at once, from the content of an older one."""
+
+    def appear(machine, array):
+        machine.add(name, kind, parents=[array, *beside], name=f"old-{name}", md={"uuid": "b" * 32})
+
+    return appear
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "command"),
+    [("lvm", "dm-5", ["dmsetup", "remove", "old-dm-5"]), ("raid1", "md5", ["mdadm", "--stop", "/dev/md5"])],
+)
+def test_what_udev_finds_in_a_new_array_is_stopped_and_wiped(kind, name, command):
+    host = scene.node(2)
+    host.on_create = ghost(kind, name)
+    scene.run(host)
+    assert command in host.calls
+    assert name not in host.machine.devices
+    assert scene.run(host) == []
+
+
+def test_a_ghost_that_reaches_beyond_the_array_ends_the_run():
+    host = scene.node(2)
+    host.machine.ebs("nvme9n1")
+    host.on_create = ghost("lvm", "dm-5", ["nvme9n1"])
+    with pytest.raises(NodeError, match="dm-5 was on the disks before and uses nvme9n1 too: take it apart by hand"):
+        scene.run(host)
+    assert not [call for call in host.calls if call[0] == "dmsetup"]
+
+
+def test_a_ghost_that_does_not_go_ends_the_run_with_wipefs_own_words():
+    host = scene.node(2)
+    host.on_create = ghost("lvm", "dm-5")
+    host.failures["dmsetup"] = (1, "Device or resource busy")
+    with pytest.raises(NodeError, match=r"make filesystem failed: wipefs --all /dev/md127: .*Device or resource busy"):
+        scene.run(host)
+
+
+def test_a_lost_array_is_told():
+    fields = {"device": None, "array_uuid": UUID, "fs_uuid": FS, "fstype": "ext4", "target": "/data"}
+    with pytest.raises(NodeError, match=f"the array {UUID} is not running: look with 'cat /proc/mdstat'"):
+        act(scene.node(2), "mount", options=[], **fields)
+
+
+def test_a_file_that_cannot_be_written_is_told():
+    host = scene.node(2)
+    host.write_text = lambda path, text, mode=0o644: (n for n in ()).throw(OSError(28, "No space left on device"))
+    with pytest.raises(NodeError, match=r"write intent create failed: .*No space left on device"):
+        scene.run(host)
+
+
+def test_an_array_is_found_by_uuid_whatever_its_name_and_never_by_nothing():
+    host = with_array()
+    assert array_device(host, SPELLED) == array_device(host, UUID) == "/dev/md127"
+    assert array_device(host, "f" * 32) is None
+    host.machine.devices["md127"].md["shows_uuid"] = False
+    assert array_device(host, "") is None
+
+
+def test_every_action_that_a_plan_can_have_can_be_carried_out():
+    assert set(PROGRAMS) <= set(ACTIONS)
+    planned = set()
+    for prepare in (scene.foreign_array, lambda host: scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch")):
+        host = scene.node(2)
+        prepare(host)
+        planned |= set(scene.kinds(scene.plan_of(host, **scene.CONSENT)))
+    assert planned - {"write_record"} <= set(ACTIONS)
+
+
+@pytest.mark.parametrize("missing", ["mdadm", "mkfs.ext4", "umount"])
+def test_nothing_is_taken_apart_that_cannot_be_made_again(missing):
+    host = scene.node(2)
+    scene.foreign_array(host)
+    host.programs.discard(missing)
+    with pytest.raises(NodeError, match=f"looked for {missing} and did not find it, so nothing was touched"):
+        scene.run(host, **scene.CONSENT)
+    assert host.changes() == []
+
+
+def test_only_what_the_actions_need_is_asked_for():
+    host = scene.node(1)
+    host.programs = {"mount"}
+    require_programs(host, [{"action": "mount"}, {"action": "directory"}])
+
+
+@pytest.mark.parametrize(
+    ("action", "text"),
+    [
+        ({"action": "mount", "target": "/data", "device": "/dev/md127"}, "mount /data"),
+        ({"action": "remove_volume_group", "vg": "vg.01"}, "remove volume group vg.01"),
+        ({"action": "write_intent", "stage": "mkfs"}, "write intent mkfs"),
+        ({"action": "write_record"}, "write record"),
+    ],
+)
+def test_an_action_as_a_person_would_say_it(action, text):
+    assert describe(action) == text

@@ -1,0 +1,197 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import converge as storage
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import (
+    INTENT_PATH,
+    LOCK_PATH,
+    RECORD_PATH,
+)
+
+from tests.unit.fakes import fake_storage_scene as scene
+from tests.unit.fakes.recorded_host import RecordedHost
+
+
+def record_of(host):
+    return json.loads(host.machine.files[RECORD_PATH])
+
+
+def test_a_recorded_node_that_is_as_wanted_needs_nothing():
+    host = RecordedHost("debian-13-raid0")
+    facts, plan = storage.survey(host, scene.config())
+    assert (plan.situation, plan.state, plan.owner, plan.actions) == ("intact", "intact", "ours", [])
+    assert [claim.owner for claim in plan.claims] == ["ours"] * 4
+    assert facts["record"]["serials"] == [claim.disk["serial"] for claim in plan.claims]
+
+
+def test_without_its_record_the_recorded_array_is_somebody_elses():
+    host = RecordedHost("debian-13-raid0")
+    del host.files[RECORD_PATH]
+    plan = storage.survey(host, scene.config())[1]
+    assert (plan.situation, plan.actions) == ("refused", [])
+    assert "/dev/nvme1n1 (AWS010000) is mounted on /data, is held by md127" in plan.refusals[0]
+
+
+def test_a_recorded_node_with_blank_disks_gets_its_volume_in_serial_order():
+    host = RecordedHost("debian-13-blank")
+    facts, plan = storage.survey(host, scene.config())
+    assert (plan.situation, plan.refusals, facts["instance_type"]) == ("fresh", [], "trn2.48xlarge")
+    assert [claim.usable for claim in plan.claims] == [True] * 4
+    create = next(action for action in plan.actions if action["action"] == "create_array")
+    assert create["devices"] == ["/dev/nvme2n1", "/dev/nvme5n1", "/dev/nvme4n1", "/dev/nvme3n1"]
+
+
+def test_the_whole_run_holds_the_lock():
+    host = scene.node(2)
+    scene.run(host)
+    assert host.locks == [LOCK_PATH]
+
+
+def test_a_look_writes_nothing():
+    host = scene.node(4)
+    scene.plan_of(host)
+    storage.dry_run(host, scene.config())
+    assert host.changes() == []
+    assert RECORD_PATH not in host.machine.files
+
+
+def test_a_dry_run_raises_what_the_run_would():
+    host = scene.node(2)
+    scene.foreign_array(host)
+    with pytest.raises(storage.RefusedError) as refused:
+        storage.dry_run(host, scene.config())
+    assert refused.value.plan.refusals == [str(refused.value)]
+
+
+def test_the_record_after_a_first_run():
+    record = record_of(scene.converged(2))
+    assert record["schema"] == "mlcluster.local_storage/1"
+    assert (record["state"], record["owner"], record["layout"], record["fstype"]) == ("intact", "ours", "raid0", "ext4")
+    assert (record["device"], record["chunk_kib"], record["array_name"]) == ("/dev/md127", 512, "mlcluster")
+    assert record["size_bytes"] == (200 << 30) * 98 // 100
+    assert record["created_at"] == record["updated_at"] == "2026-01-02T03:04:05Z"
+    assert record["disks"][0] == {"serial": "AWS0001", "path": "/dev/nvme1n1", "size": 100 << 30}
+    assert record["mount_options"] == ["noatime", "data=ordered"]
+    assert record["volumes"][0]["device"] == "/dev/md127"
+
+
+def test_the_record_of_per_disk_names_the_top():
+    record = record_of(scene.converged(2, layout="per_disk"))
+    assert (record["path"], record["array_uuid"], record["chunk_kib"]) == ("/data", None, None)
+    assert [volume["path"] for volume in record["volumes"]] == ["/data/disk0", "/data/disk1"]
+
+
+def test_a_refusal_changes_the_record_only_at_boot_and_keeps_what_it_knew():
+    host = scene.converged(4)
+    before = record_of(host)
+    host.machine.unmount("/data")
+    host.machine.devices.pop("md127")
+    host.machine.devices.pop("nvme2n1")
+    with pytest.raises(storage.RefusedError):
+        scene.run(host)
+    assert record_of(host) == before
+    with pytest.raises(storage.RefusedError):
+        scene.run(host, at_boot=True)
+    after = record_of(host)
+    assert after["state"] == "lost"
+    assert "(AWS0002)" in after["reason"]
+    for key in ("serials", "array_uuid", "filesystem_uuids", "volumes", "path"):
+        assert after[key] == before[key]
+
+
+def test_a_disk_that_comes_back_makes_the_volume_whole_again():
+    host = scene.converged(4)
+    host.machine.unmount("/data")
+    host.run(["mdadm", "--stop", "/dev/md127"])
+    gone = host.machine.devices.pop("nvme2n1")
+    with pytest.raises(storage.RefusedError):
+        scene.run(host, at_boot=True)
+    host.machine.devices["nvme2n1"] = gone
+    scene.run(host, at_boot=True)
+    assert (record_of(host)["state"], record_of(host)["reason"]) == ("intact", "")
+
+
+def test_a_foreign_node_says_so_at_boot_without_knowing_more():
+    host = scene.node(2)
+    scene.foreign_array(host)
+    with pytest.raises(storage.RefusedError):
+        scene.run(host, at_boot=True)
+    record = record_of(host)
+    assert (record["state"], record["owner"], record["serials"]) == ("foreign", "foreign", None)
+    scene.refusal(host)
+
+
+def test_a_boot_that_finds_all_well_renews_the_record():
+    host = scene.converged(2)
+    host.machine.files["/proc/sys/kernel/random/boot_id"] = "boot-2\n"
+    assert scene.run(host, at_boot=True) == []
+    assert record_of(host)["boot_id"] == "boot-2"
+
+
+def test_a_boot_without_disks_says_none():
+    host = scene.node(0)
+    scene.run(host, at_boot=True)
+    record = record_of(host)
+    assert (record["state"], record["layout"], record["volumes"], record["path"]) == ("none", "none", [], None)
+    assert scene.run(host) == []
+
+
+def test_the_service_of_an_image_is_asked_once_and_its_volume_used():
+    host = scene.node(2)
+    host.machine.unit(scene.PCLUSTER_UNIT)
+    host.on_start[scene.PCLUSTER_UNIT] = lambda machine: (
+        machine.volume("vg.01", "lv_ephemeral", ["nvme1n1", "nvme2n1"]),
+        machine.sign("dm-0", "ext4", "ab"),
+        machine.mount("dm-0", "/scratch"),
+    )
+    applied = storage.converge(host, scene.config())
+    assert applied.plan.situation == "adopted"
+    assert [action["action"] for action in applied.done][:2] == ["start_unit", "bind_mount"]
+    assert record_of(host)["owner"] == "parallelcluster"
+    assert len([call for call in host.calls if call[:2] == ["systemctl", "restart"]]) == 1
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "expected"), [("p5.48xlarge", 8), ("g6.xlarge", 1), ("x9.unknown", None), (None, None)]
+)
+def test_how_many_disks_a_type_has(instance_type, expected):
+    assert storage.table_disks(instance_type) == expected
+
+
+def test_an_array_gets_another_uuid_each_time_and_a_filesystem_the_same():
+    host = scene.node(2)
+    first = storage.context_for(storage.look(host, scene.config()))
+    scene.run(host)
+    second = storage.context_for(storage.look(host, scene.config()))
+    assert first.array_uuid != second.array_uuid
+    assert first.namespace == second.namespace
+    host.machine.files["/etc/machine-id"] = "another\n"
+    assert storage.context_for(storage.look(host, scene.config())).namespace != first.namespace
+
+
+@pytest.mark.parametrize("path", [RECORD_PATH, INTENT_PATH])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '"x"', '{"volumes": 3}', '{"serials": [{}]}', "\x00\xff"])
+@pytest.mark.parametrize("disks", ["blank", "foreign"])
+def test_no_text_in_the_papers_leads_to_destruction_or_a_traceback(path, text, disks):
+    host = scene.node(2)
+    host.machine.files[path] = text
+    if disks == "foreign":
+        scene.foreign_array(host)
+        scene.refusal(host, at_boot=True)
+        scene.refusal(host)
+    else:
+        scene.run(host)
+        assert scene.run(host) == []
+
+
+def test_a_look_without_root_says_so_instead_of_calling_the_disks_foreign():
+    host = scene.converged(2)
+    host.is_root = lambda: False
+    with pytest.raises(storage.NodeError, match="only root can look at the disks"):
+        scene.plan_of(host)

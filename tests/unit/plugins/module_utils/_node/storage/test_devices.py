@@ -1,0 +1,295 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import devices as block
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, NodeError
+
+from tests.unit.fakes import fake_storage_scene as scene
+from tests.unit.fakes.fake_machine import EBS, INSTANCE_STORE, SHAPES, fs_uuid
+from tests.unit.fakes.recorded_host import RecordedHost
+
+
+def disks_of(host):
+    return {disk["kname"]: disk for disk in block.gather(host)["disks"]}
+
+
+def test_a_recorded_node_with_a_mounted_array():
+    facts = block.gather(RecordedHost("debian-13-raid0"))
+    kinds = {disk["kname"]: disk["kind"] for disk in facts["disks"]}
+    stores = {f"nvme{number}n1": "instance_store" for number in (1, 2, 3, 4)}
+    assert kinds == {"vda": "other", "vdb": "other", "nvme0n1": "ebs", **stores}
+    (array,) = facts["arrays"]
+    members = sorted(stores)
+    assert {key: array[key] for key in ("kname", "uuid", "level", "chunk_kib", "members", "active")} == {
+        "kname": "md127",
+        "uuid": "820c601f8bb032481cd68a8da3b1d073",
+        "level": "raid0",
+        "chunk_kib": 512,
+        "members": members,
+        "active": True,
+    }
+    assert (array["filesystem"]["type"], array["mounts"]) == ("ext4", ["/data"])
+    disk = next(disk for disk in facts["disks"] if disk["kname"] == "nvme1n1")
+    assert (disk["serial"], disk["holders"], disk["mounts"], disk["claimed"]) == (
+        "AWS010000",
+        ["md127"],
+        ["/data"],
+        True,
+    )
+    assert [signature["type"] for signature in disk["signatures"]] == ["linux_raid_member"]
+    assert disk["md"]["raid_devices"] == 4
+    assert (facts["logical_volumes"], facts["outside_members"], facts["instance_type"]) == ([], [], None)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_look_is_the_same_whatever_the_lsblk(shape):
+    hosts = [scene.node(4, shape), scene.node(4, "2.39")]
+    for host in hosts:
+        scene.foreign_array(host)
+        host.machine.mount("md127", "/mnt/again")
+    looks = [block.gather(host) for host in hosts]
+    assert looks[0] == looks[1]
+    assert looks[0]["disks"][1]["mounts"] == ["/mnt/again", "/mnt/theirs"]
+
+
+def test_the_kind_comes_from_the_controllers_model_in_sysfs_and_from_nothing_else():
+    host = scene.node(0)
+    host.machine.add("nvme1n1", "disk", model=f"{INSTANCE_STORE} v2", serial="AWS1")
+    host.machine.add("xvdb", "disk")
+    host.machine.add("nvme2n1", "disk", model=INSTANCE_STORE, serial="AWS2")
+    kinds = {kname: disk["kind"] for kname, disk in disks_of(host).items()}
+    assert kinds == {"nvme0n1": "ebs", "nvme1n1": "other", "xvdb": "other", "nvme2n1": "instance_store"}
+
+
+def test_the_serial_and_model_are_stripped_of_their_padding():
+    disk = disks_of(scene.node(1))["nvme1n1"]
+    assert (disk["serial"], disk["model"]) == ("AWS0001", INSTANCE_STORE)
+
+
+def test_hidden_paths_of_a_multipath_disk_are_no_disks_of_their_own():
+    host = scene.node(1)
+    host.machine.add("nvme1c1n1", "disk", model=INSTANCE_STORE, serial="AWS0001", hidden=True)
+    tree = json.loads(host.machine.lsblk())["blockdevices"]
+    hidden = {**tree[-1], "name": "nvme1c1n1", "kname": "nvme1c1n1", "path": "/dev/nvme1c1n1"}
+    host.machine.lsblk = lambda: json.dumps({"blockdevices": [*tree, hidden]})
+    assert sorted(disks_of(host)) == ["nvme0n1", "nvme1n1"]
+
+
+def test_a_file_where_the_device_node_should_be_proves_nothing():
+    host = scene.node(1)
+    host.machine.devices["nvme1n1"].openable = False
+    assert disks_of(host)["nvme1n1"]["claimed"] is None
+
+
+def test_a_loop_device_on_the_raw_disk_holds_it():
+    host = scene.node(2)
+    host.machine.add("loop0", "loop", loop="/dev/nvme1n1", number="7:0")
+    host.machine.add("loop1", "loop", loop="/var/lib/image.img", number="7:1")
+    assert [disk["holders"] for disk in disks_of(host).values()] == [[], ["loop0"], []]
+
+
+def test_only_swap_on_a_device_is_swap_on_the_disk():
+    host = scene.node(2)
+    host.machine.swap_on("/var/nvme2n1")
+    host.machine.swap_on("/dev/disk/by-uuid/1234")
+    host.machine.links["/dev/disk/by-uuid/1234"] = "/dev/nvme1n1"
+    assert [disk["swap"] for disk in disks_of(host).values()] == [[], ["/dev/nvme1n1"], []]
+
+
+def test_a_btrfs_mount_is_found_by_its_source_since_its_number_is_anonymous():
+    host = scene.node(2)
+    host.machine.mount("nvme1n1", "/mnt/b", "btrfs", root="/@")
+    tree = scene.node(2).machine.lsblk()
+    host.machine.lsblk = lambda: tree
+    assert disks_of(host)["nvme1n1"]["mounts"] == ["/mnt/b"]
+
+
+def test_mounts_of_network_filesystems_are_kept_without_a_device():
+    host = scene.node(1)
+    host.machine.mount(None, "/data", "lustre", source="10.0.0.1@tcp:/abc")
+    assert [(m["target"], m["kname"]) for m in block.gather(host)["mounts"]] == [("/", "nvme0n1p1"), ("/data", None)]
+
+
+def test_partitions_and_what_holds_them():
+    host = scene.node(1)
+    host.machine.sign("nvme1n1", "gpt")
+    host.machine.part("nvme1n1", 1)
+    host.machine.part("nvme1n1", 2)
+    host.machine.add("dm-0", "crypt", parents=["nvme1n1p2"], name="secret")
+    disk = disks_of(host)["nvme1n1"]
+    assert (disk["partitions"], disk["holders"]) == (["nvme1n1p1", "nvme1n1p2"], ["dm-0"])
+    assert [entry["type"] for entry in disk["stack"]] == ["part", "part", "crypt"]
+    assert (disk["pttype"], disk["claimed"]) == ("gpt", True)
+
+
+def test_one_unreadable_disk_does_not_hide_the_signatures_of_the_others():
+    host = scene.node(3)
+    host.machine.devices["nvme2n1"].readable = False
+    host.machine.sign("nvme3n1", "ext4", fs_uuid("x"))
+    disks = disks_of(host)
+    assert [disks[f"nvme{n}n1"]["readable"] for n in (1, 2, 3)] == [True, False, True]
+    assert [s["type"] for s in disks["nvme3n1"]["signatures"]] == ["ext4"]
+
+
+def test_a_signature_that_wipefs_puts_nowhere_speaks_against_every_disk():
+    host = scene.node(2)
+    host.machine.sign("nvme1n1", "ext4", fs_uuid("x"))
+    host.machine.devices["nvme1n1"].name = "renamed"
+    tree = scene.node(2).machine.lsblk()
+    host.machine.lsblk = lambda: tree
+    assert [disk["readable"] for disk in disks_of(host).values()] == [True, False, False]
+
+
+def test_wipefs_is_asked_about_everything_on_the_instance_store_and_nothing_else():
+    host = scene.node(2)
+    scene.foreign_array(host)
+    block.gather(host)
+    (asked,) = [call for call in host.calls if call[0] == "wipefs"]
+    assert asked == ["wipefs", "--no-act", "--json", "/dev/nvme1n1", "/dev/nvme2n1", "/dev/md127"]
+
+
+def test_no_instance_store_no_question():
+    host = scene.node(0)
+    assert block.gather(host)["arrays"] == []
+    assert [call[0] for call in host.calls] == ["lsblk"]
+
+
+def test_an_inactive_array_is_seen_though_lsblk_leaves_it_out():
+    host = scene.node(2)
+    scene.foreign_array(host, state="inactive")
+    host.machine.mounts.pop()
+    host.machine.devices["md127"].size = 0
+    facts = block.gather(host)
+    assert [(array["kname"], array["active"]) for array in facts["arrays"]] == [("md127", False)]
+    assert facts["disks"][1]["holders"] == ["md127"]
+
+
+def test_a_node_that_a_stopped_array_left_behind_is_no_array():
+    host = scene.node(2)
+    host.machine.add(
+        "md5", "raid0", number="9:5", md={"uuid": "b" * 32, "level": "raid0", "chunk_kib": 0, "raid_devices": 0}
+    )
+    assert block.gather(host)["arrays"] == []
+
+
+def test_an_array_is_known_by_mdadm_where_sysfs_has_no_uuid():
+    host = scene.node(2)
+    scene.foreign_array(host)
+    sysfs = host.machine.sysfs
+    host.machine.sysfs = lambda kname, end: None if end == "md/uuid" else sysfs(kname, end)
+    assert block.gather(host)["arrays"][0]["uuid"] == scene.FOREIGN_ARRAY
+
+
+def test_without_mdadm_sysfs_is_enough():
+    host = scene.node(2)
+    scene.foreign_array(host)
+    host.programs.discard("mdadm")
+    facts = block.gather(host)
+    assert (facts["arrays"][0]["uuid"], facts["disks"][1]["md"]) == (scene.FOREIGN_ARRAY, None)
+
+
+def test_members_outside_the_instance_store_are_named_with_what_they_belong_to():
+    host = scene.node(2)
+    disk = host.machine.ebs("nvme9n1")
+    host.machine.stopped_array(["nvme1n1", disk.kname], "c" * 32)
+    host.machine.sign("nvme0n1p1", "btrfs", fs_uuid("pool"))
+    assert block.gather(host)["outside_members"] == [
+        {"kname": "nvme0n1p1", "uuid": fs_uuid("pool").replace("-", "")},
+        {"kname": "nvme9n1", "uuid": "c" * 32},
+    ]
+
+
+def test_a_volume_group_is_shown_with_all_its_members():
+    host = scene.node(2)
+    host.machine.ebs("nvme9n1")
+    scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch", ["nvme9n1"])
+    facts = block.gather(host)
+    (volume,) = facts["logical_volumes"]
+    assert (volume["vg"], volume["lv"], volume["kname"]) == ("vg.01", "lv_ephemeral", "dm-0")
+    assert volume["members"] == facts["physical_volumes"] == ["nvme1n1", "nvme2n1", "nvme9n1"]
+    assert (volume["filesystem"]["type"], volume["mounts"], volume["active"]) == ("ext4", ["/scratch"], True)
+
+
+def test_a_volume_group_without_volumes_and_one_with_a_missing_disk():
+    host = scene.node(2)
+    host.machine.volume("vg.01", "", ["nvme1n1", "nvme2n1"])
+    host.machine.groups["vg.01"]["members"].append("nvme7n1")
+    (volume,) = block.gather(host)["logical_volumes"]
+    assert (volume["lv"], volume["members"]) == ("", ["[unknown]", "nvme1n1", "nvme2n1"])
+
+
+def test_lvm_elsewhere_is_nobodys_business():
+    host = scene.node(2)
+    host.machine.ebs("nvme9n1")
+    host.machine.volume("data", "all", ["nvme9n1"])
+    assert block.gather(host)["logical_volumes"] == []
+
+
+@pytest.mark.parametrize("program", ["lsblk", "wipefs"])
+def test_a_missing_tool_is_one_sentence(program):
+    host = scene.node(1)
+    host.programs.discard(program)
+    with pytest.raises(NodeError, match=f"looked for {program} and did not find it: install util-linux"):
+        block.gather(host)
+
+
+def test_a_failing_lsblk_is_told_with_its_output():
+    host = scene.node(1)
+    host.failures["lsblk"] = (1, "lsblk: failed to access sysfs directory")
+    with pytest.raises(CommandError, match=r"lsblk .*failed with status 1: lsblk: failed to access sysfs directory"):
+        block.gather(host)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "product", "expected"),
+    [
+        ("Amazon EC2", "p5.48xlarge", "p5.48xlarge"),
+        ("Amazon EC2", "u-6tb1.metal", "u-6tb1.metal"),
+        ("QEMU", "p5.48xlarge", None),
+        ("Amazon EC2", "HVM domU", None),
+        (None, None, None),
+    ],
+)
+def test_the_instance_type_comes_from_the_firmware(vendor, product, expected):
+    host = scene.node(0)
+    for name, text in (("sys_vendor", vendor), ("product_name", product)):
+        host.machine.files.pop(f"/sys/class/dmi/id/{name}")
+        if text:
+            host.machine.files[f"/sys/class/dmi/id/{name}"] = f"{text}\n"
+    assert block.instance_type(host) == expected
+
+
+def test_units_that_take_the_disks():
+    host = scene.node(0)
+    host.machine.unit(scene.DLAMI_UNIT, enabled=False)
+    host.machine.unit(scene.PCLUSTER_UNIT)
+    units = block.owner_units(host)
+    assert units[scene.DLAMI_UNIT] == {"owner": "dlami", "exists": True, "masked": False, "enabled": False}
+    assert units[scene.PCLUSTER_UNIT] == {"owner": "parallelcluster", "exists": True, "masked": False, "enabled": True}
+    host.machine.links[f"/etc/systemd/system/{scene.PCLUSTER_UNIT}"] = "/dev/null"
+    masked = {"owner": "parallelcluster", "exists": True, "masked": True, "enabled": False}
+    assert block.owner_units(host)[scene.PCLUSTER_UNIT] == masked
+
+
+def test_ebs_is_never_opened():
+    host = scene.node(1)
+    host.machine.add("nvme5n1", "disk", model=EBS, serial="vol5")
+    opened = []
+    host.claimed = lambda device, number: opened.append(device)
+    block.gather(host)
+    assert opened == ["/dev/nvme1n1"]
+
+
+def test_an_array_that_is_being_reshaped_does_not_end_the_look():
+    host = scene.node(1)
+    for kname in ("nvme8n1", "nvme9n1"):
+        host.machine.ebs(kname)
+    host.machine.array("md5", ["nvme8n1", "nvme9n1"], "5" * 32, level="raid5", raid_devices="3 (2)")
+    (array,) = block.gather(host)["arrays"]
+    assert array["raid_devices"] == 3

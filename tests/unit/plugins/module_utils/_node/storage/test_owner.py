@@ -1,0 +1,393 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import converge as storage
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.owner import (
+    Known,
+    claim,
+    findings,
+    known_from,
+    teardown_obstacles,
+)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import RECORD_PATH, sound
+
+from tests.unit.fakes import fake_storage_scene as scene
+from tests.unit.fakes.fake_machine import INSTANCE_STORE, fs_uuid
+
+OURS = "0" * 31 + "1"
+
+
+def crypt(host):
+    host.machine.add("dm-0", "crypt", parents=["nvme1n1"], name="secret")
+
+
+def swap_partition(host):
+    host.machine.part("nvme1n1")
+    host.machine.swap_on("/dev/nvme1n1p1")
+
+
+def table(kind):
+    return lambda host: host.machine.sign("nvme1n1", kind)
+
+
+def flag(**fields):
+    return lambda host: [setattr(host.machine.devices["nvme1n1"], key, value) for key, value in fields.items()]
+
+
+FINDINGS = {
+    "mounted": (lambda host: host.machine.mount("nvme1n1", "/mnt"), ["is mounted on /mnt"]),
+    "swap": (lambda host: host.machine.swap_on("/dev/nvme1n1"), ["is in use as swap (/dev/nvme1n1)"]),
+    "swap in a partition": (
+        swap_partition,
+        ["is in use as swap (/dev/nvme1n1p1)", "has partitions nvme1n1p1"],
+    ),
+    "dm-crypt without a header": (crypt, ["is held by dm-0"]),
+    "partition": (lambda host: host.machine.part("nvme1n1"), ["has partitions nvme1n1p1"]),
+    "gpt": (table("gpt"), ["carries a gpt signature"]),
+    "dos": (table("dos"), ["carries a dos signature"]),
+    "ext4": (
+        lambda host: host.machine.sign("nvme1n1", "ext4", "aa-bb", "keep"),
+        ["carries an ext4 signature (label keep, uuid aa-bb)"],
+    ),
+    "a label that a terminal would obey": (
+        lambda host: host.machine.sign("nvme1n1", "ext4", "aa-bb", "\x1b[2J\nPASS"),
+        ["carries an ext4 signature (label \\x1b[2J\\nPASS, uuid aa-bb)"],
+    ),
+    "luks": (table("crypto_LUKS"), ["carries a crypto_LUKS signature"]),
+    "zfs": (table("zfs_member"), ["carries a zfs_member signature"]),
+    "read errors": (flag(bad=True), ["cannot be read for signatures, so nothing proves it blank"]),
+    "unseen opener": (flag(held=True), ["is opened exclusively by another program"]),
+    "unopenable": (flag(openable=False), ["cannot be opened, so nothing proves it free"]),
+    "unreadable": (flag(readable=False), ["cannot be read for signatures, so nothing proves it blank"]),
+    "read-only": (flag(read_only=True), ["is read-only"]),
+    "loop device": (
+        lambda host: host.machine.add("loop0", "loop", loop="/dev/nvme1n1"),
+        ["is held by loop0"],
+    ),
+    "another device number": (flag(number="1:3"), ["cannot be opened, so nothing proves it free"]),
+}
+
+
+def look(host, known=None):
+    facts = storage.look(host, scene.config())
+    disk = next(disk for disk in facts["disks"] if disk["kname"] == "nvme1n1")
+    return disk, facts, claim(disk, facts, known or Known())
+
+
+@pytest.mark.parametrize("name", FINDINGS)
+def test_one_finding_is_enough_to_make_a_disk_unusable(name):
+    prepare, expected = FINDINGS[name]
+    host = scene.node(2)
+    if name == "another device number":
+        host.claimed = lambda device, number: None if device == "/dev/nvme1n1" else False
+    else:
+        prepare(host)
+    disk, _facts, decided = look(host)
+    assert list(findings(disk)) == expected
+    assert (decided.owner, decided.usable) == ("foreign", False)
+
+
+def test_a_table_that_only_lsblk_remembers_counts():
+    disk = {**look(scene.node(1))[0], "pttype": "gpt"}
+    assert findings(disk) == ("has a gpt partition table",)
+
+
+def test_a_blank_disk_is_usable_and_says_nothing():
+    disk, _facts, decided = look(scene.node(1))
+    assert (findings(disk), decided.owner, decided.usable) == ((), "none", True)
+    shown = decided.as_dict()
+    assert (shown["path"], shown["serial"], shown["model"]) == ("/dev/nvme1n1", "AWS0001", INSTANCE_STORE)
+    assert json.loads(json.dumps(shown)) == shown
+
+
+@pytest.mark.parametrize("mount", ["/", "/usr", "/home", "/var/lib", "/boot/efi"])
+def test_a_disk_that_carries_the_system_is_foreign_even_with_our_marks(mount):
+    host = scene.node(1)
+    host.machine.sign("nvme1n1", "ext4", fs_uuid("x"))
+    host.machine.mount("nvme1n1", mount)
+    known = Known(filesystem_uuids=frozenset([fs_uuid("x").replace("-", "")]))
+    assert look(host, known)[2].owner == "foreign"
+    host.machine.mounts[-1]["target"] = "/data"
+    assert look(host, known)[2].owner == "ours"
+
+
+def array_of_ours(host):
+    host.machine.array("md127", scene.store_names(host), OURS)
+    host.machine.sign("md127", "ext4", fs_uuid("data"))
+
+
+def lv_on_the_array(host):
+    host.machine.add("dm-0", "lvm", parents=["md127"], name="vg-lv")
+
+
+def array_partition(host):
+    host.machine.add("md127p1", "part", parents=["md127"])
+
+
+def second_signature(host):
+    host.machine.sign("nvme1n1", "ext4", fs_uuid("other"))
+
+
+NOT_OURS = {
+    "another array's": lambda host: host.machine.devices["nvme1n1"].signatures[0].update(uuid=fs_uuid("other")),
+    "a volume group on it": lv_on_the_array,
+    "a partition in it": array_partition,
+    "a second signature": second_signature,
+    "a partition beside": lambda host: host.machine.part("nvme1n1"),
+    "swap on it": lambda host: host.machine.swap_on("/dev/md127"),
+    "a loop device on a member": lambda host: host.machine.add("loop0", "loop", loop="/dev/nvme1n1"),
+    "an unreadable member": flag(readable=False),
+}
+
+
+def test_a_member_of_the_known_array_is_ours():
+    host = scene.node(2)
+    array_of_ours(host)
+    assert look(host, Known(OURS))[2].owner == "ours"
+    assert look(host, Known("9" * 32))[2].owner == "foreign"
+    assert look(host)[2].owner == "foreign"
+
+
+@pytest.mark.parametrize("name", NOT_OURS)
+def test_more_than_our_own_marks_on_a_member_is_foreign(name):
+    host = scene.node(2)
+    array_of_ours(host)
+    NOT_OURS[name](host)
+    assert look(host, Known(OURS))[2].owner == "foreign"
+
+
+def test_a_known_filesystem_on_the_disk_itself_is_ours_and_nothing_beside_it():
+    known = Known(filesystem_uuids=frozenset([fs_uuid("data").replace("-", "")]))
+    host = scene.node(1)
+    host.machine.sign("nvme1n1", "xfs", fs_uuid("data"))
+    assert look(host, known)[2].owner == "ours"
+    second_signature(host)
+    assert look(host, known)[2].owner == "foreign"
+
+
+@pytest.mark.parametrize("unit", [scene.PCLUSTER_UNIT, scene.DLAMI_UNIT])
+@pytest.mark.parametrize("mount", ["/scratch", None])
+def test_the_images_own_volume_is_known_by_its_names(unit, mount):
+    host = scene.node(2)
+    scene.owned_by_image(host, unit, mount)
+    assert look(host)[2].owner == {"setup-ephemeral.service": "parallelcluster"}.get(unit, "dlami")
+
+
+def test_a_dlami_volume_is_known_by_its_mount_without_a_unit():
+    host = scene.node(2)
+    scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/opt/dlami/nvme")
+    assert look(host)[2].owner == "dlami"
+
+
+def rename_group(host):
+    host.machine.groups["vg.02"] = host.machine.groups.pop("vg.01")
+
+
+def add_volume(host):
+    host.machine.groups["vg.01"]["volumes"]["mine"] = "dm-7"
+
+
+@pytest.mark.parametrize("change", [rename_group, add_volume, second_signature])
+def test_lvm_that_differs_from_the_images_is_foreign(change):
+    host = scene.node(2)
+    scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch")
+    change(host)
+    assert look(host)[2].owner == "foreign"
+
+
+@pytest.mark.parametrize("member", ["nvme9n1", "nvme0n1p1"])
+def test_the_images_group_over_ebs_is_foreign(member):
+    host = scene.node(2)
+    host.machine.ebs("nvme9n1")
+    scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch", [member])
+    assert look(host)[2].owner == "foreign"
+
+
+@pytest.mark.parametrize(("name", "mount"), [("host:kubernetes", None), ("any:x", "/mnt/k8s-disks/0")])
+def test_disks_that_the_eks_image_set_up(name, mount):
+    host = scene.node(2)
+    host.machine.array("md0", scene.store_names(host), scene.FOREIGN_ARRAY, name)
+    if mount:
+        host.machine.mount("md0", mount)
+    assert look(host)[2].owner == "eks"
+
+
+def obstacles(host, names=None):
+    facts = storage.look(host, scene.config())
+    names = names or scene.store_names(host)
+    return teardown_obstacles([disk for disk in facts["disks"] if disk["kname"] in names], facts)
+
+
+def test_what_is_wholly_on_the_disks_may_be_taken_apart():
+    image = scene.PCLUSTER_UNIT
+    for prepare in (scene.foreign_array, orphaned_lvm, lambda host: scene.owned_by_image(host, image, "/scratch")):
+        host = scene.node(3)
+        prepare(host)
+        assert obstacles(host) == []
+
+
+def array_with_ebs(host):
+    host.machine.ebs("nvme9n1")
+    host.machine.array("md1", ["nvme1n1", "nvme9n1"], scene.FOREIGN_ARRAY)
+
+
+def stopped_array_with_ebs(host):
+    host.machine.ebs("nvme9n1")
+    host.machine.stopped_array(["nvme1n1", "nvme9n1"], scene.FOREIGN_ARRAY)
+
+
+def btrfs_with_ebs(host):
+    host.machine.ebs("nvme9n1")
+    for disk in ("nvme1n1", "nvme9n1"):
+        host.machine.sign(disk, "btrfs", fs_uuid("pool"))
+
+
+def group_with_ebs(host):
+    host.machine.ebs("nvme9n1")
+    scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch", ["nvme9n1"])
+
+
+def mount_over(host):
+    scene.foreign_array(host)
+    host.machine.ebs("nvme9n1")
+    host.machine.mount("nvme9n1", "/mnt/theirs")
+
+
+def mount_below(host):
+    scene.foreign_array(host)
+    host.machine.mount(None, "/mnt/theirs/fsx", "lustre", source="10.0.0.1@tcp:/abc")
+
+
+def unlisted_lvm(host):
+    host.machine.volume("vg", "lv", ["nvme1n1"])
+    host.machine.left_out.add("/dev/nvme1n1")
+
+
+def lvm_without_tools(host):
+    host.machine.volume("vg", "lv", ["nvme1n1"])
+    host.programs.discard("pvs")
+
+
+def orphaned_lvm(host):
+    host.machine.sign("nvme1n1", "LVM2_member", "Yb1OsX-8dqv")
+
+
+OBSTACLES = {
+    "array over EBS": (array_with_ebs, "array /dev/md1 also uses nvme9n1"),
+    "stopped array over EBS": (stopped_array_with_ebs, "nvme9n1 belongs to the same array or filesystem"),
+    "btrfs over EBS": (btrfs_with_ebs, "nvme9n1 belongs to the same array or filesystem"),
+    "group over EBS": (group_with_ebs, "volume group vg.01 also uses nvme9n1"),
+    "mount over": (mount_over, "/dev/nvme9n1 is mounted on /mnt/theirs, over or below what is on the disks"),
+    "mount below": (mount_below, "10.0.0.1@tcp:/abc is mounted on /mnt/theirs/fsx, over or below"),
+    "LVM that pvs leaves out": (unlisted_lvm, "nvme1n1 carries LVM that 'pvs' does not show"),
+    "LVM without its tools": (lvm_without_tools, "the lvm2 tools, which could tell what it spans, are not installed"),
+    "dm-crypt": (crypt, "is used by dm-0 (crypt), which only its owner can take apart"),
+    "loop device": (FINDINGS["loop device"][0], "/dev/nvme1n1 is held by loop0, which only its owner"),
+    "unseen opener": (flag(held=True), "is opened exclusively by a program that cannot be seen from here"),
+    "root": (lambda host: host.machine.mount("nvme1n1", "/usr"), "carries the operating system's /usr"),
+    "read-only": (flag(read_only=True), "/dev/nvme1n1 is read-only"),
+    "unopenable": (flag(openable=False), "/dev/nvme1n1 cannot be opened"),
+    "unreadable": (flag(readable=False), "/dev/nvme1n1 cannot be read for signatures"),
+}
+
+
+@pytest.mark.parametrize("name", OBSTACLES)
+def test_what_reaches_beyond_the_disks_is_never_taken_apart(name):
+    prepare, expected = OBSTACLES[name]
+    host = scene.node(2)
+    prepare(host)
+    assert any(expected in text for text in obstacles(host)), obstacles(host)
+    before = json.dumps([vars(device) for device in host.machine.devices.values()])
+    assert expected in scene.refusal(host, **scene.CONSENT)
+    assert json.dumps([vars(device) for device in host.machine.devices.values()]) == before
+
+
+def test_an_ebs_volume_is_an_obstacle_by_itself():
+    host = scene.node(1)
+    assert {
+        "/dev/nvme0n1 is no instance-store disk",
+        "/dev/nvme0n1 carries the operating system's /",
+    } <= set(obstacles(host, ["nvme0n1"]))
+
+
+def test_a_disk_left_out_of_the_selection_protects_the_array_it_belongs_to():
+    host = scene.node(4)
+    host.machine.stopped_array(scene.store_names(host), scene.FOREIGN_ARRAY)
+    options = {**scene.CONSENT, "devices": ["/dev/nvme1n1", "/dev/nvme2n1"]}
+    assert "nvme3n1 belongs to the same array or filesystem" in scene.refusal(host, **options)
+    assert "rebuild" in scene.plan_of(host, **scene.CONSENT).situation
+
+
+RECORD = json.loads(scene.converged(4).machine.files[RECORD_PATH])
+PER_DISK = json.loads(scene.converged(2, layout="per_disk").machine.files[RECORD_PATH])
+SINGLE = json.loads(scene.converged(1).machine.files[RECORD_PATH])
+
+
+def test_what_the_engine_wrote_is_sound():
+    for record in (RECORD, PER_DISK, SINGLE):
+        assert sound(record) is record
+        assert known_from(record).serials == frozenset(record["serials"])
+    assert known_from(None) == Known()
+
+
+@pytest.mark.parametrize("empty", [{}, {"state": "none", "serials": [], "volumes": None}])
+def test_a_record_without_a_volume_vouches_for_nothing(empty):
+    assert sound(empty) is empty
+    assert known_from(empty) == Known()
+
+
+@pytest.mark.parametrize("document", [None, [], "text", 3, True])
+def test_what_is_no_mapping_is_no_record(document):
+    assert sound(document) is None
+
+
+@pytest.mark.parametrize("base", [RECORD, PER_DISK, SINGLE])
+@pytest.mark.parametrize("key", ["serials", "volumes", "filesystem_uuids", "layout", "array_uuid"])
+@pytest.mark.parametrize("value", [None, "", "text", 7, {}, [], [None], [{}], [7], ["x", "x"], [["x"]]])
+def test_half_an_identity_is_none(base, key, value):
+    document = {**base, key: value}
+    allowed = key == "array_uuid" and base is not RECORD and not value
+    assert (sound(document) is not None) == allowed
+
+
+@pytest.mark.parametrize("key", ["path", "fs_uuid", "serials", "label"])
+def test_a_volume_is_checked_too(key):
+    volume = RECORD["volumes"][0]
+    assert sound({**RECORD, "volumes": [{**volume, key: 7}]}) is None
+
+
+@pytest.mark.parametrize("key", ["path", "fs_uuid", "serials"])
+def test_a_volume_must_say_where_what_and_on_which_disks(key):
+    volume = {name: value for name, value in RECORD["volumes"][0].items() if name != key}
+    assert sound({**RECORD, "volumes": [volume]}) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"serials": ["AWS0001", "AWS0002", "AWS0003"]},
+        {"serials": ["AWS0001", "AWS0002", "AWS0003", "AWS0009"]},
+        {"filesystem_uuids": [fs_uuid("other")]},
+        {"layout": "single"},
+        {"layout": "per_disk", "array_uuid": None},
+        {"layout": "adopted"},
+        {"array_uuid": "abc"},
+    ],
+)
+def test_an_identity_that_contradicts_itself_is_none(change):
+    assert sound({**RECORD, **change}) is None
+
+
+@pytest.mark.parametrize("length", range(0, len(json.dumps(RECORD)), 23))
+def test_a_record_cut_short_neither_destroys_nor_crashes(length):
+    host = scene.converged(4)
+    host.machine.files[RECORD_PATH] = json.dumps(RECORD)[:length]
+    text = scene.refusal(host, at_boot=True)
+    assert "was not made by this role" in text
+    assert host.changes() == []

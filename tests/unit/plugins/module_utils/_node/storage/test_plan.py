@@ -1,0 +1,410 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import converge as storage
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import StorageConfig
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.plan import expected_disks, make_plan, select
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import RECORD_PATH
+
+from tests.unit.fakes import fake_storage_scene as scene
+from tests.unit.fakes.fake_machine import INSTANCE_STORE, fs_uuid
+
+MKFS = ["write_intent", "make_filesystem", "write_intent"]
+FINISH = ["mount", "directory", "write_marker"]
+
+
+def record_of(host):
+    return json.loads(host.machine.files[RECORD_PATH])
+
+
+def test_no_disks_is_a_clean_no_op_without_a_file():
+    host = scene.node(0)
+    plan = scene.plan_of(host)
+    assert (plan.situation, plan.state, plan.actions, plan.volumes) == ("no_disks", "none", [], [])
+    assert scene.run(host) == []
+    assert RECORD_PATH not in host.machine.files
+
+
+def test_layout_none_leaves_the_disks_alone():
+    host = scene.node(4)
+    scene.foreign_array(host)
+    plan = scene.plan_of(host, layout="none", **scene.CONSENT)
+    assert (plan.situation, plan.state, plan.actions) == ("disabled", "none", [])
+
+
+def test_layout_none_forgets_nothing():
+    host = scene.converged(2)
+    assert scene.run(host, layout="none") == ["write_record"]
+    assert (record_of(host)["state"], len(record_of(host)["serials"])) == ("none", 2)
+    assert scene.run(host, layout="none") == []
+    assert scene.run(host) == ["write_record"]
+    assert scene.run(host) == []
+
+
+def test_one_disk_gets_a_filesystem_without_md():
+    plan = scene.plan_of(scene.node(1))
+    assert (plan.situation, plan.state, plan.owner) == ("fresh", "intact", "ours")
+    assert scene.kinds(plan) == ["write_intent", *MKFS, *FINISH, "write_record", "clear_intent"]
+    (volume,) = plan.volumes
+    assert (volume["layout"], volume["device"], volume["array_uuid"]) == ("single", "/dev/nvme1n1", None)
+
+
+@pytest.mark.parametrize("count", [2, 4, 8, 16])
+def test_blank_disks_become_one_array(count):
+    plan = scene.plan_of(scene.node(count), fstype="xfs", chunk_kib=1024, array_name="fast", label="scratch")
+    expected = ["write_intent", "create_array", *MKFS, *FINISH, "write_array_config", "write_record", "clear_intent"]
+    assert scene.kinds(plan) == expected
+    create = plan.actions[1]
+    assert create == {
+        "action": "create_array",
+        "name": "fast",
+        "uuid": create["uuid"],
+        "chunk_kib": 1024,
+        "devices": [f"/dev/nvme{number}n1" for number in range(1, count + 1)],
+    }
+    mkfs = plan.actions[3]
+    assert (mkfs["array_uuid"], mkfs["fstype"], mkfs["label"], mkfs["chunk_kib"]) == (
+        create["uuid"],
+        "xfs",
+        "scratch",
+        1024,
+    )
+    (volume,) = plan.volumes
+    assert volume["serials"] == [f"AWS{number:04d}" for number in range(1, count + 1)]
+    assert volume["fstab"] == {
+        "src": f"UUID={volume['fs_uuid']}",
+        "path": "/data",
+        "fstype": "xfs",
+        "opts": "noatime,nofail,x-systemd.device-timeout=15s",
+        "dump": "0",
+        "passno": "0",
+    }
+
+
+def test_each_disk_gets_its_filesystem_in_serial_order():
+    host = scene.node(0)
+    for kname, serial in (("nvme1n1", "AWS3"), ("nvme2n1", "AWS1"), ("nvme3n1", "AWS2")):
+        host.machine.add(kname, "disk", model=INSTANCE_STORE, serial=serial)
+    plan = scene.plan_of(host, layout="per_disk", label="averylonglabel01")
+    made = [(a["device"], a["label"]) for a in plan.actions if a["action"] == "make_filesystem"]
+    assert made == [
+        ("/dev/nvme2n1", "averylonglabel-0"),
+        ("/dev/nvme3n1", "averylonglabel-1"),
+        ("/dev/nvme1n1", "averylonglabel-2"),
+    ]
+    assert [volume["path"] for volume in plan.volumes] == ["/data/disk0", "/data/disk1", "/data/disk2"]
+    assert len({volume["fs_uuid"] for volume in plan.volumes}) == 3
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 8])
+@pytest.mark.parametrize("layout", ["raid0", "per_disk"])
+def test_the_life_of_a_volume(count, layout):
+    host = scene.node(count)
+    assert scene.run(host, layout=layout)
+    assert scene.run(host, layout=layout) == []
+    made = record_of(host)
+    assert (made["state"], made["owner"], made["path"], made["serials"]) == (
+        "intact",
+        "ours",
+        "/data",
+        [f"AWS{n:04d}" for n in range(1, count + 1)],
+    )
+    host.machine.reboot()
+    host.calls.clear()
+    scene.run(host, at_boot=True, layout=layout)
+    assert not [call for call in host.changes() if call[0] in ("wipefs", "mkfs.ext4") or "--create" in call]
+    assert (record_of(host)["state"], record_of(host)["boot_id"]) == ("intact", "boot-1\nagain")
+    host.machine.stop_start()
+    scene.run(host, at_boot=True, layout=layout)
+    again = record_of(host)
+    assert again["state"] == "recreated"
+    assert again["filesystem_uuids"] == made["filesystem_uuids"]
+    assert (again["array_uuid"] != made["array_uuid"]) == (layout == "raid0" and count > 1)
+    assert scene.run(host, layout=layout) == []
+
+
+def test_two_looks_at_one_state_name_the_same_array():
+    host = scene.node(4)
+    assert scene.plan_of(host).actions == scene.plan_of(host).actions
+
+
+def test_an_array_that_is_not_running_is_assembled_and_mounted():
+    host = scene.converged(4)
+    host.machine.unmount("/data")
+    host.run(["mdadm", "--stop", "/dev/md127"])
+    plan = scene.plan_of(host)
+    assert scene.kinds(plan)[:2] == ["assemble_array", "mount"]
+    scene.run(host)
+    assert scene.run(host) == []
+
+
+def test_an_array_that_runs_with_a_copy_of_a_member_is_refused():
+    host = scene.converged(4)
+    facts = storage.look(host, scene.config())
+    (array,) = facts["arrays"]
+    array["members"] = [*array["members"][:3], "nvme0n1"]
+    plan = make_plan(facts, scene.config(), storage.context_for(facts))
+    assert (plan.situation, plan.state, plan.actions) == ("refused", "foreign", [])
+    assert "this node's array runs with nvme0n1, no instance-store disk of its record" in plan.refusals[0]
+
+
+def test_only_the_disks_of_the_record_are_assembled():
+    host = scene.converged(4)
+    host.machine.unmount("/data")
+    host.run(["mdadm", "--stop", "/dev/md127"])
+    assert scene.plan_of(host).actions[0]["devices"] == [f"/dev/{name}" for name in scene.store_names(host)]
+
+
+def test_a_line_of_fstab_for_the_mount_point_is_not_replaced():
+    host = scene.node(4)
+    host.machine.files["/etc/fstab"] = "UUID=0aa1 /data xfs noauto 0 0\n"
+    assert "/etc/fstab mounts UUID=0aa1 on /data: take that line out" in scene.refusal(host)
+    assert scene.plan_of(host, at_boot=True).refusals == []
+
+
+def test_an_inactive_array_counts_as_not_running():
+    host = scene.converged(4)
+    host.machine.unmount("/data")
+    host.machine.devices["md127"].md["state"] = "inactive"
+    assert scene.kinds(scene.plan_of(host))[0] == "assemble_array"
+
+
+@pytest.mark.parametrize("at_boot", [False, True])
+def test_a_lost_disk_is_told_and_nothing_is_touched(at_boot):
+    host = scene.converged(4)
+    host.machine.unmount("/data")
+    del host.machine.devices["md127"]
+    del host.machine.devices["nvme2n1"]
+    plan = scene.plan_of(host, at_boot)
+    text = scene.refusal(host, at_boot)
+    assert plan.state == "lost"
+    assert "was made of 4 disks and 1 of them (AWS0002) do not carry it any more" in text
+
+
+def test_a_disk_that_came_back_blank_is_lost_too():
+    host = scene.converged(4)
+    host.machine.unmount("/data")
+    del host.machine.devices["md127"]
+    host.machine.devices["nvme2n1"].signatures = []
+    assert "(AWS0002)" in scene.refusal(host, at_boot=True, **scene.CONSENT)
+    assert scene.plan_of(host, **scene.CONSENT).situation == "rebuild"
+
+
+def test_fewer_blank_disks_than_before_are_refused_at_boot():
+    host = scene.converged(4)
+    host.machine.stop_start()
+    del host.machine.devices["nvme4n1"]
+    text = scene.refusal(host, at_boot=True)
+    assert "found 3 of the 4 instance-store disks that the record of the last run on this node calls for" in text
+    assert scene.plan_of(host, True, expected_disks=3).situation == "fresh"
+
+
+def test_fewer_disks_than_the_type_has_are_refused_even_when_there_is_none():
+    host = scene.node(3)
+    host.machine.files["/sys/class/dmi/id/product_name"] = "p4d.24xlarge\n"
+    assert "found 3 of the 8 instance-store disks that the instance type p4d.24xlarge" in scene.refusal(host)
+    empty = scene.node(0)
+    empty.machine.files["/sys/class/dmi/id/product_name"] = "p4d.24xlarge\n"
+    assert "found 0 of the 8" in scene.refusal(empty)
+
+
+@pytest.mark.parametrize(
+    ("options", "table", "record", "expected"),
+    [
+        ({}, None, None, None),
+        ({}, None, {"serials": ["a", "b"]}, 2),
+        ({}, 8, {"serials": ["a", "b"]}, 8),
+        ({"expected_disks": 3}, 8, {"serials": ["a", "b"]}, 3),
+        ({"expected_disks": 0}, 8, None, 0),
+        ({"devices": ("/dev/nvme1n1",), "expected_disks": 3}, 8, None, None),
+    ],
+)
+def test_who_says_how_many_disks_there_must_be(options, table, record, expected):
+    facts = {"instance_type": "p5.48xlarge", "record": record}
+    assert expected_disks(facts, StorageConfig(**options), table)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"fstype": "xfs"}, "fstype is ext4 and xfs is wanted"),
+        ({"chunk_kib": 256}, "chunk is 512 and 256 is wanted"),
+        ({"layout": "per_disk"}, "layout is raid0 and per_disk is wanted"),
+    ],
+)
+def test_other_settings_for_an_existing_volume_are_refused_and_carried_out_with_consent(options, word):
+    host = scene.converged(4)
+    assert word in scene.refusal(host, **options)
+    assert word in scene.refusal(host, at_boot=True, **options, **scene.CONSENT)
+    plan = scene.plan_of(host, **options, **scene.CONSENT)
+    assert plan.situation == "rebuild"
+    assert scene.kinds(plan)[:2] == ["unmount", "stop_array"]
+    scene.run(host, **options, **scene.CONSENT)
+    assert scene.run(host, **options) == []
+
+
+def test_the_chunk_of_a_single_disk_is_nobodys_business():
+    assert scene.plan_of(scene.converged(1), chunk_kib=64).actions == []
+
+
+def test_a_changed_mount_point_moves_the_mount_and_nothing_else():
+    host = scene.converged(4)
+    plan = scene.plan_of(host, mount_point="/local")
+    assert scene.kinds(plan) == ["unmount", *FINISH, "write_record"]
+    assert (plan.actions[0]["target"], plan.actions[1]["target"]) == ("/data", "/local")
+    scene.run(host, mount_point="/local")
+    assert scene.run(host, mount_point="/local") == []
+    assert "/data" not in [mount["target"] for mount in host.machine.mounts]
+
+
+def test_a_filesystem_that_is_not_the_one_we_made_is_refused():
+    host = scene.converged(4)
+    host.machine.unmount("/data")
+    host.machine.devices["md127"].signatures[0]["uuid"] = fs_uuid("somebody's")
+    assert "the filesystem for /data is not on them" in scene.refusal(host)
+
+
+DIRECTORIES = [
+    {"path": "scratch", "mode": "1777"},
+    {"path": "cache/hf", "owner": "ml", "group": "ml", "mode": "2775", "per_user": True},
+]
+FURNISHED = {"directories": DIRECTORIES, "users": ["ana"]}
+
+
+def furnished():
+    host = scene.node(2)
+    host.accounts.update(ml=(50, 60), ana=(1000, 1001))
+    scene.run(host, **FURNISHED)
+    return host
+
+
+def test_directories_come_with_their_parents_owners_and_modes():
+    host = furnished()
+    made = {path: (d["mode"], d["uid"], d["gid"]) for path, d in host.machine.directories.items() if path > "/data"}
+    assert made == {
+        "/data/cache": ("0755", 0, 0),
+        "/data/cache/hf": ("2775", 50, 60),
+        "/data/cache/hf/ana": ("0700", 1000, 1001),
+        "/data/scratch": ("1777", 0, 0),
+        "/etc/mdadm": ("0755", 0, 0),
+    }
+    assert scene.plan_of(host, **FURNISHED).actions == []
+
+
+@pytest.mark.parametrize("drift", [{"mode": "0755"}, {"uid": 7}, {"gid": 7}])
+def test_only_the_directory_that_differs_is_put_right(drift):
+    host = furnished()
+    host.machine.directories["/data/cache/hf"].update(drift)
+    (action,) = scene.plan_of(host, **FURNISHED).actions[:-1]
+    assert (action["action"], action["path"], action["mode"]) == ("directory", "/data/cache/hf", "2775")
+
+
+def test_a_marker_that_was_removed_comes_back():
+    host = furnished()
+    del host.machine.files["/data/EPHEMERAL.txt"]
+    assert scene.kinds(scene.plan_of(host, **FURNISHED)) == ["write_marker", "write_record"]
+
+
+def test_unknown_accounts_are_refused_before_anything_is_made_and_waited_for_at_boot():
+    host = scene.node(2)
+    assert "there is no user ml, no user nobody, no group ml on the node" in scene.refusal(
+        host, owner="nobody", directories=DIRECTORIES
+    )
+    plan = scene.plan_of(host, True, directories=DIRECTORIES)
+    assert [a["path"] for a in plan.actions if a["action"] == "directory"] == ["/data", "/data/cache", "/data/scratch"]
+
+
+def named(host, *devices):
+    facts = storage.look(host, scene.config(devices=list(devices)))
+    disks, problems = select(facts, scene.config(devices=list(devices)))
+    return [disk["kname"] for disk in disks], "; ".join(problems)
+
+
+def test_devices_by_any_path_and_each_once():
+    host = scene.node(4)
+    host.machine.links["/dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_AWS0003"] = "/dev/nvme3n1"
+    host.machine.links["/dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_AWS0003_1"] = "/dev/nvme3n1"
+    links = [link for link in host.machine.links if "AWS0003" in link]
+    assert named(host, *links, "/dev/nvme1n1", "/dev/nvme3n1") == (["nvme1n1", "nvme3n1"], "")
+
+
+NAMED = {
+    "/dev/nvme0n1": "nvme_raid0_devices names /dev/nvme0n1, which is an EBS volume: take it out of the list",
+    "/dev/xvda": "names /dev/xvda, which is no instance-store disk (no model string)",
+    "/dev/nvme9n1": "names /dev/nvme9n1, and there is no such disk: see 'lsblk', correct it",
+    "/dev/nvme1n1p1": "names /dev/nvme1n1p1, and there is no such disk",
+    "/mnt/nvme1n1": "names /mnt/nvme1n1, and there is no such disk",
+    "nvme1n1": "names nvme1n1, and there is no such disk",
+}
+
+
+@pytest.mark.parametrize("device", NAMED)
+@pytest.mark.parametrize("options", [{}, scene.CONSENT])
+def test_no_name_makes_another_disk_an_instance_store_disk(device, options):
+    host = scene.node(2)
+    host.machine.part("nvme1n1")
+    host.machine.add("xvda", "disk")
+    host.machine.directories["/mnt/nvme1n1"] = {"mode": "0755", "uid": 0, "gid": 0}
+    assert NAMED[device] in scene.refusal(host, devices=["/dev/nvme2n1", device], **options)
+
+
+def test_disks_that_could_not_be_told_apart_are_refused():
+    host = scene.node(3)
+    for device in host.machine.devices.values():
+        device.serial = {"nvme1n1": "", "nvme2n1": "AWS7", "nvme3n1": "AWS7"}.get(device.kname, device.serial)
+    text = scene.refusal(host, **scene.CONSENT)
+    assert "/dev/nvme1n1 has no serial number" in text
+    assert "/dev/nvme2n1 and /dev/nvme3n1 both have the serial number AWS7" in text
+    assert scene.plan_of(host, devices=["/dev/nvme2n1"]).situation == "fresh"
+
+
+def test_a_root_disk_on_instance_store_is_never_taken():
+    host = scene.node(0)
+    host.machine.devices.clear()
+    host.machine.mounts.clear()
+    host.machine.root("nvme0n1", INSTANCE_STORE, "AWS0000")
+    host.machine.stores(2)
+    assert "carries the operating system's /" in scene.refusal(host, **scene.CONSENT)
+    allowed = scene.plan_of(host, devices=["/dev/nvme1n1", "/dev/nvme2n1"])
+    assert "nvme0n1" not in json.dumps(allowed.actions)
+
+
+def test_a_parent_of_the_mount_point_that_is_a_link_is_refused_before_anything_is_made():
+    host = scene.node(2)
+    host.machine.links["/scratch/data"] = "/mnt/big/data"
+    text = scene.refusal(host, mount_point="/scratch/data")
+    assert "/scratch/data is a link, or leads through one, to /mnt/big/data" in text
+
+
+@pytest.mark.parametrize("at_boot", [False, True])
+def test_a_refused_plan_never_says_that_a_volume_is_in_place(at_boot):
+    host = scene.converged(2)
+    host.machine.mounts = [mount for mount in host.machine.mounts if mount["target"] != "/data"]
+    host.machine.ebs("nvme9n1")
+    host.machine.mount("nvme9n1", "/data")
+    plan = scene.plan_of(host, at_boot)
+    assert (plan.situation, plan.state) == ("refused", "foreign")
+
+
+@pytest.mark.parametrize("at_boot", [False, True])
+def test_a_disk_with_read_errors_is_not_blank_though_wipefs_finds_nothing_on_it(at_boot):
+    host = scene.node(4)
+    host.machine.devices["nvme2n1"].bad = True
+    assert "/dev/nvme2n1 (AWS0002) cannot be read for signatures" in scene.refusal(host, at_boot)
+    assert "cannot be read for signatures" in scene.refusal(host, at_boot, **scene.CONSENT)
+
+
+def test_disks_of_ours_that_all_fail_are_not_made_anew():
+    host = scene.converged(4)
+    host.machine.mounts = [mount for mount in host.machine.mounts if mount["target"] != "/data"]
+    del host.machine.devices["md127"]
+    for kname in scene.store_names(host):
+        host.machine.devices[kname].bad = True
+        host.machine.devices[kname].signatures = []
+    assert "cannot be read for signatures" in scene.refusal(host, at_boot=True)

@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A real program that does not end, prints without end, or reads nothing of what it is given."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import command
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.ask import ask
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, Host
+
+from tests.rig.slurm.processes import wait_for
+
+HOST = Host()
+
+
+def test_a_command_that_does_not_end_is_ended(monkeypatch, tmp_path):
+    real, said = command._converse, tmp_path / "said"
+    # Its time begins once it has said its word, however late that is.
+    monkeypatch.setattr(command, "_converse", lambda *given: wait_for("it", said.exists) and real(*given))
+    with pytest.raises(CommandError) as failed:
+        HOST.run(["sh", "-c", f"echo begun; : >{said}; exec sleep 60"], timeout=1)
+    assert "no answer within 1 seconds: begun" in str(failed.value)
+    assert (failed.value.rc, failed.value.stdout) == (None, "begun\n")
+
+
+def test_a_command_that_cannot_be_killed_is_left_behind(monkeypatch):
+    # As one that sleeps in the kernel without interruption: the signal is sent and nothing comes of it.
+    began = []
+
+    def kill(process):
+        began.append(process)
+
+    monkeypatch.setattr(subprocess.Popen, "kill", kill)
+    monkeypatch.setattr(command, "KILL_SECONDS", 0.2)
+    with pytest.raises(CommandError, match=r"no answer within 0\.2 seconds"):
+        HOST.run(["sleep", "60"], timeout=0.2)
+    monkeypatch.undo()
+    (process,) = began
+    assert process.poll() is None
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """So that a command need not print much for too much."""
+    monkeypatch.setattr(command, "OUTPUT_LIMIT", 100_000)
+    return 100_000
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize(("check", "status"), [(True, 0), (False, 0), (False, 1)])
+def test_of_a_command_that_prints_too_much_nothing_is_believed(little, stream, check, status):
+    """What is left out of its output might say the opposite of what is left."""
+    prints = f"echo begins; head -c {little} /dev/zero | tr '\\0' x; echo ends"
+    with pytest.raises(CommandError) as failed:
+        HOST.run(["sh", "-c", f"{{ {prints}; }} >&{1 if stream == 'stdout' else 2}; exit {status}"], check=check)
+    assert (failed.value.rc, failed.value.problem) == (None, "no answer within 0 MiB of output")
+    kept = getattr(failed.value, stream)
+    assert kept.startswith("begins\nxxx") and kept.endswith("xxxends\n")
+    assert f"\n[... {little + 12 - 2 * command.ENDS} bytes left out ...]\n" in kept
+    assert len(kept) < 2 * command.ENDS + 100
+    # Whoever asks for a text and a reason gets no text.
+    assert ask(HOST, ["sh", "-c", prints])[0] == ""
+
+
+def test_as_much_as_is_kept_is_kept_whole(little):
+    assert len(HOST.run(["head", "-c", str(little), "/dev/zero"]).stdout) == little
+
+
+def test_a_command_that_prints_without_end_fills_no_memory(little, monkeypatch):
+    most = []
+    real = command.Output.add
+    monkeypatch.setattr(
+        command.Output, "add", lambda output, piece: (real(output, piece), most.append(len(output._kept)))[0]
+    )
+    with pytest.raises(CommandError, match="no answer within 0 MiB of output: y"):
+        HOST.run(["sh", "-c", f"yes | head -c {100 * little}"])
+    with pytest.raises(CommandError, match="no answer within 1 seconds"):
+        HOST.run(["yes"], timeout=1)
+    assert max(most) <= little
+
+
+def test_a_failure_is_a_sentence_however_much_was_said():
+    with pytest.raises(CommandError) as failed:
+        HOST.run(["sh", "-c", "seq 100000 >&2; exit 1"])
+    assert failed.value.stderr.endswith("\n99999\n100000\n") and len(failed.value.stderr) > 500_000
+    assert str(failed.value).endswith("\n99999\n100000") and len(str(failed.value)) < 2 * command.ENDS + 200
+
+
+@pytest.mark.parametrize(
+    ("argv", "answer"), [(["cat"], "x" * 1_000_000), (["true"], ""), (["sh", "-c", "exec <&-"], "")]
+)
+def test_what_is_given_to_a_command_waits_for_nobody(argv, answer):
+    """Whether it reads all while it prints, or nothing."""
+    assert HOST.run(argv, stdin="x" * 1_000_000).stdout == answer
+
+
+def test_line_ends_of_a_command_are_those_of_python():
+    assert HOST.run(["printf", r"a\r\nb\rc\n"]).stdout == "a\nb\nc\n"

@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""JSON from files that jobs, containers and services write, nested deeper than Python's reader goes."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import marker as health_marker
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import s3 as health_s3
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import verify as slurm_verdict
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import verify_io as slurm_verdict_io
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.scratch import directories as scratch
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import notice as slurm_notice
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import config_file
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
+
+DEEP = "[" * 200000
+
+
+def test_what_cannot_be_read_is_nothing():
+    assert health_s3._first(DEEP) is None
+    assert slurm_notice.parse_spot(DEEP) is None
+    assert slurm_notice.parse_scheduled(DEEP) == []
+    assert slurm_verdict_io.ior_figures(DEEP) == {}
+    assert isinstance(slurm_verdict_io.fio_figure('{"a":' * 200000, "read"), str)
+
+
+def test_a_marker_stays_a_marker(tmp_path):
+    deep = tmp_path / "drain.json"
+    deep.write_text(DEEP)
+    assert health_marker.read_marker(Host(), str(deep)).reason.startswith("[")
+
+
+def test_a_record_of_a_job_is_none_that_was_made_here(tmp_path):
+    (tmp_path / "job-1").mkdir()
+    (tmp_path / "job-1" / "job.json").write_text("[" * 4096)
+    handle = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        assert scratch._read(handle, "job-1") is None
+    finally:
+        os.close(handle)
+
+
+def test_one_sentence_where_it_is_needed(tmp_path):
+    deep = tmp_path / "deep.json"
+    deep.write_text(DEEP)
+    with pytest.raises(NodeError, match="is not valid JSON"):
+        config_file.read_config(Host(), str(deep), "nvme_raid0")
+    with pytest.raises(NodeError, match="must be a JSON object"):
+        slurm_verdict.parse_asked(DEEP)

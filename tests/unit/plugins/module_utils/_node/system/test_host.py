@@ -1,0 +1,418 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The real host, on real files, processes and locks below a temporary directory."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import grp
+import os
+import pwd
+import subprocess
+import sys
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import host as host_module
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, Host, NodeError
+
+HOST = Host()
+
+
+def test_a_command_runs_without_a_shell_in_the_c_locale(monkeypatch):
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    monkeypatch.setenv("LANGUAGE", "de")
+    shown = HOST.run(["sh", "-c", 'echo "$LC_ALL $LANGUAGE $PATH $1"', "sh", "$(id); *"])
+    assert shown.stdout == f"C C {host_module.SYSTEM_PATH} $(id); *\n"
+
+
+def test_output_that_is_no_utf_8_is_kept_readable():
+    assert HOST.run(["printf", r"a\377b"]).stdout == "a�b"
+
+
+def test_standard_input_is_what_was_given_or_empty():
+    assert HOST.run(["cat"], stdin="hello").stdout == "hello"
+    assert HOST.run(["cat"]).stdout == ""
+
+
+def test_a_failing_command_carries_everything_it_said():
+    with pytest.raises(CommandError) as failed:
+        HOST.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
+    assert (failed.value.rc, failed.value.stdout, failed.value.stderr) == (3, "out\n", "err\n")
+    assert str(failed.value) == "sh -c echo out; echo err >&2; exit 3: failed with status 3: err"
+    assert HOST.run(["false"], check=False).rc == 1
+
+
+def test_a_command_that_says_nothing_on_standard_error_is_quoted_from_its_output():
+    with pytest.raises(CommandError, match=r"failed with status 1: only out$"):
+        HOST.run(["sh", "-c", "echo only out; exit 1"])
+
+
+def test_a_missing_program_is_one_sentence():
+    with pytest.raises(CommandError) as failed:
+        HOST.run(["no-such-program-here", "--x"])
+    assert str(failed.value) == "no-such-program-here --x: the program is not installed"
+    assert failed.value.rc is None
+
+
+def test_a_program_that_cannot_be_started(tmp_path):
+    program = tmp_path / "program"
+    program.write_text("no executable")
+    with pytest.raises(CommandError, match="could not be started: Permission denied"):
+        HOST.run([str(program)])
+
+
+def test_which_looks_on_the_system_path_only(monkeypatch, tmp_path):
+    program = tmp_path / "mytool"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert HOST.which("mytool") is None
+    assert HOST.which("sh") in ("/usr/bin/sh", "/bin/sh")
+
+
+def test_reading_what_is_not_there(tmp_path):
+    assert HOST.read_text(str(tmp_path / "none")) is None
+    assert HOST.read_text(str(tmp_path)) is None
+    assert HOST.listdir(str(tmp_path / "none")) == []
+    assert HOST.sha256(str(tmp_path / "none")) is None
+    assert HOST.stat(str(tmp_path / "none")) is None
+    assert HOST.filesystem_size(str(tmp_path / "none")) is None
+
+
+@pytest.mark.parametrize(("text", "parsed"), [('{"a": 1}', {"a": 1}), ("", None), ("{", None), ("null", None)])
+def test_reading_json(tmp_path, text, parsed):
+    (tmp_path / "file").write_text(text)
+    assert HOST.read_json(str(tmp_path / "file")) == parsed
+    assert HOST.read_json(str(tmp_path / "none")) is None
+
+
+def test_what_might_never_end_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (str(tmp_path / "pipe"), "/dev/zero", str(tmp_path)):
+        assert (HOST.read_text(path), HOST.sha256(path)) == (None, None)
+
+
+def test_a_file_is_read_up_to_the_limit(monkeypatch, tmp_path):
+    monkeypatch.setattr(host_module, "READ_LIMIT", 3)
+    (tmp_path / "long").write_text("four")
+    assert HOST.read_text(str(tmp_path / "long")) == "fou"
+
+
+def test_broken_bytes_are_read_all_the_same(tmp_path):
+    (tmp_path / "file").write_bytes(b"a\xffb")
+    assert HOST.read_text(str(tmp_path / "file")) == "a�b"
+
+
+def test_names_links_and_sums(tmp_path):
+    (tmp_path / "b").write_text("x")
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "c").symlink_to(tmp_path / "gone")
+    assert HOST.listdir(str(tmp_path)) == ["a", "b", "c"]
+    assert HOST.realpath(str(tmp_path / "a")) == str(tmp_path / "b")
+    assert (HOST.exists(str(tmp_path / "a")), HOST.exists(str(tmp_path / "c"))) == (True, False)
+    assert HOST.sha256(str(tmp_path / "a")) == "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+
+
+def test_stat_is_of_the_link_itself(tmp_path):
+    (tmp_path / "directory").mkdir(mode=0o700)
+    (tmp_path / "directory").chmod(0o1777)
+    (tmp_path / "link").symlink_to("directory")
+    seen = HOST.stat(str(tmp_path / "directory"))
+    assert seen == {"mode": "1777", "uid": os.getuid(), "gid": os.getgid(), "is_dir": True, "is_link": False}
+    link = HOST.stat(str(tmp_path / "link"))
+    assert (link["is_dir"], link["is_link"]) == (False, True)
+
+
+def test_the_size_of_a_filesystem(tmp_path):
+    info = os.statvfs(tmp_path)
+    assert HOST.filesystem_size(str(tmp_path)) == info.f_frsize * info.f_blocks
+
+
+def test_a_file_or_nothing_in_place_of_a_device_proves_nothing(tmp_path):
+    (tmp_path / "nvme1n1").write_text("")
+    assert HOST.claimed(str(tmp_path / "nvme1n1"), "0:0") is None
+    assert HOST.claimed(str(tmp_path / "none"), "259:1") is None
+    assert HOST.claimed("/dev/null", "1:3") is None
+
+
+class OpenedDevice:
+    """os.open and os.fstat of a block device 259:1; error: what open fails with."""
+
+    def __init__(self, monkeypatch, error=0):
+        self.error, self.closed = error, []
+        monkeypatch.setattr(host_module.os, "open", self.open)
+        monkeypatch.setattr(host_module.os, "close", self.closed.append)
+        monkeypatch.setattr(host_module.os, "fstat", lambda handle: self)
+        self.st_mode, self.st_rdev = 0o060660, os.makedev(259, 1)
+
+    def open(self, path, flags):
+        assert flags & os.O_EXCL and not flags & (os.O_CREAT | os.O_WRONLY | os.O_RDWR)
+        if self.error:
+            raise OSError(self.error, os.strerror(self.error))
+        return 77
+
+
+@pytest.mark.parametrize(
+    ("error", "number", "expected"),
+    [
+        (0, "259:1", False),
+        (0, "259:2", None),
+        (0, "", None),
+        (errno.EBUSY, "259:1", True),
+        (errno.ENXIO, "259:1", None),
+    ],
+)
+def test_what_an_exclusive_open_says(monkeypatch, error, number, expected):
+    device = OpenedDevice(monkeypatch, error)
+    claimed = HOST.claimed("/dev/nvme1n1", number)
+    closed = list(device.closed)
+    monkeypatch.undo()
+    assert claimed is expected
+    assert closed == ([] if error else [77])
+
+
+def test_accounts_by_name_and_number():
+    root = pwd.getpwnam("root")
+    assert (HOST.uid("root"), HOST.gid("root"), HOST.primary_gid("root")) == (
+        0,
+        grp.getgrnam("root").gr_gid,
+        root.pw_gid,
+    )
+    assert (HOST.uid("4711"), HOST.gid("4712"), HOST.primary_gid("0")) == (4711, 4712, root.pw_gid)
+
+
+@pytest.mark.parametrize("name", ["no-such-account", "", "²", "a\x00b", "-1"])
+def test_accounts_that_are_not_there(name):
+    assert (HOST.uid(name), HOST.gid(name), HOST.primary_gid(name)) == (None, None, None)
+
+
+def test_a_file_is_written_with_its_mode_and_its_directory(tmp_path):
+    path = tmp_path / "a" / "b" / "record.json"
+    old = os.umask(0o077)
+    try:
+        HOST.write_text(str(path), "text\n", 0o644)
+    finally:
+        os.umask(old)
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("text\n", 0o644)
+    HOST.write_text(str(path), "other\n", 0o600)
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("other\n", 0o600)
+    assert os.listdir(path.parent) == ["record.json"]
+
+
+@pytest.mark.parametrize("step", ["replace", "fsync", "fchmod"])
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(monkeypatch, tmp_path, step):
+    path = tmp_path / "record.json"
+    path.write_text("old")
+
+    def fail(*_args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(host_module.os, step, fail)
+    with pytest.raises(OSError, match="No space left"):
+        HOST.write_text(str(path), "new")
+    monkeypatch.undo()
+    assert (path.read_text(), os.listdir(tmp_path)) == ("old", ["record.json"])
+
+
+def test_a_write_is_on_the_disk_before_the_name_and_the_name_before_the_return(monkeypatch, tmp_path):
+    order = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(host_module.os, name, lambda *args, n=name, r=real: order.append(n) or r(*args))
+    HOST.write_text(str(tmp_path / "file"), "text")
+    assert order == ["fsync", "replace", "fsync"]
+
+
+def test_a_write_replaces_a_link_and_not_what_it_leads_to(tmp_path):
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "record").symlink_to("victim")
+    HOST.write_text(str(tmp_path / "record"), "new")
+    assert (tmp_path / "victim").read_text() == "precious"
+    assert not (tmp_path / "record").is_symlink()
+
+
+def test_removing_twice_is_fine(tmp_path):
+    (tmp_path / "intent").write_text("")
+    HOST.remove(str(tmp_path / "intent"))
+    HOST.remove(str(tmp_path / "intent"))
+    assert os.listdir(tmp_path) == []
+
+
+def test_renaming(tmp_path):
+    (tmp_path / "a").write_text("a")
+    HOST.rename(str(tmp_path / "a"), str(tmp_path / "b"))
+    assert os.listdir(tmp_path) == ["b"]
+
+
+def test_a_mount_point_comes_with_its_parents(tmp_path):
+    for _twice in range(2):
+        HOST.make_mount_point(str(tmp_path / "a" / "b"))
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_a_directory_gets_owner_and_mode_whatever_the_umask(tmp_path):
+    path = tmp_path / "scratch"
+    old = os.umask(0o077)
+    try:
+        for mode in (0o1777, 0o2775, 0o700):
+            HOST.make_directory(str(path), os.getuid(), os.getgid(), mode)
+            assert path.stat().st_mode & 0o7777 == mode
+    finally:
+        os.umask(old)
+
+
+def test_a_directory_is_never_made_through_a_link(tmp_path):
+    (tmp_path / "etc").mkdir(mode=0o700)
+    (tmp_path / "scratch").symlink_to("etc")
+    with pytest.raises(OSError) as refused:
+        HOST.make_directory(str(tmp_path / "scratch"), os.getuid(), os.getgid(), 0o1777)
+    assert refused.value.errno in (errno.ELOOP, errno.ENOTDIR)
+    assert (tmp_path / "etc").stat().st_mode & 0o7777 == 0o700
+
+
+def test_a_link_among_the_parents_is_refused(tmp_path):
+    (tmp_path / "etc").mkdir(mode=0o700)
+    (tmp_path / "alice").symlink_to("etc")
+    with pytest.raises(OSError) as refused:
+        HOST.make_directory(str(tmp_path / "alice" / "cache"), os.getuid(), os.getgid(), 0o755)
+    assert refused.value.errno in (errno.ELOOP, errno.ENOTDIR)
+    assert os.listdir(tmp_path / "etc") == []
+
+
+def test_a_file_is_no_directory(tmp_path):
+    (tmp_path / "scratch").write_text("")
+    with pytest.raises(NotADirectoryError):
+        HOST.make_directory(str(tmp_path / "scratch"), os.getuid(), os.getgid(), 0o755)
+
+
+def test_parents_of_a_directory_are_not_made(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        HOST.make_directory(str(tmp_path / "a" / "b"), os.getuid(), os.getgid(), 0o755)
+
+
+def test_the_probe_writes_reads_and_leaves_nothing(tmp_path):
+    HOST.write_probe(str(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_probe_works_where_there_are_no_nameless_files(monkeypatch, tmp_path):
+    real = os.open
+
+    def refuse(path, flags, *args, **more):
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+        return real(path, flags, *args, **more)
+
+    monkeypatch.setattr(host_module.os, "open", refuse)
+    HOST.write_probe(str(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
+def test_the_probe_fails_where_nothing_can_be_written(tmp_path):
+    with pytest.raises(OSError, match="No such file"):
+        HOST.write_probe(str(tmp_path / "none"))
+
+
+def test_the_probe_compares_what_it_reads(monkeypatch, tmp_path):
+    monkeypatch.setattr(host_module.os, "fsync", lambda handle: os.ftruncate(handle, 4096))
+    with pytest.raises(OSError, match="what was read back differs from what was written"):
+        HOST.write_probe(str(tmp_path))
+
+
+HOLDER = """
+import fcntl, os, sys
+handle = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+fcntl.flock(handle, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_lock_that_another_process_holds_is_waited_for_and_then_told(tmp_path):
+    path = str(tmp_path / "run" / "storage.lock")
+    os.makedirs(os.path.dirname(path))
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout.readline() == "held\n"
+        told = pytest.raises(NodeError, match=r"waited 0.3 seconds for .*storage.lock: another mlcluster run holds it")
+        with told, HOST.locked(path, 0.3):
+            raise AssertionError("the lock was given twice")
+        holder.stdin.close()
+        with HOST.locked(path, 30):
+            assert not could_lock(path)
+    finally:
+        holder.kill()
+        holder.wait()
+    assert could_lock(path)
+
+
+def could_lock(path):
+    with open(path) as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def test_a_lock_makes_its_directory_is_private_and_goes_with_the_error(tmp_path):
+    path = tmp_path / "run" / "storage.lock"
+    with pytest.raises(ZeroDivisionError), HOST.locked(str(path), 1):
+        assert path.stat().st_mode & 0o777 == 0o600
+        raise ZeroDivisionError
+    assert could_lock(path)
+
+
+def test_a_lock_file_is_never_a_link(tmp_path):
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "storage.lock").symlink_to("victim")
+    lock = HOST.locked(str(tmp_path / "storage.lock"), 1)
+    with pytest.raises(NodeError, match="let nothing but a plain file have that name"), lock:
+        raise AssertionError("the lock followed a link")
+
+
+def test_a_lock_that_cannot_be_made_is_one_sentence(tmp_path):
+    (tmp_path / "run").write_text("")
+    lock = HOST.locked(str(tmp_path / "run" / "storage.lock"), 1)
+    with pytest.raises(NodeError, match="run as a user who may write there"), lock:
+        raise AssertionError("the lock was held")
+
+
+@pytest.mark.parametrize("name", ["4294967295", "99999999999999999999"])
+def test_a_number_that_the_kernel_does_not_take_is_no_account(name):
+    assert (HOST.uid(name), HOST.gid(name), HOST.primary_gid(name)) == (None, None, None)
+
+
+def test_clocks():
+    assert HOST.monotonic() <= HOST.monotonic()
+    assert HOST.now()[10] == "T" and HOST.now().endswith("Z")
+
+
+@pytest.mark.parametrize("size", [1, 4096, (1 << 20) + 1, 3 << 20])
+def test_the_ends_of_what_can_be_read(tmp_path, size):
+    (tmp_path / "disk").write_bytes(b"x" * size)
+    assert HOST.can_read_ends(str(tmp_path / "disk"))
+
+
+def test_the_ends_of_what_cannot_be_read(monkeypatch, tmp_path):
+    assert not HOST.can_read_ends(str(tmp_path / "none"))
+    (tmp_path / "empty").write_bytes(b"")
+    assert not HOST.can_read_ends(str(tmp_path / "empty"))
+    # The start of a process's memory is mapped by nobody: reading it is an I/O error.
+    assert not HOST.can_read_ends("/proc/self/mem")
+
+
+def test_a_setting_of_the_kernel_can_be_read():
+    """A read of 4 MiB at once is refused there with ENOMEM."""
+    assert Host().read_text("/proc/sys/kernel/ostype") == "Linux\n"
+
+
+def test_json_that_is_nested_too_deep_is_none(tmp_path):
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 200000)
+    assert Host().read_json(str(deep)) is None

@@ -1,0 +1,190 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
+
+
+def one(status, **fields):
+    if status == result.PASS:
+        return result.passed("a.b", 1, **fields)
+    return result.Result(id="a.b", status=status, reason="why", **fields)
+
+
+@pytest.mark.parametrize(
+    "statuses, code",
+    [
+        (["pass"], 0),
+        (["not_applicable"], 0),
+        (["pass", "not_applicable"], 0),
+        (["undeterminable", "pass"], 2),
+        (["undeterminable", "not_applicable"], 2),
+        (["pass", "fail"], 1),
+        (["undeterminable", "fail", "pass"], 1),
+        ([], 2),
+    ],
+)
+def test_exit_code_never_turns_the_unproved_into_success(statuses, code):
+    assert result.exit_code([one(status) for status in statuses]) == code
+
+
+@pytest.mark.parametrize(
+    "fields, word",
+    [
+        ({"id": "Storage"}, "id"),
+        ({"id": "a..b"}, "id"),
+        ({"id": "a.b\n"}, "id"),
+        ({"status": "ok"}, "status"),
+        ({"severity": "panic"}, "severity"),
+        ({"severity": "reboot"}, "severity none"),
+        ({"found": None}, "not proved"),
+        ({"found": float("nan")}, "found"),
+        ({"expected": object()}, "expected"),
+        ({"unit": 3}, "unit"),
+        ({"seconds": -0.1}, "seconds"),
+        ({"seconds": True}, "seconds"),
+        ({"seconds": float("inf")}, "seconds"),
+        ({"scope": {"node": "n"}}, "scope"),
+        ({"status": "fail"}, "reason"),
+        ({"status": "undeterminable"}, "reason"),
+        ({"status": "not_applicable"}, "reason"),
+    ],
+)
+def test_a_result_that_breaks_the_schema_is_refused_by_name(fields, word):
+    good = {"id": "a.b", "status": "pass", "found": 1}
+    with pytest.raises(result.ResultError, match=word):
+        result.Result(**{**good, **fields})
+
+
+def test_json_has_exactly_the_fields_of_the_schema():
+    made = result.failed(
+        "storage.members",
+        "one disk is missing",
+        severity="isolate",
+        expected=8,
+        found=7,
+        unit="disks",
+        reason="disk_lost",
+        hint="replace the instance",
+        source="instance type table",
+        scope=result.Scope(node="n1", instance_id="i-1", device="/dev/md0"),
+        seconds=0.25,
+    )
+    assert json.loads(result.dumps(made)) == {
+        "schema": "mlcluster.result/1",
+        "id": "storage.members",
+        "status": "fail",
+        "severity": "isolate",
+        "expected": 8,
+        "found": 7,
+        "unit": "disks",
+        "reason": "disk_lost",
+        "message": "one disk is missing",
+        "hint": "replace the instance",
+        "source": "instance type table",
+        "scope": {"node": "n1", "instance_id": "i-1", "device": "/dev/md0"},
+        "seconds": 0.25,
+    }
+    assert result.loads(result.dumps(made)) == made
+
+
+def test_report_round_trip_and_closing_line():
+    report = result.Report(
+        host="n1",
+        time="2026-11-27T22:40:00Z",
+        versions={"mlcluster": "0.1.0"},
+        results=[one("pass"), one("fail", severity="reset"), one("undeterminable")],
+    )
+    data = json.loads(result.dumps(report))
+    assert sorted(data) == ["host", "results", "schema", "time", "versions"]
+    assert data["schema"] == "mlcluster.report/1"
+    assert result.loads(result.dumps(report)) == report
+    assert report.lines()[-1] == "n1: 1 pass, 1 fail, 1 undeterminable"
+    assert len(report.lines()) == 4
+    assert result.Report(host="n1", time="2026-11-27T22:40:00Z").lines() == ["n1: no results"]
+
+
+RESULT = {"schema": "mlcluster.result/1", "id": "a", "status": "pass", "found": 1}
+REPORT = {
+    "schema": "mlcluster.report/1",
+    "host": "n1",
+    "time": "2026-11-27T22:40:00Z",
+    "versions": {},
+    "results": [],
+}
+
+
+@pytest.mark.parametrize(
+    "data, word",
+    [
+        ([], "schema"),
+        ({**RESULT, "schema": "mlcluster.result/2"}, "mlcluster.result/2"),
+        ({"schema": "mlcluster.result/1", "status": "pass"}, "lacks the field id"),
+        ({**RESULT, "colour": 2}, "colour"),
+        ({**RESULT, "scope": {"rack": 1}}, "rack"),
+        ({**RESULT, "scope": "n1"}, "scope"),
+        ({"schema": "mlcluster.report/1", "host": "n1"}, "time"),
+        ({**REPORT, "results": 1}, "list"),
+        ({**REPORT, "time": "yesterday"}, "yesterday"),
+        ({**REPORT, "host": ""}, "host"),
+        ({**REPORT, "versions": {"a": 1}}, "versions"),
+        ({**REPORT, "results": [{"schema": "mlcluster.result/1", "id": "a", "status": "maybe"}]}, "maybe"),
+    ],
+)
+def test_reading_refuses_what_is_not_the_schema(data, word):
+    with pytest.raises(result.ResultError, match=word):
+        result.loads(json.dumps(data))
+
+
+def test_text_that_is_not_json_is_refused():
+    with pytest.raises(result.ResultError, match="not JSON"):
+        result.loads("{")
+    with pytest.raises(result.ResultError, match="not JSON"):
+        result.loads("[" * 200_000)
+
+
+def test_report_takes_results_only():
+    with pytest.raises(result.ResultError, match="results"):
+        result.Report(host="n1", time="2026-11-27T22:40:00Z", results=[{"id": "a"}])
+
+
+@pytest.mark.parametrize(
+    "made, line",
+    [
+        (
+            result.passed("storage.mount", "/data", scope=result.Scope(device="/dev/md0")),
+            "PASS storage.mount (/dev/md0): found /data",
+        ),
+        (
+            result.failed(
+                "storage.members", "one disk is gone.", expected=8, found=7, unit="disks", hint="Replace it."
+            ),
+            "FAIL storage.members: one disk is gone. expected 8 disks, found 7 disks. Replace it",
+        ),
+        (
+            result.undeterminable("gpu.count", "the table is out of date", expected=4, found=8, unit="GPUs"),
+            "???? gpu.count: the table is out of date. expected 4 GPUs, found 8 GPUs",
+        ),
+        (result.undeterminable("gds.mode", "tool_missing"), "???? gds.mode: tool_missing"),
+        (result.not_applicable("storage.array", "no instance store"), "n/a  storage.array: no instance store"),
+        (result.failed("a.b", "two\nlines"), "FAIL a.b: two lines"),
+        (result.failed("a.b", "\x1b]0;x\x07boo\0\u202e"), "FAIL a.b: ]0;x boo"),
+        (
+            result.passed("a.b", "x", scope=result.Scope(device="/home/u/x\nFAIL node.\x1b[2J")),
+            "PASS a.b (/home/u/x FAIL node. [2J): found x",
+        ),
+        (result.passed("a.b", ["x", 1]), 'PASS a.b: found ["x", 1]'),
+    ],
+)
+def test_one_line_for_people(made, line):
+    assert made.line() == line
+
+
+def test_worst_severity_is_the_most_drastic():
+    assert result.worst_severity([]) == "none"
+    assert result.worst_severity([one("fail", severity="reboot"), one("fail", severity="monitor")]) == "reboot"

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What goes with a cluster."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import deletion as _cluster_storage
+
+
+def fate(shared, **more):
+    return _cluster_storage.fate(json.dumps({"Scheduling": {"Scheduler": "slurm"}, "SharedStorage": shared, **more}))
+
+
+def storage(kind, name, **settings):
+    return {"StorageType": kind, "Name": name, "MountDir": f"/{name}", f"{kind}Settings": settings or None}
+
+
+def test_what_was_made_goes_unless_it_is_retained_and_what_was_there_stays():
+    told = fate(
+        [
+            storage("FsxLustre", "kept", DeletionPolicy="Retain", StorageCapacity=1200),
+            storage("FsxLustre", "there", FileSystemId="fs-1"),
+            storage("Efs", "homes"),
+            storage("Ebs", "disk", DeletionPolicy="Snapshot"),
+            storage("Ebs", "scratch", DeletionPolicy="Delete"),
+            storage("FsxOntap", "theirs", VolumeId="fsvol-1"),
+        ],
+        Monitoring={"Logs": {"CloudWatch": {"DeletionPolicy": "Delete"}}},
+    )
+    assert told["names"] == ["homes", "scratch"]
+    assert told["goes"] == [
+        "Efs homes under /homes with all data in it, for its DeletionPolicy is Delete",
+        "Ebs scratch under /scratch with all data in it, for its DeletionPolicy is Delete",
+        "logs in CloudWatch",
+    ]
+    assert told["stays"] == [
+        "FsxLustre kept under /kept",
+        "FsxLustre there under /there",
+        "a snapshot of Ebs disk under /disk",
+        "FsxOntap theirs under /theirs",
+    ]
+
+
+@pytest.mark.parametrize("shared", [None, [], "x", [None, 7]])
+def test_a_cluster_without_storage_keeps_its_logs(shared):
+    assert fate(shared) == {"names": [], "goes": [], "stays": ["logs in CloudWatch"]}
+
+
+@pytest.mark.parametrize("text", ["", "<Error>AccessDenied</Error>", "{", "- a", "a: [b: c: d"])
+def test_of_what_cannot_be_read_nothing_is_promised(text):
+    told = _cluster_storage.fate(text)
+    assert told["names"] == ["unknown"]
+    assert "the configuration of the cluster could not be read" in told["goes"][0]

@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import cache as _ec2_cache
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.fetch import Answer
+
+ANSWER = Answer(records=[{"instance_id": "i-1", "tags": {"a": "{{ ü }}"}}], warnings=["w"], regions=["r"], account="1")
+
+
+def test_what_is_packed_is_unpacked():
+    assert _ec2_cache.unpack(_ec2_cache.pack(ANSWER, "me"), "me") == ANSWER
+
+
+def test_whoever_has_no_key_may_read_and_whoever_has_another_may_not():
+    stored = _ec2_cache.pack(ANSWER, _ec2_cache.who({"AWS_ACCESS_KEY_ID": "a"}, None))
+    assert _ec2_cache.unpack(stored, _ec2_cache.who({}, None)) == ANSWER
+    assert _ec2_cache.unpack(stored, _ec2_cache.who({"AWS_ACCESS_KEY_ID": "b"}, "profile")) == ANSWER
+    assert _ec2_cache.unpack(stored, _ec2_cache.who({"AWS_ACCESS_KEY_ID": "b"}, None)) is None
+
+
+PACKED = _ec2_cache.pack(ANSWER, "")
+NEWER = {**PACKED, "format": _ec2_cache.FORMAT + 1}
+
+
+@pytest.mark.parametrize("stored", [None, NEWER])
+def test_what_is_not_there_or_of_another_version_is_asked_for_again(stored):
+    assert _ec2_cache.unpack(stored, "") is None
+
+
+def resealed(text):
+    """An entry whose digest fits whatever is in it."""
+    return {**PACKED, "answer": text, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+
+
+@pytest.mark.parametrize(
+    ("stored", "problem"),
+    [
+        ("text", "no entry of this plugin"),
+        ([], "no entry of this plugin"),
+        ({}, "no entry of this plugin"),
+        ({"format": _ec2_cache.FORMAT}, "no entry of this plugin"),
+        ({**PACKED, "answer": {}}, "no entry of this plugin"),
+        ({**PACKED, "answer": "{}"}, "changed since"),
+        ({**PACKED, "answer": PACKED["answer"].replace("i-1", "i-2")}, "changed since"),
+        ({**PACKED, "sha256": None}, "changed since"),
+        (resealed("{"), "no answer"),
+        (resealed("{}"), "no answer"),
+        (resealed("[]"), "no answer"),
+    ],
+)
+def test_what_is_damaged_says_so(stored, problem):
+    with pytest.raises(_ec2_cache.DamagedError, match=problem):
+        _ec2_cache.unpack(stored, "")
+
+
+def test_only_a_directory_that_anybody_may_write_to_is_open_to_all(tmp_path, monkeypatch):
+    assert _ec2_cache.open_to_all(str(tmp_path)) is None
+    monkeypatch.setenv("PLACE", str(tmp_path))
+    tmp_path.chmod(0o1777)
+    assert _ec2_cache.open_to_all("$PLACE") == str(tmp_path)
+    (tmp_path / "file").touch(0o666)
+    for other in (None, "", "localhost:6379:0", str(tmp_path / "absent"), str(tmp_path / "file"), "a\0b"):
+        assert _ec2_cache.open_to_all(other) is None
+
+
+def test_the_key_names_what_was_asked_and_nothing_secret():
+    key = _ec2_cache.key("base", {"a": [1]}, {"AWS_SECRET_ACCESS_KEY": "s", "PATH": "/"})
+    assert key == _ec2_cache.key("base", {"a": (1,)}, {"AWS_ACCESS_KEY_ID": "other"})
+    assert key.startswith("base_")
+    assert key != _ec2_cache.key("base", {"a": [2]}, {})
+    assert key != _ec2_cache.key("base", {"a": [1]}, {"AWS_PROFILE": "p"})
+    # The profile of one user is not that of another.
+    assert key != _ec2_cache.key("base", {"a": [1]}, {"HOME": "/home/other"})

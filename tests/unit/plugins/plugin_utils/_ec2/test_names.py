@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import names as _ec2_names
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+def record(number, name=None, **more):
+    tags = {} if name is None else {"Name": name}
+    return {"instance_id": f"i-{number}", "private_ip_address": None, "tags": tags, **more}
+
+
+def test_preferences_in_both_spellings():
+    assert _ec2_names.check(["tag:a:b", "private-ip-address", "private_dns"]) == [
+        ("tag", "a:b"),
+        ("field", "private_ip_address"),
+        ("field", "private_dns_name"),
+    ]
+
+
+@pytest.mark.parametrize("entry", ["tag:", "tag", "dns", "", "{{ x }}"])
+def test_an_unknown_preference_is_named(entry):
+    with pytest.raises(_ec2_names.NamingError, match=re.escape(f"'{entry}' is not known")):
+        _ec2_names.check([entry])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.none() | st.text(max_size=6) | st.sampled_from(["Compute", "all", "gpu", "localhost"]), max_size=9))
+def test_names_are_unique_harmless_and_do_not_depend_on_the_order(given_names):
+    records = [record(number, name) for number, name in enumerate(given_names)]
+    preferences = [("tag", "Name")]
+    names, clashes = _ec2_names.assign(records, preferences, {"gpu"}, {})
+    assert len(set(names)) == len(records)
+    for name in names:
+        assert not re.search(r"[\s\[\]{}:,!&'\"$`;|<>%]|^[.-]", name)
+        assert name not in {"all", "gpu", "localhost"}
+    backwards, _clashes = _ec2_names.assign(records[::-1], preferences, {"gpu"}, {})
+    assert backwards[::-1] == names
+    assert bool(clashes) == any(name.endswith(f"-{one['instance_id']}") for name, one in zip(names, records))
+
+
+def test_a_name_is_cut_to_what_a_resolver_takes():
+    assert len(_ec2_names.safe(300 * "a")) == 253
+
+
+def test_what_a_name_becomes_may_be_the_tag_of_another():
+    records = [record(1, "x"), record(2, "x"), record(3, "x-i-1")]
+    names, clashes = _ec2_names.assign(records, [("tag", "Name")], set(), {})
+    assert names == ["x-i-1", "x-i-2", "x-i-1-i-3"]
+    assert clashes == ["x", "x-i-1"]
+
+
+def test_a_name_that_another_inventory_has_given_to_another_instance():
+    owners = {"x": "i-9", "y": "i-2"}
+    names, clashes = _ec2_names.assign([record(1, "x"), record(2, "y")], [("tag", "Name")], set(), owners)
+    assert (names, clashes) == (["x-i-1", "y"], ["x"])
+
+
+@pytest.mark.parametrize("text", ["..", ".", ".ssh", "-oProxyCommand=x", "../x", "~/x", "/etc", "!all", "&gpu", "a,b"])
+def test_a_name_means_nothing_to_a_file_system_a_shell_or_a_pattern(text):
+    assert re.fullmatch(r"[\w][\w.-]*", _ec2_names.safe(text)), _ec2_names.safe(text)

@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import trim as _ec2_trim
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+
+def interface(kind):
+    return (
+        "<item><networkInterfaceId>eni-1</networkInterfaceId><groupSet><item><groupId>sg</groupId></item></groupSet>"
+        f"<attachment><deviceIndex>0</deviceIndex></attachment><interfaceType>{kind}</interfaceType>"
+        "<operator><managed>false</managed></operator></item>"
+    )
+
+
+def instance(tag, kinds=("interface", "efa")):
+    return (
+        "<instancesSet><item><instanceId>i-1</instanceId><keyName>k</keyName>"
+        f"<tagSet><item><key>k</key><value>{escape(tag)}</value></item></tagSet>"
+        "<cpuOptions><coreCount>96</coreCount></cpuOptions><groupSet/>"
+        f"<networkInterfaceSet>{''.join(map(interface, kinds))}</networkInterfaceSet>"
+        "<privateIpAddress>10.0.0.1</privateIpAddress></item></instancesSet>"
+    ).encode()
+
+
+def test_what_is_shown_stays_and_the_rest_goes():
+    root = ElementTree.fromstring(_ec2_trim.trim(instance("v")))
+    item = root.find("item")
+    assert [child.tag for child in item] == [
+        "instanceId",
+        "tagSet",
+        "groupSet",
+        "networkInterfaceSet",
+        "privateIpAddress",
+    ]
+    kinds = [one.findtext("interfaceType") for one in item.find("networkInterfaceSet")]
+    assert kinds == ["interface", "efa"]
+    assert [child.tag for one in item.find("networkInterfaceSet") for child in one] == 2 * ["interfaceType"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc"))), st.lists(st.sampled_from(["efa", "x"])))
+def test_no_text_is_taken_for_an_element(tag, kinds):
+    for text in (tag, f"<cpuOptions>{tag}</cpuOptions>", f"</networkInterfaceSet><keyName>{tag}"):
+        root = ElementTree.fromstring(_ec2_trim.trim(instance(text, kinds)))
+        assert root.findtext("item/tagSet/item/value") == text
+        assert len(root.find("item/networkInterfaceSet")) == len(kinds)
+
+
+def test_interfaces_of_an_unknown_shape_are_left_to_the_parser():
+    body = b"<networkInterfaceSet><item><networkInterfaceId>eni</networkInterfaceId></item></networkInterfaceSet>"
+    assert _ec2_trim.trim(body) == body
+
+
+def test_an_error_answer_is_left_alone():
+    answer = {"status_code": 503, "body": b"<reason>slow</reason>"}
+    _ec2_trim.before_parse(response_dict=answer, operation_model=None)
+    assert answer["body"] == b"<reason>slow</reason>"
+    answer["status_code"] = 200
+    _ec2_trim.before_parse(response_dict=answer)
+    assert answer["body"] == b""

@@ -1,0 +1,192 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import document as model
+
+from tests.unit.fakes import fake_cluster as scene
+
+
+def build(*nodes, **more):
+    return model.build(nodes, scene.TIME, **more)
+
+
+def test_a_cluster_is_good_only_if_every_node_is():
+    assert (build(scene.node("a"), scene.node("b"))["status"], build(scene.node("a"))["exit_code"]) == ("pass", 0)
+    one_broken = build(scene.node("a"), scene.broken("b"))
+    assert (one_broken["status"], one_broken["exit_code"]) == ("fail", 1)
+    assert one_broken["counts"] == {"fail": 1, "undeterminable": 0, "pass": 1, "not_applicable": 0}
+
+
+def test_no_node_at_all_proves_nothing():
+    assert (build()["status"], build()["exit_code"]) == ("undeterminable", 2)
+
+
+@pytest.mark.parametrize(
+    ("health", "reason"),
+    [
+        ({"unreachable": True, "msg": "no route to host"}, "unreachable"),
+        ({"failed": True, "msg": "sudo: a password is required"}, "no_verdicts"),
+        ({"results": []}, "no_verdicts"),
+        ({"results": "all good"}, "no_verdicts"),
+        ({"results": [{"id": "gpu.count", "status": "fine"}]}, "damaged"),
+        ({"results": [7]}, "damaged"),
+        (None, "no_verdicts"),
+        ("lost", "no_verdicts"),
+    ],
+)
+def test_a_node_that_cannot_be_judged_stays_on_the_page_as_not_proved(health, reason):
+    document = build(scene.node("a"), {"name": "b", "health": health})
+    (bad,) = (node for node in document["nodes"] if node["name"] == "b")
+    assert (bad["status"], [entry["reason"] for entry in bad["results"]]) == ("undeterminable", [reason])
+    assert document["exit_code"] == 2
+    assert document["problems"][0]["nodes"] == ["b"]
+
+
+def test_of_a_module_that_crashed_the_last_line_says_why():
+    health = {"failed": True, "msg": "MODULE FAILURE", "module_stderr": "Traceback:\n  x\nOSError: no space\n"}
+    (problem,) = build({"name": "a", "health": health})["problems"]
+    assert problem["text"].startswith("the node was not judged: MODULE FAILURE. OSError: no space. See whether")
+
+
+def test_one_damaged_verdict_does_not_hide_the_others():
+    document = build({"name": "a", "health": {"results": [scene.verdict("gpu.xid"), {"id": "?"}]}})
+    assert [(entry["id"], entry["status"]) for entry in document["nodes"][0]["results"]] == [
+        ("gpu.xid", "pass"),
+        ("node.answer", "undeterminable"),
+    ]
+
+
+def test_the_same_problem_of_many_nodes_is_told_once_the_gravest_first():
+    watch = scene.verdict("clock.offset", "fail", severity="monitor", message="the clock is off")
+    unsure = scene.verdict("gds.mode", "undeterminable", reason="timeout")
+    nodes = [scene.node(f"n{number}", watch, unsure) for number in (10, 9, 1)]
+    document = build(*nodes, scene.broken("n2"))
+    assert [(one["id"], one["nodes"]) for one in document["problems"]] == [
+        ("gpu.count", ["n2"]),
+        ("clock.offset", ["n1", "n9", "n10"]),
+        ("gds.mode", ["n1", "n9", "n10"]),
+    ]
+    assert document["problems"][0]["text"] == (
+        "a GPU fell off the bus. expected 8 GPUs, found 7 GPUs. stop the instance and start it again"
+    )
+
+
+def test_long_figures_are_not_read_out():
+    document = build(
+        scene.node("a"), validation=scene.validation(scene.bandwidth(0.5, status="fail", severity="reset"))
+    )
+    (problem,) = document["problems"]
+    assert (problem["text"], problem["job"], problem["nodes"]) == ("measured", "nccl_all", [])
+    assert document["status"] == "fail"
+
+
+def test_nodes_are_in_the_order_of_their_numbers():
+    names = [node["name"] for node in build(*(scene.node(f"p5-{number}") for number in (10, 2, 1)))["nodes"]]
+    assert names == ["p5-1", "p5-2", "p5-10"]
+
+
+def test_curves_have_their_points_in_order_with_the_least_that_passes():
+    entry = scene.bandwidth(1.0, expected={str(scene.SIZES[-1]): 400.0})
+    (curve,) = build(scene.node("a"), validation=scene.validation(entry))["bandwidth"]
+    assert [point["size"] for point in curve["points"]] == scene.SIZES
+    assert [point["least"] for point in curve["points"]][-2:] == [None, 400.0]
+    assert curve["label"] == "nccl_all all_reduce_perf"
+
+
+def test_a_run_without_a_known_figure_is_one_point():
+    entry = scene.verdict(
+        "nccl.bandwidth.all_gather_perf", "undeterminable", reason="no_threshold",
+        found={"largest_size": 1024, "busbw": 3.5},
+    )  # fmt: skip
+    (curve,) = build(scene.node("a"), validation=scene.validation(entry))["bandwidth"]
+    assert curve["points"] == [{"size": 1024, "busbw": 3.5, "least": None}]
+
+
+def test_pairs_come_from_runs_of_two_nodes():
+    entries = [scene.bandwidth(1.0, "n10+n9"), scene.bandwidth(0.5, "n1+n9", "fail"), scene.bandwidth(1.0, "n1+n2+n3")]
+    pairs = build(scene.node("a"), validation=scene.validation(*entries, status="fail"))["pairs"]
+    assert [(pair["a"], pair["b"], pair["status"]) for pair in pairs] == [("n1", "n9", "fail"), ("n9", "n10", "pass")]
+    assert pairs[1]["busbw"] == pytest.approx(480, rel=0.01)
+
+
+def test_a_size_with_zeros_before_is_that_size():
+    entry = {**scene.bandwidth(1.0, "n1+n2"), "found": {"08": 5.0, "4": 3.0}}
+    built = build(scene.node("a"), validation=scene.validation(entry))
+    assert [pair["busbw"] for pair in built["pairs"]] == [5.0]
+    assert [point["size"] for point in built["bandwidth"][0]["points"]] == [4, 8]
+
+
+def test_figures_of_storage_by_node_and_for_all():
+    entries = [
+        scene.verdict("io.fio.read", found={"n1": 5.0, "n2": 6.0}, unit="B/s", message="/local read: no node is slow"),
+        scene.verdict("io.ior.write", found=12000.5, unit="MiB/s"),
+        scene.verdict("io.fio.write", "fail", message="fio, /local write on n3: no space", found="no space"),
+    ]
+    figures = build(scene.node("a"), validation=scene.validation(*entries, status="fail"))["io"]
+    assert [(one["tool"], one["what"], one["node"], one["value"]) for one in figures] == [
+        ("fio", "/local read", "n1", 5.0),
+        ("fio", "/local read", "n2", 6.0),
+        ("ior", "nccl_all", None, 12000.5),
+    ]
+
+
+def test_time_by_role():
+    assert build(scene.node("a"), run=scene.RUN)["timings"][0] == {"role": "other", "seconds": 3.2}
+
+
+@pytest.mark.parametrize(
+    ("job", "status", "problem"),
+    [
+        (scene.validation(status="fail"), "fail", "job.end"),
+        (scene.validation(status="pass"), "undeterminable", "job.end"),
+        (scene.validation(scene.verdict("nccl.correct"), status="fail"), "fail", None),
+        (scene.validation(scene.verdict("nccl.correct"), status="fine"), "undeterminable", None),
+        (scene.validation(scene.verdict("nccl.correct", "fail", message="wrong")), "fail", "nccl.correct"),
+        (scene.validation(scene.verdict("nccl.correct")), "pass", None),
+    ],
+)
+def test_a_job_is_as_bad_as_it_says_and_as_its_verdicts_say(job, status, problem):
+    document = build(scene.node("a"), validation=job)
+    assert (document["status"], [one["status"] for one in document["jobs"]]) == (status, [status])
+    assert [one["id"] for one in document["problems"]] == ([problem] if problem else [])
+
+
+def test_what_changed_since_the_last_report():
+    before = build(scene.node("a"), scene.node("b", versions={"driver": "570.1"}), scene.node("gone"))
+    now = build(scene.broken("a"), scene.node("b", versions={"driver": "580.1"}), scene.node("new"), previous=before)
+    assert now["changes"] == {
+        "since": scene.TIME,
+        "joined": ["new"],
+        "left": ["gone"],
+        "verdicts": [{"node": "a", "id": "gpu.count", "before": "pass", "after": "fail"}],
+        "versions": [{"node": "b", "name": "driver", "before": "570.1", "after": "580.1"}],
+    }
+    assert build(scene.node("a"))["changes"] is None
+
+
+@pytest.mark.parametrize(
+    ("nodes", "more", "said"),
+    [
+        ([{"health": {}}], {}, "an entry of nodes has the name None: give a text"),
+        ([{"name": "a", "kind": "gpu"}], {}, "node a is of kind 'gpu': give one of head, login, compute, node"),
+        ([scene.node("a"), scene.node("a")], {}, "nodes has a twice: give each node once"),
+        ([], {"validation": {"schema": "x"}}, "validation is no mlcluster.validation/1 but 'x': give the file"),
+        ([], {"run": []}, "timings is no mlcluster.run/1 but 'list': give the file"),
+        ([], {"previous": {"schema": "mlcluster.cluster/0"}}, "previous is no mlcluster.cluster/1 but"),
+    ],
+)
+def test_input_of_which_no_report_can_be_made(nodes, more, said):
+    with pytest.raises(model.ReportError) as caught:
+        build(*nodes, **more)
+    assert said in str(caught.value)
+
+
+def test_the_document_is_json():
+    document = build(*scene.cluster(4), validation=scene.validation(scene.bandwidth(1.0)), run=scene.RUN)
+    assert json.loads(json.dumps(document, allow_nan=False)) == document

@@ -1,0 +1,185 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import document as _report_model
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import html as _report_html
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import markdown as _report_markdown
+
+from tests.unit.fakes import fake_cluster as scene
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, and the text that a person sees."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags, self.seen, self.open = [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if not {"script", "style"} & set(self.open):
+            self.seen.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.seen).split())
+
+
+def page(*nodes, **more):
+    return _report_html.page(_report_model.build(nodes, scene.TIME, cluster="train", version="1.2.3", **more))
+
+
+def data(text):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL).group(1))
+
+
+def everything(size=12):
+    pairs = [
+        scene.bandwidth(1.0, "p5-dy-1+p5-dy-2"),
+        scene.bandwidth(0.4, "p5-dy-2+p5-dy-10", "fail", severity="reset"),
+    ]
+    storage = scene.verdict("io.fio.read", found={"p5-dy-1": 5e9, "p5-dy-2": 6e9}, unit="B/s", message="/local read: x")
+    before = _report_model.build([scene.node("p5-dy-1"), scene.node("gone")], "2026-01-30T12:00:00Z")
+    results = [scene.bandwidth(1.0, expected={str(scene.SIZES[-1]): 400.0}), *pairs, storage]
+    more = {
+        "validation": scene.validation(*results, status="fail"),
+        "run": scene.RUN,
+        "previous": before,
+    }
+    return [*scene.cluster(size), scene.silent("p5-dy-9999")], more
+
+
+def test_the_first_screen_says_what_is_wrong_and_what_to_do():
+    seen = Page(page(scene.node("a"), scene.broken("b"), scene.silent("c"))).text
+    assert "1 broken, 1 not proved, 1 good of 3 nodes; 1 did not answer" in seen
+    assert "gpu.count : a GPU fell off the bus. expected 8 GPUs, found 7 GPUs. stop the instance" in seen
+    assert seen.index("Do this first") < seen.index("Map")
+
+
+def test_a_good_cluster_says_so_and_nothing_else():
+    seen = Page(page(scene.node("a"), scene.node("b"))).text
+    assert "all 2 nodes are proved good" in seen
+    assert "Problems (0) None was found." in seen
+    for absent in ("Do this first", "Unlike", "NCCL", "Storage", "Since", "Validation"):
+        assert absent not in seen
+
+
+def test_the_first_sentence_says_what_the_exit_code_says():
+    bad = scene.validation(scene.verdict("nccl.correct", "fail", message="wrong"))
+    said = _report_html.summary(_report_model.build([scene.node("a"), scene.node("b")], scene.TIME, validation=bad))
+    assert said == "all 2 nodes are proved good; 1 of 1 validation jobs broken"
+    unjudged = scene.node("c", scene.verdict("gpu.count", "not_applicable", reason="no GPU"))
+    assert (
+        _report_html.summary(_report_model.build([unjudged, scene.node("a")], scene.TIME))
+        == "1 good, 1 not judged of 2 nodes"
+    )
+
+
+def test_no_node_at_all_is_no_good_cluster():
+    text = page()
+    assert "no node was judged" in Page(text).text
+    assert "not proved" in re.search("<title>(.*?)</title>", text).group(1)
+
+
+def test_every_part_is_there():
+    nodes, more = everything()
+    text = page(*nodes, **more)
+    seen = Page(text).text
+    for heading in (
+        "Map", "Problems (3)", "Unlike their neighbours", "Validation jobs", "NCCL bandwidth: all_reduce_perf",
+        "Pairs of nodes: all_reduce_perf", "Storage", "Where the time of the last configuration went", "Versions",
+        "Since 2026-01-30T12:00:00Z", "Nodes",
+    ):  # fmt: skip
+        assert heading in seen, heading
+
+
+def test_the_page_needs_nothing_from_anywhere():
+    nodes, more = everything()
+    text = page(*nodes, **more)
+    attributes = [pair for _tag, given in Page(text).tags for pair in given.items()]
+    assert {value[:6] for name, value in attributes if name == "href"} == {"#node-"}
+    assert not [name for name, _value in attributes if name in ("src", "action", "srcset")]
+    assert not re.search(r"url\(|@import|https?://", text)
+
+
+@pytest.mark.parametrize("place", ["name", "message", "version", "queue", "cluster", "hint", "found"])
+def test_what_a_node_says_is_text(place):
+    hostile = scene.ATTACK
+    entry = scene.verdict("gpu.count", "fail", severity="reset", message="m", hint="h", found="f")
+    if place in entry:
+        entry[place] = hostile
+    given = scene.node(hostile if place == "name" else "a", entry)
+    if place == "version":
+        given["health"]["versions"] = {hostile: hostile}
+    if place == "queue":
+        given["queue"] = hostile
+    cluster = hostile if place == "cluster" else "train"
+    text = _report_html.page(_report_model.build([given], scene.TIME, cluster=cluster, version="1"))
+    tags = Page(text).tags
+    assert not [tag for tag, _attributes in tags if tag == "img"]
+    assert [tag for tag, _attributes in tags].count("script") == 2
+    assert not [name for _tag, attributes in tags for name in attributes if name.startswith("on")]
+    assert data(text)["nodes"][0]["name"] == given["name"]
+    document = _report_model.build([given], scene.TIME, cluster=cluster, version="1")
+    assert not re.search(r"(?<!\\)<", _report_markdown.markdown(document))
+
+
+def test_colour_is_never_all_that_tells():
+    tags = Page(page(scene.node("a"), scene.broken("b"))).tags
+    marks = [attributes for tag, attributes in tags if tag == "a" and "title" in attributes]
+    assert {mark["aria-label"] for mark in marks} == {"a: good", "b: broken"}
+    assert all("aria-label" in attributes for tag, attributes in tags if tag == "svg")
+
+
+def test_the_script_has_every_verdict_of_every_node():
+    text = page(scene.node("a"), scene.broken("b"))
+    found = data(text)
+    said = {node["name"]: [found["said"][number] for number in node["said"]] for node in found["nodes"]}
+    assert said["a"] == [["pass", "gpu.count", "expected 8 GPUs, found 8 GPUs", ""]]
+    assert said["b"][0][0] == "fail"
+
+
+def test_640_nodes_stay_below_five_megabytes():
+    nodes, more = everything(640)
+    assert len(page(*nodes, **more).encode()) < 5_000_000
+
+
+def test_markdown_says_the_same():
+    nodes, more = everything()
+    document = _report_model.build(nodes, scene.TIME, cluster="train", version="1.2.3", **more)
+    text = _report_markdown.markdown(document)
+    assert text.startswith("# train: broken\n")
+    assert "| ✕ broken | p5-dy-3 | p5.48xlarge |" in text
+    assert "- p5-dy-7: version driver is 570.1; 11 of 12 have 580.95.05" in text
+    assert "## Since 2026-01-30T12:00:00Z" in text and "| gone | left |  |  |" in text
+    assert "| p5-dy-1 | check.number\\_0 | - | pass |" in text
+    same = _report_model.build([scene.node("a")], scene.TIME)
+    again = _report_model.build([scene.node("a")], scene.TIME, previous=same)
+    assert "Nothing has changed." in _report_markdown.markdown(again)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert all(line.endswith("|") for line in rows)
+
+
+def test_lines_for_the_terminal():
+    document = _report_model.build([scene.node("a"), scene.broken("b")], scene.TIME)
+    assert _report_markdown.lines(document) == [
+        "1 broken, 1 good of 2 nodes",
+        "✕ gpu.count: a GPU fell off the bus. expected 8 GPUs, found 7 GPUs. stop the instance and start it again [b]",
+    ]

@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whatever a node, a file or the inventory says, there is a page, and every node is on it."""
+
+from __future__ import annotations
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.action import cluster_report
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import document as model
+
+from tests.unit.fakes import fake_cluster as scene
+
+
+def nested(depth):
+    value = "deep"
+    for _level in range(depth):
+        value = [value]
+    return value
+
+
+TRAPS = {
+    "nan": float("nan"),
+    "infinity": float("-inf"),
+    "huge": 10**400,
+    "endless": 10**5000,
+    "negative": -1,
+    "truth": True,
+    "nothing": None,
+    "empty": "",
+    "deep": nested(700),
+    "megabyte": "x" * 1_000_000,
+    "long list": ["y" * 100] * 1000,
+    "mapping": {"a": {"b": 1}, "__proto__": 2},
+    "half a character": "\ud800",
+    "controls": "\x1b[2J\x00\r\n{{ 7 * 7 }} \u202e",
+    "digits": "9" * 5000,
+    "markup": scene.ATTACK,
+}
+PLACES = ("instance_id", "instance_type", "queue", "place", "health")
+FIELDS = (
+    "id", "status", "severity", "expected", "found", "unit", "reason", "message", "hint", "source", "scope", "seconds",
+)  # fmt: skip
+
+
+def files(*nodes, **more):
+    """Every format of a report, as it is written."""
+    document = model.build(nodes, scene.TIME, **more)
+    made = {name: write(document).encode(errors="replace") for name, (_file, write) in cluster_report.FILES.items()}
+    names = [node["name"] for node in nodes]
+    told = json.loads(made["json"])
+    assert sorted(node["name"] for node in told["nodes"]) == sorted(names)
+    ElementTree.fromstring(made["junit"])
+    assert b"<script>alert" not in made["html"] and b"<img" not in made["html"]
+    assert max(map(len, made.values())) < 1_000_000
+    return told
+
+
+@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
+def test_what_a_node_says_takes_the_page_from_nobody(trap):
+    nodes = [scene.node(f"good-{number}") for number in range(4)]
+    nodes += [scene.node(f"of {place}", **{place: trap}) for place in PLACES]
+    for status in ("pass", "fail"):
+        nodes += [
+            scene.node(f"{status} {field}", {**scene.verdict("gpu.count", status, message="m"), field: trap})
+            for field in FIELDS
+        ]
+    told = {"results": [scene.verdict("gpu.count", found=8)], "versions": {"driver": trap}, "seconds": trap}
+    nodes.append({"name": "versions", "health": told})
+    nodes.append({"name": "verdict", "health": {"results": [trap, scene.verdict("gpu.xid", found=trap)]}})
+    nodes.append({"name": "word", "health": {"msg": trap, "module_stderr": trap}})
+    nodes.append({"name": "silent", "health": {"unreachable": True, "msg": trap}})
+    document = files(*nodes)
+    assert {node["status"] for node in document["nodes"] if node["name"].startswith("good")} == {"pass"}
+
+
+@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
+def test_a_damaged_file_is_drawn_or_refused_in_a_sentence(trap):
+    good = scene.validation(scene.bandwidth(0.9), scene.verdict("io.fio.read", found=7, message="a: b"))
+    entry = good["jobs"][0]["results"][0]
+    validations = [{**good, "jobs": trap}, {**good, "jobs": [trap]}]
+    validations += [{**good, "jobs": [{**good["jobs"][0], key: trap}]} for key in good["jobs"][0]]
+    for damaged in (
+        *({**entry, field: trap} for field in FIELDS),
+        *({**entry, "found": {size: trap}} for size in ("1024", "busbw")),
+        {**entry, "expected": dict.fromkeys(entry["found"], trap)},
+        {**entry, "found": {"largest_size": trap, "busbw": trap}},
+        {**entry, "id": "io.fio.read", "found": {"a": trap, "b": 3}},
+    ):
+        validations.append({**good, "jobs": [{**good["jobs"][0], "results": [entry, damaged]}]})
+    node = scene.node("a")
+    for more in (
+        *({"validation": validation} for validation in validations),
+        *({"run": {**scene.RUN, "roles": roles}} for roles in (trap, {"gds": trap, "nvme": 2.5})),
+    ):
+        try:
+            files(node, **more)
+        except model.ReportError as exc:
+            assert len(str(exc).splitlines()) == 1 and len(str(exc)) < 600
+
+
+@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS.keys())
+def test_an_earlier_report_that_is_damaged_is_no_reason_to_make_none(trap):
+    node = scene.node("a")
+    before = model.build([scene.node("a", versions={"driver": "1"})], scene.TIME)
+    inner = before["nodes"][0]
+    assert files(node, previous=before)["changes"]["versions"]
+    for previous in (
+        *({**before, key: trap} for key in ("time", "nodes")),
+        {**before, "nodes": [trap]},
+        *({**before, "nodes": [{**inner, key: trap}]} for key in ("name", "results", "versions")),
+        {**before, "nodes": [{**inner, "versions": {"driver": trap}}]},
+        {**before, "nodes": [{**inner, "results": [{**inner["results"][0], "status": trap}]}]},
+        {"schema": before["schema"]},
+    ):
+        files(node, previous=previous)
+
+
+@pytest.mark.parametrize(
+    "name", ["__proto__", "constructor", "0", "9" * 5000, "\x1b[31mred", 'a"}\\ 1\nb', "日本", "|`*"]
+)
+def test_names_of_nodes(name):
+    document = files(scene.broken(name), scene.node("other"))
+    assert document["problems"][0]["nodes"] == [name]
+    from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import markdown as _report_markdown
+
+    assert all(line.isprintable() for line in _report_markdown.lines(document))
+
+
+def test_a_verdict_too_many_is_told_and_not_drawn():
+    entries = [scene.verdict(f"check.number_{number}") for number in range(model.MOST_VERDICTS + 5)]
+    document = model.build([scene.node("a", *entries)], scene.TIME)
+    assert len(document["nodes"][0]["results"]) == model.MOST_VERDICTS + 1
+    assert document["problems"][0]["text"].startswith("5 more verdicts than")
+
+
+def test_queues_that_yaml_made_numbers_stand_beside_the_others():
+    nodes = [scene.node("a", queue=1), scene.node("b", queue="gpu"), scene.node("c", place=3)]
+    assert [node["queue"] for node in files(*nodes)["nodes"]] == ["1", "gpu", "gpu"]
+
+
+def test_a_time_that_is_none_is_refused():
+    with pytest.raises(model.ReportError, match="time is 'now': give it like"):
+        model.build([scene.node("a")], "now")
+
+
+def test_a_thousand_different_problems_do_not_fill_the_page():
+    nodes = [scene.broken(f"n{number}", message=f"serial {number}") for number in range(1000)]
+    document = model.build(nodes, scene.TIME)
+    for name in ("html", "markdown"):
+        text = cluster_report.FILES[name][1](document)
+        assert "and 500 more, which report.json has" in text
+        assert text.count("n999") >= 1, "every node stays"
+    assert len(document["problems"]) == 1000

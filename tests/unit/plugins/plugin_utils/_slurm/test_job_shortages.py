@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which jobs of a validation would wait for nodes that take no jobs."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import parse as slurm_parse
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm.job_shortages import waits
+
+THEN = "resume those that do not, or ask for others or fewer."
+NONE = "1 node was asked for and none of those named takes jobs (g3 is drained)"
+ONE = "2 nodes were asked for and only 1 of those named takes jobs (g3 is drained)"
+STATES = {
+    "g1": "IDLE+CLOUD+POWERED_DOWN",
+    "g2": "ALLOCATED+CLOUD",
+    "g3": "IDLE+CLOUD+DRAIN",
+    "g4": "DOWN*+CLOUD",
+    "g5": "DOWN+CLOUD+POWERING_DOWN",
+    "g6": "MIXED+FAIL",
+}
+
+
+def node(name, state, partition="gpu", gpus=8, features=("p5",)):
+    base, flags = slurm_parse.state_of(state)
+    return {"name": name, "state": base, "flags": flags, "partitions": [partition], "gpus": gpus,
+            "features": list(features)}  # fmt: skip
+
+
+FACTS = {
+    "partitions": [{"name": "gpu", "default": True}, {"name": "cpu", "default": False}],
+    "nodes": [
+        *(node(name, state) for name, state in STATES.items()),
+        *(node(f"c{number}", "IDLE", "cpu", 0, ["c7i"]) for number in (1, 2)),
+    ],
+}
+
+
+def job(name="nccl", **directives):
+    lines = {"nodes": 2, "exclusive": None, **{key.replace("_", "-"): value for key, value in directives.items()}}
+    return {"name": name, "directives": [{"name": key, "value": value} for key, value in lines.items()]}
+
+
+def told(*jobs, resumed=(), **options):
+    return waits(jobs, options, FACTS, resumed)
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, "3", "3-6"])
+def test_nodes_that_are_busy_or_powered_down_or_come_back_count(nodes):
+    assert told(job(nodes=nodes)) == []
+
+
+def test_those_that_take_none_are_named_with_the_number_left():
+    why = "g3 is drained, g4 is down, g6 is failing"
+    sentence = f"4 nodes were asked for and only 3 of partition gpu take jobs ({why}): {THEN}"
+    assert told(job(nodes=4)) == [f"nccl: {sentence}"]
+    # What sbatch is given outweighs the script, and those that ask for the same are said together.
+    assert told(job(), job("smoke"), nodes=4) == [f"nccl, smoke: {sentence}"]
+    assert told(job(nodes=5), resumed=["g3", "g4"]) == []
+
+
+@pytest.mark.parametrize(
+    ("wish", "sentence"),
+    [
+        ({"nodelist": "g[2-3]"}, f"{ONE}: {THEN}"),
+        ({"nodelist": "g3", "nodes": 1}, f"{NONE}: {THEN}"),
+        ({"nodelist": "g1,g2"}, None),
+        # Nodes that could not take it anyway are no matter, drained or not.
+        ({"partition": "cpu"}, None),
+        ({"partition": "cpu,gpu", "constraint": "c7i"}, None),
+        ({"partition": "cpu,gpu", "gpus_per_node": 8, "nodes": 4}, "only 3 of partition cpu or gpu take jobs"),
+        ({"partition": "cpu,gpu", "constraint": "p5&p5", "nodes": 4}, "only 3 of partition cpu or gpu take jobs"),
+        ({"partition": "cpu,gpu", "constraint": "p5|c7i", "nodes": 4}, None),
+        # More than there are at all is said by what looks at the partition.
+        ({"partition": "cpu", "nodes": 3}, None),
+        ({"partition": "none"}, None),
+        ({"nodelist": "g[1-99999]"}, "of which Slurm takes 65536 at most: see what wrote it."),
+    ],
+)
+def test_only_what_could_take_the_job_counts(wish, sentence):
+    found = told(job(**wish))
+    assert (found == []) if sentence is None else (len(found) == 1 and sentence in found[0]), found

@@ -1,0 +1,316 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.filter.slurm_plan import FilterModule
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import plan as slurm_plan
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import plan_shape as slurm_plan_shape
+from hypothesis import given
+from hypothesis import strategies as st
+
+JUDGE = FilterModule().filters()["slurm_plan"]
+MODELS = [{"name": f"model-{number}", "nodes": 11} for number in range(1, 7)] + [{"name": "model-7", "nodes": 14}]
+PLAN = {
+    "cluster": {"nodes": 80, "instance_type": "p5e.48xlarge", "price_per_node_hour": 34.6, "partition": "gpu"},
+    "models": MODELS,
+}
+
+
+def changed(cluster: dict | None = None, **models) -> dict:
+    plan = copy.deepcopy(PLAN)
+    plan["cluster"].update(cluster or {})
+    for model in plan["models"]:
+        model.update(models.get(model["name"].replace("-", "_"), {}))
+    return plan
+
+
+def test_seven_models_on_eighty_nodes():
+    found = JUDGE(PLAN)
+    assert (found["problems"], found["notes"]) == ([], ["the models use 80 of 80 nodes and leave 0 free"])
+    assert found["totals"] == {
+        "nodes": 80,
+        "gpus": 640,
+        "vcpus": 15360,
+        "memory_mib": 80 * 2097152,
+        "gpus_used": 640,
+        "cost_per_hour": 2768.0,
+        "cost": 0.0,
+    }
+    assert [entry["name"] for entry in found["submissions"]] == ["model-7", *(f"model-{n}" for n in range(1, 7))]
+    assert found["submissions"][0]["options"] == {
+        "job-name": "model-7",
+        "nodes": "14",
+        "gpus-per-node": "8",
+        "exclusive": True,
+        "mem": "0",
+        "partition": "gpu",
+    }
+
+
+def test_more_nodes_than_the_sums_go_through_are_refused_before_they_are_summed():
+    share = {"nodes": 100_000, "gpus_per_node": 4, "exclusive": False}
+    found = JUDGE({**PLAN, "models": [{"name": f"model-{number}", **share} for number in range(11)]})
+    assert found["problems"] == ["the models want 1100000 nodes together: plan at most 1000000 at once"]
+
+
+def test_one_node_too_many_is_refused_unless_somebody_takes_fewer():
+    found = JUDGE(changed(model_7={"nodes": 15}))
+    assert found["problems"] == [
+        "the models need at least 81 nodes and the cluster has 80: take 1 away, or run some after others"
+    ]
+    assert found["submissions"] == []
+    found = JUDGE(changed(model_7={"nodes": 15, "minimum": 12}))
+    assert (found["problems"], found["submissions"][0]["options"]["nodes"]) == ([], "12-15")
+    assert found["notes"] == ["the models want 81 of 80 nodes: those submitted last start with fewer, or wait"]
+
+
+def test_hours_and_a_price_give_a_cost():
+    found = JUDGE(changed(model_1={"hours": 100}, model_7={"hours": 10}))
+    assert found["totals"]["cost"] == round((11 * 100 + 14 * 10) * 34.6, 2)
+    assert JUDGE({"cluster": {"nodes": 80, "gpus_per_node": 8}, "models": MODELS})["totals"] == {
+        "nodes": 80,
+        "gpus": 640,
+        "vcpus": None,
+        "memory_mib": None,
+        "gpus_used": 640,
+        "cost_per_hour": None,
+        "cost": None,
+    }
+
+
+def in_blocks(blocks: dict[str, int], **models) -> dict:
+    every = {f"model_{number}": {"one_block": True} for number in range(1, 8)}
+    return JUDGE(changed({"blocks": blocks}, **{**every, **models}))
+
+
+def test_models_that_stay_in_one_block():
+    found = in_blocks({"a": 36, "b": 44})
+    assert found["problems"] == []
+    use = {"a": 0, "b": 0}
+    for model in MODELS:
+        use[found["blocks"][model["name"]]] += model["nodes"]
+    assert use == {"a": 36, "b": 44}
+    assert {entry["options"]["switches"] for entry in found["submissions"]} == {"1"}
+
+
+@pytest.mark.parametrize(
+    ("blocks", "sentence"),
+    [
+        ({"a": 40, "b": 40}, "the models fit into blocks of 40, 40 nodes only if one is split: let one span blocks"),
+        ({"a": 13, "b": 13, "c": 13, "d": 13, "e": 13, "f": 13, "g": 2}, "model model-7 needs 14 nodes in one block"),
+        ({"a": 40}, "the blocks have 40 nodes and the cluster 80: make them agree"),
+        ({"a": 0, "b": 80}, "cluster.blocks must map the name of each topology block to its number of nodes"),
+        ({}, "model-1, model-2, model-3, model-4, model-5, model-6, model-7 must stay in one topology block and"),
+    ],
+)
+def test_blocks_that_do_not_hold_them(blocks, sentence):
+    (problem,) = in_blocks(blocks)["problems"]
+    assert problem.startswith(sentence)
+
+
+def test_a_search_without_end_is_no_yes(monkeypatch):
+    monkeypatch.setattr(slurm_plan, "SEARCH_STEPS", 5)
+    (problem,) = in_blocks({"a": 40, "b": 40})["problems"]
+    assert problem.startswith("could not find out whether the models fit")
+
+
+def test_models_that_share_nodes():
+    plan = {
+        "cluster": {"nodes": 3, "instance_type": "p5e.48xlarge", "price_per_node_hour": 10},
+        "models": [
+            {"name": "alone", "nodes": 1},
+            {
+                "name": "half",
+                "nodes": 2,
+                "gpus_per_node": 4,
+                "exclusive": False,
+                "memory_mib_per_node": 1000,
+                "hours": 1,
+            },
+            {"name": "other", "nodes": 2, "gpus_per_node": 4, "exclusive": False, "hours": 1},
+        ],
+    }
+    found = JUDGE(plan)
+    assert (found["problems"], found["totals"]["gpus_used"], found["totals"]["cost"]) == ([], 24, 20.0)
+    half = next(entry for entry in found["submissions"] if entry["name"] == "half")
+    assert half["options"] == {
+        "job-name": "half",
+        "nodes": "2",
+        "gpus-per-node": "4",
+        "oversubscribe": True,
+        "mem": "1000M",
+        "cpus-per-gpu": "24",
+    }
+    other = next(entry for entry in found["submissions"] if entry["name"] == "other")
+    assert other["options"]["mem"] == f"{2097152 * 95 * 4 // 800}M"
+    plan["models"][1]["memory_mib_per_node"] = 2097152
+    plan["models"][2]["memory_mib_per_node"] = 1
+    assert JUDGE(plan)["problems"][0].startswith("the models need at least 5 nodes and the cluster has 3")
+    del plan["cluster"]["instance_type"]
+    assert JUDGE(plan)["problems"][0].startswith("models are to share nodes whose GPUs are not known")
+    plan["cluster"]["gpus_per_node"] = 8
+    assert JUDGE(plan)["problems"] == []
+    plan["models"][2]["gpus_per_node"] = 5
+    assert JUDGE(plan)["problems"][0].startswith("the models need at least 5 nodes and the cluster has 3")
+
+
+def test_what_a_node_does_not_have_and_what_stays_unused():
+    found = JUDGE(changed(model_1={"gpus_per_node": 9, "memory_mib_per_node": 2097153}, model_2={"gpus_per_node": 6}))
+    assert found["problems"] == [
+        "model model-1 wants 9 GPUs of each node and a node has 8: ask for less",
+        "model model-1 wants 2097153 MiB of memory of each node and a node has 2097152: ask for less",
+    ]
+    assert "model model-2 has its nodes to itself and leaves 22 GPUs on them unused" in found["notes"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "sentences"),
+    [
+        (None, ["a plan needs a mapping `cluster` and a list `models`"]),
+        (
+            {"cluster": {"nodes": 0, "node": 1}, "models": []},
+            [
+                f"cluster has unknown keys node: it takes {', '.join(sorted(slurm_plan_shape.CLUSTER_KEYS))}",
+                "cluster.nodes is 0: give the number of nodes, 1 to 100000",
+                "the plan has no models: give at least one",
+            ],
+        ),
+        (
+            {
+                "cluster": {"nodes": 2, "price_per_node_hour": "much", "vcpus_per_node": -1},
+                "models": [
+                    {"name": "a", "nodes": 1, "minimum": 2, "hours": -1, "options": []},
+                    {"name": "a", "nodes": "1"},
+                    {"name": "x y", "nodes": 1},
+                    "b",
+                ],
+            },
+            [
+                "cluster.vcpus_per_node is -1: give a whole number above 0",
+                "cluster.price_per_node_hour is 'much': give a number",
+                "hours of model a is -1: give a number",
+                "minimum of model a is 2 and its nodes 1: give at most that",
+                "options of model a must be a mapping of sbatch's long options",
+                "two models are called a: give each its own name, for jobs and directories go by it",
+                "nodes of model a is '1': give a whole number from 1 to 100000",
+                "model 3 is called 'x y': give a name of letters, digits, '.', '_' and '-'",
+                "model 4 is 'b': give a mapping with name and nodes",
+            ],
+        ),
+    ],
+)
+def test_a_plan_that_is_none(plan, sentences):
+    assert JUDGE(plan) == {"problems": sentences, "notes": [], "submissions": [], "blocks": {}, "totals": {}}
+
+
+def test_every_wrong_type_is_said_at_once():
+    found = JUDGE(
+        {
+            "cluster": {"nodes": 80, "instance_type": "p5e.48xlarg", "price_per_node_hour": float("nan"),
+                        "gpus_per_node": None, "partition": ["gpu"], "blocks": {1: 80}},
+            "models": [
+                {"name": "a", "nodes": 1, "exclusive": "no", "one_block": 1, "hours": float("inf"),
+                 "script": "a.sbatch", "options": {"nodes": 100, "gpus_per_node": 1, "time": {}, "-x": 1}},
+                {"name": "b", "nodes": 1, "script": "/x"},
+                {"name": "c", "nodes": 1, "script": "/x"},
+            ],
+            "follow": True,
+        }
+    )  # fmt: skip
+    assert [problem.split(":", maxsplit=1)[0] for problem in found["problems"]] == [
+        "the plan has unknown keys follow",
+        "cluster.blocks must map the name of each topology block to its number of nodes",
+        "cluster.gpus_per_node is None",
+        "cluster.price_per_node_hour is nan",
+        "cluster.partition is ['gpu']",
+        "cluster.instance_type is 'p5e.48xlarg'",
+        "exclusive of model a is 'no'",
+        "one_block of model a is 1",
+        "hours of model a is inf",
+        "script of model a is 'a.sbatch'",
+        "options of model a has nodes, which the plan decides",
+        "options of model a has gpus_per_node, which the plan decides",
+        "model a",
+        "model a",
+        "models b and c have the same script /x",
+    ]
+    assert found["submissions"] == []
+
+
+@pytest.mark.parametrize(
+    ("cluster", "model", "problems"),
+    [
+        ({"gpus_per_node": 9}, {}, ["cluster.gpus_per_node is 9 and p5e.48xlarge has 8: give at most that"]),
+        ({"instance_type": "trn1.32xlarge"}, {"gpus_per_node": 16},
+         ["model model-1 wants 16 GPUs of each node and a node has 0: leave gpus_per_node out"]),
+        ({"instance_type": "trn1.32xlarge"}, {"exclusive": False},
+         ["model-1 are to share nodes by their GPUs and a node has none: leave exclusive out"]),
+    ],
+)  # fmt: skip
+def test_gpus_that_the_type_does_not_have(cluster, model, problems):
+    assert JUDGE(changed(cluster, model_1=model))["problems"] == problems
+
+
+def test_neuron_devices_are_not_counted_as_gpus_and_that_is_said():
+    found = JUDGE(changed({"instance_type": "trn1.32xlarge"}))
+    assert (found["problems"], found["totals"]["gpus"]) == ([], 0)
+    assert found["notes"][0] == "trn1.32xlarge has 16 Neuron devices and no GPUs: the totals count GPUs alone"
+
+
+def test_sharing_needs_to_know_the_memory():
+    plan = {"cluster": {"nodes": 1, "gpus_per_node": 8}, "models": [{"name": "a", "nodes": 1, "exclusive": False}]}
+    assert JUDGE(plan)["problems"] == [
+        "models are to share nodes whose memory is not known: give cluster.memory_mib_per_node"
+    ]
+    plan["cluster"]["memory_mib_per_node"] = 1000
+    assert JUDGE(plan)["submissions"][0]["options"]["mem"] == "950M"
+
+
+ODD = (None, [], {}, 5, -1, "x", "", True, float("nan"), float("inf"), [None], {"x": None}, 10**400)
+
+
+@pytest.mark.parametrize("value", ODD, ids=lambda value: repr(value)[:20])
+def test_no_value_anywhere_is_more_than_a_sentence(value):
+    """Whatever stands under any key is taken or refused, and never ends in an exception."""
+    for what in (value, {"cluster": value, "models": []}, {"cluster": {}, "models": value}):
+        assert JUDGE(what)["problems"]
+    for key in sorted(slurm_plan_shape.CLUSTER_KEYS):
+        JUDGE(changed({key: value}))
+        JUDGE(changed({key: value}, model_1={"exclusive": False, "gpus_per_node": 4}))
+    for key in sorted(slurm_plan_shape.MODEL_KEYS):
+        found = JUDGE(changed(model_1={key: value}))
+        assert found["problems"] or len(found["submissions"]) == 7
+        JUDGE(changed(model_1={"options": {key: value}}))
+    for index in range(2):
+        plan = changed()
+        plan["models"][index] = value
+        assert JUDGE(plan)["problems"]
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 9), min_size=1),
+    st.lists(st.integers(1, 15), min_size=1, max_size=4),
+)
+def test_a_placement_never_overfills_a_block(sizes, rooms):
+    blocks = {f"block{index}": room for index, room in enumerate(rooms)}
+    placed = slurm_plan.place(sizes, blocks)
+    if placed is None:
+        # First fit, the largest first, is a placement wherever it succeeds.
+        left = sorted(rooms)
+        fits = True
+        for size in sorted(sizes.values(), reverse=True):
+            index = next((index for index, room in enumerate(left) if room >= size), None)
+            if index is None:
+                fits = False
+                break
+            left[index] -= size
+        assert not fits
+    else:
+        for block, room in blocks.items():
+            assert sum(sizes[name] for name, of in placed.items() if of == block) <= room
+        assert set(placed) == set(sizes)

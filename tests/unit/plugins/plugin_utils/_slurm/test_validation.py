@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What several validation jobs add up to, and which of their ends are no pass whatever their reports say."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm.validation import collect
+
+PASSED = result.passed("smoke.tasks", 16)
+BAD = result.failed("nccl.nodes", "n2 fails by itself", severity="isolate", scope=result.Scope(node="n2"))
+UNSURE = result.undeterminable("nccl.bandwidth", "no_figure", message="no figure")
+
+
+def report(*results):
+    return result.dumps(result.Report("n1", "2026-11-28T03:00:00Z", {}, results))
+
+
+def run(state="COMPLETED", code=0, text="", name="smoke", **job):
+    found = {"job_id": 7, "state": state, "exit_code": code, "nodes": "n[1-2]", "elapsed_seconds": 3, **job}
+    return {"name": name, "job": found, "report": text, "message": None}
+
+
+def test_the_worst_stands_for_all():
+    found = collect([run(text=report(PASSED)), run("FAILED", 1, report(PASSED, BAD)), run("FAILED", 2, report(UNSURE))])
+    assert (found["status"], found["exit_code"]) == ("fail", 1)
+    assert [job["status"] for job in found["jobs"]] == ["pass", "fail", "undeterminable"]
+    assert found["bad_nodes"] == {"n2": "mlcluster: nccl.nodes: n2 fails by itself"}
+    assert [line.split()[-1] for line in found["lines"]] == ["verdict", "PASS", "FAIL", "????"]
+    assert len(found["problems"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("ended", "status"),
+    [
+        (run("TIMEOUT", 0, report(PASSED)), "fail"),
+        (run("NODE_FAIL", 0, ""), "fail"),
+        (run("OUT_OF_MEMORY", 125, ""), "fail"),
+        (run("CANCELLED", 0, report(PASSED)), "undeterminable"),
+        (run("LOST", None, report(PASSED)), "undeterminable"),
+        (run("COMPLETED", 0, ""), "undeterminable"),
+        (run("COMPLETED", 0, "{torn"), "undeterminable"),
+        (run("COMPLETED", 0, report()), "undeterminable"),
+        (run("FAILED", 3, ""), "undeterminable"),
+        (run("FAILED", 139, ""), "fail"),
+        # The report says pass, and the script ended otherwise; or the other way round.
+        (run("FAILED", 1, report(PASSED)), "undeterminable"),
+        (run("COMPLETED", 0, report(BAD)), "fail"),
+        ({"name": "x", "job": None, "report": None, "message": "sbatch does not take it"}, "undeterminable"),
+    ],
+)
+def test_an_end_that_proves_nothing_is_no_pass(ended, status):
+    found = collect([ended])
+    assert (found["status"], found["jobs"][0]["status"]) == (status, status)
+    assert any(entry["id"] == "job.end" for entry in found["jobs"][0]["results"])
+
+
+def test_nothing_at_all_is_no_pass():
+    assert collect([])["exit_code"] == 2
+
+
+def test_a_jobs_last_words_are_kept():
+    (problem,) = collect([run("FAILED", 2, "", stdout_tail="a\nno program\n")])["problems"]
+    assert problem.endswith("it last wrote: no program")
+
+
+def test_the_report_of_an_earlier_job_of_the_number_accuses_nobody():
+    """A job that was cancelled while it waited wrote none."""
+    found = collect([run("CANCELLED", 0, report(BAD), nodes=None)])
+    assert (found["status"], found["bad_nodes"]) == ("undeterminable", {})
+    assert collect([run("CANCELLED", 0, report(BAD))])["bad_nodes"] != {}
