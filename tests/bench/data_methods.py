@@ -22,7 +22,7 @@ UNIQUE_MB = 100
 
 def prepare(folder: Path, megabytes: int) -> None:
     """A corpus of so many MB, one document a line, and a tokenizer trained on the first of it."""
-    from tests.data import corpus
+    from tests.data.support import sample_corpus as corpus
 
     text, size, seed, unique = folder / "raw" / "text.txt", 0, 0, min(megabytes, UNIQUE_MB) << 20
     text.parent.mkdir()
@@ -90,7 +90,7 @@ def read_plainly(shards: list[str], batch: int, workers: int) -> tuple[int, int]
 
 def read_ours(shards: str, batch: int, workers: int) -> tuple[int, int]:
     """Samples and labels that came out of an epoch."""
-    from mlcluster_data.loader import LoaderConfig, make_loader
+    from mlcluster_data.loading.loader import LoaderConfig, make_loader
 
     seen = labels = 0
     for found in make_loader(LoaderConfig(shards, batch, workers=workers, buffer=1000)):
@@ -122,7 +122,7 @@ def timed(kind: str, where: str, batch: int, workers: int) -> dict[str, float]:
 def waits(where: str, batch: int, workers: int, step_ms: float, batches: int) -> dict[str, float]:
     """How long a trainer whose steps take `step_ms` waits: seconds for its first batch, and for each of the next
     milliseconds in the mean and at the 99th percentile."""
-    from mlcluster_data.loader import LoaderConfig, make_loader
+    from mlcluster_data.loading.loader import LoaderConfig, make_loader
 
     begin = time.monotonic()
     loader = iter(make_loader(LoaderConfig(where, batch, workers=workers, buffer=1000)))

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 from mlcluster_data import __main__ as command
-from mlcluster_data.collect import split
+from mlcluster_data.corpus.collect import split
 
-from tests.data import corpus
+from tests.data.support import sample_corpus as corpus
 
 
 @pytest.fixture(scope="session")

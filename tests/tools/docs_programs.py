@@ -262,11 +262,12 @@ def data_program(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
     command = words[0] if words else "--help"
     if command == "--help" or is_own(command):
         return
-    found = re.search(rf'"{command}": \("(\w+)"', (folder / "__main__.py").read_text(encoding="utf-8"))
+    found = re.search(rf'"{command}": \("([\w.]+)"', (folder / "__main__.py").read_text(encoding="utf-8"))
     if not found:
         yield f"mlcluster_data has no command {command}"
         return
-    yield from _options_in((folder / f"{found.group(1)}.py").read_text(encoding="utf-8"), words[1:])
+    source = folder / f"{found.group(1).replace('.', '/')}.py"
+    yield from _options_in(source.read_text(encoding="utf-8"), words[1:])
 
 
 def python(words: Sequence[str], checkout: Checkout) -> Iterator[str]:

@@ -25,7 +25,7 @@ PATIENCE = 150
 PREPARE = """
 import sys
 from pathlib import Path
-from tests.data import corpus
+from tests.data.support import sample_corpus as corpus
 folder, count = Path(sys.argv[1]), int(sys.argv[2])
 texts = corpus.documents(count)
 corpus.tokenizer(folder / "tokenizer", texts, 400)

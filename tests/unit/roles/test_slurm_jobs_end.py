@@ -99,8 +99,9 @@ def test_a_start_that_is_killed_does_not_have_the_status_of_an_earlier_one(run):
 def test_a_holder_that_is_ended_as_it_gets_the_directory_leaves_no_lock(tmp_path):
     program = f"""
 import os, signal
-from mlcluster_data import __main__, lock
-lock.Lock._sweep = lambda self: os.kill(os.getpid(), signal.SIGTERM)
+from mlcluster_data import __main__
+from mlcluster_data.locks import directory
+directory.Lock._sweep = lambda self: os.kill(os.getpid(), signal.SIGTERM)
 __main__.main(["hold", {str(tmp_path)!r}])
 """
     environment = {**os.environ, "PYTHONPATH": str(ROLE / "files")}

@@ -11,6 +11,7 @@ import re
 import subprocess
 
 import pytest
+from ansible.errors import AnsibleUndefinedVariable
 
 from tests.rig.slurm.scripts import FACTS, ROLE, Role
 
@@ -341,5 +342,13 @@ def test_an_array_that_cannot_be_meant_is_refused_all_at_once():
 
 def test_the_programs_for_data_are_installed_as_they_are():
     found = {entry["path"]: entry["text"] for entry in Role().value("__slurm_jobs_data_files")}
-    sources = (ROLE / "files" / "mlcluster_data").glob("*.py")
-    assert found == {f"/fsx/mlcluster/jobs/mlcluster_data/{path.name}": path.read_text() for path in sources}
+    sources = sorted((ROLE / "files" / "mlcluster_data").rglob("*.py"))
+    wanted = {f"/fsx/mlcluster/jobs/{path.relative_to(ROLE / 'files')}": path.read_text() for path in sources}
+    assert len(sources) > 30 and found == wanted
+
+
+def test_package_without_python_files_is_refused():
+    role = Role()
+    role.variables["__slurm_jobs_data_packages"] = ["", "absent"]
+    with pytest.raises(AnsibleUndefinedVariable, match="no Python file lies in mlcluster_data/absent of the role"):
+        role.value("__slurm_jobs_data_files")

@@ -1,0 +1,420 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Back a directory up to S3 and get it back: only what is new is sent, and every checksum is checked.
+
+Beside the objects lies a manifest with the SHA-256 and the entity tag of each. An object is taken for up to date only
+if both agree, so one that was changed or lost in the bucket is sent again. Nothing is ever deleted, here or there.
+Checkpoints go only when they are whole, the manifest of each after its files, `latest` last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import contextlib
+import dataclasses
+import hashlib
+import json
+import logging
+import os
+import sys
+import threading
+import time
+import typing as t
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+
+from ..cli import arguments
+from ..errors import FAIL, PASS, DataError
+from ..files import durable, s3
+from ..files.durable import FileSum
+from ..locks.directory import JOB_NAME as JOB_LOCK
+from ..locks.directory import NAME as LOCK
+from ..locks.directory import STAGE_NAME as STAGE_LOCK
+from ..locks.directory import TRAIN_NAME as TRAIN_LOCK
+from ..locks.directory import Lock, LockedError, check_below, only_writer
+from . import directory as checkpoint_store
+from .backup_order import rounds, sound
+from .directory import COMPLETE, INCOMING, REMOVING, STRANGE, TORN
+
+LOGGER = logging.getLogger("mlcluster.data")
+SCHEMA = "mlcluster.backup/1"
+MANIFEST = ".mlcluster-backup.json"
+SUMS = ".mlcluster-sums.json"
+BACKUP_LOCK = ".backup-lock"
+# Younger than this a file may change again without its time telling, since times are that coarse on some systems.
+SETTLED_SECONDS = 2.0
+_PASSED_OVER = (INCOMING, REMOVING, TORN, STRANGE)
+_LOCKS = (LOCK, JOB_LOCK, STAGE_LOCK, TRAIN_LOCK, BACKUP_LOCK)
+# Others may write the same manifest between a look at it and a write.
+MANIFEST_TRIES = 20
+
+
+class BackupError(DataError):
+    """Nothing could be done; the text says what was tried, what was found and what to do next."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Copy:
+    """One file in the manifest: size, SHA-256, entity tag of its object, mode bits, time of change in ns."""
+
+    size: int
+    sha256: str
+    etag: str
+    mode: int
+    changed: int
+
+    @property
+    def sum(self) -> FileSum:
+        """Size and SHA-256."""
+        return FileSum(self.size, self.sha256)
+
+
+@dataclasses.dataclass
+class Report:
+    """What was done: names of files copied, already there, gone meanwhile, and each problem in a sentence."""
+
+    copied: list[str] = dataclasses.field(default_factory=list)
+    same: list[str] = dataclasses.field(default_factory=list)
+    gone: list[str] = dataclasses.field(default_factory=list)
+    problems: list[str] = dataclasses.field(default_factory=list)
+    bytes: int = 0
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything that is there was proved to be copied."""
+        return not self.problems
+
+    def line(self, verb: str) -> str:
+        """One line for people: of a push, restore or verify."""
+        problems = f"{len(self.problems)} problems"
+        if verb == "verify":
+            return f"{len(self.same)} objects agree with the manifest, {problems} ({self.seconds:.1f} s)"
+        rate = f", {self.bytes / self.seconds / 1e6:.0f} MB/s" if self.bytes and self.seconds else ""
+        return (
+            f"{len(self.copied)} files {'sent' if verb == 'push' else 'restored'} ({self.bytes} bytes, "
+            f"{self.seconds:.1f} s{rate}), {len(self.same)} were there, {len(self.gone)} went meanwhile, {problems}"
+        )
+
+
+def walk(source: Path) -> tuple[list[str], list[str]]:
+    """Names of the files to back up, relative to the source, and what is passed over and why.
+
+    Links and special files are passed over, unfinished and torn checkpoints, and what this package keeps for itself.
+    """
+    names: list[str] = []
+    notes: list[str] = []
+    if not source.is_dir():
+        raise BackupError(f"{source} is no directory: name the directory that is to be backed up")
+    for folder, folders, files in os.walk(source, onerror=_refuse):
+        here = Path(folder)
+        for name in list(folders):
+            unfinished = checkpoint_store.step_of(name) is not None and not (here / name / COMPLETE).is_file()
+            if name.startswith(_PASSED_OVER) or (here / name).is_symlink() or unfinished:
+                folders.remove(name)
+                if not name.startswith(_PASSED_OVER):
+                    notes.append(f"{here / name} is passed over: {'not complete' if unfinished else 'a link'}")
+        for name in files:
+            path = here / name
+            if _is_own(name):
+                continue
+            if path.is_symlink() or not path.is_file():
+                notes.append(f"{path} is passed over: no plain file")
+                continue
+            names.append(path.relative_to(source).as_posix())
+    return sorted(names), sorted(notes)
+
+
+def _is_own(name: str) -> bool:
+    """Whether a file is one that this package keeps for itself, or has half written; all of those are hidden."""
+    return (
+        name in (SUMS, MANIFEST)
+        or name.startswith(_PASSED_OVER)
+        or any(name == lock or name.startswith(f"{lock}.") for lock in _LOCKS)
+        or (name.startswith(".") and name.endswith(".part"))
+    )
+
+
+def _refuse(error: OSError) -> t.NoReturn:
+    raise BackupError(f"{error.filename} cannot be read ({error.strerror}): run this as a user who may") from error
+
+
+class Backup:
+    """One directory and its copy."""
+
+    def __init__(self, directory: Path, prefix: s3.Prefix, workers: int = 4) -> None:
+        self.directory, self.prefix, self.workers = directory, prefix, workers
+        self.report = Report()
+        self._guard = threading.Lock()
+        # What the manifests of the checkpoints in it say of their files.
+        self._listed: dict[str, FileSum] = {}
+
+    def push(self, rehash: bool = False) -> Report:
+        """Copy what is new or changed. `rehash` reads every file again instead of trusting size and time of change.
+
+        Raises BackupError and S3Error when nothing can be done; what concerns one file is a problem in the report.
+        """
+        begin = time.monotonic()
+        names, notes = walk(self.directory)
+        for note in notes:
+            LOGGER.warning("%s", note)
+        names, self._listed, self.report.problems = sound(self.directory, names)
+        with self._locked():
+            copies = self.manifest()
+            there = self.prefix.list()
+            sums = {} if rehash else self._sums()
+            proved = {name: of for name, of in copies.items() if name in there and there[name].etag == of.etag}
+            try:
+                self._rounds(rounds(names), lambda name: self._push(name, proved, sums))
+            finally:
+                # What was proved is written down even if the rest was cut short.
+                self._write(copies, proved)
+                self._keep_sums(sums)
+        self.report.seconds = time.monotonic() - begin
+        return self.report
+
+    def restore(self, overwrite: bool = False) -> Report:
+        """Get every file of the manifest back, whole or not at all.
+
+        A file that is there and differs is a problem, unless `overwrite`. Raises BackupError where there is no backup,
+        LockedError where somebody else writes there or below, OSError where the directory cannot be written.
+        """
+        begin = time.monotonic()
+        copies = self._backed_up()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with only_writer(self.directory):
+            check_below(self.directory)
+            self._rounds(rounds(sorted(copies)), lambda name: self._restore(name, copies[name], overwrite))
+        self.report.seconds = time.monotonic() - begin
+        return self.report
+
+    def verify(self, deep: bool = False) -> Report:
+        """Compare the bucket with the manifest; `deep` reads every object to its end."""
+        begin = time.monotonic()
+        copies = self._backed_up()
+        there = self.prefix.list()
+        self._rounds([sorted(copies)], lambda name: self._verify(name, copies[name], there.get(name), deep))
+        self.report.seconds = time.monotonic() - begin
+        return self.report
+
+    def manifest(self) -> dict[str, Copy]:
+        """What the manifest in S3 says; empty where there is none. Raises BackupError for one that cannot be read."""
+        text = self.prefix.get(MANIFEST)
+        return {} if text is None else self._parsed(text)
+
+    def _parsed(self, text: bytes) -> dict[str, Copy]:
+        where = self.prefix.under(MANIFEST)
+        try:
+            found = json.loads(text)
+            if found["schema"] != SCHEMA:
+                raise BackupError(f"{where} has schema {found['schema']} and not {SCHEMA}: use a newer version")
+            copies = {str(name): Copy(**of) for name, of in found["files"].items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+            raise BackupError(f"{where} is no manifest of a backup: move it away, and back up again") from exc
+        outside = [name for name in copies if name.startswith("/") or ".." in PurePosixPath(name).parts or not name]
+        if outside:
+            raise BackupError(f"{where} names {outside[0]}, which lies outside of a directory: do not trust it")
+        return copies
+
+    def _backed_up(self) -> dict[str, Copy]:
+        copies = self.manifest()
+        if not copies:
+            raise BackupError(f"{self.prefix.url} holds no backup: give the prefix that it was sent to")
+        return copies
+
+    def _rounds(self, order: list[list[str]], work: Callable[[str], str]) -> None:
+        """Do the work on each name, those of a round side by side; `work` gives copied, same or gone.
+
+        A manifest of a checkpoint waits for its files, `latest` for everything: they are left out where one failed.
+        """
+        failed: set[str] = set()
+        for at, names in enumerate(order):
+            if at == 1:
+                names = [name for name in names if str(PurePosixPath(name).parent) not in failed]
+            if at == 2 and failed:
+                names = []
+            with concurrent.futures.ThreadPoolExecutor(self.workers) as pool:
+                for name, found in zip(names, pool.map(lambda name: self._attempt(work, name), names), strict=True):
+                    if found in ("failed", "gone"):
+                        failed.add(str(PurePosixPath(name).parent))
+
+    def _attempt(self, work: Callable[[str], str], name: str) -> str:
+        problem = ""
+        try:
+            found = work(name)
+        except FileNotFoundError:
+            found = "gone"
+        except (OSError, s3.S3Error, BackupError) as exc:
+            found, problem = "failed", durable.reason(exc)
+        with self._guard:
+            if problem:
+                self.report.problems.append(problem)
+            else:
+                getattr(self.report, found).append(name)
+        return found
+
+    def _push(self, name: str, proved: dict[str, Copy], sums: dict[str, list[t.Any]]) -> str:
+        path = self.directory / name
+        if any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise BackupError(f"{str(path)!r} has a name that is no UTF-8, as no object in S3 can have: rename it")
+        state = path.stat()
+        key = [state.st_size, state.st_mtime_ns, state.st_ino]
+        parts = None
+        known = sums.get(name)
+        if known and known[:3] == key:
+            found = FileSum(state.st_size, known[3])
+        else:
+            parts = s3.measure(path, self.prefix.part)
+            found = parts.whole
+        if self._listed.get(name, found) != found:
+            raise BackupError(f"{path} has other content than its manifest says: not sent, a copy of it stays as it is")
+        before = proved.get(name)
+        result = "same"
+        if before is None or before.sum != found:
+            found, etag = self.prefix.put_file(name, path, parts)
+            with self._guard:
+                self.report.bytes += found.size
+            result = "copied"
+        else:
+            etag = before.etag
+        with self._guard:
+            proved[name] = Copy(found.size, found.sha256, etag, state.st_mode & 0o777, state.st_mtime_ns)
+            if time.time_ns() - state.st_mtime_ns > SETTLED_SECONDS * 1e9:
+                sums[name] = [*key, found.sha256]
+        return result
+
+    def _restore(self, name: str, copy: Copy, overwrite: bool) -> str:
+        target = self.directory / name
+        plain = target.is_file() and not target.is_symlink()
+        if plain and target.stat().st_size == copy.size and durable.digest(target) == copy.sum:
+            return "same"
+        if os.path.lexists(target) and not overwrite:
+            raise BackupError(f"{target} is there and differs from the backup: move it away, or allow overwriting")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # As short as can be: the name itself may be as long as the file system allows.
+        aside = target.with_name(f".{hashlib.sha256(target.name.encode()).hexdigest()[:16]}.part")
+        try:
+            found = self.prefix.fetch(name, aside)
+            if found != copy.sum:
+                raise BackupError(
+                    f"{self.prefix.under(name)} has other content than was backed up: it is not restored; "
+                    "see whether the bucket keeps older versions of it"
+                )
+            aside.chmod(copy.mode)
+            os.utime(aside, ns=(copy.changed, copy.changed))
+            os.replace(aside, target)
+        finally:
+            with contextlib.suppress(OSError):
+                aside.unlink()
+        durable.sync_directory(target.parent)
+        with self._guard:
+            self.report.bytes += copy.size
+        return "copied"
+
+    def _verify(self, name: str, copy: Copy, remote: s3.Remote | None, deep: bool) -> str:
+        where = self.prefix.under(name)
+        if remote is None:
+            raise BackupError(f"{where} is not there any more: back up again while the file exists")
+        if (remote.size, remote.etag) != (copy.size, copy.etag):
+            raise BackupError(f"{where} was changed after the backup: back up again, which sends it anew")
+        if deep and self.prefix.measure(name) != copy.sum:
+            raise BackupError(f"{where} has other content than was backed up: back up again while the file exists")
+        return "same"
+
+    def _write(self, before: dict[str, Copy], proved: dict[str, Copy]) -> None:
+        """Bring the manifest up to date with what this run changed, and keep what another one wrote meanwhile."""
+        if proved == before:
+            return
+        changed = {name: of for name, of in proved.items() if before.get(name) != of}
+        for _try in range(MANIFEST_TRIES):
+            found = self.prefix.get_tagged(MANIFEST)
+            now = self._parsed(found[0]) if found else {}
+            kept = {name: of for name, of in now.items() if name in proved or of != before.get(name)}
+            files = {name: dataclasses.asdict(of) for name, of in sorted({**kept, **changed}.items())}
+            text = json.dumps({"schema": SCHEMA, "files": files}).encode()
+            try:
+                if self.prefix.replace(MANIFEST, text, found[1]) if found else self.prefix.create(MANIFEST, text):
+                    return
+            except s3.ConditionError as exc:
+                LOGGER.warning("%s: see that no other backup goes there at the same time (%s)", self.prefix.url, exc)
+                self.prefix.put(MANIFEST, text)
+                return
+        raise BackupError(
+            f"{self.prefix.under(MANIFEST)} was changed by others {MANIFEST_TRIES} times in a row: back up again"
+        )
+
+    def _sums(self) -> dict[str, list[t.Any]]:
+        # Only a saving of time: one that cannot be used is made anew.
+        with contextlib.suppress(OSError, ValueError):
+            found = json.loads(durable.read(self.directory / SUMS))
+            if isinstance(found, dict):
+                return {name: of for name, of in found.items() if isinstance(of, list) and len(of) == 4}
+        return {}
+
+    def _keep_sums(self, sums: dict[str, list[t.Any]]) -> None:
+        try:
+            durable.write(self.directory / SUMS, json.dumps(sums).encode())
+        except OSError as exc:
+            LOGGER.warning("%s: sums are not kept, the next run reads all files again (%s)", self.directory, exc)
+
+    @contextlib.contextmanager
+    def _locked(self) -> t.Iterator[None]:
+        lock = Lock(self.directory, name=BACKUP_LOCK)
+        try:
+            lock.acquire()
+        except LockedError as exc:
+            raise BackupError(str(exc)) from exc
+        except OSError as exc:
+            LOGGER.warning("%s: goes on without a lock (%s), see that no other backup runs", self.directory, exc)
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    common = argparse.ArgumentParser(add_help=False)
+    count = arguments.at_least_one
+    common.add_argument(
+        "--workers", type=arguments.workers, default=4, metavar="N", help="files side by side (%(default)s)"
+    )
+    common.add_argument(
+        "--attempts", type=count, default=s3.ATTEMPTS, metavar="N", help="tries a request (%(default)s)"
+    )
+    common.add_argument("--json", action="store_true", help="print the report as JSON")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    push = verbs.add_parser("push", parents=[common], help="send what is new or changed")
+    push.add_argument("directory", type=arguments.path, metavar="DIRECTORY")
+    push.add_argument("url", type=arguments.place, metavar="s3://BUCKET/PREFIX")
+    push.add_argument("--rehash", action="store_true", help="read every file again, whatever its time of change says")
+    restore = verbs.add_parser("restore", parents=[common], help="get everything back")
+    restore.add_argument("url", type=arguments.place, metavar="s3://BUCKET/PREFIX")
+    restore.add_argument("directory", type=arguments.path, metavar="DIRECTORY")
+    restore.add_argument("--overwrite", action="store_true", help="replace files that differ from the backup")
+    verify = verbs.add_parser("verify", parents=[common], help="compare the bucket with the manifest of the backup")
+    verify.add_argument("url", type=arguments.place, metavar="s3://BUCKET/PREFIX")
+    verify.add_argument("--deep", action="store_true", help="read every object to its end")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the arguments say; gives the exit code."""
+    try:
+        prefix = s3.Prefix(args.url, attempts=args.attempts)
+        work = Backup(getattr(args, "directory", Path()), prefix, args.workers)
+        if args.verb == "push":
+            report = work.push(args.rehash)
+        elif args.verb == "restore":
+            report = work.restore(args.overwrite)
+        else:
+            report = work.verify(args.deep)
+    except OSError as exc:
+        sys.stderr.write(f"ERROR: {durable.reason(exc)}\n")
+        return FAIL
+    for problem in report.problems:
+        sys.stderr.write(f"ERROR: {problem}\n")
+    line = json.dumps(dataclasses.asdict(report)) if args.json else report.line(args.verb)
+    sys.stdout.write(f"{line}\n")
+    return PASS if report.ok else FAIL

@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a directory is backed up in which order, so that no checkpoint in the bucket looks whole and is not."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from ..files.durable import FileSum
+from . import directory as checkpoint_store
+from .directory import COMPLETE, LATEST, DirectoryStore, TornError
+
+
+def rounds(names: Iterable[str]) -> list[list[str]]:
+    """Names in the order of copying: files, then the manifests of checkpoints, then `latest`."""
+    order: list[list[str]] = [[], [], []]
+    for name in names:
+        last = PurePosixPath(name).name
+        order[2 if last == LATEST else 1 if last == COMPLETE else 0].append(name)
+    return order
+
+
+def sound(directory: Path, names: list[str]) -> tuple[list[str], dict[str, FileSum], list[str]]:
+    """The names without those of damaged checkpoints, what the manifests of the others list, and a problem for each.
+
+    A damaged one would take the place of its good copy. With one, `latest` is left out too, which may name it. Content
+    is not read here. Raises OSError.
+    """
+    damaged: set[str] = set()
+    listed: dict[str, FileSum] = {}
+    problems = []
+    for name in rounds(names)[1]:
+        folder = str(PurePosixPath(name).parent)
+        place = directory / folder
+        step = checkpoint_store.step_of(place.name)
+        if step is None:
+            continue
+        try:
+            files = DirectoryStore(place.parent).manifest(step).files
+            if other := sorted(file for file, of in files.items() if _size(place / file) != of.size):
+                raise TornError(f"{place / other[0]} is gone or of another size than its manifest says")
+        except TornError as exc:
+            # What retention takes away meanwhile is no failure.
+            if (place / COMPLETE).exists():
+                damaged.add(folder)
+                problems.append(f"{exc}: this checkpoint is not sent, and a copy of it stays as it is")
+            continue
+        listed |= {f"{folder}/{file}": of for file, of in files.items()}
+    kept = [name for order in rounds(names)[: 2 if damaged else 3] for name in order]
+    return [name for name in kept if str(PurePosixPath(name).parent) not in damaged], listed, problems
+
+
+def _size(path: Path) -> int | None:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        return path.stat().st_size
+    return None

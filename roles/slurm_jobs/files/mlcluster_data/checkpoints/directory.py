@@ -1,0 +1,391 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where checkpoints are kept: their form, a directory that holds them, which is good, which may go. No torch in here.
+
+A checkpoint is `step-NNNNNNNN` with the files of torch.distributed.checkpoint and the manifest `complete`, which lists
+every file with size and SHA-256. It is made under a hidden name and renamed when it is whole, so a name that can be
+seen is a checkpoint that was whole; `latest` then names it. `mlcluster checkpoints` and the training job read the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+import stat
+import time
+import typing as t
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from ..errors import CorruptError, DataError
+from ..files import durable
+from ..files.durable import FileSum
+from ..locks.directory import JOB_NAME, STALE_SECONDS, DirectoryLock, Owner
+from ..locks.directory import NAME as LOCK
+
+LOGGER = logging.getLogger("mlcluster.data")
+SCHEMA = "mlcluster.checkpoint/1"
+COMPLETE = "complete"
+# torch.distributed.checkpoint's own index, without which its files say nothing.
+INDEX = ".metadata"
+LATEST = "latest"
+INCOMING = ".incoming-"
+TORN = ".torn-"
+# What stood under the name of a checkpoint and was none. It may be somebody else's, so nobody removes it.
+STRANGE = ".strange-"
+# The name that `mlcluster checkpoints --prune` gives to what it takes away.
+REMOVING = ".removing-"
+# Files on their way to the names `latest` and of the locks.
+_ASIDE = (f".{LATEST}.", *(f"{dot}{name}." for dot in ("", ".") for name in (LOCK, JOB_NAME)))
+_STEP = re.compile(r"step-(\d{8,})")
+
+
+class TornError(CorruptError):
+    """A checkpoint is not what its manifest says; the text names the file and what is wrong with it."""
+
+
+class StoreError(DataError):
+    """A checkpoint cannot be kept here; the text says what was tried, what was found and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """What `complete` says: the step, how many ranks wrote it, every file, and notes of the trainer (plain JSON)."""
+
+    step: int
+    world_size: int
+    files: Mapping[str, FileSum]
+    notes: Mapping[str, t.Any]
+    created: str = ""
+
+    def text(self) -> bytes:
+        """The manifest as it is written, with a SHA-256 of what it says."""
+        files = {name: dataclasses.asdict(found) for name, found in sorted(self.files.items())}
+        created = self.created or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        shown = {"schema": SCHEMA, **dataclasses.asdict(self), "created": created, "files": files}
+        return json.dumps({**shown, SEAL: _seal(shown)}, indent=1).encode() + b"\n"
+
+    @classmethod
+    def parse(cls, text: bytes, where: str, step: int) -> Manifest:
+        """Read that of a step. Raises TornError for anything else."""
+        try:
+            found = json.loads(text)
+            if found["schema"] != SCHEMA:
+                raise TornError(f"{where}/{COMPLETE} has schema {found['schema']} and not {SCHEMA}")
+            files = {str(name): FileSum(int(of["size"]), str(of["sha256"])) for name, of in found["files"].items()}
+            if any("/" in name or name in ("", ".", "..") for name in files):
+                raise TornError(f"{where}/{COMPLETE} names a file outside the checkpoint")
+            made = cls(int(found["step"]), int(found["world_size"]), files, dict(found["notes"]), str(found["created"]))
+            seal = found.pop(SEAL, None)
+            # Those of earlier versions have none; a name that a turned bit made is not among the fields.
+            if set(found) != FIELDS or seal not in (None, _seal(found)):
+                raise TornError(f"{where}/{COMPLETE} has other content than was written")
+            if made.step != step:
+                raise TornError(f"{where}/{COMPLETE} is that of step {made.step}")
+            return made
+        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+            raise TornError(f"{where}/{COMPLETE} is no manifest of a checkpoint ({durable.reason(exc)})") from exc
+
+
+SEAL = "sha256"
+FIELDS = frozenset({"schema", *(field.name for field in dataclasses.fields(Manifest))})
+
+
+def _seal(shown: Mapping[str, t.Any]) -> str:
+    """SHA-256 of what a manifest says, however it is laid out."""
+    plain = json.loads(json.dumps(shown))
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+def step_name(step: int) -> str:
+    """The name of a checkpoint, such as step-00000120."""
+    return f"step-{step:08d}"
+
+
+def step_of(name: str) -> int | None:
+    """The step of a name; None for what is no checkpoint."""
+    match = _STEP.fullmatch(name)
+    return int(match.group(1)) if match else None
+
+
+def naming(step: int) -> bytes:
+    """What `latest` says of a step."""
+    return f"{step_name(step)}\n".encode()
+
+
+def torn_step(name: str) -> int | None:
+    """The step of a checkpoint that was set aside; None for any other name."""
+    return step_of(name.removeprefix(TORN).rpartition("-")[0]) if name.startswith(TORN) else None
+
+
+class Guard(t.Protocol):
+    """A lock: see locks.directory.Lock. What is said there of OSError is S3Error in S3."""
+
+    def acquire(self) -> Owner | None:
+        """Take it, or raise LockedError."""
+
+    def ours(self) -> bool:
+        """Whether nobody has taken it away."""
+
+    def release(self) -> None:
+        """Give it back."""
+
+
+class Store(t.Protocol):
+    """What keeps checkpoints. `token` tells the run that writes from every other; all methods raise OSError too."""
+
+    url: str
+    # Whether every node reads the files in place, so that checking can be shared among all ranks.
+    in_place: bool
+
+    def lock(self, stale_seconds: float | None = None) -> Guard:
+        """What lets one run at a time write; makes the place where it is missing."""
+
+    def prepare(self) -> None:
+        """Make the place, remove what earlier runs left half written, and set `latest` right. Needs the lock."""
+
+    def put(self, step: int, token: str, source: Path) -> FileSum:
+        """Take one file of a checkpoint that is being made; called on every node."""
+
+    def publish(self, step: int, token: str, manifest: Manifest, index: Path) -> None:
+        """Make the checkpoint visible: index, manifest, rename, then `latest`. Raises StoreError for a taken name."""
+
+    def discard(self, step: int, token: str) -> None:
+        """Remove a checkpoint that is being made and will not be published."""
+
+    def steps(self) -> list[int]:
+        """Steps of the published checkpoints, newest first."""
+
+    def manifest(self, step: int) -> Manifest:
+        """Raises TornError where there is none, or something else in its place."""
+
+    def check(self, step: int, files: Mapping[str, FileSum], copy_to: Path | None) -> list[str]:
+        """What is wrong with these files, read to their last byte; with a directory they are copied there too.
+
+        Raises OSError or S3Error for one that cannot be read now: that says nothing of whether it is good.
+        """
+
+    def looks_whole(self, step: int) -> bool:
+        """Whether manifest and sizes agree, without reading the files."""
+
+    def set_aside(self, step: int) -> None:
+        """Hide a torn checkpoint, so that nobody resumes from it."""
+
+    def forget_torn(self, until: int) -> None:
+        """Remove what was set aside of steps up to this one."""
+
+    def remove(self, step: int) -> None:
+        """Take a checkpoint away."""
+
+
+def check_files(directory: Path, files: Mapping[str, FileSum]) -> list[str]:
+    """What is wrong with the files of a directory: absent, of another size, of other content.
+
+    Raises OSError for one that is there and cannot be read, as where a server of Lustre is away: it may be good.
+    """
+    problems = []
+    for name, wanted in files.items():
+        path = directory / name
+        try:
+            found = durable.digest(path) if path.stat().st_size == wanted.size else FileSum(path.stat().st_size, "")
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as exc:
+            problems.append(f"{path} cannot be read ({exc.strerror})")
+            continue
+        if found.size != wanted.size:
+            problems.append(f"{path} has {found.size} bytes and should have {wanted.size}")
+        elif found != wanted:
+            problems.append(f"{path} has other content than was written")
+    return problems
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a plain file is there. Raises OSError where that cannot be told, in which Path.is_file() differs."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+class DirectoryStore:
+    """A directory that all nodes share, such as one on FSx for Lustre."""
+
+    in_place = True
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.url = str(path)
+
+    def lock(self, stale_seconds: float | None = None) -> Guard:
+        self.path.mkdir(parents=True, exist_ok=True)
+        return DirectoryLock(self.path, stale_seconds or STALE_SECONDS)
+
+    def prepare(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        for name in os.listdir(self.path):
+            if name.startswith((INCOMING, REMOVING)):
+                self._clear(self.path / name)
+            elif name.startswith(_ASIDE):
+                (self.path / name).unlink(missing_ok=True)
+            elif step_of(name) is not None and not _is_plain(self.path / name / COMPLETE):
+                LOGGER.warning("%s has no %s, so it is no checkpoint: get it back whole, or move it away",
+                               self.path / name, COMPLETE)  # fmt: skip
+        self._name_newest()
+
+    def _name_newest(self) -> None:
+        """Have `latest` name the newest one: a run may have ended between the rename and that, or one was set aside."""
+        latest, steps = self.path / LATEST, self.steps()
+        try:
+            if not steps:
+                latest.unlink(missing_ok=True)
+            elif not os.path.lexists(latest) or durable.read(latest) != naming(steps[0]):
+                durable.write(latest, naming(steps[0]))
+        except OSError as exc:
+            # Nothing here goes by it, so that it keeps nobody from training.
+            LOGGER.warning("%s does not name the newest checkpoint: %s", latest, durable.reason(exc))
+
+    def _clear(self, left: Path) -> None:
+        """Remove what an earlier run left, whose last process may still write into it: then the next one does it."""
+        try:
+            durable.remove_tree(left)
+        except OSError as exc:
+            LOGGER.warning("%s stays for now: %s", left, durable.reason(exc))
+
+    def put(self, step: int, token: str, source: Path) -> FileSum:
+        place = self._incoming(step, token)
+        place.mkdir(parents=True, exist_ok=True)
+        return durable.copy(source, place / source.name)
+
+    def publish(self, step: int, token: str, manifest: Manifest, index: Path) -> None:
+        place, final = self._incoming(step, token), self.path / step_name(step)
+        files = {**manifest.files, INDEX: self.put(step, token, index)}
+        durable.write(place / COMPLETE, dataclasses.replace(manifest, files=files).text())
+        if _is_plain(final / COMPLETE):
+            raise StoreError(f"{final} is there already: resume from it, or give this run a directory of its own")
+        if os.path.lexists(final):
+            aside = self.path / f"{STRANGE}{final.name}-{time.time_ns():x}"
+            os.rename(final, aside)
+            LOGGER.warning("%s had no %s and made room for the checkpoint of its name: it is %s now", final, COMPLETE,
+                           aside)  # fmt: skip
+        os.rename(place, final)
+        durable.sync_directory(self.path)
+        durable.write(self.path / LATEST, naming(step))
+
+    def discard(self, step: int, token: str) -> None:
+        shutil.rmtree(self._incoming(step, token), ignore_errors=True)
+
+    def steps(self) -> list[int]:
+        found = []
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir(self.path):
+                step = step_of(name)
+                if step is not None and _is_plain(self.path / name / COMPLETE):
+                    found.append(step)
+        return sorted(found, reverse=True)
+
+    def manifest(self, step: int) -> Manifest:
+        place = self.path / step_name(step)
+        try:
+            text = durable.read(place / COMPLETE)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as exc:
+            raise TornError(f"{place / COMPLETE} cannot be read ({exc.strerror})") from exc
+        return Manifest.parse(text, str(place), step)
+
+    def check(self, step: int, files: Mapping[str, FileSum], copy_to: Path | None) -> list[str]:
+        return check_files(self.path / step_name(step), files)
+
+    def looks_whole(self, step: int) -> bool:
+        try:
+            files = self.manifest(step).files
+            place = self.path / step_name(step)
+            return all((place / name).stat().st_size == of.size for name, of in files.items())
+        except (OSError, TornError):
+            return False
+
+    def set_aside(self, step: int) -> None:
+        name = step_name(step)
+        os.rename(self.path / name, self.path / f"{TORN}{name}-{time.time_ns():x}")
+        self._name_newest()
+
+    def forget_torn(self, until: int) -> None:
+        for name in os.listdir(self.path):
+            step = torn_step(name)
+            if step is not None and step <= until:
+                durable.remove_tree(self.path / name)
+
+    def remove(self, step: int) -> None:
+        name = step_name(step)
+        leaving = self.path / f"{REMOVING}{name}"
+        # Gone already where `mlcluster checkpoints` was faster.
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self.path / name, leaving)
+            durable.remove_tree(leaving)
+
+    def _incoming(self, step: int, token: str) -> Path:
+        return self.path / f"{INCOMING}{step_name(step)}-{token}"
+
+
+def removable(steps: Sequence[int], whole: t.Callable[[int], bool], keep: int) -> list[int]:
+    """Which of the steps (newest first) may go: those older than the newest `keep` whole ones, never the only one.
+
+    What does not look whole does not count, so that a damaged one never drives a good one out. Raises ValueError for
+    keep below 1.
+    """
+    if keep < 1:
+        raise ValueError(f"{keep} checkpoints were to be kept: keep at least 1")
+    good = 0
+    leaving = []
+    for step in steps:
+        if good >= keep:
+            leaving.append(step)
+        elif whole(step):
+            good += 1
+    return leaving
+
+
+def retain(store: Store, keep: int) -> list[int]:
+    """Remove what may go; gives the steps that went, oldest first. Raises OSError.
+
+    What was set aside as torn goes once the training has come as far again.
+    """
+    steps = store.steps()
+    leaving = sorted(removable(steps, store.looks_whole, keep))
+    for step in leaving:
+        store.remove(step)
+    good = next((step for step in steps if store.looks_whole(step)), None)
+    if good is not None:
+        store.forget_torn(good)
+    return leaving
+
+
+def verify(store: Store, step: int, copy_to: Path | None = None) -> list[str]:
+    """What is wrong with one checkpoint, every byte read; nothing for a good one. Raises as Store.check() does."""
+    try:
+        manifest = store.manifest(step)
+    except TornError as exc:
+        return [str(exc)]
+    missing = [] if INDEX in manifest.files else [f"{store.url}/{step_name(step)} has no {INDEX} in its manifest"]
+    return missing + store.check(step, manifest.files, copy_to)
+
+
+def share(files: Mapping[str, FileSum], index: int, of: int) -> dict[str, FileSum]:
+    """The files that the `index`-th of `of` readers checks, so that bytes are spread evenly."""
+    loads = [0] * of
+    mine = {}
+    for name in sorted(files, key=lambda entry: (-files[entry].size, entry)):
+        at = loads.index(min(loads))
+        loads[at] += files[name].size + 1
+        if at == index:
+            mine[name] = files[name]
+    return mine
+
+
+def joined(problems: Iterable[str]) -> str:
+    """Several complaints as one text."""
+    return "; ".join(problems)

@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checkpoints kept in S3, for clusters without a shared file system."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..files import s3
+from ..files.durable import FileSum
+from ..locks import s3 as lock_s3
+from ..locks.s3 import S3Lock
+from . import directory as checkpoint_store
+from .directory import COMPLETE, INDEX, LATEST, TORN, Guard, Manifest, StoreError, TornError, naming, step_name, step_of
+
+
+class S3Store:
+    """A prefix in S3. There is no rename there: a checkpoint is published by the object `complete`, written last."""
+
+    in_place = False
+
+    def __init__(self, prefix: s3.Prefix) -> None:
+        self.prefix = prefix
+        self.url = prefix.url
+
+    def lock(self, stale_seconds: float | None = None) -> Guard:
+        return S3Lock(self.prefix, stale_seconds or lock_s3.STALE_SECONDS)
+
+    def prepare(self) -> None:
+        self._remove_unpublished()
+        self._name_newest()
+
+    def _name_newest(self) -> None:
+        steps = self.steps()
+        named = self.prefix.get(LATEST)
+        if steps and named != naming(steps[0]):
+            self.prefix.put(LATEST, naming(steps[0]))
+        elif named and not steps:
+            self.prefix.delete([LATEST])
+
+    def put(self, step: int, token: str, source: Path) -> FileSum:
+        name = step_name(step)
+        # There is no name of its own for what is being made: its files would take the place of those of a good one.
+        if self.prefix.get(f"{name}/{COMPLETE}") is not None:
+            raise StoreError(f"{self.url}/{name} is there already: resume from it, or give this run its own prefix")
+        return self.prefix.put_file(f"{name}/{source.name}", source)[0]
+
+    def publish(self, step: int, token: str, manifest: Manifest, index: Path) -> None:
+        name = step_name(step)
+        files = {**manifest.files, INDEX: self.put(step, token, index)}
+        sizes = {entry: of.size for entry, of in self.prefix.list(f"{name}/").items()}
+        other = [file for file, of in files.items() if sizes.get(f"{name}/{file}") != of.size]
+        if other:
+            raise StoreError(
+                f"{self.url}/{name}/{other[0]} is not as it was sent: another run writes there, so end one of them"
+            )
+        self.prefix.put(f"{name}/{COMPLETE}", dataclasses.replace(manifest, files=files).text())
+        self.prefix.put(LATEST, naming(step))
+
+    def discard(self, step: int, token: str) -> None:
+        name = step_name(step)
+        entries = self.prefix.list(f"{name}/")
+        if f"{name}/{COMPLETE}" not in entries:
+            self.prefix.delete(entries)
+
+    def steps(self) -> list[int]:
+        found = (entry.rpartition("/") for entry in self.prefix.list("step-"))
+        numbers = (step_of(folder) for folder, _sep, name in found if name == COMPLETE)
+        return sorted((step for step in numbers if step is not None), reverse=True)
+
+    def manifest(self, step: int) -> Manifest:
+        name = step_name(step)
+        text = self.prefix.get(f"{name}/{COMPLETE}")
+        if text is None:
+            raise TornError(f"{self.url}/{name}/{COMPLETE} is not there")
+        return Manifest.parse(text, f"{self.url}/{name}", step)
+
+    def check(self, step: int, files: Mapping[str, FileSum], copy_to: Path | None) -> list[str]:
+        problems = []
+        for name, wanted in files.items():
+            key = f"{step_name(step)}/{name}"
+            try:
+                found = self.prefix.fetch(key, copy_to / name) if copy_to else self.prefix.measure(key)
+            except s3.AbsentError as exc:
+                problems.append(str(exc))
+                continue
+            if found != wanted:
+                problems.append(f"{self.url}/{key} has other content than was written")
+        return problems
+
+    def looks_whole(self, step: int) -> bool:
+        name = step_name(step)
+        try:
+            files = self.manifest(step).files
+        except TornError:
+            return False
+        found = {entry.rpartition("/")[2]: of.size for entry, of in self.prefix.list(f"{name}/").items()}
+        return all(found.get(file) == of.size for file, of in files.items())
+
+    def set_aside(self, step: int) -> None:
+        # Without it the rest is no checkpoint any more, and goes at the next start.
+        name = step_name(step)
+        self.prefix.put(f"{TORN}{name}-{time.time_ns():x}/{COMPLETE}", self.prefix.get(f"{name}/{COMPLETE}") or b"")
+        self.prefix.delete([f"{name}/{COMPLETE}"])
+        self._name_newest()
+
+    def forget_torn(self, until: int) -> None:
+        found = {entry: checkpoint_store.torn_step(entry.partition("/")[0]) for entry in self.prefix.list(TORN)}
+        self.prefix.delete(entry for entry, step in found.items() if step is not None and step <= until)
+
+    def remove(self, step: int) -> None:
+        name = step_name(step)
+        # What makes it a checkpoint goes first, so that what is left of a removal is none.
+        self.prefix.delete([f"{name}/{COMPLETE}"])
+        self.prefix.delete(self.prefix.list(f"{name}/"))
+
+    def _remove_unpublished(self) -> None:
+        entries = self.prefix.list("step-")
+        published = {checkpoint_store.step_name(step) for step in self.steps()}
+        folders = {entry.partition("/")[0] for entry in entries}
+        for folder in sorted(folders - published):
+            if step_of(folder) is not None:
+                self.prefix.delete(s3.names_of(list(entries), folder))

@@ -1,0 +1,207 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Sources are text files (.txt, .md, .jsonl, each also with .gz), folders of them, or hf:NAME[:CONFIG[:SPLIT]] for the
+datasets library where that is installed. Documents stay whole. Each input is a file of JSON lines, one document a
+line; documents go to the input that is shortest so far, so that all end up alike. inputs.json comes last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import heapq
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from ..cli import arguments
+from ..cli.progress import Progress, amount
+from ..errors import PASS, DataError
+from ..files import durable
+from ..locks.directory import DirectoryLock
+from . import manifest
+from .text import ON_BAD, Bad, Division, read_documents, text_files
+
+# Each input is an open file; the usual limit of a process is 1024.
+INPUTS_MOST = 900
+
+
+def datasets_documents(source: str, division: Division, field: str) -> Iterator[str]:
+    """Documents of a dataset of the datasets library, streamed. Raises DataError.
+
+    The rows are one document each; divided by heading or by empty lines, they are the lines of one long file, as the
+    rows of wikitext are.
+    """
+    try:
+        import datasets
+    except ImportError as exc:
+        raise DataError(f"{source} needs the Python package datasets, which is not installed: install it") from exc
+    name, config, split = [*source.split(":")[1:], "", ""][:3]
+    try:
+        rows = datasets.load_dataset(name, config or None, split=split or "train", streaming=True)
+        texts = (row[field] for row in rows)
+        if division.kind in ("heading", "blank"):
+            yield from division.documents(f"{text.rstrip()}\n" for text in texts)
+        else:
+            yield from (text for text in texts if text.strip())
+    except KeyError as exc:
+        raise DataError(f"{source} has no column {exc}: name the one with the text by --field") from exc
+    except (OSError, ValueError) as exc:
+        first = str(exc).strip().partition("\n")[0] or type(exc).__name__
+        raise DataError(f"{source} cannot be loaded ({first}): see to its name, the network and HF_TOKEN") from exc
+
+
+class Splitter:
+    """N input files in the making: written aside and shown all at once by `publish`. Raises OSError, DataError."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self.folder = folder
+        self.names = [f"input-{number:05d}.jsonl" for number in range(count)]
+        self.sums = [hashlib.sha256() for _name in self.names]
+        self.sizes = [0] * count
+        self.documents = [0] * count
+        self._shortest = [(0, at) for at in range(count)]
+        self._aside = Path(tempfile.mkdtemp(prefix=".collect.", dir=folder))
+        self._files: list[IO[bytes]] = [(self._aside / name).open("wb") for name in self.names]
+
+    def add(self, text: str) -> None:
+        """Put a document into the input that is shortest so far; its id is its place: input and number therein."""
+        at = self._shortest[0][1]
+        line = json.dumps({"id": f"{at}-{self.documents[at]}", "text": text}, ensure_ascii=False).encode() + b"\n"
+        self._files[at].write(line)
+        self.sums[at].update(line)
+        self.sizes[at] += len(line)
+        self.documents[at] += 1
+        heapq.heapreplace(self._shortest, (self.sizes[at], at))
+
+    def publish(self, about: dict[str, Any]) -> dict[str, Any]:
+        """Sync the files, give them their names, write the manifest; returns it."""
+        for file in self._files:
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+        for name in self.names:
+            os.replace(self._aside / name, self.folder / name)
+        durable.sync_directory(self.folder)
+        self._aside.rmdir()
+        files = [
+            manifest.Input(name, documents, size, digest.hexdigest())
+            for name, documents, size, digest in zip(self.names, self.documents, self.sizes, self.sums)
+        ]
+        content = {"schema": manifest.INPUTS_SCHEMA, "files": manifest.rows(files), **about}
+        durable.write(self.folder / manifest.INPUTS, manifest.dump(content))
+        return content
+
+    def abandon(self) -> None:
+        """Leave nothing behind."""
+        for file in self._files:
+            with contextlib.suppress(OSError):
+                file.close()
+        remove_aside(self.folder)
+
+
+def remove_aside(folder: Path) -> None:
+    """Remove what runs that were killed left aside."""
+    for aside in folder.glob(".collect.*"):
+        for path in aside.iterdir():
+            path.unlink()
+        aside.rmdir()
+
+
+def sources_of(texts: Sequence[str]) -> tuple[list[Path], list[str]]:
+    """The files and the datasets that are named, the files sorted within a folder. Raises DataError."""
+    return text_files(Path(text) for text in texts if not text.startswith("hf:")), [
+        text for text in texts if text.startswith("hf:")
+    ]
+
+
+def documents_of(
+    files: Iterable[Path], sets: Iterable[str], division: Division, bad: Bad, field: str, progress: Progress
+) -> Iterator[str]:
+    """Every document of every source, in the order given, an empty file said on the way. Raises DataError."""
+    for file in files:
+        found = False
+        for text in read_documents(file, division, bad, field):
+            found = True
+            yield text
+        if not found:
+            bad.document(f"{file} holds no document")
+        progress.advance(file.stat().st_size)
+    for name in sets:
+        yield from datasets_documents(name, division, field)
+
+
+def split(documents: Iterable[str], folder: Path, count: int, about: dict[str, Any]) -> dict[str, Any]:
+    """Divide documents into `count` inputs of `folder`, which holds the old ones or the new; returns the manifest.
+
+    Raises DataError when there are fewer documents than inputs, when the folder holds inputs already, when somebody
+    else writes there, or when the disk is full.
+    """
+    lock = DirectoryLock(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except OSError as exc:
+        raise DataError(f"{folder} cannot be used ({durable.reason(exc)}): name a folder that can be written") from exc
+    try:
+        if (folder / manifest.INPUTS).exists():
+            raise DataError(f"{folder} holds inputs already ({manifest.INPUTS}): remove them, or name another folder")
+        remove_aside(folder)
+        splitter = Splitter(folder, count)
+        try:
+            for text in documents:
+                splitter.add(text)
+            if min(splitter.documents) == 0:
+                raise DataError(
+                    f"{sum(splitter.documents)} documents cannot fill {count} inputs: ask for fewer with --inputs, or "
+                    "divide the text more finely with --document"
+                )
+            return splitter.publish(about)
+        except BaseException:
+            splitter.abandon()
+            raise
+    except OSError as exc:
+        raise DataError(f"{folder} could not be written ({durable.reason(exc)}): make room or choose another") from exc
+    finally:
+        lock.release()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("source", nargs="+", type=arguments.place, help="file, folder, or hf:NAME[:CONFIG[:SPLIT]]")
+    parser.add_argument("--output", type=arguments.path, required=True, help="folder for the inputs")
+    parser.add_argument(
+        "--inputs", type=arguments.between(1, INPUTS_MOST), default=10, help="how many inputs to make (10)"
+    )
+    parser.add_argument(
+        "--document", choices=("file", "line", "blank", "heading"), default="file", help="what ends a document (file)"
+    )
+    parser.add_argument("--boundary", default="", help="pattern of the lines that begin a document, for heading")
+    parser.add_argument("--field", default="text", help="field or column with the text (text)")
+    parser.add_argument("--on-bad", choices=ON_BAD, default="fail", help="what to do with what is no UTF-8 (fail)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Collect, and say what there is now."""
+    division, bad = Division(args.document, args.boundary), Bad(args.on_bad)
+    files, sets = sources_of(args.source)
+    output = args.output.resolve()
+    if inside := [file for file in files if file.resolve().parent == output]:
+        raise DataError(
+            f"{inside[0]} lies in the folder for the inputs, where a file of its name would be replaced: name another "
+            "--output"
+        )
+    about = {"sources": args.source, "document": args.document, "boundary": args.boundary}
+    with Progress("collect", sum(file.stat().st_size for file in files)) as progress:
+        documents = documents_of(files, sets, division, bad, args.field, progress)
+        content = split(documents, args.output, args.inputs, about)
+    total = sum(row["documents"] for row in content["files"])
+    size = sum(row["bytes"] for row in content["files"])
+    print(f"{args.output}: {len(content['files'])} inputs, {total} documents, {amount(size)}B", end="")
+    print(f", {bad.skipped} left out, {bad.replaced} mended" if bad.skipped or bad.replaced else "")
+    return PASS

@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The manifests: what a folder of inputs or of shards holds, each file with its size and SHA-256.
+
+A manifest is written last, so that a folder with one is complete. Names are relative to the folder.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..errors import DataError
+from ..files import durable
+from .text import JSON_SUFFIXES
+
+INPUTS = "inputs.json"
+INPUTS_SCHEMA = "mlcluster.inputs/1"
+PLAN = "plan.json"
+PLAN_SCHEMA = "mlcluster.shard_plan/1"
+DATASET = "manifest.json"
+DATASET_SCHEMA = "mlcluster.dataset/1"
+PART_SCHEMA = "mlcluster.dataset_part/1"
+
+TEXTS = frozenset({"name", "sha256"})
+Entry = TypeVar("Entry", bound="Input | Shard")
+
+
+@dataclasses.dataclass(frozen=True)
+class Input:
+    """One file of documents: their number, bytes, SHA-256."""
+
+    name: str
+    documents: int
+    bytes: int
+    sha256: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """One tar of samples: numbers of samples, tokens and documents, bytes, SHA-256, and the input it was made of."""
+
+    name: str
+    samples: int
+    tokens: int
+    documents: int
+    bytes: int
+    sha256: str
+    input: int
+
+
+def dump(content: dict[str, Any]) -> bytes:
+    """A manifest as the bytes of its file: the same content gives the same bytes."""
+    return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+
+
+def parse(raw: bytes, name: str, schema: str) -> dict[str, Any]:
+    """Read a manifest. Raises DataError when it is none of this schema."""
+    try:
+        content = json.loads(raw.decode("utf-8"))
+    except ValueError as exc:
+        raise DataError(f"{name} is no JSON ({exc}): make it again") from exc
+    found = content.get("schema") if isinstance(content, dict) else None
+    if found != schema:
+        raise DataError(f"{name} is of the schema {found}, and {schema} was expected: see whether the folder is right")
+    return dict(content)
+
+
+def entries(kind: type[Entry], content: dict[str, Any], key: str, name: str) -> list[Entry]:
+    """The files that a manifest lists. Raises DataError when a field is missing or strange."""
+    wanted = [field.name for field in dataclasses.fields(kind)]
+    found = []
+    for row in content.get(key) or []:
+        if not isinstance(row, dict) or set(row) != set(wanted):
+            raise DataError(f"{name}: an entry of {key} does not have just {', '.join(wanted)}: make it again")
+        if not all(isinstance(row[field], str if field in TEXTS else int) for field in wanted):
+            raise DataError(f"{name}: the entry {row['name']} of {key} has text and numbers confused: make it again")
+        found.append(kind(**row))
+    return found
+
+
+def rows(files: list[Any]) -> list[dict[str, Any]]:
+    """Entries as they stand in a manifest."""
+    return [dataclasses.asdict(file) for file in files]
+
+
+def inputs_of(folder: Path) -> list[Input]:
+    """The inputs of a folder: by its manifest, else its .jsonl and .txt files, sorted. Raises DataError."""
+    listed = folder / INPUTS
+    if listed.exists():
+        content = parse(durable.read(listed), str(listed), INPUTS_SCHEMA)
+        return entries(Input, content, "files", str(listed))
+    if not folder.is_dir():
+        raise DataError(f"{folder} is no folder: give the one that collect wrote to")
+    names = sorted(path.name for path in folder.iterdir() if path.suffix in (*JSON_SUFFIXES, ".txt"))
+    if strange := [name for name in names if (folder / name).is_dir()]:
+        raise DataError(f"{folder / strange[0]}: Is a directory and has the name of an input: move it away")
+    if not names:
+        raise DataError(f"{folder} holds no input: put .jsonl or .txt files there, or call collect first")
+    return [Input(name, 0, (folder / name).stat().st_size, "") for name in names]

@@ -1,0 +1,177 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Documents out of text files, their boundaries kept.
+
+A document is what must not be torn apart: an article, a page, a conversation. How a file is divided is said by
+`Division`; JSON lines carry one document a line whatever it says.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from ..errors import DataError
+
+TEXT_SUFFIXES = (".txt", ".text", ".md")
+JSON_SUFFIXES = (".jsonl", ".json", ".ndjson")
+ON_BAD = ("fail", "skip", "replace")
+# Longer lines are taken for something that is no text; the largest books have some 20 MB.
+LINE_MOST = 256 << 20
+
+
+@dataclass(frozen=True)
+class Division:
+    """Where documents end in plain text.
+
+    `kind`: ``file`` (one document a file), ``line`` (one a line), ``blank`` (an empty line ends one), ``heading`` (a
+    line that matches `heading` begins one).
+    """
+
+    kind: str = "file"
+    heading: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("file", "line", "blank", "heading"):
+            raise DataError(f"documents cannot be divided by {self.kind}: say file, line, blank or heading")
+        if (self.kind == "heading") != bool(self.heading):
+            raise DataError("a division by heading needs a pattern, and no other does: give both or neither")
+        try:
+            re.compile(self.heading)
+        except re.error as exc:
+            raise DataError(f"--boundary {self.heading} is no regular expression: {exc}") from exc
+
+    def documents(self, lines: Iterable[str]) -> Iterator[str]:
+        """The documents in lines (each with its line end); those without anything but white space are dropped."""
+        pattern = re.compile(self.heading) if self.kind == "heading" else None
+        gathered: list[str] = []
+        for line in lines:
+            if self._begins(pattern, line):
+                yield from _closed(gathered)
+                gathered = []
+            if self.kind != "blank" or line.strip():
+                gathered.append(line)
+            if self.kind == "line":
+                yield from _closed(gathered)
+                gathered = []
+        yield from _closed(gathered)
+
+    def _begins(self, pattern: re.Pattern[str] | None, line: str) -> bool:
+        if pattern is not None:
+            return bool(pattern.match(line.rstrip("\r\n")))
+        return self.kind == "blank" and not line.strip()
+
+
+def _closed(gathered: list[str]) -> Iterator[str]:
+    text = "".join(gathered).strip("\r\n")
+    if text.strip():
+        yield text
+
+
+@dataclass
+class Bad:
+    """What is done with what cannot be read (`ON_BAD`), and how much of it there was."""
+
+    policy: str = "fail"
+    skipped: int = 0
+    replaced: int = 0
+
+    def line(self, where: object, raw: bytes) -> str | None:
+        """One line of a file as text; None when it is to be left out. Raises DataError."""
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as exc:
+            if self.policy == "replace":
+                self.replaced += 1
+                return raw.decode("utf-8", errors="replace")
+            self.document(f"{where}: byte {exc.start + 1} of the line is 0x{raw[exc.start]:02x}, which is not UTF-8")
+            return None
+
+    def text(self, line: str, where: object, field: str = "text") -> str | None:
+        """The text of one JSON line; None when it is to be left out. Raises DataError."""
+        try:
+            return text_of(line, where, field)
+        except DataError as exc:
+            self.document(str(exc))
+            return None
+
+    def document(self, problem: str) -> None:
+        """Count a document that cannot be used. Raises DataError when that is not allowed."""
+        if self.policy != "skip":
+            raise DataError(f"{problem}: mend the file, or pass over such documents with --on-bad skip")
+        self.skipped += 1
+
+
+def lines_of(file: IO[bytes] | gzip.GzipFile, name: str, bad: Bad) -> Iterator[tuple[int, str]]:
+    """The lines of a binary file with their numbers. Raises DataError for one that is too long or no UTF-8."""
+    number = 0
+    while raw := file.readline(LINE_MOST + 1):
+        number += 1
+        if len(raw) > LINE_MOST:
+            raise DataError(f"{name}: line {number} is longer than {LINE_MOST >> 20} MiB: divide it, it is no document")
+        text = bad.line(f"{name}: line {number}", raw)
+        if text is not None:
+            yield number, text
+
+
+def text_of(line: str, where: object, field: str = "text") -> str:
+    """The text of one JSON line. Raises DataError when it holds none, or what UTF-8 cannot hold."""
+    try:
+        value = json.loads(line)
+    except ValueError as exc:
+        raise DataError(f"{where} is no JSON ({exc})") from exc
+    text = value.get(field) if isinstance(value, dict) else None
+    if not isinstance(text, str):
+        raise DataError(f'{where} has no text in the field "{field}"')
+    try:
+        if not text.isascii():
+            text.encode("utf-8")
+    except UnicodeEncodeError as exc:
+        raise DataError(f"{where} holds half a surrogate pair, which is no character") from exc
+    return text
+
+
+def read_documents(path: Path, division: Division, bad: Bad, field: str = "text") -> Iterator[str]:
+    """The documents of one file: JSON lines by its name, else plain text; ``.gz`` is unpacked. Raises DataError."""
+    plain = path.with_suffix("") if path.suffix == ".gz" else path
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
+            lines = lines_of(file, str(path), bad)
+            if plain.suffix in JSON_SUFFIXES:
+                for number, line in lines:
+                    text = bad.text(line, f"{path}: line {number}", field) if line.strip() else None
+                    if text is not None and text.strip():
+                        yield text
+            else:
+                yield from division.documents(line for _number, line in lines)
+    except (OSError, EOFError) as exc:
+        reason = getattr(exc, "strerror", None) or exc
+        raise DataError(f"{path} cannot be read ({reason}): see to it that it is whole and readable") from exc
+
+
+def text_files(sources: Iterable[Path]) -> list[Path]:
+    """The text files that sources name: files as they are, folders by what is below them, sorted. Raises DataError."""
+    found: list[Path] = []
+    for source in sources:
+        if source.is_dir():
+            below = sorted(path for path in source.rglob("*") if path.is_file() and _is_text(path))
+            if not below:
+                names = " ".join(TEXT_SUFFIXES + JSON_SUFFIXES)
+                raise DataError(f"{source} holds no text: put files there that end in {names}, or these with .gz")
+            found += below
+        elif source.is_file():
+            found.append(source)
+        else:
+            raise DataError(f"{source} is not there: give a file or a folder of text")
+    return found
+
+
+def _is_text(path: Path) -> bool:
+    plain = path.with_suffix("") if path.suffix == ".gz" else path
+    return plain.suffix in TEXT_SUFFIXES + JSON_SUFFIXES and not path.name.startswith(".")

@@ -1,0 +1,321 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Objects below one S3 prefix, each sent and fetched with its SHA-256 checked. Needs boto3.
+
+Credentials and region are boto3's own business (instance role, environment); AWS_ENDPOINT_URL_S3 names another server.
+"""
+
+from __future__ import annotations
+
+import base64
+import concurrent.futures
+import dataclasses
+import hashlib
+import os
+import re
+import typing as t
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ..errors import DataError
+from . import durable
+from .durable import FileSum
+
+# Part numbers go to 10000 and parts but the last have 5 MiB at least (Amazon S3 user guide, "Multipart upload limits").
+PARTS_MOST = 10_000
+PART_SIZE = 16 << 20
+PART_SIZE_LEAST = 5 << 20
+# An object is deleted with up to 999 others in one request (Amazon S3 API, DeleteObjects).
+DELETE_MOST = 1000
+ATTEMPTS = 8
+_URL = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(.*))?")
+
+
+class S3Error(DataError):
+    """S3 did not do what was asked; the text says what was tried, what was found and what to do next."""
+
+
+class AbsentError(S3Error):
+    """There is no such object; what else keeps one from being read says nothing of it."""
+
+
+class ConditionError(S3Error):
+    """Conditional writes are not to be had here; the text says what lacks them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Remote:
+    """An object as a listing shows it: size in bytes, entity tag."""
+
+    size: int
+    etag: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """A file read once: its sum, and the SHA-256 of each part in binary."""
+
+    whole: FileSum
+    part_size: int
+    digests: tuple[bytes, ...]
+
+
+def part_size(size: int, wanted: int = PART_SIZE) -> int:
+    """The size of parts for a file of `size` bytes, so that there are not too many of them."""
+    return max(wanted, -(-size // PARTS_MOST))
+
+
+def measure(path: Path, wanted: int = PART_SIZE) -> Parts:
+    """Read a file for sending. Raises OSError."""
+    length = part_size(path.stat().st_size, wanted)
+    whole = hashlib.sha256()
+    digests = []
+    size = 0
+    for piece in durable.pieces(path, length):
+        whole.update(piece)
+        digests.append(hashlib.sha256(piece).digest())
+        size += len(piece)
+    return Parts(FileSum(size, whole.hexdigest()), length, tuple(digests))
+
+
+def _b64(digest: bytes) -> str:
+    return base64.b64encode(digest).decode("ascii")
+
+
+class Prefix:
+    """What lies below s3://BUCKET/PREFIX; names are relative to it. Every method raises S3Error."""
+
+    def __init__(self, url: str, *, attempts: int = ATTEMPTS, parallel: int = 4, part: int = PART_SIZE) -> None:
+        """attempts: how often one request is tried in all; parallel: parts of a file that are under way at once."""
+        found = _URL.fullmatch(url)
+        if not found:
+            raise S3Error(f"{url} is no place in S3: give s3://BUCKET or s3://BUCKET/PREFIX")
+        try:
+            import boto3
+            import botocore.config
+            import botocore.exceptions
+        except ImportError as exc:
+            raise S3Error(f"{url} needs boto3, which this Python does not have: install it beside torch") from exc
+        self.url = url.rstrip("/")
+        self.bucket = found.group(1)
+        self.prefix = f"{(found.group(2) or '').strip('/')}/".lstrip("/")
+        self.parallel, self.part, self.attempts = parallel, max(part, PART_SIZE_LEAST), attempts
+        self._failures = (botocore.exceptions.BotoCoreError, botocore.exceptions.ClientError, OSError)
+        # SlowDown (503), 500, timeouts and broken connections are tried again with growing pauses of up to 20 s.
+        settings = botocore.config.Config(
+            retries={"mode": "standard", "total_max_attempts": attempts},
+            connect_timeout=10,
+            read_timeout=60,
+            max_pool_connections=64,
+        )
+        try:
+            self._client = boto3.client("s3", config=settings)
+        except self._failures as exc:
+            raise S3Error(f"{url} cannot be reached: {exc}") from exc
+
+    def under(self, name: str) -> str:
+        """The URL of one object, for people."""
+        return f"{self.url}/{name}"
+
+    def put_file(self, name: str, path: Path, parts: Parts | None = None) -> tuple[FileSum, str]:
+        """Send a file; gives its sum and the object's entity tag, once S3 has confirmed the checksum of every part.
+
+        parts: what measure() found, where the file was read already. A file that changes meanwhile is an error.
+        """
+        try:
+            found = parts or measure(path, self.part)
+            if len(found.digests) <= 1:
+                content = path.read_bytes()
+                if len(content) != found.whole.size or hashlib.sha256(content).hexdigest() != found.whole.sha256:
+                    raise S3Error(f"{path} changed while it was read: send it again once nobody writes to it")
+                return found.whole, self._put(name, content)
+            return found.whole, self._put_parts(name, path, found)
+        except self._failures as exc:
+            raise S3Error(f"{path} could not be sent to {self.under(name)}: {durable.reason(exc)}") from exc
+
+    def put(self, name: str, content: bytes) -> str:
+        """Send some bytes; gives the object's entity tag."""
+        try:
+            return self._put(name, content)
+        except self._failures as exc:
+            raise S3Error(f"{self.under(name)} could not be written: {durable.reason(exc)}") from exc
+
+    def create(self, name: str, content: bytes) -> str | None:
+        """Put a small object where there is none yet; gives its entity tag, None where there is one.
+
+        Raises ConditionError too.
+        """
+        return self._put_if(name, content, {"IfNoneMatch": "*"})
+
+    def replace(self, name: str, content: bytes, etag: str) -> str | None:
+        """Replace a small object that has this entity tag; gives the new one, None where it has another or is gone.
+
+        Raises ConditionError too.
+        """
+        return self._put_if(name, content, {"IfMatch": etag})
+
+    def get_tagged(self, name: str) -> tuple[bytes, str] | None:
+        """The content of a small object and its entity tag; None where there is none."""
+        try:
+            answer = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name)
+            return answer["Body"].read(), str(answer["ETag"])
+        except self._failures as exc:
+            if _code(exc) in ("NoSuchKey", "404"):
+                return None
+            raise S3Error(f"{self.under(name)} could not be read: {durable.reason(exc)}") from exc
+
+    def get(self, name: str) -> bytes | None:
+        """The content of a small object; None where there is none."""
+        pieces: list[bytes] = []
+        try:
+            self._stream(name, pieces.append, pieces.clear)
+        except self._failures as exc:
+            if _code(exc) in ("NoSuchKey", "404"):
+                return None
+            raise S3Error(f"{self.under(name)} could not be read: {durable.reason(exc)}") from exc
+        return b"".join(pieces)
+
+    def fetch(self, name: str, target: Path) -> FileSum:
+        """Get an object into a file (synced, whatever was there replaced); gives the sum of what was written."""
+        try:
+            with open(target, "wb") as file:
+                found = self._stream(name, file.write, lambda: (file.seek(0), file.truncate()))
+                file.flush()
+                os.fsync(file.fileno())
+            return found
+        except self._failures as exc:
+            kind = AbsentError if _code(exc) in ("NoSuchKey", "404") else S3Error
+            raise kind(f"{self.under(name)} could not be fetched to {target}: {durable.reason(exc)}") from exc
+
+    def measure(self, name: str) -> FileSum:
+        """Read an object to its end and keep nothing of it."""
+        try:
+            return self._stream(name, lambda piece: None, lambda: None)
+        except self._failures as exc:
+            kind = AbsentError if _code(exc) in ("NoSuchKey", "404") else S3Error
+            raise kind(f"{self.under(name)} could not be read: {durable.reason(exc)}") from exc
+
+    def list(self, below: str = "") -> dict[str, Remote]:
+        """Every object whose name begins so."""
+        found = {}
+        try:
+            pages = self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.bucket, Prefix=self.prefix + below
+            )
+            for page in pages:
+                for entry in page.get("Contents", []):
+                    found[entry["Key"].removeprefix(self.prefix)] = Remote(entry["Size"], entry["ETag"])
+        except self._failures as exc:
+            raise S3Error(f"{self.under(below)} could not be listed: {durable.reason(exc)}") from exc
+        return found
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete objects; one that is not there is deleted already."""
+        left = list(names)
+        try:
+            while left:
+                some, left = left[:DELETE_MOST], left[DELETE_MOST:]
+                wanted = {"Objects": [{"Key": self.prefix + name} for name in some], "Quiet": True}
+                done = self._client.delete_objects(Bucket=self.bucket, Delete=wanted)
+                if done.get("Errors"):
+                    first = done["Errors"][0]
+                    raise S3Error(f"s3://{self.bucket}/{first['Key']} could not be deleted: {first.get('Message')}")
+        except self._failures as exc:
+            raise S3Error(f"objects below {self.url} could not be deleted: {durable.reason(exc)}") from exc
+
+    def _put_if(self, name: str, content: bytes, condition: dict[str, str]) -> str | None:
+        known = self._client.meta.service_model.operation_model("PutObject").input_shape.members
+        if not set(condition) <= set(known):
+            raise ConditionError("this boto3 has no conditional writes, which came with 1.35.69")
+        try:
+            done = self._client.put_object(Bucket=self.bucket, Key=self.prefix + name, Body=content, **condition)
+            return str(done["ETag"])
+        except self._failures as exc:
+            code = _code(exc)
+            # 409: somebody else wrote at the same moment. 404: it was to be replaced and is gone.
+            if code in ("PreconditionFailed", "412", "ConditionalRequestConflict", "409", "NoSuchKey", "404"):
+                return None
+            if code in ("NotImplemented", "501"):
+                raise ConditionError("the server has no conditional writes") from exc
+            raise S3Error(f"{self.under(name)} could not be written: {durable.reason(exc)}") from exc
+
+    def _put(self, name: str, content: bytes) -> str:
+        checksum = _b64(hashlib.sha256(content).digest())
+        done = self._client.put_object(
+            Bucket=self.bucket, Key=self.prefix + name, Body=content, ChecksumAlgorithm="SHA256",
+            ChecksumSHA256=checksum,
+        )  # fmt: skip
+        self._confirm(name, done, checksum)
+        return str(done["ETag"])
+
+    def _confirm(self, name: str, done: dict[str, t.Any], checksum: str) -> None:
+        if done.get("ChecksumSHA256") != checksum:
+            raise S3Error(
+                f"the server did not confirm the SHA-256 of {self.under(name)} (it said {done.get('ChecksumSHA256')}): "
+                "nothing proves that it arrived, so use a server that checks"
+            )
+
+    def _put_parts(self, name: str, path: Path, parts: Parts) -> str:
+        where = {"Bucket": self.bucket, "Key": self.prefix + name}
+        upload = self._client.create_multipart_upload(**where, ChecksumAlgorithm="SHA256")["UploadId"]
+        try:
+            with concurrent.futures.ThreadPoolExecutor(self.parallel) as pool:
+                sent = list(
+                    pool.map(
+                        lambda at: self._put_part(name, path, parts, upload, at),
+                        range(len(parts.digests)),
+                    )
+                )
+            done = self._client.complete_multipart_upload(**where, UploadId=upload, MultipartUpload={"Parts": sent})
+            return str(done["ETag"])
+        except BaseException:
+            # Parts of an upload that is not ended are paid for.
+            self._client.abort_multipart_upload(**where, UploadId=upload)
+            raise
+
+    def _put_part(self, name: str, path: Path, parts: Parts, upload: str, at: int) -> dict[str, t.Any]:
+        with open(path, "rb") as file:
+            content = os.pread(file.fileno(), parts.part_size, at * parts.part_size)
+        if hashlib.sha256(content).digest() != parts.digests[at]:
+            raise S3Error(f"{path} changed while it was read: send it again once nobody writes to it")
+        checksum = _b64(parts.digests[at])
+        done = self._client.upload_part(
+            Bucket=self.bucket, Key=self.prefix + name, UploadId=upload, PartNumber=at + 1, Body=content,
+            ChecksumAlgorithm="SHA256", ChecksumSHA256=checksum,
+        )  # fmt: skip
+        self._confirm(name, done, checksum)
+        return {"PartNumber": at + 1, "ETag": done["ETag"], "ChecksumSHA256": checksum}
+
+    def _stream(self, name: str, take: t.Callable[[bytes], t.Any], restart: t.Callable[[], t.Any]) -> FileSum:
+        """Read an object; a connection that breaks in its middle, which boto3 does not mend, is begun again."""
+        for attempt in range(1, self.attempts + 1):
+            restart()
+            whole, size = hashlib.sha256(), 0
+            answer = self._client.get_object(Bucket=self.bucket, Key=self.prefix + name)
+            try:
+                for piece in answer["Body"].iter_chunks(durable.CHUNK):
+                    take(piece)
+                    whole.update(piece)
+                    size += len(piece)
+                if size == answer["ContentLength"]:
+                    return FileSum(size, whole.hexdigest())
+            except self._failures as exc:
+                if attempt == self.attempts or isinstance(exc, OSError):
+                    raise
+        raise S3Error(f"{self.under(name)} ended early {self.attempts} times: see whether something changes it")
+
+
+def _code(error: BaseException) -> str:
+    answer: t.Any = getattr(error, "response", None) or {}
+    return str(answer.get("Error", {}).get("Code", ""))
+
+
+def is_url(text: str) -> bool:
+    """Whether a destination is in S3."""
+    return text.startswith("s3://")
+
+
+def names_of(entries: Sequence[str], below: str) -> list[str]:
+    """The entries in a folder of a listing, sorted."""
+    return sorted(entry for entry in entries if entry.startswith(f"{below}/"))

@@ -1,0 +1,165 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Shards as samples: fetched from a folder or S3, kept on the local NVMe, proved by SHA-256, read by webdataset."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import io
+import os
+import re
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import webdataset
+import webdataset.tariterators
+
+from ..corpus.manifest import Shard
+from ..errors import CorruptError, DataError
+from ..files import s3
+from ..shards import tar as shards
+
+# Room that a cache without a limit of its own leaves on its disk.
+LEFT_FREE = 0.1
+# Names that a cache gives, also to what it writes at the moment. Whatever else is in its folder is somebody's.
+_KEPT = re.compile(r"\.?[0-9a-f]{24}-.+")
+
+
+class Source:
+    """Where the shards are; a client for S3 is made in each process, since none outlives a fork."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self._prefix: s3.Prefix | None = None
+        self._pid = 0
+
+    def read(self, name: str) -> bytes:
+        """A whole file. Raises DataError, S3Error."""
+        if not s3.is_url(self.where):
+            path = Path(self.where) / name
+            try:
+                return path.read_bytes()
+            except OSError as exc:
+                raise DataError(f"{path} cannot be read ({exc.strerror}): see to it, or make it again") from exc
+        if self._prefix is None or self._pid != os.getpid():
+            self._prefix, self._pid = s3.Prefix(self.where), os.getpid()
+        content = self._prefix.get(name)
+        if content is None:
+            raise DataError(f"{self._prefix.under(name)} is not there: see to the prefix or make it again")
+        return content
+
+
+class Cache:
+    """Shards that were read before, in a folder of the local NVMe; the longest unused go when room is needed."""
+
+    def __init__(self, folder: Path, most: int = 0) -> None:
+        """`most` bytes are kept (0: nine tenths of the disk). Raises DataError."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise DataError(f"{folder} cannot keep shards ({exc.strerror}): name a folder on the local disks") from exc
+        self.folder = folder
+        self.most = most
+        self.full = False
+
+    def path(self, shard: Shard) -> Path:
+        """Where a shard is kept: by its content, so that a data set made anew is never mistaken for the old one."""
+        return self.folder / f"{shard.sha256[:24]}-{Path(shard.name).name}"
+
+    def read(self, shard: Shard) -> bytes | None:
+        """A shard that is here and whole; None otherwise, and one that is not whole is removed."""
+        path = self.path(shard)
+        try:
+            content = path.read_bytes()
+            if is_whole(content, shard):
+                os.utime(path)
+                return content
+            path.unlink()
+        except OSError:
+            return None
+        return None
+
+    def keep(self, shard: Shard, content: bytes) -> None:
+        """Put a shard here, if there is room; a full disk is said once and is no error."""
+        try:
+            self._make_room(len(content))
+            prefix = f".{shard.sha256[:24]}-"
+            descriptor, aside = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=self.folder)
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(content)
+                # Gone where another one needed its room.
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(aside, self.path(shard))
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(aside)
+                raise
+        except OSError as exc:
+            if exc.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
+                raise
+            if not self.full:
+                print(f"{self.folder}: {exc.strerror}, shards are read without keeping them here", file=sys.stderr)
+            self.full = True
+
+    def _make_room(self, size: int) -> None:
+        disk = os.statvfs(self.folder)
+        most = self.most or int(disk.f_blocks * disk.f_frsize * (1 - LEFT_FREE))
+        kept = []
+        for path in self.folder.iterdir():
+            if not _KEPT.fullmatch(path.name):
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                state = path.stat()
+                kept.append((state.st_mtime_ns, state.st_size, path))
+        total = sum(one[1] for one in kept)
+        for _used, taken, path in sorted(kept):
+            if total + size <= most:
+                return
+            # Whoever reads it meanwhile has it open, or fetches it anew.
+            path.unlink(missing_ok=True)
+            total -= taken
+
+
+def is_whole(content: bytes, shard: Shard) -> bool:
+    """Whether these are the bytes that the manifest promises."""
+    return len(content) == shard.bytes and hashlib.sha256(content).hexdigest() == shard.sha256
+
+
+class Reader:
+    """Reads shards of one data set."""
+
+    def __init__(self, source: Source, cache: Cache | None = None) -> None:
+        self.source = source
+        self.cache = cache
+
+    def load(self, shard: Shard) -> bytes:
+        """A shard's bytes, proved. Raises CorruptError, DataError, S3Error."""
+        if self.cache and (content := self.cache.read(shard)) is not None:
+            return content
+        content = self.source.read(shard.name)
+        if not is_whole(content, shard):
+            raise CorruptError(
+                f"{self.source.where}/{shard.name} is corrupt: its {len(content)} bytes do not have the manifest's "
+                "SHA-256; remove it and run its preprocess task again, or read on without it (on_corrupt skip)"
+            )
+        if self.cache:
+            self.cache.keep(shard, content)
+        return content
+
+    def samples(self, shard: Shard) -> Iterator[tuple[int, np.ndarray]]:
+        """The samples of a shard in order: (number, ids). Raises CorruptError, DataError, S3Error."""
+        opened = [{"url": shard.name, "stream": io.BytesIO(self.load(shard))}]
+        try:
+            files = webdataset.tariterators.tar_file_expander(iter(opened))
+            for group in webdataset.tariterators.group_by_keys(files):
+                yield from shards.samples_of(group, shard.name)
+        except (tarfile.TarError, ValueError, EOFError) as exc:
+            raise CorruptError(f"{self.source.where}/{shard.name} is no tar of samples ({exc}): make it again") from exc

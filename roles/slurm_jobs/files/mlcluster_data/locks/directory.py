@@ -1,0 +1,329 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One writer at a time on a directory that many nodes share, also after a writer that was killed.
+
+The lock is a file that names its owner. Its owner touches it; whoever wants it looks whether that goes on, so that no
+two clocks are compared and the file system needs no flock of its own. It is made by link(2), which NFS and Lustre do in
+one step on the server.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import json
+import logging
+import os
+import re
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..errors import DataError
+from ..files import durable
+
+LOGGER = logging.getLogger("mlcluster.data")
+NAME = ".lock"
+# That of a whole job, whatever program it starts; the program has its own.
+JOB_NAME = ".job-lock"
+# That of a training on its journals and weights, with the name of its model behind it; those of other models may lie
+# beside them.
+TRAIN_NAME = ".train-lock"
+# The kernel's lock by which the ranks of a node wait for the one that stages; unlike the others it stays.
+STAGE_NAME = ".stage-lock"
+# After so many seconds without a sign of life a lock is taken from its owner; it gives one six times as often.
+STALE_SECONDS = 30.0
+# Locks that are watched at once, so that several that were left behind cost no more time than one.
+WATCHED = 32
+
+
+class LockedError(DataError):
+    """Somebody else works here; the text names him and what to do."""
+
+
+class NoLockError(LockedError):
+    """A file of another origin is called as a lock is."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Owner:
+    """A process: host, boot, PID namespace, pid, start time in clock ticks; its Slurm job, restarts and cluster."""
+
+    token: str
+    host: str
+    boot: str
+    namespace: str
+    pid: int
+    started: int
+    job: str
+    restart: str
+    cluster: str = ""
+
+    def lives(self, other: Owner) -> bool | None:
+        """Whether `other` runs, seen from this process; None where that cannot be seen, as on another node.
+
+        An earlier run of the same Slurm job is over, also while its last process is still being ended.
+        """
+        if self.same_job(other) and self.restart != other.restart:
+            return False
+        if (self.host, self.boot, self.namespace) == (other.host, other.boot, other.namespace):
+            return _started(other.pid) == other.started
+        return None
+
+    def same_job(self, other: Owner) -> bool:
+        """Whether both are of one Slurm job, in any of its runs."""
+        return bool(self.job) and (self.cluster, self.job) == (other.cluster, other.job)
+
+    def __str__(self) -> str:
+        of = f" of job {self.job}" if self.job else ""
+        return f"process {self.pid}{of} on {self.host}"
+
+
+def _started(pid: int) -> int | None:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def myself() -> Owner:
+    """This process."""
+    return Owner(
+        secrets.token_hex(8),
+        socket.gethostname(),
+        Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip(),
+        os.readlink("/proc/self/ns/pid"),
+        os.getpid(),
+        _started(os.getpid()) or 0,
+        os.environ.get("SLURM_JOB_ID", ""),
+        os.environ.get("SLURM_RESTART_COUNT", "0"),
+        os.environ.get("SLURM_CLUSTER_NAME", ""),
+    )
+
+
+class Lock:
+    """The lock of a directory."""
+
+    def __init__(self, directory: Path, stale_seconds: float = STALE_SECONDS, name: str = NAME) -> None:
+        self.path = directory / name
+        self.stale_seconds = stale_seconds
+        self.owner = myself()
+        self._released = threading.Event()
+        self._beating: threading.Thread | None = None
+
+    def acquire(self) -> Owner | None:
+        """Take the lock; gives the owner that it was taken from, where that one is gone.
+
+        Raises LockedError when another process holds it and lives, at once where that can be seen and after at most
+        `stale_seconds` otherwise; OSError when the directory cannot be written.
+        """
+        before = None
+        while not self._make():
+            found = self._read(self.path)
+            if found is None:
+                continue
+            if self._lives(found):
+                raise self._refusal(found)
+            if self._take_away(found):
+                before = found
+        self._sweep()
+        self._beating = threading.Thread(target=self._beat, name="checkpoint-lock", daemon=True)
+        self._beating.start()
+        return before
+
+    def check(self) -> None:
+        """Raise LockedError where another process holds it and lives; what a dead one left is taken away."""
+        found = self._read(self.path)
+        if found is not None:
+            if self._lives(found):
+                raise self._refusal(found)
+            self._take_away(found)
+
+    def ours(self) -> bool:
+        """Whether nobody has taken it away meanwhile."""
+        found = self._read(self.path)
+        return found is not None and found.token == self.owner.token
+
+    def release(self) -> None:
+        """Give the lock back, if it still is ours; one that could not be given back counts as left behind soon."""
+        self._released.set()
+        if self._beating:
+            self._beating.join()
+        try:
+            if self.ours():
+                self.path.unlink(missing_ok=True)
+        except OSError as exc:
+            # Whatever made the run end is what has to be heard of.
+            LOGGER.warning("%s was not given back (%s)", self.path, durable.reason(exc))
+
+    def of_this_job(self) -> bool:
+        """Whether the Slurm job that this process is part of holds it."""
+        found = self._read(self.path)
+        return found is not None and self.owner.same_job(found)
+
+    def _lives(self, found: Owner) -> bool:
+        alive = self.owner.lives(found)
+        return self._touched(found) if alive is None else alive
+
+    def _refusal(self, found: Owner) -> LockedError:
+        return LockedError(
+            f"{self.path.parent} is in use by {found}: wait for its end, or use a directory of this run alone"
+        )
+
+    def _make(self) -> bool:
+        # Made elsewhere and linked, so that it is never seen empty.
+        own = self.path.with_name(f"{self.path.name}.{self.owner.token}")
+        try:
+            durable.write(own, json.dumps(dataclasses.asdict(self.owner)).encode())
+            os.link(own, self.path)
+        except (FileExistsError, FileNotFoundError):
+            if not self.path.parent.is_dir():
+                raise
+            # Taken, or swept up with what killed runs left by the one who has it.
+            return False
+        finally:
+            own.unlink(missing_ok=True)
+        return True
+
+    def _sweep(self) -> None:
+        """Remove what processes that were killed left of locks that they were about to make.
+
+        Not what is on its way back to the one it was taken from by mistake: see _take_away().
+        """
+        left = re.compile(rf"(\.?){re.escape(self.path.name)}\.[0-9a-f]{{16}}(\..{{8}}\.part)?")
+        for name in os.listdir(self.path.parent):
+            if (found := left.fullmatch(name)) and bool(found[1]) == bool(found[2]):
+                with contextlib.suppress(OSError):
+                    os.unlink(self.path.with_name(name))
+
+    def _touched(self, found: Owner) -> bool:
+        """Whether the file is touched, changed or gone within the time after which it counts as left behind."""
+        first = self._mark()
+        deadline = time.monotonic() + self.stale_seconds
+        while time.monotonic() < deadline:
+            if self._mark() != first:
+                return self._read(self.path) == found
+            time.sleep(min(0.2, self.stale_seconds / 20))
+        return False
+
+    def _take_away(self, judged: Owner) -> bool:
+        aside = self.path.with_name(f"{self.path.name}.stale-{self.owner.token}")
+        try:
+            os.rename(self.path, aside)
+        except FileNotFoundError:
+            return False
+        if self._read(aside) != judged:
+            # Another one was faster and this is its own new lock: back with it.
+            with contextlib.suppress(FileExistsError):
+                os.link(aside, self.path)
+            aside.unlink()
+            return False
+        aside.unlink()
+        return True
+
+    def _mark(self) -> tuple[int, int] | None:
+        # An NFS client may answer stat() from memory for a minute; opening a file makes it ask the server.
+        try:
+            descriptor = durable.open_plain(self.path)
+        except FileNotFoundError:
+            return None
+        try:
+            state = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+        return state.st_ino, state.st_mtime_ns
+
+    def _beat(self) -> None:
+        while not self._released.wait(self.stale_seconds / 6):
+            # A server that does not answer for a while is no reason to stop giving signs of life.
+            with contextlib.suppress(OSError):
+                found = self._read(self.path)
+                if found is not None and found.token != self.owner.token:
+                    return
+                # It may be gone for a moment, taken by mistake and on its way back: see _take_away().
+                os.utime(self.path)
+
+    @staticmethod
+    def _read(path: Path) -> Owner | None:
+        try:
+            return Owner(**json.loads(durable.read(path)))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (ValueError, TypeError) as exc:
+            raise NoLockError(f"{path} is no lock of this program: see what it is, and move it away") from exc
+
+
+class DirectoryLock:
+    """A directory for one program of one job: both locks, with the methods of Lock.
+
+    That of the job stays with it where this process is part of that job, which then has the directory already.
+    """
+
+    def __init__(self, directory: Path, stale_seconds: float = STALE_SECONDS) -> None:
+        self._program = Lock(directory, stale_seconds)
+        self._job = Lock(directory, stale_seconds, JOB_NAME)
+        self._has_job = False
+
+    def acquire(self) -> Owner | None:
+        """As Lock.acquire()."""
+        before = self._program.acquire()
+        try:
+            if not self._job.of_this_job():
+                self._job.acquire()
+                self._has_job = True
+        except BaseException:
+            self._program.release()
+            raise
+        return before
+
+    def ours(self) -> bool:
+        """Whether nobody has taken it away meanwhile."""
+        return self._program.ours()
+
+    def release(self) -> None:
+        """Give back what still is ours."""
+        if self._has_job:
+            self._job.release()
+        self._program.release()
+
+
+@contextlib.contextmanager
+def only_writer(directory: Path) -> Iterator[None]:
+    """No other program of this package, and no job, has the directory meanwhile. Raises LockedError, OSError."""
+    lock = DirectoryLock(directory)
+    lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def check(directory: Path) -> None:
+    """Raise LockedError where a program or another job works in the directory. Raises OSError.
+
+    Files of other programs that are called so, as some have them in folders of their own, say nothing.
+    """
+    job = Lock(directory, name=JOB_NAME)
+    with contextlib.suppress(NoLockError):
+        Lock(directory).check()
+    with contextlib.suppress(NoLockError):
+        if not job.of_this_job():
+            job.check()
+
+
+def check_below(directory: Path) -> None:
+    """Raise LockedError where a program or another job works in any directory below this one. Raises OSError."""
+    held = [
+        Path(folder)
+        for folder, _folders, files in os.walk(directory)
+        if Path(folder) != directory and {NAME, JOB_NAME} & set(files)
+    ]
+    with concurrent.futures.ThreadPoolExecutor(min(len(held), WATCHED) or 1) as pool:
+        for done in [pool.submit(check, folder) for folder in held]:
+            done.result()

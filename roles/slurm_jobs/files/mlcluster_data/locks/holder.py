@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""For a script: it starts this, reads one line, which comes once the directory is its own, and keeps standard input
+open as long as nobody else may use the directory. Signals are not heeded, since those of a job go to all its processes
+and the script may have to save yet. Exit status 1, and no line, when somebody else has the directory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+
+from ..cli import arguments
+from ..errors import PASS, DataError
+from .directory import JOB_NAME, Lock
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the command."""
+    parser.add_argument(
+        "directory", type=arguments.path, metavar="DIRECTORY", help="what is to be used by one job at a time"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Hold it until standard input ends. Raises DataError."""
+    lock = Lock(args.directory, name=JOB_NAME)
+    # Until the directory is held an order to end is heeded, and leaves no lock for which the next job would wait.
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+    try:
+        try:
+            before = lock.acquire()
+        except OSError as exc:
+            raise DataError(
+                f"{args.directory} could not be held for one job ({exc.strerror or exc}): give a directory that this "
+                "user may write to, of a file system that has links"
+            ) from exc
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_IGN)
+        print(f"holds {args.directory}" + (f", which {before} left" if before else ""), flush=True)
+        sys.stdin.read()
+    finally:
+        lock.release()
+    return PASS

@@ -1,0 +1,361 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The inputs are divided among the tasks of a Slurm array: task I of N takes every N-th input from the I-th on. All
+that is finished is kept in a manifest of each input after every shard, so that a task that is started again goes on
+behind its last whole shard, whatever ended it. When all inputs are done, manifest.json is written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..cli import arguments
+from ..cli.progress import Progress, amount
+from ..corpus import manifest
+from ..corpus.manifest import Input, Shard
+from ..corpus.text import ON_BAD
+from ..errors import PASS, DataError
+from ..files import durable, store
+from ..locks.directory import Lock, check
+from . import blocks, tokenizer
+from . import tar as shards
+
+# Of a sample, whose length is kept in 32 bits, and of a shard, which is held in memory as a whole.
+TOKENS_MOST = (1 << 31) - 1
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is made of what, the same for all tasks: `plan` is kept beside the shards and must not differ."""
+
+    folder: Path
+    inputs: list[Input]
+    store: store.Store
+    spool: Path
+    plan: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        """Tells one plan from another."""
+        return hashlib.sha256(manifest.dump(self.plan)).hexdigest()
+
+
+def tasks_of(args: argparse.Namespace, environment: Mapping[str, str]) -> tuple[int, int]:
+    """Which task this is and how many there are: from the options, else from Slurm, else the only one.
+
+    Raises DataError.
+    """
+    index, count = args.task, args.tasks
+    if index is None and count is None and "SLURM_ARRAY_TASK_ID" in environment:
+        index, count = _slurm_task(environment)
+    index, count = index or 0, count or 1
+    if not 0 <= index < count:
+        raise DataError(f"task {index} of {count} is none: tasks are counted from 0 to {count - 1}")
+    return index, count
+
+
+def _slurm_task(environment: Mapping[str, str]) -> tuple[int, int]:
+    names = ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP")
+    given = [environment.get(name, default) for name, default in zip(names, ("", "", "0", "1"))]
+    try:
+        number, count, first, step = map(int, given)
+        # A range that does not begin at 0 or leaves some out is counted as Slurm counts its tasks.
+        return (number - first) // step, count
+    except (ValueError, ZeroDivisionError) as exc:
+        stated = ", ".join(f"{name}={value[:20]}" for name, value in zip(names, given))
+        raise DataError(
+            f"{stated} is no task of an array: start it with sbatch --array, or give --task and --tasks"
+        ) from exc
+
+
+def make_job(args: argparse.Namespace) -> tuple[Job, blocks.Settings]:
+    """Look at everything, agree with the other tasks on the plan. Raises DataError, S3Error."""
+    inputs = manifest.inputs_of(args.input)
+    found, config = tokenizer.load(args.tokenizer, args.token_secret)
+    ids = tokenizer.ids_of(found, config, args.eos, args.pad)
+    definition, digest = tokenizer.definition_of(found)
+    plan = {
+        "schema": manifest.PLAN_SCHEMA,
+        "tokenizer_sha256": digest,
+        "eos": ids.eos,
+        "pad": ids.pad,
+        "vocabulary": ids.vocabulary,
+        "dtype": ids.dtype,
+        "form": args.form,
+        "length": args.length,
+        "packed": args.packed,
+        "shard_tokens": args.shard_tokens,
+        "on_bad": args.on_bad,
+        "inputs": [{"name": one.name, "bytes": one.bytes, "sha256": one.sha256} for one in inputs],
+    }
+    where = store.at(args.output)
+    there = manifest.parse(where.create(manifest.PLAN, manifest.dump(plan)), manifest.PLAN, manifest.PLAN_SCHEMA)
+    if other := sorted(key for key in {**plan, **there} if plan.get(key) != there.get(key)):
+        raise DataError(
+            f"{args.output} holds shards that are made otherwise ({', '.join(other)} differ, see {manifest.PLAN}): "
+            "give this run a folder of its own, or remove that one"
+        )
+    spool = store.spool(args.spool, where)
+    if not (isinstance(where, store.Folder) and spool == where.path):
+        # A disk that several jobs write to: each has a folder of its own.
+        spool = spool / f"shards-{hashlib.sha256((args.output + digest).encode()).hexdigest()[:12]}"
+        spool.mkdir(parents=True, exist_ok=True)
+    return Job(args.input, inputs, where, spool, plan), blocks.Settings(definition, ids, args.whole, args.on_bad)
+
+
+def part_name(at: int) -> str:
+    """The manifest of one input."""
+    return f"input-{at:05d}.json"
+
+
+class InputWork:
+    """The shards of one input: those that are there already, and how to go on."""
+
+    def __init__(self, job: Job, at: int) -> None:
+        """Raises DataError when what stands there is of another plan."""
+        self.job, self.at = job, at
+        self.name = job.inputs[at].name
+        self.shards: list[Shard] = []
+        self.ends: list[int] = []
+        self.complete = False
+        self.skipped = self.replaced = 0
+        self.sha256 = job.inputs[at].sha256
+        self._load()
+
+    def _load(self) -> None:
+        raw = self.job.store.read(part_name(self.at))
+        if raw is None:
+            return
+        content = manifest.parse(raw, part_name(self.at), manifest.PART_SCHEMA)
+        if content.get("plan") != self.job.key:
+            raise DataError(f"{self.job.store.place(part_name(self.at))} is of another plan: remove the folder")
+        there = set(self.job.store.names())
+        found = manifest.entries(Shard, content, "shards", part_name(self.at))
+        whole = next((number for number, shard in enumerate(found) if shard.name not in there), len(found))
+        # The place to go on from comes from it: with another one documents would be left out, or be there twice.
+        ends = content.get("ends")
+        numbers = [*ends, content.get("skipped"), content.get("replaced")] if isinstance(ends, list) else []
+        whole_numbers = all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)
+        if len(numbers) != len(found) + 2 or not whole_numbers or not isinstance(content.get("complete"), bool):
+            where = self.job.store.place(part_name(self.at))
+            raise DataError(f"{where} is damaged: remove it, and its shards are made anew")
+        self.shards, self.ends = found[:whole], content["ends"][:whole]
+        self.complete = content["complete"] and whole == len(found)
+        self.skipped, self.replaced = content["skipped"], content["replaced"]
+        self.sha256 = str(content.get("input_sha256") or self.sha256)
+
+    @property
+    def start(self) -> int:
+        """The byte of the input to go on from."""
+        return self.ends[-1] if self.ends else 0
+
+    @property
+    def documents(self) -> int:
+        """How many documents the shards hold."""
+        return sum(shard.documents for shard in self.shards)
+
+    def save(self) -> None:
+        """Keep what is done so far."""
+        content = {
+            "schema": manifest.PART_SCHEMA,
+            "plan": self.job.key,
+            "input": self.name,
+            "shards": manifest.rows(self.shards),
+            "ends": self.ends,
+            "complete": self.complete,
+            "skipped": self.skipped,
+            "replaced": self.replaced,
+            "input_sha256": self.sha256,
+        }
+        self.job.store.write(part_name(self.at), manifest.dump(content))
+
+    def add(self, tokens: np.ndarray, counts: np.ndarray, end: int) -> Shard:
+        """Write the next shard of these documents, the last of which ends at byte `end`."""
+        plan = self.job.plan
+        name = f"shard-{self.at:05d}-{len(self.shards):05d}.tar"
+        rows = shards.rows_of(self.at, self.documents, tokens, counts, plan["length"], plan["packed"])
+        path, size, digest = shards.write_shard(self.job.spool, name, rows, plan["form"])
+        self.job.store.put(name, path)
+        shard = Shard(name, len(rows.lengths), len(tokens), len(counts), size, digest, self.at)
+        self.shards.append(shard)
+        self.ends.append(end)
+        self.save()
+        return shard
+
+    def check(self) -> None:
+        """Raise DataError for an input that is not what was collected, or not what its first shards were made of.
+
+        The place to go on from would be in the midst of another document. Raises OSError.
+        """
+        path, wanted = self.job.folder / self.name, self.job.inputs[self.at].bytes
+        found = durable.digest(path)
+        if found.size != wanted:
+            what = f"has {found.size} bytes and had {wanted}"
+        elif self.sha256 not in ("", found.sha256):
+            what = "has another SHA-256 than it had"
+        else:
+            self.sha256 = found.sha256
+            return
+        raise DataError(
+            f"{path} {what} when it was collected or its first shards were made: get it back, or collect the text "
+            "again and give its shards a folder of their own"
+        )
+
+    def run(self, pool: blocks.Pool, progress: Progress) -> None:
+        """Make what is missing. Raises DataError, S3Error, OSError."""
+        self.check()
+        self.job.store.clean(f"shard-{self.at:05d}-")
+        for left in self.job.spool.glob(f".shard-{self.at:05d}-*.part"):
+            left.unlink()
+        progress.advance(self.start)
+        last = self.start
+        for tokens, counts, end in self._gathered(pool):
+            shard = self.add(tokens, counts, end)
+            progress.advance(end - last, f"{self.name}: {shard.name}")
+            last = end
+        if not self.shards and self.job.plan["on_bad"] != "skip":
+            raise DataError(f"{self.job.folder / self.name} holds no document: leave it out, or use --on-bad skip")
+        self.complete = True
+        self.save()
+        progress.advance(self.job.inputs[self.at].bytes - last)
+
+    def _gathered(self, pool: blocks.Pool) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
+        """Documents for one shard at a time: a shard is closed by the document with which it is full."""
+        most = self.job.plan["shard_tokens"]
+        tokens: list[np.ndarray] = []
+        counts: list[np.ndarray] = []
+        held, end = 0, self.start
+        for block in pool.encode(self.job.folder / self.name, self.start):
+            self.skipped += block.skipped
+            self.replaced += block.replaced
+            begins = np.concatenate(([0], np.cumsum(block.counts)))
+            done = 0
+            while done < len(block.counts):
+                until = int(np.searchsorted(begins, begins[done] + most - held))
+                until = min(max(until, done + 1), len(block.counts))
+                tokens.append(block.tokens[begins[done] : begins[until]])
+                counts.append(block.counts[done:until])
+                held += int(begins[until] - begins[done])
+                done, end = until, int(block.ends[until - 1])
+                if held >= most:
+                    yield np.concatenate(tokens), np.concatenate(counts), end
+                    tokens, counts, held = [], [], 0
+        if held:
+            yield np.concatenate(tokens), np.concatenate(counts), end
+
+
+def finish(job: Job) -> dict[str, Any] | None:
+    """Write the manifest of all when every input is done; None while some are missing. Raises DataError, S3Error."""
+    works = [InputWork(job, at) for at in range(len(job.inputs))]
+    if not all(work.complete for work in works):
+        return None
+    found = [shard for work in works for shard in work.shards]
+    content = {
+        **job.plan,
+        "schema": manifest.DATASET_SCHEMA,
+        "shards": manifest.rows(found),
+        "skipped": sum(work.skipped for work in works),
+        "replaced": sum(work.replaced for work in works),
+        **{name: sum(getattr(shard, name) for shard in found) for name in ("samples", "tokens", "documents")},
+    }
+    job.store.write(manifest.DATASET, manifest.dump(content))
+    return content
+
+
+@contextlib.contextmanager
+def only_one(job: Job, at: int) -> Iterator[None]:
+    """Nobody else works on this input meanwhile, nor has the folder of the shards. Raises DataError, OSError.
+
+    In S3 there is no lock: two that do the same write the same bytes there, and no object is ever half written. Two on
+    one node would do so in the same files that are on their way there, so they are kept apart by those.
+    """
+    base = job.store.path if isinstance(job.store, store.Folder) else job.spool
+    folder = base / ".locks" / f"input-{at:05d}"
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = Lock(folder)
+    if before := lock.acquire():
+        print(f"input {at}: the lock of {before}, which is over, was taken away")
+    try:
+        # Its own is there already: whoever takes the whole folder now sees it.
+        check(base)
+        yield
+    finally:
+        lock.release()
+
+
+def work_through(job: Job, settings: blocks.Settings, mine: list[int], processes: int) -> None:
+    """Make the shards of these inputs. Raises DataError, S3Error."""
+    total = sum(job.inputs[at].bytes for at in mine)
+    try:
+        with Progress("preprocess", total) as progress, blocks.Pool(settings, processes) as pool:
+            for at in mine:
+                with only_one(job, at):
+                    work = InputWork(job, at)
+                    if work.complete:
+                        print(f"{work.name}: its {len(work.shards)} shards are there already")
+                        progress.advance(job.inputs[at].bytes)
+                        continue
+                    work.run(pool, progress)
+    except OSError as exc:
+        raise DataError(
+            f"a shard could not be made ({durable.reason(exc)}) in {job.spool} or {job.store.place('')}: make room or "
+            "mend that, and start the same task again, which goes on behind its last whole shard"
+        ) from exc
+
+
+def cores() -> int:
+    """The cores that this task may use."""
+    here = len(os.sched_getaffinity(0))
+    return min(here, int(os.environ.get("SLURM_CPUS_PER_TASK", here)))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    add = parser.add_argument
+    add("--input", type=arguments.path, required=True, help="folder with the inputs")
+    add("--output", type=arguments.place, required=True, help="folder or s3://BUCKET/PREFIX for the shards")
+    add("--tokenizer", type=arguments.place, required=True, help="tokenizer.json, its folder, or a hub id")
+    add("--token-secret", default="", help="the hub token's name in AWS Secrets Manager (else HF_TOKEN)")
+    add("--eos", default="", help="token that ends a document (else as tokenizer_config.json says)")
+    add("--pad", default="", help="token that fills rows (else the tokenizer's own, else one more number)")
+    add("--length", type=arguments.between(1, TOKENS_MOST), default=2048, help="most tokens in a sample (2048)")
+    add("--packed", action="store_true", help="let documents follow each other in full rows")
+    add("--form", choices=shards.FORMS, default="npy", help="how samples are kept (npy, compact)")
+    add(
+        "--shard-tokens",
+        type=arguments.between(1, TOKENS_MOST),
+        default=16 << 20,
+        help="tokens in a shard, which are held in memory (16 Mi)",
+    )
+    add("--spool", default=os.environ.get("MLCLUSTER_SPOOL", ""), help="fast local folder to write shards to first")
+    add("--task", type=arguments.between(0, arguments.MOST), help="which task this is (else SLURM_ARRAY_TASK_ID)")
+    add("--tasks", type=arguments.at_least_one, help="how many there are (else SLURM_ARRAY_TASK_COUNT)")
+    add("--processes", type=arguments.workers, default=cores(), help="processes to encode with (the task's cores)")
+    add("--on-bad", choices=ON_BAD, default="fail", help="what to do with what is no UTF-8 or no JSON (fail)")
+    add("--whole", action="store_true", help="encode each text as a whole, not by a table of its words")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do the work of one task."""
+    index, count = tasks_of(args, os.environ)
+    job, settings = make_job(args)
+    mine = list(range(index, len(job.inputs), count))
+    print(f"task {index} of {count}: {len(mine)} of {len(job.inputs)} inputs, {args.processes} processes", flush=True)
+    work_through(job, settings, mine, args.processes)
+    content = finish(job)
+    if content is None:
+        print("other tasks are still at work: the last one writes the manifest")
+    else:
+        some = ", ".join(f"{amount(content[name])} {name}" for name in ("documents", "samples", "tokens"))
+        print(f"{args.output}: {len(content['shards'])} shards, {some}, the manifest is written")
+    return PASS

@@ -1,0 +1,131 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The ranks of one training: how they find each other, and what they decide together at every step."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import types
+import typing as t
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from ..errors import DataError
+from ..files import durable
+from ..files.s3 import S3Error
+
+T = t.TypeVar("T")
+# torch.distributed.checkpoint's background thread works on the CPU, so a group for GPUs has a CPU backend as well.
+BACKENDS = {"gloo": "gloo", "nccl": "cpu:gloo,cuda:nccl"}
+# A rank that is silent for so long is taken for dead; one whose process ends is noticed at once.
+TIMEOUT_MINUTES = 20
+
+
+@contextmanager
+def joined(backend: str) -> Iterator[torch.device]:
+    """Join the other ranks, as RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say; alone where they are not set.
+
+    Gives the device of this rank. Raises DataError when the backend does not fit this machine or a variable is missing.
+    """
+    device = torch.device("cpu")
+    if backend == "nccl":
+        local = int(os.environ.get("LOCAL_RANK", "0"))
+        if not torch.cuda.is_available() or local >= torch.cuda.device_count():
+            raise DataError(
+                f"nccl needs a GPU for each rank, and local rank {local} has none: use --distributed-backend gloo"
+            )
+        device = torch.device("cuda", local)
+        torch.cuda.set_device(device)
+    limit = datetime.timedelta(minutes=TIMEOUT_MINUTES)
+    missing = [name for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
+    if len(missing) == 4:
+        dist.init_process_group(BACKENDS[backend], store=dist.HashStore(), rank=0, world_size=1, timeout=limit)
+    elif missing:
+        raise DataError(f"{', '.join(missing)} is not set: start this with torchrun, or by the training job")
+    else:
+        dist.init_process_group(BACKENDS[backend], timeout=limit)
+    try:
+        yield device
+    finally:
+        dist.destroy_process_group()
+
+
+def together(work: Callable[[], T]) -> T:
+    """Do what a rank does before it meets the others; where one fails, all end at once rather than wait for it.
+
+    Raises what the work raised here, else DataError with what it was elsewhere.
+    """
+    group = dist.new_group(backend="gloo")
+    failure: Exception | None = None
+    try:
+        made = work()
+    except (DataError, S3Error, OSError) as exc:
+        failure = exc
+    problems: list[str | None] = [None] * dist.get_world_size()
+    dist.all_gather_object(problems, durable.reason(failure) if failure else "", group=group)
+    if failure:
+        raise failure
+    if problem := next(filter(None, problems), None):
+        raise DataError(f"another rank cannot begin, so this one does not either: {problem}")
+    return made
+
+
+class StopRequest:
+    """Whether this rank was asked to write a checkpoint and end: by USR1, by TERM, or by a file that appears."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.file = file
+        self._heard = False
+        for number in (signal.SIGUSR1, signal.SIGTERM):
+            signal.signal(number, self._hear)
+
+    def _hear(self, number: int, frame: types.FrameType | None) -> None:
+        self._heard = True
+
+    def __bool__(self) -> bool:
+        if not self._heard and self.file is not None and self.file.exists():
+            self._heard = True
+        return self._heard
+
+
+class Step(t.NamedTuple):
+    """What all know of the next step: ranks with a batch, tokens to learn and samples of all, a wish to stop."""
+
+    batches: int
+    tokens: int
+    samples: int
+    stop: bool
+
+
+class Council:
+    """Sums over all ranks on the CPU, in a group of its own."""
+
+    def __init__(self) -> None:
+        self._group = dist.new_group(backend="gloo")
+
+    def agree(self, tokens: int | None, samples: int, stop: bool) -> Step:
+        """tokens and samples of this rank's next batch, tokens None where it has none left.
+
+        Raises DataError when only some have one, with which no step can be made.
+        """
+        mine = torch.tensor([tokens is not None, tokens or 0, samples, stop], dtype=torch.int64)
+        dist.all_reduce(mine, group=self._group)
+        batches, all_tokens, all_samples, stops = mine.tolist()
+        if batches not in (0, dist.get_world_size()):
+            raise DataError(
+                f"{batches} of {dist.get_world_size()} ranks have a batch left: give them the same shards and options"
+            )
+        return Step(batches, all_tokens, all_samples, bool(stops))
+
+    def total(self, value: float) -> float:
+        """The sum of a number over all ranks."""
+        mine = torch.tensor([value], dtype=torch.float64)
+        dist.all_reduce(mine, group=self._group)
+        return float(mine)

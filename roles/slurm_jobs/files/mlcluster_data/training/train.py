@@ -1,0 +1,235 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One process of this is one rank. torchrun or the training job of slurm_jobs starts them; alone it is one rank.
+
+It goes on from the newest good checkpoint. USR1, TERM, or the file that MLCLUSTER_CHECKPOINT_REQUEST names let all
+ranks write a checkpoint and end with 75, by which the job knows that it goes back into the queue. Exit status: 0
+finished, 75 asked to stop and saved, 1 failed, 3 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import sys
+import typing as t
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from ..checkpoints import save as checkpoint
+from ..checkpoints.command import store_at
+from ..checkpoints.save import Checkpointer
+from ..cli import arguments
+from ..errors import PASS, DataError
+from ..files import durable
+from ..files.journal import Journal
+from ..loading import loader
+from ..locks.directory import TRAIN_NAME, Lock, LockedError
+from . import ranks, trainer
+from .model import Model, ModelConfig
+
+LOGGER = logging.getLogger("mlcluster.data")
+# EX_TEMPFAIL of sysexits.h: try again later.
+ASKED_TO_STOP = 75
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command; those of the training job's environment are the defaults."""
+    add = parser.add_argument
+    environment = os.environ
+    add(
+        "--data-dir",
+        type=arguments.place,
+        required=True,
+        metavar="DIRECTORY|s3://BUCKET/PREFIX",
+        help="shards that preprocess has finished",
+    )
+    add("--checkpoint-dir", type=arguments.place, default=environment.get("MLCLUSTER_CHECKPOINTS") or None, metavar="DIRECTORY|s3://BUCKET/PREFIX",
+        help="where checkpoints are kept ($MLCLUSTER_CHECKPOINTS)")  # fmt: skip
+    add("--local-dir", type=arguments.path, default=checkpoint.default_local(), metavar="DIRECTORY",
+        help="where checkpoints are written first, on this node's own disk (%(default)s)")  # fmt: skip
+    add("--log-dir", type=arguments.path, help="folder for MODEL-metrics.jsonl")
+    add("--output-dir", type=arguments.path, help="folder for the weights at the end, MODEL.pt and MODEL.json")
+    add("--tensorboard-dir", type=arguments.path, help="folder for TensorBoard's events")
+    add("--model-name", type=arguments.name, default="model", help="what the files are called (%(default)s)")
+    add("--batch-size", type=arguments.at_least_one, default=32, help="samples a rank takes in a step (%(default)s)")
+    add("--learning-rate", type=float, default=3e-4, help="(%(default)s)")
+    add("--warmup-steps", type=arguments.between(0, arguments.MOST), default=100,
+        help="steps in which the rate rises to it (%(default)s)")  # fmt: skip
+    add("--epochs", type=arguments.at_least_one, default=1, help="how often each sample is learnt (%(default)s)")
+    add("--checkpoint-freq", type=arguments.at_least_one, default=500, metavar="STEPS",
+        help="steps between checkpoints (%(default)s)")  # fmt: skip
+    add("--keep", type=arguments.at_least_one, default=3, help="checkpoints that stay (%(default)s)")
+    add(
+        "--log-freq",
+        type=arguments.at_least_one,
+        default=10,
+        metavar="STEPS",
+        help="steps between metrics (%(default)s)",
+    )
+    add("--distributed-backend", choices=sorted(ranks.BACKENDS),
+        default="nccl" if torch.cuda.is_available() else "gloo", help="(%(default)s here)")  # fmt: skip
+    add("--workers", type=arguments.between(0, arguments.WORKERS_MOST), default=2,
+        help="loader processes of each rank (%(default)s)")  # fmt: skip
+    add("--shuffle-buffer", type=arguments.at_least_one, default=10_000, help="samples shuffled together (%(default)s)")
+    add("--cache-dir", default="", help="folder on the local NVMe where shards are kept")
+    add("--on-corrupt", choices=("raise", "skip"), default="raise", help="what a corrupt shard does (%(default)s)")
+    add("--seed", type=int, default=0, help="of the weights and the order of the samples (%(default)s)")
+    add("--width", type=arguments.at_least_one, default=128, help="of the model (%(default)s)")
+    add("--layers", type=arguments.at_least_one, default=2, help="of the model (%(default)s)")
+    add("--heads", type=arguments.at_least_one, default=4, help="of the model (%(default)s)")
+    add("--reshard", action="store_true",
+        help="go on with other ranks, workers, batches or shards than before, from the begin of the epoch")  # fmt: skip
+    add("--record-samples", action="store_true",
+        help="write the names of all samples to MODEL-samples-RANK.jsonl in --log-dir")  # fmt: skip
+
+
+def open_batches(args: argparse.Namespace) -> loader.Loader:
+    """This rank's share of the data. Raises DataError, S3Error."""
+    return loader.make_loader(
+        loader.LoaderConfig(
+            args.data_dir,
+            batch_size=args.batch_size,
+            workers=args.workers,
+            seed=args.seed,
+            buffer=args.shuffle_buffer,
+            cache=args.cache_dir,
+            on_corrupt=args.on_corrupt,
+        )
+    )
+
+
+def model_config(args: argparse.Namespace, dataset: loader.Dataset) -> ModelConfig:
+    """The model for a dataset: its numbers of tokens and positions are the data's."""
+    return ModelConfig(max(dataset.vocabulary, dataset.pad + 1), dataset.length, args.width, args.layers, args.heads)
+
+
+def open_board(folder: Path, step: int) -> trainer.Board:
+    """TensorBoard's writer; events after `step`, of a run that was killed, are hidden. Raises DataError."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as exc:
+        raise DataError(
+            "--tensorboard-dir needs the Python package tensorboard: install it, or leave that out"
+        ) from exc
+    return t.cast("trainer.Board", SummaryWriter(str(folder), purge_step=step + 1))
+
+
+def _journals(args: argparse.Namespace, rank: int) -> tuple[Journal | None, Journal | None]:
+    if args.record_samples and not args.log_dir:
+        raise DataError("--record-samples needs --log-dir: say where the names are to be written")
+    if not args.log_dir:
+        return None, None
+    metrics = Journal(args.log_dir / f"{args.model_name}-metrics.jsonl") if rank == 0 else None
+    record = Journal(args.log_dir / f"{args.model_name}-samples-{rank:05d}.jsonl") if args.record_samples else None
+    return metrics, record
+
+
+def _make_folders(args: argparse.Namespace) -> None:
+    """Those that are written to at the end or now and then, before hours of work. Raises DataError."""
+    for name in ("log_dir", "output_dir", "tensorboard_dir"):
+        folder = getattr(args, name)
+        try:
+            if folder:
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            option = f"--{name.replace('_', '-')}"
+            raise DataError(f"{folder} cannot be made ({exc.strerror}): choose another {option}") from exc
+
+
+@contextlib.contextmanager
+def _only_of_its_name(args: argparse.Namespace) -> t.Iterator[None]:
+    """No other training writes files of this model into the same folders: a resumed one would cut the other's short.
+
+    Raises DataError.
+    """
+    given = (args.log_dir, args.output_dir, args.tensorboard_dir)
+    with contextlib.ExitStack() as held:
+        for folder in sorted({folder.resolve() for folder in given if folder}):
+            lock = Lock(folder, name=f"{TRAIN_NAME}.{args.model_name}")
+            try:
+                lock.acquire()
+            except LockedError as exc:
+                raise DataError(f"{exc}, or another --model-name") from exc
+            except OSError as exc:
+                raise DataError(f"{folder} cannot be written ({durable.reason(exc)}): choose another folder") from exc
+            held.callback(lock.release)
+        yield
+
+
+def train(args: argparse.Namespace, device: torch.device, stop: ranks.StopRequest) -> int:
+    """Train on this rank; gives the exit status. Raises DataError."""
+    if dist.get_rank():
+        # One look a step at a file that all nodes share, not one from each rank; all hear of it from the first.
+        stop.file = None
+    with contextlib.ExitStack() as held:
+        batches, network, journals = ranks.together(lambda: _begin(args, device, held))
+        return _train(args, batches, network, journals, stop)
+
+
+def _begin(
+    args: argparse.Namespace, device: torch.device, held: contextlib.ExitStack
+) -> tuple[loader.Loader, Model, tuple[Journal | None, Journal | None]]:
+    """What each rank needs that no other has a part in."""
+    _make_folders(args)
+    if dist.get_rank() == 0:
+        held.enter_context(_only_of_its_name(args))
+    batches = open_batches(args)
+    torch.manual_seed(args.seed)
+    network = Model(model_config(args, batches.dataset)).to(device)
+    return batches, network, _journals(args, dist.get_rank())
+
+
+def _train(
+    args: argparse.Namespace, batches: loader.Loader, network: Model,
+    journals: tuple[Journal | None, Journal | None], stop: ranks.StopRequest,
+) -> int:  # fmt: skip
+    rank = dist.get_rank()
+    metrics, record = journals
+    plan = trainer.Plan(
+        args.epochs, args.learning_rate, args.warmup_steps, args.checkpoint_freq, args.log_freq, args.reshard
+    )
+    checkpointer = Checkpointer(store_at(args.checkpoint_dir), args.local_dir, keep=args.keep)
+    try:
+        work = trainer.Trainer(plan, network, batches, checkpointer, stop, metrics=metrics, record=record)
+        step = work.resume()
+        if rank == 0:
+            LOGGER.info("%s: %s at step %d, %d ranks", args.model_name, "goes on" if step else "begins", step,
+                        dist.get_world_size())  # fmt: skip
+            if args.tensorboard_dir:
+                work.board = open_board(args.tensorboard_dir, step)
+        finished = work.run()
+    finally:
+        checkpointer.close()
+    if not finished:
+        LOGGER.info("rank %d: saved and ends at step %d, as it was asked to", rank, work.position.step)
+        return ASKED_TO_STOP
+    if rank == 0 and args.output_dir:
+        trainer.write_result(args.output_dir / f"{args.model_name}.pt", network)
+    return PASS
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the arguments say; gives the exit status."""
+    if not args.checkpoint_dir:
+        raise DataError("no --checkpoint-dir is given and MLCLUSTER_CHECKPOINTS is not set: say where checkpoints go")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
+    request = os.environ.get("MLCLUSTER_CHECKPOINT_REQUEST")
+    # Before anything that takes time, so that a request which comes early is heeded at the first step.
+    stop = ranks.StopRequest(Path(request) if request else None)
+    try:
+        with ranks.joined(args.distributed_backend) as device:
+            return train(args, device, stop)
+    except RuntimeError as exc:
+        # torch raises it from the signal that the end of a process makes, so wherever this one is at work.
+        if not str(exc).startswith("DataLoader worker"):
+            raise
+        raise DataError(
+            f"a process of the loader was ended ({exc}), most likely for want of memory: ask for more with --mem, or "
+            "for fewer with --workers"
+        ) from exc

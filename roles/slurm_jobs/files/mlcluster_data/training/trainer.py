@@ -1,0 +1,290 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The loop of a training: steps, checkpoints, the request to stop, and going on after any end.
+
+A gradient counts every token of all ranks alike, whatever the size of their batches. What is lost when a rank is killed
+are the steps since the last published checkpoint, and they are made again in the same order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import logging
+import time
+import typing as t
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from torch.nn.parallel import DistributedDataParallel
+
+from ..checkpoints.save import Checkpointer, CheckpointError, Loaded, Outcome, pack, unpack
+from ..errors import DataError
+from ..files import durable
+from ..files.journal import Journal
+from . import model as models
+from .ranks import Council, Step, StopRequest
+
+LOGGER = logging.getLogger("mlcluster.data")
+# So many saves may fail in a row, a full disk for example, before the training ends for it.
+FAILED_SAVES = 3
+
+
+class Batches(t.Protocol):
+    """What gives the batches, such as loader.Loader: each iteration is what is left of an epoch, in the same number of
+    steps on every rank, after which `epoch` is one more.
+    """
+
+    epoch: int
+
+    def __iter__(self) -> t.Iterator[dict[str, torch.Tensor]]:
+        """Dicts with input_ids, labels (int64 [batch, positions]) and ids (int64 [batch], below 0 for no sample)."""
+
+    def state_dict(self) -> dict[str, t.Any]:
+        """Where it is, as plain JSON."""
+
+    def load_state_dict(self, state: dict[str, t.Any], on_change: str = "raise") -> None:
+        """Go on from there; with "restart", from the begin of its epoch where the order has become another one."""
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin an epoch."""
+
+
+class Board(t.Protocol):
+    """The part of TensorBoard's SummaryWriter that is used."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
+        """Record a value."""
+
+    def close(self) -> None:
+        """Write everything."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is to be done. checkpoint_steps and log_steps: so many steps apart.
+
+    reshard: where the order of the data cannot go on, begin the epoch again.
+    """
+
+    epochs: int
+    learning_rate: float
+    warmup_steps: int
+    checkpoint_steps: int
+    log_steps: int
+    reshard: bool = False
+
+
+@dataclasses.dataclass
+class Position:
+    """Where the training is: steps and samples (of all ranks) so far."""
+
+    step: int = 0
+    samples: int = 0
+
+
+class Trainer:
+    """One training on this rank."""
+
+    def __init__(
+        self, plan: Plan, network: models.Model, batches: Batches, checkpointer: Checkpointer, stop: StopRequest,
+        *, metrics: Journal | None = None, record: Journal | None = None, board: Board | None = None,
+    ) -> None:  # fmt: skip
+        """metrics and board are those of rank 0; record takes the names of this rank's samples."""
+        self.plan, self.network, self.batches = plan, network, batches
+        self.checkpointer, self.stop = checkpointer, stop
+        self.metrics, self.record, self.board = metrics, record, board
+        self.device = next(network.parameters()).device
+        self.ranks = DistributedDataParallel(network)
+        self.optimizer = torch.optim.AdamW(network.parameters(), lr=plan.learning_rate)
+        self.council = Council()
+        self.position = Position()
+        self._failed = 0
+        self._saved: int | None = None
+        self._learnt, self._since = 0, time.monotonic()
+        self._loss = torch.zeros(())
+
+    def resume(self) -> int:
+        """Go on from the newest good checkpoint, or begin; gives the step. Raises CheckpointError."""
+        network, optimizer = get_state_dict(self.network, self.optimizer)
+        state = {"model": network, "optimizer": optimizer}
+        loaded = self.checkpointer.load(state)
+        if loaded:
+            set_state_dict(
+                self.network,
+                self.optimizer,
+                model_state_dict=state["model"],
+                optim_state_dict=state["optimizer"],
+            )
+            notes = loaded.manifest.notes
+            self._compare(loaded.manifest.step, notes["model"])
+            self.position = Position(loaded.manifest.step, int(notes["samples"]))
+            self._saved = self.position.step
+            self._restore_rank(loaded)
+        else:
+            # get_state_dict() filled it in, to have names to load.
+            self.optimizer.state.clear()
+        for journal in (self.metrics, self.record):
+            if journal:
+                journal.rewind(self.position.step)
+        return self.position.step
+
+    def _compare(self, step: int, made: dict[str, int]) -> None:
+        """Raise CheckpointError for the checkpoint of another model, also where the weights are of the same sizes."""
+        now = dataclasses.asdict(self.network.config)
+        other = ", ".join(f"{name} {made.get(name)} and now {now[name]}" for name in now if made.get(name) != now[name])
+        if other:
+            raise CheckpointError(
+                f"the checkpoint of step {step} is of another model ({other}): give the options that it was made with, "
+                "or another directory"
+            )
+
+    def _restore_rank(self, loaded: Loaded) -> None:
+        if loaded.rank_state:
+            on_change = "restart" if self.plan.reshard else "raise"
+            self.batches.load_state_dict(unpack(loaded.rank_state["batches"]), on_change)
+            torch.set_rng_state(loaded.rank_state["random"])
+            if self.device.type == "cuda":
+                torch.cuda.set_rng_state(loaded.rank_state["random_cuda"])
+            return
+        if not self.plan.reshard:
+            raise CheckpointError(
+                f"the checkpoint of step {loaded.manifest.step} was made by {loaded.manifest.world_size} ranks and "
+                f"there are {self.checkpointer.world_size} now, so the order of the data cannot go on: start as many, "
+                "or give --reshard to begin its epoch again"
+            )
+        self.batches.set_epoch(int(loaded.manifest.notes["epoch"]))
+
+    def run(self) -> bool:
+        """Train to the end, or to a request to stop; gives whether it is the end. The last step is published then.
+
+        Raises CheckpointError when that could not be done, or saves failed again and again.
+        """
+        finished = self._epochs()
+        if self._saved != self.position.step:
+            self._save()
+        self._heed(self.checkpointer.wait(), must=True)
+        for log in (self.metrics, self.record):
+            if log:
+                log.close()
+        self._close_board()
+        return finished
+
+    def _epochs(self) -> bool:
+        while self.batches.epoch < self.plan.epochs:
+            if self._epoch(self.batches.epoch):
+                return False
+        return True
+
+    def _epoch(self, epoch: int) -> bool:
+        """Learn what is left of an epoch; gives whether it is left before its end, as was asked for."""
+        source = iter(self.batches)
+        while True:
+            batch = next(source, None)
+            tokens = models.learnt(batch["labels"]) if batch else None
+            samples = [number for number in batch["ids"].tolist() if number >= 0] if batch else []
+            agreed = self.council.agree(tokens, len(samples), bool(self.stop))
+            if batch is None:
+                return False
+            self._step(batch, agreed)
+            if self.record and samples:
+                self.record.write(self.position.step, epoch=epoch, ids=samples)
+            if self.position.step % self.plan.log_steps == 0:
+                self._log(epoch, agreed)
+            if agreed.stop:
+                return True
+            if self.position.step % self.plan.checkpoint_steps == 0:
+                self._save()
+
+    def _step(self, batch: dict[str, torch.Tensor], agreed: Step) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._rate()
+        ids, labels = batch["input_ids"].to(self.device), batch["labels"].to(self.device)
+        loss = models.loss_sum(self.ranks(ids), labels)
+        self.optimizer.zero_grad(set_to_none=True)
+        # The ranks' gradients are averaged, so this makes the mean over the tokens of all.
+        (loss * (dist.get_world_size() / max(agreed.tokens, 1))).backward()
+        self.optimizer.step()
+        self.position.step += 1
+        self.position.samples += agreed.samples
+        self._learnt += agreed.tokens
+        self._loss = loss.detach()
+
+    def _rate(self) -> float:
+        return self.plan.learning_rate * min(1.0, (self.position.step + 1) / max(self.plan.warmup_steps, 1))
+
+    def _log(self, epoch: int, agreed: Step) -> None:
+        loss = self.council.total(float(self._loss)) / max(agreed.tokens, 1)
+        now = time.monotonic()
+        speed = self._learnt / max(now - self._since, 1e-9)
+        self._learnt, self._since = 0, now
+        where = self.position
+        values = {"loss": loss, "learning_rate": self.optimizer.param_groups[0]["lr"], "tokens_per_second": speed}
+        if self.metrics:
+            self.metrics.write(where.step, epoch=epoch, samples=where.samples, **values)
+            LOGGER.info("step %d, epoch %d: loss %.4f, %.0f tokens/s", where.step, epoch, loss, speed)
+        self._show(values)
+
+    def _show(self, values: dict[str, float]) -> None:
+        """Draw them. What a board cannot keep, as on a full disk, ends no training; it draws nothing more then."""
+        if self.board:
+            try:
+                for name, value in values.items():
+                    self.board.add_scalar(name, value, self.position.step)
+            except OSError as exc:
+                LOGGER.warning("TensorBoard's events cannot be written (%s): they end before step %d",
+                               durable.reason(exc), self.position.step)  # fmt: skip
+                self.board = None
+
+    def _close_board(self) -> None:
+        if self.board:
+            try:
+                self.board.close()
+            except OSError as exc:
+                LOGGER.warning("TensorBoard's last events cannot be written: %s", durable.reason(exc))
+
+    # Checkpoints
+
+    def _save(self) -> None:
+        network, optimizer = get_state_dict(self.network, self.optimizer)
+        mine = {"batches": pack(self.batches.state_dict()), "random": torch.get_rng_state()}
+        if self.device.type == "cuda":
+            mine["random_cuda"] = torch.cuda.get_rng_state()
+        notes = {
+            "epoch": self.batches.epoch,
+            "samples": self.position.samples,
+            "model": dataclasses.asdict(self.network.config),
+        }
+        before = self.checkpointer.save(self.position.step, {"model": network, "optimizer": optimizer}, mine, notes)
+        self._saved = self.position.step
+        self._heed(before)
+
+    def _heed(self, outcome: Outcome | None, must: bool = False) -> None:
+        if outcome is None:
+            return
+        if self.metrics:
+            self.metrics.write(outcome.step, checkpoint=dataclasses.asdict(outcome))
+        if not outcome.error:
+            self._failed = 0
+            return
+        self._failed += 1
+        if must or self._failed >= FAILED_SAVES:
+            raise CheckpointError(outcome.error)
+        if dist.get_rank() == 0:
+            LOGGER.warning("%s; the training goes on and tries again at the next one", outcome.error)
+
+
+def write_result(path: Path, network: models.Model) -> None:
+    """Write the trained weights (a state dict, for torch.load) and beside it its sizes as JSON. Raises DataError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = io.BytesIO()
+        torch.save(network.state_dict(), content)
+        durable.write(path, content.getvalue())
+        durable.write(path.with_suffix(".json"), json.dumps(dataclasses.asdict(network.config)).encode() + b"\n")
+    except OSError as exc:
+        raise DataError(f"the weights could not be written to {path}: {durable.reason(exc)}") from exc

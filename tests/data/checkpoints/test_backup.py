@@ -1,0 +1,438 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Backup and restore against a local S3: incremental, proved by checksums, bounded tries, nothing half done."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from mlcluster_data import __main__ as command
+from mlcluster_data.checkpoints import backup
+from mlcluster_data.checkpoints.directory import DirectoryStore, Manifest
+from mlcluster_data.files import s3
+from mlcluster_data.files.durable import FileSum
+
+from tests.data.support.fake_s3 import BUCKET, Unwell, _server, pauses, server
+from tests.data.support.forked import RankDiedError, die_at_change, ranks
+
+__all__ = ["_server", "pauses", "server"]
+MIB = 1 << 20
+
+
+def write(folder: Path, **files: bytes) -> Path:
+    """Files that have not changed for a while."""
+    for name, content in files.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    return folder
+
+
+def checkpoint(folder: Path, step: int) -> None:
+    write(folder / f"step-{step:08d}", data=b"weights", complete=Manifest(step, 1, {}, {}).text())
+
+
+@pytest.fixture
+def source(tmp_path):
+    return write(tmp_path / "source", a=b"one", sub__b=b"two" * 1000, empty=b"")
+
+
+def tree(folder):
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and not backup._is_own(path.name)
+    }
+
+
+def test_all_is_sent_once_and_then_only_what_changed(source, server):
+    first = backup.Backup(source, server.prefix()).push()
+    assert (sorted(first.copied), first.same, first.ok) == (["a", "empty", "sub/b"], [], True)
+    second = backup.Backup(source, server.prefix()).push()
+    assert (second.copied, sorted(second.same)) == ([], ["a", "empty", "sub/b"])
+    write(source, a=b"another", c=b"new")
+    assert sorted(backup.Backup(source, server.prefix()).push().copied) == ["a", "c"]
+
+
+def test_a_change_that_keeps_size_and_time_is_found_when_all_is_read_again(source, server):
+    backup.Backup(source, server.prefix()).push()
+    inode = (source / "a").stat().st_ino
+    write(source, a=b"uno")
+    assert (source / "a").stat().st_ino == inode
+    assert backup.Backup(source, server.prefix()).push().copied == []
+    assert backup.Backup(source, server.prefix()).push(rehash=True).copied == ["a"]
+
+
+@pytest.mark.parametrize("harm", ["lost", "changed"])
+def test_what_the_bucket_lost_or_changed_is_sent_again(source, server, harm):
+    backup.Backup(source, server.prefix()).push()
+    if harm == "lost":
+        server.client.delete_object(Bucket=BUCKET, Key="run/a")
+    else:
+        server.client.put_object(Bucket=BUCKET, Key="run/a", Body=b"XXX")
+    found = backup.Backup(Path(), server.prefix()).verify()
+    assert len(found.problems) == 1 and f"s3://{BUCKET}/run/a" in found.problems[0]
+    assert backup.Backup(source, server.prefix()).push().copied == ["a"]
+    assert backup.Backup(Path(), server.prefix()).verify(deep=True).ok
+
+
+def test_restore_gives_content_mode_and_time_back(source, server, tmp_path):
+    (source / "a").chmod(0o750)
+    backup.Backup(source, server.prefix()).push()
+    target = tmp_path / "target"
+    report = backup.Backup(target, server.prefix()).restore()
+    assert report.ok and tree(target) == tree(source)
+    state = (target / "a").stat()
+    assert (state.st_mode & 0o777, state.st_mtime) == (0o750, 1_000_000_000)
+    assert sorted(backup.Backup(target, server.prefix()).restore().same) == ["a", "empty", "sub/b"]
+
+
+def test_restore_replaces_nothing_unasked(source, server, tmp_path):
+    backup.Backup(source, server.prefix()).push()
+    target = write(tmp_path / "target", a=b"mine")
+    report = backup.Backup(target, server.prefix()).restore()
+    assert "allow overwriting" in report.problems[0] and (target / "a").read_bytes() == b"mine"
+    assert backup.Backup(target, server.prefix()).restore(overwrite=True).copied == ["a"]
+
+
+def test_what_was_changed_in_the_bucket_is_not_restored(source, server, tmp_path):
+    backup.Backup(source, server.prefix()).push()
+    server.client.put_object(Bucket=BUCKET, Key="run/a", Body=b"XXX")
+    report = backup.Backup(tmp_path / "target", server.prefix()).restore()
+    assert "has other content than was backed up" in report.problems[0]
+    assert sorted(tree(tmp_path / "target")) == ["empty", "sub/b"]
+
+
+def test_a_large_file_goes_in_parts_and_comes_back(server, tmp_path):
+    content = os.urandom(5 * MIB) * 2 + b"tail"
+    source = write(tmp_path / "source", large=content)
+    prefix = server.prefix(part=5 * MIB)
+    assert backup.Backup(source, prefix).push().bytes == len(content)
+    assert server.client.head_object(Bucket=BUCKET, Key="run/large")["ETag"].endswith('-3"')
+    backup.Backup(tmp_path / "target", prefix).restore()
+    assert tree(tmp_path / "target") == tree(source)
+
+
+def test_an_upload_that_fails_leaves_no_parts_to_pay_for(server, tmp_path, pauses):
+    source = write(tmp_path / "source", large=b"x" * (11 * MIB))
+    prefix = server.prefix(part=5 * MIB, attempts=2)
+    Unwell(prefix, "UploadPart", 100)
+    report = backup.Backup(source, prefix).push()
+    assert "SlowDown" in report.problems[0]
+    assert "Uploads" not in server.client.list_multipart_uploads(Bucket=BUCKET)
+
+
+@pytest.mark.parametrize("operation", ["PutObject", "ListObjectsV2", "GetObject"])
+def test_a_503_is_tried_again(source, server, pauses, operation):
+    prefix = server.prefix()
+    unwell = Unwell(prefix, operation, 2)
+    assert backup.Backup(source, prefix, workers=1).push().ok
+    assert unwell.left == 0 and len(pauses) == 2
+
+
+def test_tries_are_bounded_and_the_rest_is_done(source, server, pauses):
+    prefix = server.prefix(attempts=3)
+    unwell = Unwell(prefix, "PutObject", 3)
+    report = backup.Backup(source, prefix, workers=1).push()
+    assert len(pauses) == 2 and unwell.asked == 3 + 2 + 1
+    assert len(report.problems) == 1 and "SlowDown" in report.problems[0] and len(report.copied) == 2
+    assert backup.Backup(source, server.prefix()).push().copied == ["a"]
+
+
+def test_a_server_that_confirms_no_checksum_is_not_believed(source, server):
+    prefix = server.prefix()
+    prefix._client.meta.events.register(
+        "after-call.s3.PutObject", lambda parsed, **_kwargs: parsed.pop("ChecksumSHA256", None)
+    )
+    report = backup.Backup(source, prefix).push()
+    assert report.copied == [] and all("did not confirm the SHA-256" in problem for problem in report.problems)
+    assert prefix.get(backup.MANIFEST) is None
+
+
+def test_a_connection_that_ends_early_is_begun_again(source, server, tmp_path):
+    backup.Backup(source, server.prefix()).push()
+    prefix = server.prefix()
+    cut = []
+
+    class Cut:
+        def __init__(self, body):
+            self.body = body
+
+        def iter_chunks(self, size):
+            yield self.body.read(100)
+
+    def harm(parsed, **_kwargs):
+        if parsed["ContentLength"] == 3000 and not cut:
+            cut.append(True)
+            parsed["Body"] = Cut(parsed["Body"])
+
+    prefix._client.meta.events.register("after-call.s3.GetObject", harm)
+    assert backup.Backup(tmp_path / "target", prefix).restore().ok and cut
+    assert tree(tmp_path / "target") == tree(source)
+
+
+def test_checkpoints_go_when_they_are_whole_and_the_newest_name_last(server, tmp_path):
+    source = tmp_path / "source"
+    checkpoint(source, 1)
+    checkpoint(source, 2)
+    write(
+        source,
+        **{
+            "step-00000003__data": b"half",
+            ".incoming-step-00000004-x__data": b"half",
+            ".torn-step-00000005__data": b"bad",
+            "latest": b"step-00000002\n",
+        },
+    )
+    prefix = server.prefix()
+    sent: list[str] = []
+    prefix._client.meta.events.register(
+        "before-call.s3.PutObject", lambda params, **_kwargs: sent.append(params["url_path"].partition("/run/")[2])
+    )
+    assert backup.Backup(source, prefix).push().ok
+    assert sent[-2:] == ["latest", backup.MANIFEST]
+    assert sorted(sent[:-2]) == [f"step-0000000{step}/{name}" for step in (1, 2) for name in ("complete", "data")]
+    assert max(sent.index(f"step-0000000{step}/data") for step in (1, 2)) < min(
+        sent.index(f"step-0000000{step}/complete") for step in (1, 2)
+    )
+
+
+def listed(folder: Path, step: int) -> Path:
+    """A checkpoint whose manifest says what is in it."""
+    files = {"data": FileSum(7, hashlib.sha256(b"weights").hexdigest())}
+    write(folder / f"step-{step:08d}", data=b"weights", complete=Manifest(step, 1, files, {}).text())
+    return folder / f"step-{step:08d}"
+
+
+def turn(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda place: os.truncate(place / "data", 3), "/data is gone or of another size than its manifest says"),
+        (lambda place: (place / "data").unlink(), "/data is gone or of another size than its manifest says"),
+        (lambda place: turn(place / "data"), "/data has other content than its manifest says"),
+        (lambda place: turn(place / "complete"), "/complete"),
+    ],
+)
+def test_a_checkpoint_that_was_damaged_never_takes_the_place_of_its_good_copy(server, tmp_path, damage, said):
+    source = tmp_path / "source"
+    places = [listed(source, step) for step in (1, 2)]
+    write(source, latest=b"step-00000002\n")
+    assert backup.Backup(source, server.prefix()).push().ok
+    damage(places[1])
+    third = listed(source, 3)
+    report = backup.Backup(source, server.prefix()).push()
+    (problem,) = report.problems
+    assert problem.startswith(str(places[1])) and said in problem and "a copy of it stays as it is" in problem
+    assert [name for name in report.copied if name.startswith(third.name)] == [
+        f"{third.name}/data",
+        f"{third.name}/complete",
+    ]
+    assert backup.Backup(tmp_path / "back", server.prefix()).restore().ok
+    store = DirectoryStore(tmp_path / "back")
+    assert store.steps() == [3, 2, 1]
+    assert [store.check(step, store.manifest(step).files, None) for step in store.steps()] == [[]] * 3
+
+
+def test_a_checkpoint_that_retention_takes_away_meanwhile_is_no_failure(server, tmp_path, monkeypatch):
+    source = tmp_path / "source"
+    place = listed(source, 1)
+    walk = backup.walk
+
+    def taken_away_after(folder):
+        found = walk(folder)
+        shutil.rmtree(place)
+        return found
+
+    monkeypatch.setattr(backup, "walk", taken_away_after)
+    report = backup.Backup(source, server.prefix()).push()
+    assert report.ok and report.gone == ["step-00000001/data"] and report.copied == []
+
+
+def test_a_checkpoint_whose_file_failed_is_not_made_complete(server, tmp_path, pauses):
+    source = tmp_path / "source"
+    checkpoint(source, 1)
+    write(source, latest=b"step-00000001\n")
+    prefix = server.prefix(attempts=1)
+    Unwell(prefix, "PutObject", 1)
+    assert not backup.Backup(source, prefix).push().ok
+    assert [name for name in prefix.list() if name != backup.MANIFEST] == []
+
+
+def test_what_was_sent_before_an_interruption_is_not_sent_again(source, server, monkeypatch):
+    original = s3.Prefix.put_file
+
+    def interrupted(self, name, path, parts=None):
+        if name == "sub/b":
+            raise KeyboardInterrupt
+        return original(self, name, path, parts)
+
+    monkeypatch.setattr(s3.Prefix, "put_file", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        backup.Backup(source, server.prefix(), workers=1).push()
+    monkeypatch.setattr(s3.Prefix, "put_file", original)
+    assert backup.Backup(source, server.prefix()).push().copied == ["sub/b"]
+
+
+def test_a_restore_that_is_killed_at_any_moment_leaves_no_half_and_is_done_again(source, server, tmp_path):
+    backup.Backup(source, server.prefix()).push()
+    whole, number, done = tree(source), 0, False
+    while not done:
+        number += 1
+        target = tmp_path / str(number)
+
+        def restore(tell, number=number, target=target):
+            # What its lock changes is the same as of any other program: see test_stage and test_collect.
+            die_at_change(number, target, but="lock")
+            return backup.Backup(target, server.prefix()).restore().ok
+
+        try:
+            done = ranks(0, restore, tmp_path)[0]
+        except RankDiedError as died:
+            assert died.status == -signal.SIGKILL
+        assert tree(target).items() <= whole.items()
+        assert backup.Backup(target, server.prefix()).restore().ok and tree(target) == whole
+    assert number > 6
+
+
+def test_a_file_that_changes_while_it_is_sent_is_named(source, server, monkeypatch):
+    original = s3.measure
+
+    def growing(path, wanted):
+        found = original(path, wanted)
+        with open(path, "ab") as file:
+            file.write(b"more")
+        return found
+
+    monkeypatch.setattr(s3, "measure", growing)
+    report = backup.Backup(source, server.prefix()).push()
+    assert len(report.problems) == 3 and all("changed while it was read" in problem for problem in report.problems)
+
+
+def test_a_file_that_goes_meanwhile_is_no_failure(source, server, monkeypatch):
+    monkeypatch.setattr(backup, "walk", lambda directory: (["a", "left"], []))
+    report = backup.Backup(source, server.prefix()).push()
+    assert (report.ok, report.copied, report.gone) == (True, ["a"], ["left"])
+
+
+def test_links_are_named_and_not_followed(source, server, caplog):
+    (source / "link").symlink_to("/etc/passwd")
+    (source / "folder").symlink_to("/etc")
+    report = backup.Backup(source, server.prefix()).push()
+    assert report.ok and sorted(report.copied) == ["a", "empty", "sub/b"]
+    assert "link is passed over" in caplog.text and "folder is passed over" in caplog.text
+
+
+def test_a_backup_that_was_killed_leaves_a_lock_that_is_taken(source, server):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    lock = backup.Lock(source, name=backup.BACKUP_LOCK)
+    left = {**vars(lock.owner), "pid": gone.pid, "token": "left"}
+    (source / backup.BACKUP_LOCK).write_text(json.dumps(left))
+    assert backup.Backup(source, server.prefix()).push().ok
+    assert not (source / backup.BACKUP_LOCK).exists()
+
+
+def test_two_backups_of_one_directory_do_not_meet(source, server):
+    lock = backup.Lock(source, name=backup.BACKUP_LOCK)
+    lock.acquire()
+    try:
+        with pytest.raises(backup.BackupError, match=f"in use by process {os.getpid()}"):
+            backup.Backup(source, server.prefix()).push()
+    finally:
+        lock.release()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"schema": "other/1", "files": {}}', '{"schema": "mlcluster.backup/1", "files": {"a": {}}}']
+)
+def test_a_manifest_that_is_none_is_refused(server, tmp_path, text):
+    server.prefix().put(backup.MANIFEST, text.encode())
+    with pytest.raises(backup.BackupError, match=f"s3://{BUCKET}/run/{backup.MANIFEST}"):
+        backup.Backup(tmp_path, server.prefix()).restore()
+
+
+@pytest.mark.parametrize("name", ["../out", "/etc/cron.d/x", "a/../../out"])
+def test_a_manifest_never_writes_outside(server, tmp_path, name):
+    entry = {"size": 1, "sha256": "", "etag": "", "mode": 420, "changed": 0}
+    server.prefix().put(backup.MANIFEST, json.dumps({"schema": backup.SCHEMA, "files": {name: entry}}).encode())
+    with pytest.raises(backup.BackupError, match="outside of a directory"):
+        backup.Backup(tmp_path / "target", server.prefix()).restore()
+
+
+def test_the_command(source, server, tmp_path, capsys):
+    url = f"s3://{BUCKET}/run"
+    assert command.main(["backup", "push", str(source), url]) == 0
+    assert "3 files sent" in capsys.readouterr().out
+    assert command.main(["backup", "verify", url, "--deep"]) == 0
+    assert "3 objects agree with the manifest, 0 problems" in capsys.readouterr().out
+    assert command.main(["backup", "restore", url, str(tmp_path / "target"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["problems"] == []
+    assert command.main(["backup", "restore", f"s3://{BUCKET}/other", str(tmp_path)]) == 1
+    assert "holds no backup" in capsys.readouterr().err
+    assert command.main(["backup", "push", str(tmp_path / "absent"), url]) == 1
+    assert "is no directory" in capsys.readouterr().err
+    assert command.main(["backup", "push", str(source), "http://somewhere"]) == 1
+    assert "is no place in S3" in capsys.readouterr().err
+    server.client.delete_object(Bucket=BUCKET, Key="run/a")
+    assert command.main(["backup", "verify", url]) == 1
+    assert "is not there any more" in capsys.readouterr().err
+
+
+def test_parts_never_become_too_many():
+    assert s3.part_size(0) == s3.PART_SIZE
+    size = 5 * 10**12
+    assert s3.PARTS_MOST * s3.part_size(size) >= size
+
+
+def test_two_backups_to_one_prefix_at_once_lose_nothing_of_each_other(server, tmp_path):
+    """Each reads the manifest before the other writes it; both said that all is there."""
+    one, two = (write(tmp_path / name, **{name: name.encode()}) for name in ("one", "two"))
+    work = backup.Backup(one, server.prefix())
+    rounds, work_rounds = work._rounds, []
+
+    def meanwhile(*given):
+        work_rounds.append(backup.Backup(two, server.prefix()).push())
+        rounds(*given)
+
+    work._rounds = meanwhile
+    assert work.push().ok and work_rounds[0].ok
+    assert sorted(backup.Backup(tmp_path / "back", server.prefix()).restore().copied) == ["one", "two"]
+    assert backup.Backup(tmp_path / "back", server.prefix()).verify(deep=True).ok
+
+
+def test_only_what_is_this_packages_own_is_passed_over(server, tmp_path):
+    own = [".lock", ".lock.0f", "..lock.0f.x.part", ".job-lock", ".backup-lock.stale-0f", ".a.x.part"]
+    others = ["weights.tar.part", ".lockfile", ".locked", "part", "n" * 255]
+    for name in [*own, *others]:
+        write(tmp_path / "source", **{name: b"x"})
+    report = backup.Backup(tmp_path / "source", server.prefix()).push()
+    assert (sorted(report.copied), report.problems) == (sorted(others), [])
+    assert sorted(backup.Backup(tmp_path / "back", server.prefix()).restore().copied) == sorted(others)
+
+
+def test_a_name_that_no_object_can_have_is_a_problem_of_its_own(source, server):
+    (source / "caf\udce9").write_bytes(b"x")
+    report = backup.Backup(source, server.prefix()).push()
+    assert "is no UTF-8" in "".join(report.problems) and sorted(report.copied) == ["a", "empty", "sub/b"]
+
+
+@pytest.mark.parametrize("option", ["--workers", "--attempts"])
+def test_a_number_that_does_nothing_is_refused(option):
+    with pytest.raises(SystemExit, match="3"):
+        command.main(["backup", "verify", "s3://bucket/run", option, "0"])

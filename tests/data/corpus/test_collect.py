@@ -1,0 +1,203 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from types import SimpleNamespace
+
+import pytest
+from mlcluster_data import __main__ as command
+from mlcluster_data.corpus import collect, validate
+from mlcluster_data.errors import DataError
+from mlcluster_data.locks import directory as lock
+
+from tests.data.support.forked import RankDiedError, die_at_byte, die_at_change, ranks, small_disk
+
+
+def read(folder):
+    """Every document of the inputs of a folder, input by input."""
+    return [
+        json.loads(line)["text"]
+        for path in sorted(folder.glob("input-*.jsonl"))
+        for line in path.read_text().splitlines()
+    ]
+
+
+def test_documents_are_divided_evenly_and_stay_whole(tmp_path, capsys):
+    texts = [f"document {number}\nsecond line é" for number in range(50)]
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number:02d}.txt").write_text(text)
+    assert command.main(["collect", str(tmp_path), "--inputs", "4", "--output", str(tmp_path / "out")]) == 0
+    assert sorted(read(tmp_path / "out")) == sorted(texts)
+    content = json.loads((tmp_path / "out" / "inputs.json").read_text())
+    sizes = [row["bytes"] for row in content["files"]]
+    assert len(sizes) == 4
+    assert max(sizes) - min(sizes) < 100
+    assert "4 inputs, 50 documents" in capsys.readouterr().out
+    assert [result["status"] for result in validate.validate(tmp_path / "out")] == ["pass"] * 3
+
+
+def test_articles_are_told_by_their_headings(tmp_path):
+    (tmp_path / "wiki.txt").write_text(" = One = \n\n x \n\n = Two = \n y \n")
+    options = [
+        "--document",
+        "heading",
+        "--boundary",
+        " = [^=].* = $",
+        "--inputs",
+        "2",
+        "--output",
+        str(tmp_path / "out"),
+    ]
+    assert command.main(["collect", str(tmp_path / "wiki.txt"), *options]) == 0
+    assert read(tmp_path / "out") == [" = One = \n\n x ", " = Two = \n y "]
+
+
+def stand_in(monkeypatch, rows):
+    """The datasets library, as far as this program uses it."""
+    asked = []
+
+    def load_dataset(*arguments, **options):
+        asked.append((arguments, options))
+        if isinstance(rows, Exception):
+            raise rows
+        return iter(rows)
+
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
+    return asked
+
+
+def test_the_datasets_library_is_a_source_where_it_is_installed(tmp_path, monkeypatch):
+    asked = stand_in(monkeypatch, [{"text": text} for text in (" = A = \n", "", "x", " = B = \n", "y")])
+    options = [
+        "--document",
+        "heading",
+        "--boundary",
+        " = [^=].* =$",
+        "--inputs",
+        "2",
+        "--output",
+        str(tmp_path / "out"),
+    ]
+    assert command.main(["collect", "hf:owner/name:config:test", *options]) == 0
+    assert asked == [(("owner/name", "config"), {"split": "test", "streaming": True})]
+    assert read(tmp_path / "out") == [" = A =\n\nx", " = B =\ny"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{"body": "x"}], "has no column 'text'"),
+        (ConnectionError("no route\nlong story"), r"cannot be loaded \(no route\)"),
+        (ValueError("gated"), "cannot be loaded"),
+    ],
+)
+def test_a_dataset_that_cannot_be_had_is_one_sentence(tmp_path, monkeypatch, capsys, rows, words):
+    stand_in(monkeypatch, rows)
+    assert command.main(["collect", "hf:owner/name", "--output", str(tmp_path / "out")]) == 1
+    (line,) = capsys.readouterr().err.splitlines()[-1:]
+    assert line.startswith("ERROR: hf:owner/name")
+    with pytest.raises(DataError, match=words):
+        list(collect.datasets_documents("hf:owner/name", collect.Division(), "text"))
+
+
+def test_without_the_library_that_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(DataError, match="needs the Python package datasets"):
+        list(collect.datasets_documents("hf:owner/name", collect.Division(), "text"))
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "words"),
+    [
+        (lambda folder: (folder / "a.txt").write_text(""), [], "holds no document"),
+        (lambda folder: (folder / "a.txt").write_text("x"), ["--inputs", "2"], "1 documents cannot fill 2 inputs"),
+        (lambda folder: (folder / "a.txt").mkdir(), [], "holds no text"),
+    ],
+)
+def test_what_cannot_be_collected_is_one_sentence(tmp_path, capsys, make, options, words):
+    make(tmp_path)
+    assert command.main(["collect", str(tmp_path), "--output", str(tmp_path / "out"), *options]) == 1
+    assert words in capsys.readouterr().err
+    assert not list(tmp_path.glob("out/*"))
+
+
+def test_inputs_are_not_made_twice(tmp_path):
+    collect.split(["a", "b"], tmp_path, 2, {})
+    with pytest.raises(DataError, match="holds inputs already"):
+        collect.split(["c", "d"], tmp_path, 2, {})
+
+
+def test_two_at_once_are_told_of_each_other(tmp_path):
+    held = lock.Lock(tmp_path)
+    held.acquire()
+    try:
+        with pytest.raises(lock.LockedError, match=f"in use by process {os.getpid()}"):
+            collect.split(["a"], tmp_path, 1, {})
+    finally:
+        held.release()
+
+
+def test_killed_at_any_change_it_leaves_nothing_or_all(tmp_path):
+    outcomes = []
+    for number in range(1, 60):
+        folder = tmp_path / str(number)
+
+        def work(_tell, number=number, folder=folder):
+            die_at_change(number, folder)
+            collect.split(["a", "b", "c"], folder, 2, {})
+
+        try:
+            ranks(0, work, tmp_path)
+            outcomes.append("done")
+        except RankDiedError as died:
+            assert died.status == -signal.SIGKILL
+            outcomes.append("killed")
+        if not (folder / "inputs.json").exists():
+            collect.split(["a", "b", "c"], folder, 2, {})
+        assert sorted(read(folder)) == ["a", "b", "c"]
+        assert [result["status"] for result in validate.validate(folder)] == ["pass"] * 3
+        if outcomes[-1] == "done":
+            break
+    assert outcomes[-1] == "done"
+    assert outcomes.count("killed") > 10
+
+
+def test_killed_in_the_middle_of_a_write_it_leaves_no_half(tmp_path):
+    def work(_tell):
+        die_at_byte(1000)
+        collect.split(["a" * 600, "b" * 600], tmp_path / "out", 1, {})
+
+    with pytest.raises(RankDiedError):
+        ranks(0, work, tmp_path)
+    assert list((tmp_path / "out").glob(".collect*/*")) and not list((tmp_path / "out").glob("input*"))
+    collect.split(["a", "b"], tmp_path / "out", 1, {})
+    assert not list((tmp_path / "out").glob(".collect*"))
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path):
+    def work(_tell):
+        small_disk(tmp_path / "small", 1 << 20)
+        try:
+            collect.split(("x" * 10_000 for _document in range(1000)), tmp_path / "small", 1, {})
+        except DataError as error:
+            return str(error), os.listdir(tmp_path / "small")
+        return None
+
+    ((message, left),) = ranks(0, work, tmp_path)
+    assert "No space left on device" in message
+    assert message.endswith("make room or choose another")
+    assert left == []
+
+
+def test_a_source_in_the_folder_for_the_inputs_is_refused_and_stays(tmp_path):
+    """It might have the name of an input, and would be gone once it was read."""
+    source = tmp_path / "input-00000.jsonl"
+    source.write_text('{"text": "mine"}\n')
+    assert command.main(["collect", str(source), "--output", str(tmp_path), "--inputs", "1"]) == 1
+    assert source.read_text() == '{"text": "mine"}\n'

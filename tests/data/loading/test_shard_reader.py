@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the cache of shards removes to have room: what it put there, and nothing else of the folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from mlcluster_data.corpus.manifest import Shard
+from mlcluster_data.loading import shard_reader
+
+
+def shard_of(content: bytes) -> Shard:
+    return Shard("shard-00000-00000.tar", 1, 1, 1, len(content), hashlib.sha256(content).hexdigest(), 0)
+
+
+def test_the_cache_removes_nothing_that_it_did_not_put_there(tmp_path):
+    """A folder that others use too, such as all of /data, and half a shard that a killed run left."""
+    (tmp_path / "folder").mkdir()
+    for name in ("weights.bin", "shard-00000-00000.tar", ".hidden", f"{'0' * 23}-x"):
+        (tmp_path / name).write_bytes(b"x" * 5000)
+        os.utime(tmp_path / name, (1, 1))
+    mine = sorted(path.name for path in tmp_path.iterdir())
+    first, second = b"1" * 4000, b"2" * 4000
+    (tmp_path / f".{shard_of(first).sha256[:24]}-abc.part").write_bytes(b"half")
+    cache = shard_reader.Cache(tmp_path, most=4000)
+    for content in (first, second):
+        cache.keep(shard_of(content), content)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*mine, cache.path(shard_of(second)).name])
+
+
+def test_a_shard_whose_half_was_removed_by_another_is_not_kept(tmp_path, monkeypatch):
+    cache, content = shard_reader.Cache(tmp_path), b"1" * 4000
+
+    def gone(*names):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(shard_reader.os, "replace", gone)
+    cache.keep(shard_of(content), content)
+    assert not cache.path(shard_of(content)).exists() and not cache.full

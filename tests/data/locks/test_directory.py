@@ -1,0 +1,194 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who holds a lock, who is gone, and that nobody takes it from one who lives."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from mlcluster_data.locks import directory as locks
+from mlcluster_data.locks.directory import DirectoryLock, Lock, LockedError
+
+from tests.data.support.forked import ranks, small_disk
+
+
+def held_by(folder: Path, **changes) -> locks.Owner:
+    """A lock file of somebody; by default of a process of another node."""
+    owner = dataclasses.replace(locks.myself(), **{"host": "n7", "boot": "other", **changes})
+    (folder / locks.NAME).write_text(json.dumps(dataclasses.asdict(owner)))
+    return owner
+
+
+def test_one_takes_it_and_gives_it_back(tmp_path):
+    first = Lock(tmp_path)
+    assert first.acquire() is None and first.ours()
+    with pytest.raises(LockedError, match=f"{tmp_path} is in use by process {os.getpid()}"):
+        Lock(tmp_path).acquire()
+    first.release()
+    assert list(tmp_path.iterdir()) == []
+    second = Lock(tmp_path)
+    second.acquire()
+    second.release()
+
+
+def test_the_dead_process_of_this_node_is_seen_at_once(tmp_path):
+    before = held_by(tmp_path, **dataclasses.asdict(locks.myself()) | {"started": 1})
+    lock = Lock(tmp_path, stale_seconds=600)
+    assert lock.acquire() == before
+    lock.release()
+
+
+def test_an_earlier_run_of_the_same_job_is_over(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    before = held_by(tmp_path, job="12", restart="0")
+    lock = Lock(tmp_path, stale_seconds=600)
+    assert lock.acquire() == before
+    lock.release()
+
+
+def test_an_earlier_run_of_the_same_job_is_over_while_its_process_still_ends(tmp_path, monkeypatch):
+    """On the same node, where the process is seen to be there."""
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    before = held_by(tmp_path, **dataclasses.asdict(locks.myself()) | {"restart": "0"})
+    lock = Lock(tmp_path, stale_seconds=600)
+    assert lock.acquire() == before
+    lock.release()
+
+
+def test_a_job_of_the_same_number_of_another_cluster_is_another_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.setenv("SLURM_RESTART_COUNT", "1")
+    monkeypatch.setenv("SLURM_CLUSTER_NAME", "one")
+    other = dataclasses.replace(locks.myself(), host="n7", restart="0", cluster="two")
+    assert locks.myself().lives(other) is None
+
+
+def test_another_node_that_gives_no_sign_of_life_loses_it(tmp_path):
+    before = held_by(tmp_path)
+    lock = Lock(tmp_path, stale_seconds=0.1)
+    assert lock.acquire() == before
+    assert [path.name for path in tmp_path.iterdir()] == [locks.NAME]
+    lock.release()
+
+
+def test_another_node_that_gives_one_keeps_it(tmp_path):
+    held_by(tmp_path, job="4")
+    ended = threading.Event()
+
+    def touch():
+        while not ended.wait(0.02):
+            os.utime(tmp_path / locks.NAME)
+
+    toucher = threading.Thread(target=touch)
+    toucher.start()
+    try:
+        with pytest.raises(LockedError, match="of job 4 on n7"):
+            Lock(tmp_path, stale_seconds=600).acquire()
+    finally:
+        ended.set()
+        toucher.join()
+
+
+def test_a_lock_that_is_given_back_meanwhile_is_taken(tmp_path):
+    held_by(tmp_path)
+    lock = Lock(tmp_path, stale_seconds=600)
+    mark, looks = lock._mark, []
+
+    def and_then_it_is_given_back():
+        looks.append(mark())
+        lock.path.unlink(missing_ok=True)
+        return looks[-1]
+
+    lock._mark = and_then_it_is_given_back
+    lock.acquire()
+    assert looks[0] and lock.ours()
+    lock.release()
+
+
+def test_of_two_who_find_a_stale_one_only_one_takes_it(tmp_path):
+    stale = held_by(tmp_path)
+    slow, fast = Lock(tmp_path, stale_seconds=0.1), Lock(tmp_path, stale_seconds=0.1)
+    fast.acquire()
+    # The slow one judged before the fast one was there, and acts after it.
+    assert not slow._take_away(stale)
+    assert fast.ours()
+    fast.release()
+
+
+def sign_of_life(lock):
+    """Wait for the next one."""
+    first = lock._mark()
+    while lock._mark() == first:
+        assert lock._beating.is_alive()
+        time.sleep(0.01)
+
+
+def test_it_gives_signs_of_life(tmp_path):
+    lock = Lock(tmp_path, stale_seconds=0.06)
+    lock.acquire()
+    sign_of_life(lock)
+    lock.release()
+
+
+def test_it_gives_signs_of_life_after_it_was_taken_by_mistake_and_put_back(tmp_path):
+    """By one who judged a lock that this one has taken over meanwhile, at the moment of its next sign."""
+    lock = Lock(tmp_path, stale_seconds=0.06)
+    lock.acquire()
+    read, missed = lock._read, threading.Event()
+
+    def look(path):
+        found = read(path)
+        if found is None:
+            missed.set()
+        return found
+
+    lock._read = look
+    os.rename(lock.path, tmp_path / "aside")
+    missed.wait()
+    os.rename(tmp_path / "aside", lock.path)
+    sign_of_life(lock)
+    lock.release()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_that_was_taken_away_is_not_given_back(tmp_path):
+    lock = Lock(tmp_path)
+    lock.acquire()
+    held_by(tmp_path)
+    assert not lock.ours()
+    lock.release()
+    assert (tmp_path / locks.NAME).exists()
+
+
+def test_a_file_that_is_no_lock_is_left_alone(tmp_path):
+    (tmp_path / locks.NAME).write_text("notes")
+    with pytest.raises(LockedError, match="is no lock of this program"):
+        Lock(tmp_path).acquire()
+
+
+def test_a_place_that_cannot_be_written_any_more_hides_no_other_error(tmp_path):
+    """The lock is left there, and what ended the run is what is said."""
+    if os.geteuid():
+        pytest.skip("mounting a small disk needs root")
+
+    def work(tell):
+        small_disk(tmp_path / "disk", 100_000)
+        lock = DirectoryLock(tmp_path / "disk")
+        lock.acquire()
+        subprocess.run(["mount", "-o", "remount,ro", str(tmp_path / "disk")], check=True)
+        lock.release()
+        subprocess.run(["mount", "-o", "remount,rw", str(tmp_path / "disk")], check=True)
+        return sorted(path.name for path in (tmp_path / "disk").iterdir())
+
+    assert ranks(0, work, tmp_path) == [[locks.JOB_NAME, locks.NAME]]

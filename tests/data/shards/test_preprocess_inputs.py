@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Inputs that are not what was collected any more: no document is left out, or taken from another text, in silence."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+
+import pytest
+from mlcluster_data.files import store
+
+
+def cut(path):
+    """The second half of the lines is gone, as after a copy that ended early."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[: len(lines) // 2]))
+
+
+def turn_a_letter(path):
+    path.write_bytes(path.read_bytes().replace(b" ", b"_", 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [(cut, r"has \d+ bytes and had \d+ when"), (turn_a_letter, "has another SHA-256 than it had when")],
+)
+def test_an_input_that_is_not_what_was_collected_is_refused(tmp_path, inputs, preprocess, capsys, change, words):
+    shutil.copytree(inputs, tmp_path / "in")
+    change(tmp_path / "in" / "input-00001.jsonl")
+    assert preprocess(tmp_path / "in", tmp_path / "out") == 1
+    assert re.search(f"/in/input-00001.jsonl {words}", capsys.readouterr().err)
+    assert not (tmp_path / "out" / "manifest.json").exists() and not list((tmp_path / "out").glob("shard-00001-*"))
+    shutil.copy(inputs / "input-00001.jsonl", tmp_path / "in")
+    assert preprocess(tmp_path / "in", tmp_path / "out") == 0
+
+
+def test_an_input_that_changed_since_its_first_shards_is_refused(tmp_path, inputs, preprocess, capsys, monkeypatch):
+    """Without a manifest of the inputs too: a task that is killed must not go on in another text."""
+    source, full = tmp_path / "in", []
+    source.mkdir()
+    shutil.copy(inputs / "input-00000.jsonl", source)
+    put = store.Folder.put
+
+    def filling_up(self, name, path):
+        full.append(name)
+        if len(full) > 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        put(self, name, path)
+
+    monkeypatch.setattr(store.Folder, "put", filling_up)
+    assert preprocess(source, tmp_path / "out") == 1
+    monkeypatch.undo()
+    turn_a_letter(source / "input-00000.jsonl")
+    assert preprocess(source, tmp_path / "out") == 1
+    assert "/in/input-00000.jsonl has another SHA-256 than it had when" in capsys.readouterr().err
+    shutil.copy(inputs / "input-00000.jsonl", source)
+    assert preprocess(source, tmp_path / "out") == 0

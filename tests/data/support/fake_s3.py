@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A local S3 for tests, and its failures: a bucket on 127.0.0.1, requests that are answered with 503."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+
+import boto3
+import botocore.awsrequest
+import botocore.endpoint
+import pytest
+from mlcluster_data.files import s3
+from moto.server import ThreadedMotoServer
+
+BUCKET = "checkpoints"
+
+
+class Server:
+    """One bucket: `client` looks behind the back of the program, `prefix(...)` is what the program uses."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.client = boto3.client("s3")
+        self.client.create_bucket(Bucket=BUCKET)
+
+    def prefix(self, below: str = "run", **options) -> s3.Prefix:
+        return s3.Prefix(f"s3://{BUCKET}/{below}", **options)
+
+    def empty(self) -> None:
+        for entry in self.client.list_objects_v2(Bucket=BUCKET).get("Contents", []):
+            self.client.delete_object(Bucket=BUCKET, Key=entry["Key"])
+
+
+@pytest.fixture(scope="module")
+def _server() -> Iterator[Server]:
+    with pytest.MonkeyPatch.context() as patch:
+        server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        server.start()
+        host, port = server.get_host_and_port()
+        patch.setenv("AWS_ENDPOINT_URL_S3", f"http://{host}:{port}")
+        patch.setenv("AWS_ACCESS_KEY_ID", "test")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        for name in ("AWS_PROFILE", "AWS_CONFIG_FILE", "AWS_ENDPOINT_URL"):
+            patch.delenv(name, raising=False)
+        yield Server(f"http://{host}:{port}")
+        server.stop()
+
+
+@pytest.fixture
+def server(_server: Server) -> Iterator[Server]:
+    """An empty bucket."""
+    yield _server
+    _server.empty()
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long boto3 wanted to wait before each new try; it does not."""
+    waited: list[float] = []
+    monkeypatch.setattr(botocore.endpoint, "time", types.SimpleNamespace(sleep=waited.append))
+    return waited
+
+
+class Unwell:
+    """Answers the first `times` requests of one operation (such as PutObject) with an error, by default 503 SlowDown.
+
+    of: only requests whose URL has this in it.
+    """
+
+    def __init__(
+        self, prefix: s3.Prefix, operation: str, times: int, answer: tuple[int, str] = (503, "SlowDown"), of: str = ""
+    ) -> None:
+        self.left, self.asked, self.answer, self.of = times, 0, answer, of
+        prefix._client.meta.events.register(f"before-send.s3.{operation}", self._answer)
+
+    def _answer(self, request, **_kwargs):
+        if self.of not in request.url:
+            return None
+        self.asked += 1
+        if self.left <= 0:
+            return None
+        self.left -= 1
+        status, code = self.answer
+        body = f"<Error><Code>{code}</Code><Message>Please reduce your request rate.</Message></Error>".encode()
+        raw = types.SimpleNamespace(stream=lambda: iter([body]), read=lambda: body)
+        return botocore.awsrequest.AWSResponse(request.url, status, {"Content-Type": "application/xml"}, raw)
