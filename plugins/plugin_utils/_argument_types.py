@@ -13,7 +13,7 @@ from typing import Any
 
 Spec = Mapping[str, Mapping[str, Any]]
 
-KINDS: dict[str, Callable[[Any], bool]] = {
+CHECKS: dict[str, Callable[[Any], bool]] = {
     "a text": lambda value: isinstance(value, str),
     "a whole number": lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9,
     "a number": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 10**9,
@@ -42,8 +42,8 @@ SWITCHES = {
 MOST_TEXT = 80
 
 
-def meant(kind: str, value: Any) -> Any:
-    """A value as it is meant: with C(-e KEY=VALUE) a number or a switch is a text, and YAML makes a number of a text
+def coerce(kind: str, value: Any) -> Any:
+    """Return a value in the type that its kind asks for. With ``-e KEY=VALUE`` a number or a switch is a text, and YAML makes a number of a text
     that looks like one. What is of another kind stays as it is."""
     if kind == "a whole number" and isinstance(value, str) and value.isdecimal() and value.isascii():
         return int(value)
@@ -52,7 +52,7 @@ def meant(kind: str, value: Any) -> Any:
     if kind == "a text" and isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
     if kind == "a list of texts" and isinstance(value, list):
-        return [meant("a text", entry) for entry in value]
+        return [coerce("a text", entry) for entry in value]
     return value
 
 
@@ -77,11 +77,11 @@ def problems(given: Mapping[str, Any], spec: Spec, above: str = "") -> Iterator[
         value, kind, inner = given.get(name), kind_of(option), option.get("options")
         if value is None or not kind:
             continue
-        taken = meant(kind, value)
+        taken = coerce(kind, value)
         keys = ", ".join(sorted(inner or ()))
         wanted = f"{kind} with {keys}" if keys and kind == "a mapping" else kind
         least = option.get("least", 0)
-        if not KINDS[kind](taken):
+        if not CHECKS[kind](taken):
             yield f"{above}{name} is {described(value)}; give {wanted}"
         elif kind == "a whole number" and taken < least:
             yield f"{above}{name} is '{taken}'; give {kind}, {least} at least"

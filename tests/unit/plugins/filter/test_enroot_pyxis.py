@@ -7,11 +7,10 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.filter.enroot_pyxis_downloads import FilterModule as Downloads
-from ansible_collections.mlcluster.aws.plugins.filter.enroot_pyxis_problem import FilterModule as Problem
+from ansible_collections.mlcluster.aws.plugins.filter.enroot_pyxis import FilterModule
 
-DOWNLOADS = Downloads().filters()["enroot_pyxis_downloads"]
-PROBLEM = Problem().filters()["enroot_pyxis_problem"]
+DOWNLOADS = FilterModule().filters()["enroot_pyxis_downloads"]
+PROBLEM = FilterModule().filters()["enroot_pyxis_problem"]
 BASE = "https://example.com/v4.1.2"
 CAPS = {"name": "enroot-caps", "url": f"{BASE}/enroot%2Bcaps_4.1.2-1_amd64.deb", "sha256": "a" * 64}
 PLAIN = {"name": "enroot", "url": f"{BASE}/enroot_4.1.2-1_amd64.deb", "sha256": ""}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible.errors import AnsibleError
-from ansible_collections.mlcluster.aws.plugins.filter import kind_problems
+from ansible_collections.mlcluster.aws.plugins.filter import common
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types as _kinds
 
 
@@ -85,7 +85,7 @@ def test_keys_of_a_mapping_are_judged_too():
     ],
 )
 def test_a_text_that_says_a_number_is_taken_for_one(kind, value, meant):
-    assert _kinds.meant(kind, value) == meant
+    assert _kinds.coerce(kind, value) == meant
 
 
 def test_a_variable_that_cannot_be_read_is_not_judged():
@@ -96,4 +96,4 @@ def test_a_variable_that_cannot_be_read_is_not_judged():
             return super().get(name, default)
 
     spec = {"broken": {"type": "int"}, "it": {"type": "int"}}
-    assert kind_problems.kind_problems(Variables(it="x"), spec) == ["it is 'x', a text; give a whole number"]
+    assert common.kind_problems(Variables(it="x"), spec) == ["it is 'x', a text; give a whole number"]

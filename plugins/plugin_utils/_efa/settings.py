@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.versions import minima_problems
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types as _kinds
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._nccl import environment as nccl_env
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -38,7 +38,7 @@ def _unset(values: Mapping[str, Any]) -> list[str]:
     return [f"{name} has no value: give it one, or leave it out" for name, value in values.items() if value is None]
 
 
-_SPEC: _kinds.Spec = {
+_SPEC: _argument_types.Spec = {
     **{f"efa_nccl_{name}": {"type": "dict"} for name in ("environment", "minima")},
     **{
         f"efa_nccl_{name}": {"type": "list", "elements": "str"}
@@ -49,7 +49,7 @@ _SPEC: _kinds.Spec = {
 
 def _of_another_kind(values: Mapping[str, Any], packages: Mapping[str, Any]) -> list[str]:
     pinned = {name: {"type": "list", "elements": "dict"} for name in packages}
-    return list(_kinds.problems(values, {**_SPEC, **pinned}))
+    return list(_argument_types.problems(values, {**_SPEC, **pinned}))
 
 
 def _installer(settings: Mapping[str, Any]) -> Iterator[str]:
@@ -206,10 +206,3 @@ def efa_nccl_problems(
         *_names_and_values(settings["environment"]),
         *_environment(judged),
     ]
-
-
-class FilterModule:
-    """Ansible's way to find the filters of this file."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"efa_nccl_problems": efa_nccl_problems}

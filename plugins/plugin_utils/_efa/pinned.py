@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -27,10 +27,3 @@ def unlike_pinned(
 def pinned_spec(package: Mapping[str, Any], joint: str) -> str:
     """How a package manager is asked for that version: name, joint (= for apt, - for dnf) and version."""
     return f"{package['name']}{joint}{package['version']}"
-
-
-class FilterModule:
-    """Ansible's way to find the filters of this file."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"unlike_pinned": unlike_pinned, "pinned_spec": pinned_spec}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -73,10 +73,3 @@ def _missing_place(chosen: str, mirror: str, folder: str, files: Sequence[str]) 
     if chosen == "local" and not folder:
         return [f"enroot_pyxis_source is local and enroot_pyxis_local_files is empty: give the folder with {wanted}"]
     return []
-
-
-class FilterModule:
-    """Ansible's way to find the filters of this file."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"enroot_pyxis_downloads": enroot_pyxis_downloads}

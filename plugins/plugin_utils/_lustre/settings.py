@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import config as lustre_config
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types as _kinds
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._lustre import layouts as lustre_layouts
 
 # FSx API, FileSystemId: fs- and 8 hexadecimal digits or more.
@@ -23,7 +23,7 @@ EMPTY: dict[str, Any] = {
 LAYOUT_KEYS = ("layout", "models", "places", "classes", "owner", "group", "mode", "acl", "directories")
 
 # Without these the rest cannot be read.
-_SPEC: _kinds.Spec = {"places": {"type": "dict"}, "classes": {"type": "dict"}}
+_SPEC: _argument_types.Spec = {"places": {"type": "dict"}, "classes": {"type": "dict"}}
 
 
 def fsx_lustre_plan(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def fsx_lustre_plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     problems the options have no directories.
     """
     settings = {key: EMPTY.get(key) if value is None else value for key, value in settings.items()}
-    unreadable = list(_kinds.problems(settings, _SPEC))
+    unreadable = list(_argument_types.problems(settings, _SPEC))
     if unreadable:
         return {"problems": unreadable, "options": {}, "ids": []}
     systems, ids, id_problems = _named(settings["file_systems"], settings["names"])
@@ -78,10 +78,3 @@ def _places(settings: Mapping[str, Any]) -> dict[str, str]:
     if settings["layout"] == "one":
         paths = paths[:1] * len(lustre_layouts.PLACES)
     return dict(zip(lustre_layouts.PLACES, paths, strict=False))
-
-
-class FilterModule:
-    """Ansible's way to find the filters of this file."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"fsx_lustre_plan": fsx_lustre_plan}

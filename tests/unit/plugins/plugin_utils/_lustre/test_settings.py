@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.filter.fsx_lustre_plan import fsx_lustre_plan
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import acl as lustre_acl
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import config as lustre_config
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import parse as lustre_parse
@@ -15,6 +14,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import tuning as lustre_tuning
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._lustre import layouts as lustre_layouts
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._lustre.settings import fsx_lustre_plan
 
 from tests.unit.fakes.fake_lustre_host import ME, MY_GROUP
 

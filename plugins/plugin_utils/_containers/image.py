@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _BASE = re.compile(r"[a-z0-9][A-Za-z0-9._:/-]*@sha256:[0-9a-f]{64}")
@@ -93,10 +93,3 @@ def _version(pins: Mapping[str, str], pattern: str) -> str | None:
 
 def _is_ecr(reference: str) -> bool:
     return re.match(r"\d{12}\.dkr\.ecr[.-]", reference) is not None
-
-
-class FilterModule:
-    """Ansible's way to find the filters of this file."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"enroot_pyxis_image": enroot_pyxis_image}

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
@@ -61,10 +61,3 @@ def _written(
             "backup": bool(entry.get("kept")) and (is_other or is_link),
         }
     ]
-
-
-class FilterModule:
-    """Ansible's way to find the filters of this file."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"file_drift": file_drift}

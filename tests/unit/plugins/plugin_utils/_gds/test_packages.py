@@ -9,13 +9,10 @@ from __future__ import annotations
 import typing as t
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.filter.gds_packages import (
-    FilterModule,
-    gds_package_names,
-    gds_packages,
-    gds_problems,
-)
+from ansible_collections.mlcluster.aws.plugins.filter.nvidia_gds import FilterModule
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._gds.package_table import RELEASES
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._gds.packages import asked_names, packages
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._gds.settings import gds_problems
 
 SETTINGS = {
     "mode": "compat",
@@ -36,7 +33,7 @@ SETTINGS = {
 def look(*installed: str, **facts: t.Any) -> dict[str, t.Any]:
     """gds_info's answer on a node with driver 580 (open) and these packages, and nothing else of GDS."""
     answer: dict[str, t.Any] = {
-        "packages": {name: ("1" if name in installed else None) for name in gds_package_names([])},
+        "packages": {name: ("1" if name in installed else None) for name in asked_names([])},
         "cufile_json": {"target": "/etc/cufile.json", "exists": False},
         "library": {"path": None},
         "tools": {"gdscheck": None, "gdscheck.py": None},
@@ -62,7 +59,7 @@ def look(*installed: str, **facts: t.Any) -> dict[str, t.Any]:
     ],
 )
 def test_names_and_their_split_follow_cuda(mode, cuda, names):
-    plan = gds_packages(look(), mode, cuda)
+    plan = packages(look(), mode, cuda)
     assert (plan["names"], plan["missing"], plan["problems"]) == (names, names, [])
     assert (plan["cuda"], plan["evidence"]) == (cuda, "nvidia_gds_cuda_version")
     assert plan["gds"] == RELEASES.get(cuda, "")
@@ -82,39 +79,39 @@ def test_names_and_their_split_follow_cuda(mode, cuda, names):
     ],
 )
 def test_the_release_of_cuda_is_the_newest_that_the_node_has(installed, facts, cuda, evidence):
-    plan = gds_packages(look(*installed, **facts), "compat")
+    plan = packages(look(*installed, **facts), "compat")
     assert (plan["cuda"], plan["evidence"]) == (cuda, evidence)
 
 
 def test_an_unknown_cuda_is_refused_instead_of_guessed():
-    plan = gds_packages(look(), "compat")
+    plan = packages(look(), "compat")
     assert (plan["cuda"], plan["names"]) == ("", [])
     assert plan["problems"][0].startswith("nothing on the node tells its CUDA release")
     broken_link = {"target": "/usr/local/cuda-13.0/gds/cufile.json", "exists": False}
-    assert gds_packages(look(cufile_json=broken_link), "compat")["cuda"] == ""
+    assert packages(look(cufile_json=broken_link), "compat")["cuda"] == ""
 
 
 def test_what_is_there_without_a_package_is_adopted():
     here = look(library={"path": "/usr/local/cuda/lib64/libcufile.so.0"}, tools={"gdscheck": "/x", "gdscheck.py": None})
-    assert gds_packages(here, "compat", "13.0")["missing"] == []
-    assert gds_packages(here, "nvfs", "13.4")["missing"] == ["nvidia-fs-dkms"]
+    assert packages(here, "compat", "13.0")["missing"] == []
+    assert packages(here, "nvfs", "13.4")["missing"] == ["nvidia-fs-dkms"]
     loaded = {**here, "nvidia_fs": {"loaded": True}}
-    assert gds_packages(loaded, "nvfs", "13.4")["missing"] == []
+    assert packages(loaded, "nvfs", "13.4")["missing"] == []
     built = {**here, "kernel_modules": {"running": "6.8", "next": "6.8", "installed": {"6.8": "2.27"}}}
-    assert gds_packages(built, "nvfs", "13.0")["missing"] == []
+    assert packages(built, "nvfs", "13.0")["missing"] == []
 
 
 def test_nothing_is_missing_where_everything_is_there_and_cuda_is_unknown():
     here = look(library={"path": "/opt/libcufile.so.0"}, nvidia_fs={"loaded": True})
-    assert gds_packages(here, "nvfs")["problems"] == []
+    assert packages(here, "nvfs")["problems"] == []
 
 
 def test_packages_of_ones_own_replace_the_table():
     here = look("libcufile-13-0")
     here["packages"].update({"mine": "2.0-1", "yours": None})
-    plan = gds_packages(here, "compat", "", ["mine=2.0-1", "mine=2.1-1", "yours", "mine"])
+    plan = packages(here, "compat", "", ["mine=2.0-1", "mine=2.1-1", "yours", "mine"])
     assert plan["missing"] == ["mine=2.1-1", "yours"]
-    assert gds_package_names(["mine=2.0-1"])[-1] == "mine"
+    assert asked_names(["mine=2.0-1"])[-1] == "mine"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +127,7 @@ def test_packages_of_ones_own_replace_the_table():
 def test_what_stands_in_the_way_is_said(mode, cuda, driver, words):
     here = look()
     here["driver"].update(driver)
-    (problem,) = gds_packages(here, mode, cuda)["problems"]
+    (problem,) = packages(here, mode, cuda)["problems"]
     assert words in problem
 
 
@@ -146,7 +143,7 @@ def test_what_stands_in_the_way_is_said(mode, cuda, driver, words):
 def test_what_cannot_be_said_is_no_obstacle(mode, cuda, driver):
     here = look()
     here["driver"].update(driver)
-    assert gds_packages(here, mode, cuda)["problems"] == []
+    assert packages(here, mode, cuda)["problems"] == []
 
 
 def test_sound_settings_have_no_problem():

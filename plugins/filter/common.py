@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Variables that are of another kind than what reads them expects."""
+"""Filters that several roles and playbooks use."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types as _kinds
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._file_drift import file_drift
 from jinja2.runtime import Undefined
 
 
-def kind_problems(given: Mapping[str, Any], spec: _kinds.Spec) -> list[str]:
+def kind_problems(given: Mapping[str, Any], spec: _argument_types.Spec) -> list[str]:
     """A sentence for each variable that is not of the type that the spec has for it."""
     values = {}
     for name in spec:
@@ -24,11 +25,11 @@ def kind_problems(given: Mapping[str, Any], spec: _kinds.Spec) -> list[str]:
             continue
         if not isinstance(value, Undefined):
             values[name] = value
-    return list(_kinds.problems(values, spec))
+    return list(_argument_types.problems(values, spec))
 
 
 class FilterModule:
     """Ansible's way to find the filter of this file."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"kind_problems": kind_problems}
+        return {"file_drift": file_drift, "kind_problems": kind_problems}

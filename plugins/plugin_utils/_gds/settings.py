@@ -1,32 +1,21 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Packages of GPUDirect Storage, and the settings of the role nvidia_gds, decided on the controller."""
+"""Checks the settings of the role nvidia_gds on the controller."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.cufile_plan import check_settings
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._gds.packages import asked_names, packages
 
 _CUDA = re.compile(r"[0-9]{2}\.[0-9]{1,2}")
 _SPEC = re.compile(r"[a-z0-9][A-Za-z0-9+._-]*(=[A-Za-z0-9:.+~-]+)?")
 _NAME = re.compile(r"[a-z0-9][A-Za-z0-9+._-]*")
 _PATH = re.compile(r"/[^\x00-\x1f\x7f\ud800-\udfff]*")
-
-
-def gds_packages(look: Mapping[str, Any], mode: str, cuda: str = "", own: Sequence[str] = ()) -> dict[str, Any]:
-    """Which packages the node lacks; see the documentation of the filter."""
-    return packages(look, mode, cuda, own)
-
-
-def gds_package_names(own: Sequence[str]) -> list[str]:
-    """Every package that gds_info has to be asked for."""
-    return asked_names(own)
 
 
 def gds_problems(settings: Mapping[str, Any]) -> list[str]:
@@ -73,10 +62,3 @@ def _value_problems(settings: Mapping[str, Any]) -> list[str]:
     except NodeError as exc:
         problems.append(f"nvidia_gds_cufile_settings: {exc}")
     return problems
-
-
-class FilterModule:
-    """Ansible's way to find the filters of this file."""
-
-    def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"gds_packages": gds_packages, "gds_package_names": gds_package_names, "gds_problems": gds_problems}

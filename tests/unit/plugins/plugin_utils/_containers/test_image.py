@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.filter.enroot_pyxis_image import FilterModule
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._containers.image import enroot_pyxis_image
 
-IMAGE = FilterModule().filters()["enroot_pyxis_image"]
+IMAGE = enroot_pyxis_image
 SUM = "    --hash=sha256:" + "a" * 64
 GOOD = {
     "base": "registry.example/cuda:13-devel@sha256:" + "b" * 64,
