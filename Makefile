@@ -103,6 +103,7 @@ lock-artifacts: setup ## Download, check and pin the artifacts that roles instal
 docs: setup ## Write the generated parts of the documentation again, and build the site into docs/_build/html
 	@$(VENV)/python -m tests.tools.role_docs
 	@$(VENV)/python -m tests.tools.guide_tables
+	@$(VENV)/python -m tests.build.layers
 	@$(VENV)/python -m tests.tools.docs_site
 
 .PHONY: build

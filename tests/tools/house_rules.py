@@ -16,6 +16,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tests.build.layers import layers
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 TARGET_PYTHON = (3, 9)
 
@@ -121,7 +123,7 @@ def loose_ends(path: str, text: str) -> Iterator[str]:
                 yield f"{path}:{line}: {LINE_FEED.format(chr(92) + 'Z')}"
 
 
-RULES: tuple[Rule, ...] = (foreign_names, unfinished, licence, target_syntax, unordered, loose_ends)
+RULES: tuple[Rule, ...] = (foreign_names, unfinished, licence, target_syntax, unordered, loose_ends, layers)
 # This file has to name what it looks for, its tests too.
 EXEMPT = {"tests/tools/house_rules.py", "tests/unit/tools/test_house_rules.py", "LICENSE"}
 
