@@ -43,8 +43,10 @@ MOST_TEXT = 80
 
 
 def coerce(kind: str, value: Any) -> Any:
-    """Return a value in the type that its kind asks for. With ``-e KEY=VALUE`` a number or a switch is a text, and YAML makes a number of a text
-    that looks like one. What is of another kind stays as it is."""
+    """Return ``value`` in the type that ``kind`` asks for, unchanged if it has another type.
+
+    ``-e KEY=VALUE`` makes a string of a number or a switch, and YAML makes a number of a string that looks like one.
+    """
     if kind == "a whole number" and isinstance(value, str) and value.isdecimal() and value.isascii():
         return int(value)
     if kind == "true or false" and isinstance(value, (str, int)):
