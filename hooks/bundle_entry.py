@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Starts what is in a bundle: it is the file bin/run-node there.
 
-PYTHON -I bin/run-node [OPTIONS]     hooks/run_node.py of the bundle, with its options
+PYTHON -I bin/run-node [OPTIONS]     hooks/mlcluster_boot/main.py of the bundle, with its options
 PYTHON -I bin/run-node --version     what is in the bundle, after loading it; changes nothing
 """
 
@@ -69,9 +69,9 @@ def main(argv: list[str]) -> int:
     if argv[:1] == ["--version"]:
         print(version())
         return 0
-    import run_node
+    from mlcluster_boot import main as runner
 
-    return run_node.main(argv)
+    return runner.main(argv)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ import time
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
-from ansible_collections.mlcluster.aws.hooks.run_events import Display
-from ansible_collections.mlcluster.aws.hooks.run_tracker import failure_message
+from ansible_collections.mlcluster.aws.hooks.mlcluster_boot.play import Display
+from ansible_collections.mlcluster.aws.hooks.mlcluster_boot.tracker import failure_message
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import printable
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._progress import Progress
 

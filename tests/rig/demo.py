@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
-from hooks import run_events
+from hooks.mlcluster_boot import play
 from plugins.module_utils._node.verdict import result
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +95,7 @@ def _report(text: str) -> Optional[result.Report]:
     return report if isinstance(report, result.Report) else None
 
 
-def judge(outcome: run_events.Outcome, proof: Proof) -> tuple[int, str]:
+def judge(outcome: play.Outcome, proof: Proof) -> tuple[int, str]:
     """The exit code (0 pass, 1 fail, 2 undeterminable) and why, from the run and from what the node proves."""
     if outcome.exit_code:
         return outcome.exit_code, f"the playbook run ended as {outcome.state}"
@@ -137,7 +137,7 @@ def _job_line(job: Optional[result.Report]) -> str:
     return f"node_smoke ran by Slurm on {job.host}: {result.overall(job.results)}, {len(job.results)} checks"
 
 
-def verdict(status: dict[str, Any], reused: bool, outcome: run_events.Outcome, proof: Proof) -> list[str]:
+def verdict(status: dict[str, Any], reused: bool, outcome: play.Outcome, proof: Proof) -> list[str]:
     """The lines to print, without the closing hints."""
     code, why = judge(outcome, proof)
     record, mount = proof.record or {}, proof.mount or {}
@@ -179,14 +179,14 @@ def main() -> int:
     try:
         status, reused = bring_up()
         start_slurm()
-        outcome = run_events.run_playbook(
+        outcome = play.run_playbook(
             ROOT / "site.yml",
             inventories=[INVENTORY],
-            report_dir=run_events.default_report_dir(),
+            report_dir=play.default_report_dir(),
             project_dir=ROOT,
         )
         proof = ask(lambda line: rig("ssh", line, capture=True, check=False).stdout)
-    except (DemoError, run_events.RunError) as exc:
+    except (DemoError, play.RunError) as exc:
         print(f"mlcluster.aws demo: {exc}", file=sys.stderr)
         return 2
     code, why = judge(outcome, proof)
@@ -194,7 +194,7 @@ def main() -> int:
     document = {"verdict": code, "why": why, "record": proof.record, "mount": proof.mount}
     for name, report in (("report", proof.report), ("job", proof.job)):
         document[name] = report.to_dict() if report else None
-    run_events.write_json(outcome.status_file.parent / "verdict.json", document)
+    play.write_json(outcome.status_file.parent / "verdict.json", document)
     print("\n".join(["", *lines, f"  total   {time.monotonic() - began:.0f} s", *HINTS]))
     return code
 

@@ -299,7 +299,7 @@ def _paths(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
 
 def hook(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
     """The boot hook's options."""
-    source = (checkout.root / "hooks/node_options.py").read_text(encoding="utf-8")
+    source = (checkout.root / "hooks/mlcluster_boot/options.py").read_text(encoding="utf-8")
     yield from _options_in(source, words[1:])
 
 

@@ -29,7 +29,7 @@ from .archive import (
 
 # The file of the collection that becomes bin/run-node.
 ENTRY = "hooks/bundle_entry.py"
-RUNNER = "hooks/run_node.py"
+RUNNER = "hooks/mlcluster_boot/main.py"
 
 
 class Artifact(t.NamedTuple):

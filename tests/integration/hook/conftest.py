@@ -65,8 +65,8 @@ def build_bundle(target: Path, quick: bool = True, version: str = "1.2.3", entry
             member = tarfile.TarInfo(f"mlcluster-bundle/{name}")
             member.size, member.mode = len(text.encode()), 0o755 if name.startswith("bin/") else 0o644
             archive.addfile(member, io.BytesIO(text.encode()))
-        for path in sorted((ROOT / "hooks").glob("*.py")):
-            archive.add(path, f"mlcluster-bundle/hooks/{path.name}")
+        for path in sorted((ROOT / "hooks").rglob("*.py")):
+            archive.add(path, f"mlcluster-bundle/{path.relative_to(ROOT)}")
         playbooks = ("playbooks/configure_node.yml", "playbooks/tasks/node_role.yml")
         for name in (*playbooks, "plugins/action/node_facts.py", "plugins/modules/node_facts.py"):
             archive.add(ROOT / name, f"mlcluster-bundle/{own}/{name}")

@@ -12,7 +12,7 @@ import shlex
 import pytest
 import yaml
 
-from hooks import node_options
+from hooks.mlcluster_boot import options as hook_options
 from tests.integration.hook.conftest import ROOT
 
 EXAMPLES = ROOT / "docs" / "examples" / "boot_hook"
@@ -51,7 +51,7 @@ def test_the_hook_takes_the_words_of_the_example(node, name):
     assert (ran.status["state"], ran.status["exit_code"]) == ("drained", 2), ran.out
     assert ran.status["message"].startswith("could not get s3://my-bucket/"), ran.out
     # The runner takes them too, and what it is told of variables is what roles know.
-    options = node_options.parse_options([*words, "--started-at", "0"])
+    options = hook_options.parse_options([*words, "--started-at", "0"])
     given = next((value for option, value in zip(words, words[1:]) if option == "--vars"), "")
     for variable in json.loads(given) if given.startswith("{") else []:
         role = next(wish.name for wish in options.roles if variable.startswith(f"{wish.name}_"))

@@ -45,17 +45,17 @@ def test_best_effort_goes_on_and_a_required_role_drains_the_node_until_it_is_men
 
 
 # When a role begins is the machine's business: from then on the runner's clock says that an hour is over.
-LEAP = """    import time, types
-    import run_stop
+START = "    from mlcluster_boot import main as runner\n"
+LEAP = f"""    import time, types
+    from mlcluster_boot import stop
     clock = lambda: time.monotonic() + 3600 * os.path.exists(os.environ["MARKS"])
-    run_stop.time = types.SimpleNamespace(sleep=time.sleep, time=time.time, monotonic=clock)
-    import run_node
-"""
+    stop.time = types.SimpleNamespace(sleep=time.sleep, time=time.time, monotonic=clock)
+{START}"""
 
 
 def test_the_deadline_ends_the_play_and_the_next_run_finishes(node: Node, real, tmp_path):
     bundle = tmp_path / "leaps.tar.gz"
-    sha = build_bundle(bundle, quick=False, entry=ENTRY.replace("    import run_node\n", LEAP))
+    sha = build_bundle(bundle, quick=False, entry=ENTRY.replace(START, LEAP))
     words = ["--deadline", "900", "--roles", "mark", "--vars", json.dumps({"marker_wait": str(node.root / "never")})]
     ran = node.run("--bundle", str(bundle), "--sha256", sha, *words, "--on-failure", "terminate")
     assert (ran.rc, ran.status["state"]) == (2, "failed"), ran.out

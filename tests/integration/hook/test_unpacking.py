@@ -43,7 +43,7 @@ def test_nobody_else_may_write_what_was_unpacked_and_nothing_of_it_gets_rights(n
     words, sha = respun(bundle[0], tmp_path / "open.tar.gz", open_to_all)
     finished(node, node.run(*words))
     tree = node.root / "opt/mlcluster/bundles" / sha / "mlcluster-bundle"
-    paths = [tree / "MANIFEST.json", tree / "bin/run-node", tree / "hooks/run_node.py"]
+    paths = [tree / "MANIFEST.json", tree / "bin/run-node", tree / "hooks/mlcluster_boot/main.py"]
     assert [oct(path.stat().st_mode & 0o7777) for path in paths] == ["0o755"] * 3
 
 

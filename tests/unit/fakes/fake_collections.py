@@ -73,7 +73,7 @@ def checkout(root: Path) -> Path:
     write(root / "plugins" / "modules" / "ours.py", "X = 1\n")
     write(root / "roles" / "one" / "tasks" / "main.yml", "- ansible.posix.mount:\n")
     write(root / "playbooks" / "configure_node.yml", "- hosts: localhost\n")
-    write(root / "hooks" / "run_node.py", "def main(argv):\n    print('ran', argv)\n    return 7\n")
+    write(root / "hooks" / "mlcluster_boot" / "main.py", "def main(argv):\n    print('ran', argv)\n    return 7\n")
     write(root / "hooks" / "bundle_entry.py", "print('entry')\n")
     write(root / "hooks" / "on_node_configured.sh", "#!/bin/bash\n")
     return root

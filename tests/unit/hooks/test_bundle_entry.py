@@ -34,10 +34,10 @@ def main(argv):
 def bundle(tmp_path):
     """A bundle with a runner that tells how it was started."""
     root = tmp_path / "mlcluster-bundle"
-    for name in ("bin", "hooks", "site"):
+    for name in ("bin", "hooks/mlcluster_boot", "site"):
         (root / name).mkdir(parents=True)
     shutil.copy(ENTRY, root / "bin" / "run-node")
-    (root / "hooks" / "run_node.py").write_text(RUNNER)
+    (root / "hooks" / "mlcluster_boot" / "main.py").write_text(RUNNER)
     (root / "site" / "six_of_ours.py").write_text("")
     manifest(root, f"{sys.version_info[0]}.{sys.version_info[1]}")
     return root

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from hooks import run_events
+from hooks.mlcluster_boot import play
 from plugins.module_utils._node.verdict import result
 from tests.rig import demo, demo_inventory
 
@@ -48,7 +48,7 @@ def outcome(tmp_path, state="successful", changed=7):
         "hosts": {"demo": {"changed": changed}},
         "failures": [],
     }
-    return run_events.Outcome(state, status, tmp_path / "status.json", tmp_path / "ansible.log")
+    return play.Outcome(state, status, tmp_path / "status.json", tmp_path / "ansible.log")
 
 
 def test_the_verdict_says_what_was_built_and_where_the_report_lies(tmp_path):
@@ -166,7 +166,7 @@ def test_a_rig_that_fails_ends_the_demo_with_a_sentence(monkeypatch, capsys):
 
 def test_a_whole_demo_leaves_its_verdict_beside_the_log(monkeypatch, tmp_path, capsys):
     fake_rig(monkeypatch, [STATUS])
-    monkeypatch.setattr(demo.run_events, "run_playbook", lambda *args, **options: outcome(tmp_path, changed=0))
+    monkeypatch.setattr(demo.play, "run_playbook", lambda *args, **options: outcome(tmp_path, changed=0))
     monkeypatch.setattr(demo, "ask", lambda ssh: demo.Proof(RECORD, MOUNT, GOOD, JOB))
     assert demo.main() == 0
     out = capsys.readouterr().out

@@ -40,7 +40,7 @@ def test_what_is_in_it(tmp_path):
     assert {
         "MANIFEST.json",
         "bin/run-node",
-        "hooks/run_node.py",
+        "hooks/mlcluster_boot/main.py",
         "hooks/on_node_configured.sh",
         "site/ansible_core/__init__.py",
         "site/ansible_runner-2.4.0.dist-info/METADATA",
@@ -114,8 +114,8 @@ def test_the_date_is_given(tmp_path):
 
 def test_without_the_runner_nothing_is_built(tmp_path):
     wanted = made.request(tmp_path)
-    (wanted.collection / "hooks" / "run_node.py").unlink()
-    with pytest.raises(BundleError, match=r"has no hooks/run_node\.py"):
+    (wanted.collection / "hooks" / "mlcluster_boot" / "main.py").unlink()
+    with pytest.raises(BundleError, match=r"has no hooks/mlcluster_boot/main\.py"):
         build.build(wanted, TARGET)
 
 

@@ -18,7 +18,7 @@ from tests.unit.fakes import fake_collections as made
 
 OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SOURCES = {
-    "hooks/run_node.py": b"WORDS = {'a', 'b', 'c'}\n\n\ndef f(x):\n    return x in {'d', 'e', 'f'}\n",
+    "hooks/mlcluster_boot/main.py": b"WORDS = {'a', 'b', 'c'}\n\n\ndef f(x):\n    return x in {'d', 'e', 'f'}\n",
     "site/ansible/cli/playbook.py": b"X = 1\n",
     "site/ansible/cli/galaxy.py": b"X = 1\n",
     "site/ansible/modules/setup.py": b"X = 1\n",
@@ -37,17 +37,19 @@ def test_what_is_loaded_first_is_compiled_and_runs_without_its_source(tmp_path):
     tag = sys.implementation.cache_tag
     assert release == platform.python_version()
     assert sorted(found) == [
-        f"hooks/__pycache__/run_node.{tag}.pyc",
+        f"hooks/mlcluster_boot/__pycache__/main.{tag}.pyc",
         f"site/ansible/cli/__pycache__/playbook.{tag}.pyc",
         f"site/ansible/modules/__pycache__/setup.{tag}.pyc",
     ]
     # As it lies on a node, whose clock says something else: the dates of source and compiled file are not compared.
     (tmp_path / "__pycache__").mkdir()
-    (tmp_path / "__pycache__" / f"run_node.{tag}.pyc").write_bytes(found[f"hooks/__pycache__/run_node.{tag}.pyc"].data)
-    (tmp_path / "run_node.py").write_text("raise SystemExit('the source was read')\n")
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import run_node as r; print(r.f('e'), r.f.__code__)"
+    (tmp_path / "__pycache__" / f"main.{tag}.pyc").write_bytes(
+        found[f"hooks/mlcluster_boot/__pycache__/main.{tag}.pyc"].data
+    )
+    (tmp_path / "main.py").write_text("raise SystemExit('the source was read')\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import main as r; print(r.f('e'), r.f.__code__)"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.startswith("True ") and f'file "{tmp_path}/run_node.py"' in done.stdout, done.stderr
+    assert done.stdout.startswith("True ") and f'file "{tmp_path}/main.py"' in done.stdout, done.stderr
 
 
 def test_the_same_files_compile_to_the_same_bytes():

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from hooks import run_tracker
+from hooks.mlcluster_boot import tracker as run_tracker
 
 START = 1_800_000_000.0
 

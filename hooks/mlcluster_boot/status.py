@@ -16,20 +16,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-if __package__:
-    from .node_facts import Role
-    from .node_options import Options
-    from .run_events import write_json
-    from .run_tracker import utc
-else:
-    from node_facts import Role  # type: ignore[no-redef]
-    from node_options import Options  # type: ignore[no-redef]
-    from run_events import write_json  # type: ignore[no-redef]
-    from run_tracker import utc  # type: ignore[no-redef]
-
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import log
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import marker as health_marker
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
+
+from .node import Role
+from .options import Options
+from .play import write_json
+from .tracker import utc
 
 SCHEMA = "mlcluster.node/1"
 VERB = "on_node_configured"

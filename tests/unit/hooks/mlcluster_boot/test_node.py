@@ -9,11 +9,11 @@ import threading
 
 import pytest
 
-from hooks import node_facts
-from hooks.node_facts import Node, Role
-from hooks.node_options import OptionsError, Wish
+from hooks.mlcluster_boot import node as hook_node
+from hooks.mlcluster_boot.node import Node, Role
+from hooks.mlcluster_boot.options import OptionsError, Wish
 
-ROLES = list(node_facts.ROLES)
+ROLES = list(hook_node.ROLES)
 
 
 def a_node(kind="compute", *groups):
@@ -40,17 +40,17 @@ def hardware(tmp_path):
 
 
 def test_groups_by_what_the_kernel_lists(hardware):
-    assert node_facts.hardware_groups(hardware / "sys") == ["instance_store", "efa", "gpu"]
-    assert node_facts.hardware_groups(hardware / "nothing") == []
+    assert hook_node.hardware_groups(hardware / "sys") == ["instance_store", "efa", "gpu"]
+    assert hook_node.hardware_groups(hardware / "nothing") == []
 
 
 def test_cfnconfig_is_read_however_it_is_quoted(tmp_path):
     write(
         tmp_path, "cfnconfig", "cfn_node_type=HeadNode\nexport cfn_region='eu-west-1'\n# x\nbad line\ncfn_x=\"a b\nq=\n"
     )
-    found = node_facts.read_cfnconfig(tmp_path / "cfnconfig")
+    found = hook_node.read_cfnconfig(tmp_path / "cfnconfig")
     assert (found["cfn_node_type"], found["cfn_region"], found["q"]) == ("HeadNode", "eu-west-1", "")
-    assert node_facts.read_cfnconfig(tmp_path / "missing") == {}
+    assert hook_node.read_cfnconfig(tmp_path / "missing") == {}
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_the_kind_of_the_node(tmp_path, monkeypatch, text, slurm, told, kind, so
         write(tmp_path, "etc/parallelcluster/cfnconfig", f"{text}\ncfn_scheduler_queue_name=gpu\n")
     if slurm:
         (tmp_path / "opt/slurm").mkdir(parents=True)
-    node = node_facts.look(tmp_path, told)
+    node = hook_node.look(tmp_path, told)
     assert (node.kind, node.source, node.queue) == (kind, source, "gpu" if text else "")
     assert node.groups == (() if kind == "standalone" else (kind,))
 
@@ -95,15 +95,15 @@ def test_metadata_takes_a_token_first_and_no_proxy(monkeypatch):
 
     server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    monkeypatch.setattr(node_facts, "METADATA_SECONDS", 600)
+    monkeypatch.setattr(hook_node, "METADATA_SECONDS", 600)
     monkeypatch.delenv("AWS_EC2_METADATA_DISABLED", raising=False)
     monkeypatch.setenv("http_proxy", "http://192.0.2.1:1")
     monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", f"http://127.0.0.1:{server.server_port}/")
-    assert node_facts.metadata(["instance-id"]) == {"instance-id": "i-0123"}
+    assert hook_node.metadata(["instance-id"]) == {"instance-id": "i-0123"}
     assert asked == [("PUT", "/latest/api/token", None), ("GET", "/latest/meta-data/instance-id", "token")]
     server.shutdown()
     server.server_close()
-    assert node_facts.metadata(["instance-id"]) == {"instance-id": ""}
+    assert hook_node.metadata(["instance-id"]) == {"instance-id": ""}
 
 
 @pytest.mark.parametrize(
@@ -121,19 +121,19 @@ def test_metadata_takes_a_token_first_and_no_proxy(monkeypatch):
     ],
 )
 def test_roles_by_the_groups_of_the_node(node, variables, names):
-    roles = node_facts.choose_roles(node, (), None, ROLES, variables)
+    roles = hook_node.choose_roles(node, (), None, ROLES, variables)
     assert [role.name for role in roles] == names.split()
     assert [role.name for role in roles if not role.required] == [n for n in names.split() if n == "nvidia_gds"]
 
 
 def test_a_level_of_one_role_goes_before_that_of_all():
     wishes = [Wish("nvme_raid0", None), Wish("nvidia_gds", True), Wish("site.own.motd", None)]
-    assert node_facts.choose_roles(a_node(), wishes, False, ROLES, {}) == [
+    assert hook_node.choose_roles(a_node(), wishes, False, ROLES, {}) == [
         Role("nvme_raid0", False),
         Role("nvidia_gds", True),
         Role("site.own.motd", False),
     ]
-    assert [role.full_name for role in node_facts.choose_roles(a_node(), wishes, None, ROLES, {})] == [
+    assert [role.full_name for role in hook_node.choose_roles(a_node(), wishes, None, ROLES, {})] == [
         "mlcluster.aws.nvme_raid0",
         "mlcluster.aws.nvidia_gds",
         "site.own.motd",
@@ -142,10 +142,10 @@ def test_a_level_of_one_role_goes_before_that_of_all():
 
 def test_only_the_head_node_writes_what_is_shared():
     with pytest.raises(OptionsError, match=r"slurm_jobs writes what all nodes share.*this is a compute node"):
-        node_facts.choose_roles(a_node("compute"), [Wish("slurm_jobs", None)], None, ROLES, {})
-    assert node_facts.choose_roles(a_node("head"), [Wish("slurm_jobs", None)], None, ROLES, {})
+        hook_node.choose_roles(a_node("compute"), [Wish("slurm_jobs", None)], None, ROLES, {})
+    assert hook_node.choose_roles(a_node("head"), [Wish("slurm_jobs", None)], None, ROLES, {})
 
 
 def test_a_role_that_the_bundle_has_not():
     with pytest.raises(OptionsError, match="the bundle has no role nfs; it has a, b"):
-        node_facts.choose_roles(a_node(), [Wish("nfs", None)], None, ["b", "a"], {})
+        hook_node.choose_roles(a_node(), [Wish("nfs", None)], None, ["b", "a"], {})

@@ -22,22 +22,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-BUNDLE = Path(__file__).resolve().parents[1]
+BUNDLE = Path(__file__).resolve().parents[2]
 COLLECTIONS = BUNDLE / "collections"
 if COLLECTIONS.is_dir():
     # In a bundle; in a checkout the collection is on the path already.
     sys.path.insert(0, str(COLLECTIONS))
 
-if __package__:
-    from . import node_facts, node_options, node_status, node_waits, run_events
-else:
-    import node_facts  # type: ignore[no-redef]
-    import node_options  # type: ignore[no-redef]
-    import node_status  # type: ignore[no-redef]
-    import node_waits  # type: ignore[no-redef]
-    import run_events  # type: ignore[no-redef]
-
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+
+from .node import Node, Role, choose_roles, look
+from .options import OptionsError, fallback_options, parse_options, read_vars, read_words
+from .play import MARKER, Outcome, RunError, run_playbook
+from .status import SHIP_SECONDS, Report, prune
+from .waits import (
+    Wait,
+    end_leftovers,
+    held_lock,
+    mend_dpkg,
+    poll,
+    quiet_updates,
+    wait_for_cloud_init,
+    wait_for_dlami,
+    wait_for_paths,
+)
 
 PLAYBOOK = "ansible_collections/mlcluster/aws/playbooks/configure_node.yml"
 ROLES = "ansible_collections/mlcluster/aws/roles"
@@ -48,7 +55,7 @@ DLAMI_SECONDS = 120
 # What is kept of the deadline for the report and the way of the log to S3.
 RESERVE_SECONDS = 5
 # After the deadline, a runner that has neither reported nor copied its log by then hangs: the interpreter ends itself.
-GRACE_SECONDS = node_status.SHIP_SECONDS + 30
+GRACE_SECONDS = SHIP_SECONDS + 30
 
 
 class NoVerdictError(Exception):
@@ -109,9 +116,7 @@ def bundled_variables() -> dict[str, Any]:
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
-def extra_variables(
-    roles: Sequence[node_facts.Role], given: Mapping[str, Any], results: Path, node: node_facts.Node
-) -> dict[str, Any]:
+def extra_variables(roles: Sequence[Role], given: Mapping[str, Any], results: Path, node: Node) -> dict[str, Any]:
     """The variables of the play: what was given, and what the hook does not let anybody change."""
     return {
         **bundled_variables(),
@@ -126,31 +131,29 @@ def extra_variables(
     }
 
 
-def waits(report: node_status.Report, host: Host) -> None:
+def waits(report: Report, host: Host) -> None:
     """Everything that has to be over first. Raises NoVerdictError for what cannot be done without."""
     options = report.options
 
     def bound(seconds: float) -> float:
         return max(1.0, min(seconds, report.left() - RESERVE_SECONDS))
 
-    marker = f"{run_events.MARKER}={options.path(REPORTS)}/"
+    marker = f"{MARKER}={options.path(REPORTS)}/"
     steps = (
-        lambda: node_waits.end_leftovers(marker, bound(options.wait_seconds)),
-        lambda: node_waits.wait_for_cloud_init(host, bound(options.wait_seconds)),
-        lambda: node_waits.wait_for_dlami(host, bound(DLAMI_SECONDS)),
-        lambda: node_waits.poll(
-            "package locks", lambda: node_waits.held_lock(options.root), bound(options.wait_seconds)
-        ),
+        lambda: end_leftovers(marker, bound(options.wait_seconds)),
+        lambda: wait_for_cloud_init(host, bound(options.wait_seconds)),
+        lambda: wait_for_dlami(host, bound(DLAMI_SECONDS)),
+        lambda: poll("package locks", lambda: held_lock(options.root), bound(options.wait_seconds)),
     )
     for step in steps:
         _note(report, step())
     for private in options.path(REPORTS).glob("*/runner-*"):
         # Of a run that was killed: variables and environment of the run, credentials included.
         shutil.rmtree(private, ignore_errors=True)
-    told = node_waits.mend_dpkg(options.root, host, bound(options.wait_seconds))
+    told = mend_dpkg(options.root, host, bound(options.wait_seconds))
     if told:
         report.warn(told)
-    shared = node_waits.wait_for_paths(options.root, options.wait_for, bound(options.wait_seconds))
+    shared = wait_for_paths(options.root, options.wait_for, bound(options.wait_seconds))
     if shared is not None and shared.obstacle:
         raise NoVerdictError(
             f"{shared.obstacle} after {shared.seconds:.0f} s: see whether the head node has written it"
@@ -158,7 +161,7 @@ def waits(report: node_status.Report, host: Host) -> None:
     _note(report, shared)
 
 
-def _note(report: node_status.Report, wait: node_waits.Wait | None) -> None:
+def _note(report: Report, wait: Wait | None) -> None:
     if wait is None or not (wait.obstacle or wait.seconds >= 0.1):
         return
     entry = {"what": wait.what, "seconds": wait.seconds, "obstacle": wait.obstacle}
@@ -178,7 +181,7 @@ def available_roles() -> list[str]:
 class Progress:
     """Follows the play: keeps the roles of the status file true, and tells in the log when one is over."""
 
-    def __init__(self, report: node_status.Report, roles: Sequence[node_facts.Role], results: Path) -> None:
+    def __init__(self, report: Report, roles: Sequence[Role], results: Path) -> None:
         self.report = report
         self.wanted = roles
         self.results = results
@@ -198,12 +201,12 @@ class Progress:
                 )
 
 
-def configure(report: node_status.Report) -> tuple[str, int]:
+def configure(report: Report) -> tuple[str, int]:
     """Look, wait, run the play. The sentence of a run that configured the node, and 0; else raises NoVerdictError."""
     options = report.options
-    node = node_facts.look(options.root, options.node_type)
-    given = node_options.read_vars(options.vars_file, options.vars_source)
-    roles = node_facts.choose_roles(node, options.roles, options.required, available_roles(), given)
+    node = look(options.root, options.node_type)
+    given = read_vars(options.vars_file, options.vars_source)
+    roles = choose_roles(node, options.roles, options.required, available_roles(), given)
     report.update(
         node={
             "kind": node.kind,
@@ -220,14 +223,12 @@ def configure(report: node_status.Report) -> tuple[str, int]:
     state = options.path(STATE)
     state.mkdir(parents=True, exist_ok=True)
     host = Host()
-    with node_waits.quiet_updates(host, state / "quiet.json", report.warn):
+    with quiet_updates(host, state / "quiet.json", report.warn):
         waits(report, host)
         return _play(report, node, roles, given)
 
 
-def _play(
-    report: node_status.Report, node: node_facts.Node, roles: Sequence[node_facts.Role], given: Mapping[str, Any]
-) -> tuple[str, int]:
+def _play(report: Report, node: Node, roles: Sequence[Role], given: Mapping[str, Any]) -> tuple[str, int]:
     options = report.options
     results = options.path("/run/mlcluster/failed_roles")
     results.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -241,7 +242,7 @@ def _play(
     progress = Progress(report, roles, results)
     report.update(state="running", stage="roles")
     try:
-        outcome = run_events.run_playbook(
+        outcome = run_playbook(
             COLLECTIONS / PLAYBOOK,
             inventories=["localhost,"],
             report_dir=options.path(REPORTS),
@@ -252,14 +253,14 @@ def _play(
             programs=programs,
             watch=progress,
         )
-    except run_events.RunError as exc:
+    except RunError as exc:
         raise NoVerdictError(str(exc)) from exc
     progress(outcome.status)
     report.update(run=str(outcome.log_file))
     return verdict(report, outcome)
 
 
-def verdict(report: node_status.Report, outcome: run_events.Outcome) -> tuple[str, int]:
+def verdict(report: Report, outcome: Outcome) -> tuple[str, int]:
     """What a finished play means for the node."""
     entries = report.document["roles"]
     failed = [entry for entry in entries if entry["state"] == "failed"]
@@ -315,10 +316,10 @@ def _as_the_hook_says(_number: int, _frame: object) -> None:
 def run(words: Sequence[str]) -> int:
     """One run, reported in every case; the exit code of the hook."""
     try:
-        options = node_options.parse_options(words)
-    except node_options.OptionsError as exc:
-        return node_status.Report(node_options.fallback_options(words)).finish("failed", str(exc), 3)
-    report = node_status.Report(options)
+        options = parse_options(words)
+    except OptionsError as exc:
+        return Report(fallback_options(words)).finish("failed", str(exc), 3)
+    report = Report(options)
     faulthandler.dump_traceback_later(report.left() + GRACE_SECONDS, exit=True)
     try:
         return _reported(report)
@@ -326,7 +327,7 @@ def run(words: Sequence[str]) -> int:
         faulthandler.cancel_dump_traceback_later()
 
 
-def _reported(report: node_status.Report) -> int:
+def _reported(report: Report) -> int:
     options = report.options
     report.document["bundle"]["version"] = _version()
     report.update()
@@ -334,8 +335,8 @@ def _reported(report: node_status.Report) -> int:
         with _told_to_stop():
             message, code = configure(report)
             with contextlib.suppress(OSError):
-                node_status.prune(options.path("/opt/mlcluster/bundles"), options.sha256)
-    except node_options.OptionsError as exc:
+                prune(options.path("/opt/mlcluster/bundles"), options.sha256)
+    except OptionsError as exc:
         return report.finish("failed", str(exc), 3)
     except NoVerdictError as exc:
         return report.finish("failed", str(exc), exc.code)
@@ -372,7 +373,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     # Not ignored, for what the roles start would inherit that.
     signal.signal(signal.SIGHUP, _as_the_hook_says)
-    code = run(node_options.read_words(args.options_file))
+    code = run(read_words(args.options_file))
     # Its absence tells the hook that the run has been reported.
     args.options_file.unlink()
     _let_go_of_readers()

@@ -18,12 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-if __package__:
-    from .run_events import write_json
-else:
-    from run_events import write_json  # type: ignore[no-redef]
-
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+
+from .play import write_json
 
 # Held with fcntl by apt, dpkg and rpm while they work.
 LOCKS = (

@@ -28,13 +28,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-# Run as a script its own folder is on the path; imported it is part of a package.
-if __package__:
-    from .run_stop import MARKER, Stop, end_workers
-    from .run_tracker import ANSI, COUNTS, Tracker, utc
-else:
-    from run_stop import MARKER, Stop, end_workers  # type: ignore[no-redef]
-    from run_tracker import ANSI, COUNTS, Tracker, utc  # type: ignore[no-redef]
+from .stop import MARKER, Stop, end_workers
+from .tracker import ANSI, COUNTS, Tracker, utc
 
 QUIET_SECONDS = 10
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-\d+")
@@ -349,7 +344,7 @@ def _parser() -> argparse.ArgumentParser:
             self.exit(3, f"{self.prog}: {message}\n")
 
     parser = Parser(
-        prog="run_events.py",
+        prog="mlcluster_boot.play",
         usage="%(prog)s [options] PLAYBOOK [-- ANSIBLE-PLAYBOOK ARGUMENTS]",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -381,7 +376,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             keep=args.keep,
         )
     except RunError as exc:
-        print(f"run_events: {exc}", file=sys.stderr)
+        print(f"mlcluster_boot.play: {exc}", file=sys.stderr)
         return 2
     print("\n".join(outcome.lines()))
     return outcome.exit_code

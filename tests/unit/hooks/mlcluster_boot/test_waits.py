@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult
 
-from hooks import node_waits
+from hooks.mlcluster_boot import waits
 
 
 class Recorded:
@@ -39,22 +39,22 @@ class Recorded:
 
 
 def test_a_poll_asks_at_least_once_and_says_what_is_left():
-    assert node_waits.poll("x", lambda: "it", 0) == node_waits.Wait("x", 0.0, "it")
-    assert node_waits.poll("x", lambda: "", 0).obstacle == ""
+    assert waits.poll("x", lambda: "it", 0) == waits.Wait("x", 0.0, "it")
+    assert waits.poll("x", lambda: "", 0).obstacle == ""
 
 
 def test_the_holder_of_a_lock_is_named(tmp_path):
     path = tmp_path / "lock"
     path.touch()
     table = f"1: POSIX  ADVISORY  WRITE {os.getpid()} 08:01:{path.stat().st_ino} 0 EOF\n"
-    assert node_waits.lock_holder(path, table).endswith(f"(process {os.getpid()})")
-    assert node_waits.lock_holder(path, "1: FLOCK ADVISORY READ 1 08:01:1 0 EOF\n") == "another process"
+    assert waits.lock_holder(path, table).endswith(f"(process {os.getpid()})")
+    assert waits.lock_holder(path, "1: FLOCK ADVISORY READ 1 08:01:1 0 EOF\n") == "another process"
 
 
 def test_no_lock_is_held_where_there_is_none(tmp_path):
     (tmp_path / "var/lib/dpkg").mkdir(parents=True)
     (tmp_path / "var/lib/dpkg/lock").touch()
-    assert node_waits.held_lock(tmp_path) == ""
+    assert waits.held_lock(tmp_path) == ""
 
 
 def met_meanwhile(monkeypatch, change):
@@ -65,7 +65,7 @@ def met_meanwhile(monkeypatch, change):
         pauses.append(seconds)
         change()
 
-    monkeypatch.setattr(node_waits, "time", types.SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    monkeypatch.setattr(waits, "time", types.SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
     return pauses
 
 
@@ -85,16 +85,16 @@ def test_a_lock_that_another_process_has_is_waited_for_until_it_lets_go(tmp_path
     command = [sys.executable, "-c", HOLDER, str(lock)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.read(1) == b"\n"
-        held = node_waits.held_lock(tmp_path)
+        held = waits.held_lock(tmp_path)
         assert held == f"/var/lib/dpkg/lock is held by apt\ufffd (process {holder.pid})"
         pauses = met_meanwhile(monkeypatch, lambda: holder.communicate(b"\n"))
-        assert node_waits.poll("package locks", lambda: node_waits.held_lock(tmp_path), 600).obstacle == ""
+        assert waits.poll("package locks", lambda: waits.held_lock(tmp_path), 600).obstacle == ""
     assert len(pauses) == 1 and holder.returncode == 0
 
 
 def test_shared_files_that_come_meanwhile_are_enough(tmp_path, monkeypatch):
     pauses = met_meanwhile(monkeypatch, (tmp_path / "ready").touch)
-    assert node_waits.wait_for_paths(tmp_path, [Path("/ready")], 600).obstacle == "" and len(pauses) == 1
+    assert waits.wait_for_paths(tmp_path, [Path("/ready")], 600).obstacle == "" and len(pauses) == 1
 
 
 def fake_proc(folder, *generations):
@@ -117,44 +117,44 @@ def fake_proc(folder, *generations):
 )
 def test_who_was_started_by_cloud_init_does_not_wait_for_it(tmp_path, generations, under):
     last = fake_proc(tmp_path, *generations)
-    assert node_waits.under_cloud_init(tmp_path, last) is under
+    assert waits.under_cloud_init(tmp_path, last) is under
 
 
 def test_cloud_init_is_waited_for_with_a_bound(monkeypatch):
-    monkeypatch.setattr(node_waits, "under_cloud_init", lambda: False)
-    assert node_waits.wait_for_cloud_init(Recorded(), 5) is None
+    monkeypatch.setattr(waits, "under_cloud_init", lambda: False)
+    assert waits.wait_for_cloud_init(Recorded(), 5) is None
     host = Recorded(**{"cloud-init": "status: done"})
-    assert node_waits.wait_for_cloud_init(host, 5).obstacle == ""
+    assert waits.wait_for_cloud_init(host, 5).obstacle == ""
     assert host.asked == [["cloud-init", "status", "--wait"]]
     slow = Recorded(**{"cloud-init": TimeoutError("no answer within 5 seconds")})
-    assert "cloud-init has not ended" in node_waits.wait_for_cloud_init(slow, 5).obstacle
+    assert "cloud-init has not ended" in waits.wait_for_cloud_init(slow, 5).obstacle
 
 
 def test_the_volume_of_the_deep_learning_ami_is_waited_for():
-    assert node_waits.wait_for_dlami(Recorded(), 1) is None
-    assert node_waits.wait_for_dlami(Recorded(systemctl="LoadState=not-found\nActiveState=inactive\n"), 1) is None
+    assert waits.wait_for_dlami(Recorded(), 1) is None
+    assert waits.wait_for_dlami(Recorded(systemctl="LoadState=not-found\nActiveState=inactive\n"), 1) is None
     states = iter(["activating", "activating", "active"])
     host = Recorded(systemctl=lambda: f"LoadState=loaded\nActiveState={next(states)}\n")
-    assert node_waits.wait_for_dlami(host, 60) == node_waits.Wait("dlami-nvme", pytest.approx(0.5, abs=30))
+    assert waits.wait_for_dlami(host, 60) == waits.Wait("dlami-nvme", pytest.approx(0.5, abs=30))
     stuck = Recorded(systemctl="LoadState=loaded\nActiveState=activating\n")
-    assert node_waits.wait_for_dlami(stuck, 0).obstacle == "dlami-nvme.service is still making its volume"
+    assert waits.wait_for_dlami(stuck, 0).obstacle == "dlami-nvme.service is still making its volume"
 
 
 def test_shared_files_are_waited_for(tmp_path):
     (tmp_path / "fsx").mkdir()
-    assert node_waits.wait_for_paths(tmp_path, [], 0) is None
-    assert node_waits.wait_for_paths(tmp_path, [Path("/fsx")], 0).obstacle == ""
-    assert node_waits.wait_for_paths(tmp_path, [Path("/fsx"), Path("/opt/x")], 0).obstacle == "/opt/x is not there"
+    assert waits.wait_for_paths(tmp_path, [], 0) is None
+    assert waits.wait_for_paths(tmp_path, [Path("/fsx")], 0).obstacle == ""
+    assert waits.wait_for_paths(tmp_path, [Path("/fsx"), Path("/opt/x")], 0).obstacle == "/opt/x is not there"
 
 
 def test_an_interrupted_dpkg_is_finished(tmp_path):
     host = Recorded(dpkg="", env="")
-    assert node_waits.mend_dpkg(tmp_path, host, 5) == "" and host.asked == []
+    assert waits.mend_dpkg(tmp_path, host, 5) == "" and host.asked == []
     (tmp_path / "var/lib/dpkg/updates").mkdir(parents=True)
     (tmp_path / "var/lib/dpkg/updates/0001").touch()
-    assert node_waits.mend_dpkg(tmp_path, host, 5) == ""
+    assert waits.mend_dpkg(tmp_path, host, 5) == ""
     assert host.asked == [["env", "DEBIAN_FRONTEND=noninteractive", "dpkg", "--configure", "-a"]]
-    assert "could not be finished (x)" in node_waits.mend_dpkg(tmp_path, Recorded(dpkg="", env=OSError("x")), 5)
+    assert "could not be finished (x)" in waits.mend_dpkg(tmp_path, Recorded(dpkg="", env=OSError("x")), 5)
 
 
 UNITS = "apt-daily.timer loaded active waiting Daily apt\ndnf-makecache.timer loaded active waiting\n"
@@ -163,7 +163,7 @@ UNITS = "apt-daily.timer loaded active waiting Daily apt\ndnf-makecache.timer lo
 def test_updates_are_quiet_during_the_run_and_back_after_it(tmp_path):
     host = Recorded(systemctl=UNITS)
     record = tmp_path / "quiet.json"
-    with pytest.raises(KeyError), node_waits.quiet_updates(host, record, pytest.fail) as stopped:
+    with pytest.raises(KeyError), waits.quiet_updates(host, record, pytest.fail) as stopped:
         assert stopped == json.loads(record.read_text()) == ["apt-daily.timer", "dnf-makecache.timer"]
         raise KeyError
     assert [words[1] for words in host.asked] == ["list-units", "stop", "start"]
@@ -174,7 +174,7 @@ def test_what_a_killed_run_had_stopped_is_started_by_the_next(tmp_path):
     record = tmp_path / "quiet.json"
     record.write_text('["apt-daily.timer", "sshd.service"]')
     host = Recorded(systemctl="")
-    with node_waits.quiet_updates(host, record, pytest.fail) as stopped:
+    with waits.quiet_updates(host, record, pytest.fail) as stopped:
         assert stopped == ["apt-daily.timer"]
     assert host.asked[-1] == ["systemctl", "start", "apt-daily.timer"] and not record.exists()
 
@@ -186,7 +186,7 @@ def test_a_systemd_that_does_not_answer_fails_no_run_and_what_it_did_not_start_i
     record = tmp_path / "quiet.json"
     host = Recorded(systemctl=UNITS, systemctl_stop=HANGS, systemctl_start=HANGS)
     told = []
-    with node_waits.quiet_updates(host, record, told.append):
+    with waits.quiet_updates(host, record, told.append):
         pass
     (sentence,) = told
     assert sentence.startswith(
@@ -194,10 +194,10 @@ def test_a_systemd_that_does_not_answer_fails_no_run_and_what_it_did_not_start_i
     )
     assert sentence.endswith(" dnf-makecache.timer', or the next run does")
     assert json.loads(record.read_text()) == ["apt-daily.timer", "dnf-makecache.timer"]
-    with node_waits.quiet_updates(Recorded(systemctl="", systemctl_listunits=HANGS), record, pytest.fail) as stopped:
+    with waits.quiet_updates(Recorded(systemctl="", systemctl_listunits=HANGS), record, pytest.fail) as stopped:
         assert stopped == ["apt-daily.timer", "dnf-makecache.timer"]
     assert not record.exists()
-    assert node_waits.wait_for_dlami(Recorded(systemctl=HANGS), 1) is None
+    assert waits.wait_for_dlami(Recorded(systemctl=HANGS), 1) is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk that is full")
@@ -212,7 +212,7 @@ def test_a_full_disk_does_not_cost_the_record_of_a_run_that_was_killed(tmp_path)
             (volume / "full").write_bytes(bytes(1 << 20))
         with (
             pytest.raises(OSError, match="No space left"),
-            node_waits.quiet_updates(Recorded(systemctl=UNITS), record, pytest.fail),
+            waits.quiet_updates(Recorded(systemctl=UNITS), record, pytest.fail),
         ):
             pass
         assert json.loads(record.read_text()) == ["apt-daily-upgrade.timer"]
@@ -222,7 +222,7 @@ def test_a_full_disk_does_not_cost_the_record_of_a_run_that_was_killed(tmp_path)
 
 def test_a_node_without_systemd_has_nothing_to_quiet(tmp_path):
     host = Recorded()
-    with node_waits.quiet_updates(host, tmp_path / "quiet.json", pytest.fail) as stopped:
+    with waits.quiet_updates(host, tmp_path / "quiet.json", pytest.fail) as stopped:
         assert stopped == []
     assert host.asked == []
 
@@ -237,12 +237,12 @@ def test_the_play_of_a_killed_run_is_ended_and_what_it_began_may_end(tmp_path):
     try:
         # Before it runs, the kernel shows no environment of a process that Popen has begun.
         assert play.stdout.read(1) == package.stdout.read(1) == b"\n"
-        left = node_waits.end_leftovers(marker, 0)
+        left = waits.end_leftovers(marker, 0)
         assert f"{package.pid}" in left.obstacle and left.obstacle.endswith("of a killed run go on")
         assert play.wait() == -9 and package.poll() is None
         package.stdin.close()
         assert package.wait() == 0
-        assert node_waits.end_leftovers(marker, 0) is None
+        assert waits.end_leftovers(marker, 0) is None
     finally:
         for process in (play, package):
             process.kill()

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from hooks import node_options
-from hooks.node_options import OptionsError, Wish
+from hooks.mlcluster_boot import options as hook_options
+from hooks.mlcluster_boot.options import OptionsError, Wish
 
 TIMES = ["--started-at", "10", "--deadline", "100"]
 
 
 def test_what_the_hook_was_called_with_and_what_it_added():
-    options = node_options.parse_options(
+    options = hook_options.parse_options(
         [
             *("--bundle", "s3://b/k", "--sha256", "0" * 64, "--roles", "nvme_raid0, nvidia_gds:best-effort"),
             *("--required", "--on-failure", "terminate", "--wait-for", "/fsx/a", "--wait-for", "/fsx/b"),
@@ -34,7 +34,7 @@ def test_what_the_hook_was_called_with_and_what_it_added():
 
 def test_the_key_in_a_presigned_address_is_not_told_again():
     words = ["--vars", "https://b.example/v.json?X-Amz-Signature=abc", "--bundle", "s3://b/k", *TIMES]
-    assert node_options.parse_options(words).vars_source == "https://b.example/v.json"
+    assert hook_options.parse_options(words).vars_source == "https://b.example/v.json"
 
 
 @pytest.mark.parametrize(
@@ -52,14 +52,14 @@ def test_the_key_in_a_presigned_address_is_not_told_again():
 )
 def test_options_that_are_wrong_are_named(words, part):
     with pytest.raises(OptionsError) as told:
-        node_options.parse_options([*words, *TIMES])
+        hook_options.parse_options([*words, *TIMES])
     assert part in str(told.value)
 
 
 @pytest.mark.parametrize("policy, kept", [("terminate", "terminate"), ("panic", "drain")])
 def test_wrong_options_can_still_be_reported(policy, kept):
     words = ["--phase", "later", "--on-failure", policy, "--root", "/node", *TIMES]
-    options = node_options.fallback_options(words)
+    options = hook_options.fallback_options(words)
     assert (options.root, options.on_failure, options.deadline_at) == (Path("/node"), kept, 110)
 
 
@@ -85,40 +85,40 @@ def test_the_deadline_of_a_bootstrap_counts_from_the_launch(tmp_path, started, p
         (tmp_path / "opt/parallelcluster/shared").mkdir(parents=True)
     if settings is not None:
         (tmp_path / "opt/parallelcluster/shared/cluster-config.yaml").write_text(settings)
-    options = node_options.parse_options(["--root", str(tmp_path), "--started-at", str(started)])
+    options = hook_options.parse_options(["--root", str(tmp_path), "--started-at", str(started)])
     assert options.deadline_at - started == seconds
 
 
 def test_a_share_that_does_not_answer_leaves_the_usual_deadline(tmp_path, monkeypatch):
-    monkeypatch.setattr(node_options, "CONFIGURATION_SECONDS", 0.1)
+    monkeypatch.setattr(hook_options, "CONFIGURATION_SECONDS", 0.1)
     (tmp_path / "opt/parallelcluster/shared").mkdir(parents=True)
     os.mkfifo(tmp_path / "opt/parallelcluster/shared/cluster-config.yaml")
-    assert node_options.bootstrap_left(tmp_path, 100.0) == 2100 - 100 - 120
+    assert hook_options.bootstrap_left(tmp_path, 100.0) == 2100 - 100 - 120
 
 
 def test_a_value_that_looks_like_an_option_is_a_value():
     words = ["--root", "/node", "--bundle", "--required", "--roles", "--root", *TIMES]
     with pytest.raises(OptionsError, match=r"--roles takes names, .* not '--root'"):
-        node_options.parse_options(words)
-    options = node_options.fallback_options(words)
+        hook_options.parse_options(words)
+    options = hook_options.fallback_options(words)
     assert (options.root, options.source, options.required) == (Path("/node"), "--required", None)
-    assert node_options.parse_options(["--vars", " {}", *TIMES]).vars_source == "the text of --vars"
+    assert hook_options.parse_options(["--vars", " {}", *TIMES]).vars_source == "the text of --vars"
 
 
 def test_seconds_with_a_zero_before_are_those_seconds():
-    assert node_options.parse_options(["--started-at", "10", "--deadline", "08"]).deadline_at == 18
+    assert hook_options.parse_options(["--started-at", "10", "--deadline", "08"]).deadline_at == 18
 
 
 def test_the_words_of_an_options_file(tmp_path):
     path = tmp_path / "options"
     path.write_bytes(b"--vars\0{\n}\0--roles\0\0")
-    assert node_options.read_words(path) == ["--vars", "{\n}", "--roles", ""]
+    assert hook_options.read_words(path) == ["--vars", "{\n}", "--roles", ""]
 
 
 def variables(tmp_path, text):
     path = tmp_path / "vars"
     path.write_text(text)
-    return node_options.read_vars(path, "s3://b/vars")
+    return hook_options.read_vars(path, "s3://b/vars")
 
 
 @pytest.mark.parametrize("text", ['{"a": {"b": [1]}}', "a:\n  b: [1]\n", "---\na: {b: [1]}\n"])
@@ -129,7 +129,7 @@ def test_variables_are_json_or_yaml(tmp_path, text):
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_no_variables(tmp_path, text):
     assert variables(tmp_path, text) == {}
-    assert node_options.read_vars(None, "") == {}
+    assert hook_options.read_vars(None, "") == {}
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,11 @@ from pathlib import Path
 import ansible_runner
 import pytest
 
-from hooks import run_events, run_stop
+from hooks.mlcluster_boot import play, stop
 from tests.rig.slurm.processes import wait_for
 
-SCRIPT = Path(run_events.__file__)
+PROGRAM = [sys.executable, "-m", "mlcluster_boot.play"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(play.__file__).parents[1])}
 PLAY = "- name: Configure\n  hosts: {hosts}\n  gather_facts: false\n  tasks:\n"
 
 
@@ -39,7 +40,7 @@ def run(project, tasks, hosts="nodes", **options):
     playbook = project / "play.yml"
     playbook.write_text(PLAY.format(hosts=hosts) + tasks)
     stream = io.StringIO()
-    outcome = run_events.run_playbook(
+    outcome = play.run_playbook(
         playbook,
         inventories=[str(project / "hosts.ini")],
         report_dir=project / "reports",
@@ -125,7 +126,7 @@ def leaping(module, monkeypatch, name):
 
 
 def test_time_over_is_no_verdict(project, monkeypatch):
-    begun = leaping(run_stop, monkeypatch, "monotonic")
+    begun = leaping(stop, monkeypatch, "monotonic")
 
     def watch(status):
         if status["task"] == "Wait":
@@ -154,8 +155,8 @@ def test_the_command_line_passes_arguments_on_and_a_signal_ends_it(project):
     playbook.write_text(
         PLAY.format(hosts="nodes") + "    - name: Wait\n      ansible.builtin.pause:\n        seconds: 3600\n"
     )
-    command = [sys.executable, str(SCRIPT), str(playbook), "-i", "hosts.ini", "--", "--limit", "localhost"]
-    environment = {**os.environ, "XDG_CACHE_HOME": str(project)}
+    command = [*PROGRAM, str(playbook), "-i", "hosts.ini", "--", "--limit", "localhost"]
+    environment = {**ENVIRONMENT, "XDG_CACHE_HOME": str(project)}
     child = subprocess.Popen(command, cwd=project, env=environment, stdout=subprocess.PIPE, text=True)
     status_file = project / "mlcluster" / "reports" / "latest" / "status.json"
     wait_for("the task", lambda: status_file.exists() and json.loads(status_file.read_text())["task"] == "Wait")
@@ -169,14 +170,14 @@ def test_the_command_line_passes_arguments_on_and_a_signal_ends_it(project):
 
 @pytest.mark.parametrize("argv", [[], ["play.yml", "--timeout", "soon"], ["play.yml", "extra"]])
 def test_usage_errors_end_with_three(argv):
-    done = subprocess.run([sys.executable, str(SCRIPT), *argv], capture_output=True, text=True, check=False)
+    done = subprocess.run([*PROGRAM, *argv], env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 3
-    assert "usage: run_events.py" in done.stderr
+    assert "usage: mlcluster_boot.play" in done.stderr
 
 
 def test_a_report_directory_that_cannot_be_made_is_said(project, capsys):
     (project / "file").write_text("")
-    assert run_events.main(["play.yml", "--report-dir", str(project / "file" / "x")]) == 2
+    assert play.main(["play.yml", "--report-dir", str(project / "file" / "x")]) == 2
     assert "--report-dir" in capsys.readouterr().err
 
 
@@ -184,7 +185,7 @@ def test_old_reports_are_pruned_and_other_files_left(tmp_path):
     for day in range(1, 5):
         (tmp_path / f"2026010{day}T000000Z-1").mkdir()
     (tmp_path / "notes").mkdir()
-    made = run_events.Run("site.yml", tmp_path, io.StringIO(), keep=2)
+    made = play.Run("site.yml", tmp_path, io.StringIO(), keep=2)
     made.log.close()
     assert sorted(os.listdir(tmp_path)) == sorted(["20260104T000000Z-1", made.directory.name, "latest", "notes"])
 
@@ -193,7 +194,7 @@ def test_a_clock_that_was_set_back_does_not_cost_the_run_its_own_report(tmp_path
     later = [f"2999010{day}T000000Z-1" for day in range(1, 5)]
     for name in later:
         (tmp_path / name).mkdir()
-    made = run_events.Run("site.yml", tmp_path, io.StringIO(), keep=2)
+    made = play.Run("site.yml", tmp_path, io.StringIO(), keep=2)
     made.log.close()
     assert made.status_file.is_file()
     assert sorted(os.listdir(tmp_path)) == sorted([later[-1], made.directory.name, "latest"])
@@ -201,12 +202,12 @@ def test_a_clock_that_was_set_back_does_not_cost_the_run_its_own_report(tmp_path
 
 def test_a_full_disk_is_said_once_and_does_not_end_the_run(tmp_path, monkeypatch):
     stream = io.StringIO()
-    made = run_events.Run("site.yml", tmp_path, stream, keep=2)
+    made = play.Run("site.yml", tmp_path, stream, keep=2)
 
     def full(path, data):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(run_events, "write_json", full)
+    monkeypatch.setattr(play, "write_json", full)
     made.save()
     made.save()
     made.log.close()
@@ -216,7 +217,7 @@ def test_a_full_disk_is_said_once_and_does_not_end_the_run(tmp_path, monkeypatch
 
 
 def test_an_event_that_breaks_the_tracker_is_logged_and_not_raised(tmp_path, monkeypatch):
-    made = run_events.Run("site.yml", tmp_path, io.StringIO(), keep=2)
+    made = play.Run("site.yml", tmp_path, io.StringIO(), keep=2)
     monkeypatch.setattr(made.tracker, "handle", lambda event: 1 / 0)
     assert made.event({"event": "odd"}) is False
     assert "event odd was not understood: ZeroDivisionError" in made.log_file.read_text()
@@ -233,13 +234,13 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(run_events.time, "monotonic", clock)
+    monkeypatch.setattr(play.time, "monotonic", clock)
     return clock
 
 
 def test_plain_output_speaks_at_each_task_and_after_silence(clock):
     stream = io.StringIO()
-    display = run_events.Display(stream)
+    display = play.Display(stream)
     clock.now = 101
     display.task("r : Look")
     for clock.now in range(102, 125):
@@ -258,7 +259,7 @@ def test_a_terminal_has_one_updating_line_no_wider_than_itself(clock, monkeypatc
 
     monkeypatch.setenv("COLUMNS", "20")
     stream = Terminal()
-    display = run_events.Display(stream)
+    display = play.Display(stream)
     display.task("nvme_raid0 : Look at the disks")
     display.line("FAILED")
     display.end()
@@ -267,6 +268,6 @@ def test_a_terminal_has_one_updating_line_no_wider_than_itself(clock, monkeypatc
 
 def test_a_closed_stream_does_not_end_the_run():
     stream = io.StringIO()
-    display = run_events.Display(stream)
+    display = play.Display(stream)
     stream.close()
     display.line("unheard")

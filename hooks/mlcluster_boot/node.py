@@ -14,10 +14,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-if __package__:
-    from .node_options import OptionsError, Wish
-else:
-    from node_options import OptionsError, Wish  # type: ignore[no-redef]
+from .options import OptionsError, Wish
 
 # cfn_node_type of /etc/parallelcluster/cfnconfig, which AWS documents as unsupported for scripts: it may be gone.
 KINDS = {"HeadNode": "head", "LoginNode": "login", "ComputeFleet": "compute"}

@@ -1,0 +1,140 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hooks.mlcluster_boot import main, options, play, status
+from hooks.mlcluster_boot import node as hook_node
+from hooks.mlcluster_boot.node import Role
+
+ROOT = Path(__file__).resolve().parents[4]
+
+
+@pytest.fixture
+def report(tmp_path):
+    (tmp_path / "var/lib/mlcluster").mkdir(parents=True)
+    now = status.uptime()
+    words = ["--root", str(tmp_path), "--started-at", str(now), "--deadline", "100"]
+    return status.Report(options.parse_options(words))
+
+
+def snapshot(state, tasks, failures=()):
+    return {
+        "state": state,
+        "tasks": [{"role": role, "task": "x", "seconds": 1.5, "changed": changed} for role, changed in tasks],
+        "failures": [{"role": role, "message": message} for role, message in failures],
+        "elapsed": 3.0,
+    }
+
+
+def outcome(state, failures=()):
+    return play.Outcome(state, snapshot(state, [], failures), Path("/s"), Path("/log"))
+
+
+@pytest.mark.parametrize(
+    "state, sentence, code",
+    [
+        ("timeout", "the deadline of 100 s came while slurm_jobs was at work: see /log", 2),
+        ("canceled", "the run was told to stop; it goes on where it was when it is started again: /log", 2),
+        ("failed", "nvme_raid0: no disks", 1),
+        ("error", "nvme_raid0: no disks", 2),
+    ],
+)
+def test_what_an_ended_play_means(report, state, sentence, code):
+    entry = {"role": "nvme_raid0", "required": True, "state": "failed", "changed": 0, "message": "no\n disks"}
+    report.document["roles"] = [entry, {**entry, "role": "slurm_jobs", "state": "interrupted"}]
+    with pytest.raises(main.NoVerdictError) as told:
+        main.verdict(report, outcome(state))
+    assert (str(told.value), told.value.code) == (sentence, code)
+
+
+def test_a_play_that_said_nothing_of_a_role_is_told_in_its_own_last_words(report):
+    report.document["roles"] = []
+    with pytest.raises(main.NoVerdictError, match="the play ended as error: b c"):
+        main.verdict(report, outcome("error", [("", "a\nb\nc")]))
+
+
+@pytest.mark.parametrize(
+    "text, version",
+    [
+        ('{"components": [{"name": "mlcluster.aws", "version": "1.2.3"}]}', "1.2.3"),
+        ('{"components": null}', ""),
+        ('{"components": ["mlcluster.aws"]}', ""),
+        ("[]", ""),
+        ("", ""),
+    ],
+)
+def test_a_manifest_that_says_nothing_ends_no_run(tmp_path, monkeypatch, text, version):
+    (tmp_path / "MANIFEST.json").write_text(text)
+    monkeypatch.setattr(main, "BUNDLE", tmp_path)
+    assert main._version() == version
+
+
+def test_a_second_order_to_stop_does_not_break_into_what_puts_the_node_back():
+    done = []
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(main.StopError, match="SIGTERM"), main._told_to_stop():
+            try:
+                # As logging does it with whatever happens while it writes a line.
+                with contextlib.suppress(Exception):
+                    os.kill(os.getpid(), signal.SIGTERM)
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+                done.append("the timers are started")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert done == ["the timers are started"]
+
+
+def test_an_order_to_stop_after_the_play_breaks_into_no_report():
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with main._told_to_stop():
+            assert signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_the_log_has_its_time_to_be_copied_after_the_deadline(report, monkeypatch):
+    armed = []
+    monkeypatch.setattr(main.faulthandler, "dump_traceback_later", lambda after, **_more: armed.append(after))
+    monkeypatch.setattr(main, "_reported", lambda report: 0)
+    root = str(report.options.root)
+    assert main.run(["--root", root, "--started-at", "0", "--deadline", "0"]) == 0
+    assert armed and armed[0] > status.SHIP_SECONDS
+
+
+def test_no_variable_makes_a_role_reboot_the_node():
+    node = hook_node.Node("compute", "", "", "", "", ())
+    given = {"efa_nccl_reboot_allowed": True, "a": 1}
+    found = main.extra_variables([Role("efa_nccl", True)], given, Path("/r"), node)
+    assert found["efa_nccl_reboot_allowed"] is False and found["a"] == 1
+    assert found["configure_node_roles"] == [{"name": "mlcluster.aws.efa_nccl", "key": "efa_nccl", "required": True}]
+
+
+HANGING = """
+import sys, time
+sys.path[:0] = [".collections", "."]
+from hooks.mlcluster_boot import main
+main.GRACE_SECONDS = 0.1
+main._reported = lambda report: time.sleep(600)
+main.run(["--root", sys.argv[1], "--started-at", "0", "--deadline", "0"])
+"""
+
+
+def test_a_runner_that_hangs_after_the_deadline_ends_itself_and_says_where_it_was(tmp_path):
+    command = [sys.executable, "-c", HANGING, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "Timeout" in done.stderr and "in run" in done.stderr
