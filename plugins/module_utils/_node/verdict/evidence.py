@@ -1,0 +1,192 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The evidence of a verdict: the fields that it reads, what is good in each, and what is bad. Pure.
+
+A verdict passes only when every field was read and is good. A bad field fails it. A field that is missing, unreadable
+or holds anything else makes it undeterminable, and the message names the field and its value.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing as t
+
+from .result import SEVERITIES, Result, Scope, failed, passed, printable, undeterminable
+
+UNREAD = "unread"
+# No table is worth more names than these in one sentence.
+MOST_NAMED = 8
+_LONGEST_VALUE = 80
+
+Test = t.Callable[[t.Any], bool]
+Facts = t.Mapping[str, t.Any]
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: t.Any = _Missing()
+
+
+def exactly(*values: object) -> Test:
+    """Return a test for one of these values, of the same type: ``exactly(0)`` refuses ``False`` and ``0.0``."""
+    return lambda value: any(type(value) is type(wanted) and value == wanted for wanted in values)
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a finite number, and no boolean."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def within(least: float, most: float = math.inf) -> Test:
+    """Return a test for a finite number from ``least`` to ``most``, both included."""
+    return lambda value: is_number(value) and least <= value <= most
+
+
+def above(limit: float) -> Test:
+    """Return a test for a finite number greater than ``limit``."""
+    return lambda value: is_number(value) and value > limit
+
+
+def below(limit: float) -> Test:
+    """Return a test for a finite number less than ``limit``."""
+    return lambda value: is_number(value) and value < limit
+
+
+def is_text(value: object) -> bool:
+    """Return whether a value is a text that is not blank."""
+    return isinstance(value, str) and bool(value.strip())
+
+
+def never(_value: object) -> bool:
+    """Return false: no value of this field is bad, it is good or unknown."""
+    return False
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """One field that a verdict reads.
+
+    ``name`` is its dotted path in the facts of a subject. ``good`` accepts the values that count as proof. ``bad``
+    accepts those that disprove; ``text`` then says what is wrong, with ``{}`` for the value, and ``severity`` what to
+    do. ``label`` is the name in messages (default: ``name``). A field whose ``when`` refuses the subject's facts is
+    not evidence there; ``when`` has to be true where its own facts are unknown.
+    """
+
+    name: str
+    good: Test
+    bad: Test = never
+    text: str = "is bad: {}"
+    severity: str = "monitor"
+    label: str | None = None
+    when: t.Callable[[Facts], bool] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """What a verdict is about: one GPU, host or run.
+
+    ``name`` begins its part of a message and is the device of the verdict (None: the verdict is about one thing).
+    ``raw`` maps the name of a field that could not be read to the text that stood there.
+    """
+
+    facts: Facts
+    name: str | None = None
+    raw: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """What is wrong with a subject, or unknown of it."""
+
+    subject: Subject
+    text: str
+    severity: str = "none"
+
+    def sentence(self) -> str:
+        """Return the text with the name of its subject in front."""
+        return f"{self.subject.name} {self.text}" if self.subject.name else self.text
+
+
+@dataclasses.dataclass(frozen=True)
+class Weighed:
+    """All that was found: ``bad`` from the first field on, and ``unknown``."""
+
+    bad: tuple[Finding, ...]
+    unknown: tuple[Finding, ...]
+
+
+def lookup(facts: object, path: str) -> object:
+    """Return the value at a dotted path, or ``MISSING``."""
+    for part in path.split("."):
+        if not isinstance(facts, t.Mapping) or part not in facts:
+            return MISSING
+        facts = facts[part]
+    return facts
+
+
+def weigh(fields: t.Sequence[Field], subjects: t.Sequence[Subject]) -> Weighed:
+    """Return what is bad and what is unknown in the evidence on these subjects, in their order."""
+    bad, unknown = [], []
+    for subject in subjects:
+        for field in fields:
+            if field.when is not None and not field.when(subject.facts):
+                continue
+            value = lookup(subject.facts, field.name)
+            if field.bad(value):
+                bad.append(Finding(subject, field.text.format(value), field.severity))
+            elif not field.good(value):
+                label = field.label or field.name
+                unknown.append(Finding(subject, f"{label} {_state(value, subject.raw.get(field.name))}"))
+    return Weighed(tuple(bad), tuple(unknown))
+
+
+def _state(value: object, raw: str | None) -> str:
+    if raw is not None:
+        return f"reads {_quoted(raw)}"
+    return "is missing" if value is MISSING or value is None else f"reads {_quoted(value)}"
+
+
+def _quoted(value: object) -> str:
+    text = " ".join(printable(value).split())
+    return f"'{text[:_LONGEST_VALUE]}'" if text else "nothing"
+
+
+def decide(
+    check: str, fields: t.Sequence[Field], subjects: t.Sequence[Subject], found: object, **more: t.Any
+) -> Result:
+    """Return the verdict on these subjects: a pass with ``found``, a fail, or undeterminable with reason ``unread``.
+
+    Of each bad subject its worst finding is named. No subject, or no field, proves nothing. ``more`` are further
+    fields of the result (``expected``, ``hint``, ``source``).
+    """
+    weighed = weigh(fields, subjects)
+    if weighed.bad:
+        return _failed(check, weighed.bad, more)
+    if weighed.unknown or not subjects or not fields:
+        return undeterminable(check, UNREAD, message=_unknown(weighed.unknown), **more)
+    return passed(check, found, **more)
+
+
+def _failed(check: str, bad: t.Sequence[Finding], more: t.Mapping[str, t.Any]) -> Result:
+    worst: dict[int, Finding] = {}
+    for finding in bad:
+        known = worst.get(id(finding.subject))
+        if known is None or SEVERITIES.index(finding.severity) > SEVERITIES.index(known.severity):
+            worst[id(finding.subject)] = finding
+    findings = list(worst.values())
+    severity = max((finding.severity for finding in findings), key=SEVERITIES.index)
+    scope = Scope(device=findings[0].subject.name) if len(findings) == 1 else Scope()
+    message = "; ".join(finding.sentence() for finding in findings)
+    return failed(check, message, severity=severity, **{"scope": scope, **more})
+
+
+def _unknown(findings: t.Sequence[Finding]) -> str:
+    if not findings:
+        return "there is nothing to judge"
+    rest = f" and {len(findings) - MOST_NAMED} more" if len(findings) > MOST_NAMED else ""
+    return "; ".join(finding.sentence() for finding in findings[:MOST_NAMED]) + rest

@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.evidence import (
+    MISSING,
+    MOST_NAMED,
+    UNREAD,
+    Field,
+    Subject,
+    above,
+    below,
+    decide,
+    exactly,
+    is_number,
+    is_text,
+    lookup,
+    weigh,
+    within,
+)
+
+ERRORS = Field(
+    "errors.hard", good=exactly(0), bad=above(0), text="had {} hard errors", severity="reset", label="hard_errors"
+)
+STATE = Field("state", good=exactly("up"), bad=exactly("down"), text="is down", severity="isolate")
+BOTH = (ERRORS, STATE)
+GOOD = {"errors": {"hard": 0}, "state": "up"}
+
+
+def subject(name="gpu0", raw=None, **facts):
+    return Subject({**GOOD, **facts}, name, raw or {})
+
+
+def test_a_pass_needs_every_field_good():
+    result = decide("a.b", BOTH, [subject("gpu0"), subject("gpu1")], "all good", expected=0)
+    assert (result.status, result.found, result.expected) == ("pass", "all good", 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (None, "state is missing"),
+        ("", "state reads nothing"),
+        ("UP", "state reads 'UP'"),
+        (True, "state reads 'True'"),
+        ("\x1b[2Jx", "state reads '[2Jx'"),
+        ("x" * 500, f"state reads '{'x' * 80}'"),
+        ({}, "state reads '{}'"),
+    ],
+)
+def test_an_unknown_value_is_undeterminable_and_named(value, words):
+    result = decide("a.b", BOTH, [subject("gpu0"), subject("gpu1", state=value)], "good", hint="look")
+    assert (result.status, result.reason, result.message) == ("undeterminable", UNREAD, f"gpu1 {words}")
+    assert result.hint == "look"
+
+
+def test_a_missing_field_and_the_text_that_stood_there():
+    assert decide("a.b", BOTH, [Subject({"state": "up"})], "x").message == "hard_errors is missing"
+    raw = {"errors.hard": "Unknown Error"}
+    result = decide("a.b", BOTH, [subject(raw=raw, errors={"hard": None})], "x")
+    assert result.message == "gpu0 hard_errors reads 'Unknown Error'"
+
+
+def test_bad_outweighs_unknown():
+    result = decide("a.b", BOTH, [subject("gpu0", state=None), subject("gpu1", errors={"hard": 3})], "x")
+    assert (result.status, result.severity, result.message) == ("fail", "reset", "gpu1 had 3 hard errors")
+    assert result.scope.device == "gpu1"
+
+
+def test_each_subject_has_its_worst_finding_named():
+    bad = [subject("gpu0", errors={"hard": 3}, state="down"), subject("gpu1", errors={"hard": 1})]
+    result = decide("a.b", BOTH, bad, "x")
+    assert (result.severity, result.message) == ("isolate", "gpu0 is down; gpu1 had 1 hard errors")
+    assert result.scope.device is None
+    assert decide("a.b", BOTH[::-1], bad[:1], "x").message == "gpu0 is down"
+
+
+def test_the_first_of_equally_bad_findings_is_named():
+    fields = (STATE, Field("other", exactly(0), exactly(1), "is other", "isolate"))
+    assert decide("a.b", fields, [subject(state="down", other=1)], "x").message == "gpu0 is down"
+
+
+@pytest.mark.parametrize(("fields", "subjects"), [(BOTH, []), ((), [subject()]), ((), [])])
+def test_nothing_to_judge_proves_nothing(fields, subjects):
+    result = decide("a.b", fields, subjects, "x")
+    assert (result.status, result.message) == ("undeterminable", "there is nothing to judge")
+
+
+def test_a_field_that_does_not_apply_is_no_evidence():
+    field = Field("extra", exactly(1), when=lambda facts: facts["state"] == "up")
+    assert decide("a.b", (field, STATE), [subject(extra=1)], "x").status == "pass"
+    assert decide("a.b", (field, STATE), [subject()], "x").status == "undeterminable"
+    assert decide("a.b", (field, STATE), [subject(state="down")], "x").message == "gpu0 is down"
+
+
+def test_a_long_list_is_cut():
+    names = [subject(f"gpu{number}", state=None) for number in range(MOST_NAMED + 2)]
+    message = decide("a.b", BOTH, names, "x").message
+    assert message.count("state is missing") == MOST_NAMED
+    assert message.endswith(" and 2 more")
+    assert not decide("a.b", BOTH, names[:MOST_NAMED], "x").message.endswith("more")
+
+
+def test_weigh_keeps_the_order():
+    weighed = weigh(BOTH, [subject("gpu0", state="down", errors={"hard": 2}), subject("gpu1", state=None)])
+    assert [finding.text for finding in weighed.bad] == ["had 2 hard errors", "is down"]
+    assert [finding.sentence() for finding in weighed.unknown] == ["gpu1 state is missing"]
+
+
+def test_lookup():
+    assert lookup({"a": {"b": None}}, "a.b") is None
+    for facts in ({}, {"a": 1}, {"a": {}}, None):
+        assert lookup(facts, "a.b") is MISSING
+    assert repr(MISSING) == "MISSING"
+
+
+@pytest.mark.parametrize(
+    ("test", "good", "bad"),
+    [
+        (exactly(0), [0], [False, 0.0, None, "0", 1, MISSING]),
+        (exactly(True, "on"), [True, "on"], [1, "True", None]),
+        (within(1, 3), [1, 2.5, 3], [0.9, 3.1, math.nan, math.inf, True, "2", None, MISSING]),
+        (within(1), [1, 1e300], [math.inf, math.nan]),
+        (above(0), [1, 0.5], [0, -1, math.nan, math.inf, True, None, "1"]),
+        (below(2), [1, -1], [2, -math.inf, math.nan, True, None, "1"]),
+        (is_number, [0, -1.5], [math.nan, math.inf, True, "1", None]),
+        (is_text, ["x"], ["", "  ", None, 1, MISSING]),
+    ],
+)
+def test_tests_refuse_what_they_do_not_know(test, good, bad):
+    assert [value for value in good if not test(value)] == []
+    assert [value for value in bad if test(value)] == []
