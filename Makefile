@@ -7,7 +7,7 @@ PYTHON ?= python3
 SCENARIO ?=
 BUNDLE ?=
 RETRY ?=
-STEP := $(PYTHON) tests/tools/step.py
+STEP := $(PYTHON) tests/build/step.py
 VENV := .venv/bin
 
 .DEFAULT_GOAL := help
@@ -23,7 +23,7 @@ setup: ## Install what the build needs; RETRY=1 tries again what could not be ha
 
 .PHONY: site
 site: setup ## Show the main job: a local EC2-like node, configured by ansible-playbook site.yml
-	@PATH="$(CURDIR)/$(VENV):$$PATH" $(VENV)/python -m tests.rig.demo
+	@PATH="$(CURDIR)/$(VENV):$$PATH" $(VENV)/python -m tests.rig.demo.site
 
 .PHONY: test
 test: ## Run the whole suite that fits the time of a continuous-integration run
@@ -39,7 +39,7 @@ test-vm-all: ## Run every virtual-machine test
 
 .PHONY: test-matrix
 test-matrix: setup ## Run the inventory's tests on the oldest, a middle and the newest ansible-core
-	@$(VENV)/python -m tests.tools.test_matrix
+	@$(VENV)/python -m tests.build.test_matrix
 
 .PHONY: lint
 lint: setup ## Check style and types (under a minute when warm)
@@ -80,12 +80,12 @@ vm: setup ## Run the virtual-machine tests of the suite; SCENARIO=word for those
 
 .PHONY: rig-clean
 rig-clean: ## Remove test containers, test machines and their caches
-	@$(PYTHON) -m tests.tools.containers clean
+	@$(PYTHON) -m tests.build.containers clean
 	@if [ -x $(VENV)/python ]; then $(VENV)/python -m tests.rig.vm clean; fi
 
 .PHONY: pcluster
 pcluster: setup ## Install AWS ParallelCluster whole, with Node.js: what create_cluster.yml calls
-	@$(PYTHON) -m tests.tools.pcluster
+	@$(PYTHON) -m tests.build.pcluster
 
 .PHONY: bench
 bench: setup ## Measure round trips and seconds of the roles
@@ -97,14 +97,14 @@ lock: ## Write the Python lock files again, newest versions first (needs the pac
 
 .PHONY: lock-artifacts
 lock-artifacts: setup ## Download, check and pin the artifacts that roles install
-	@$(VENV)/python tests/tools/lock_artifacts.py
+	@$(VENV)/python tests/data_tables/lock_artifacts.py
 
 .PHONY: docs
 docs: setup ## Write the generated parts of the documentation again, and build the site into docs/_build/html
-	@$(VENV)/python -m tests.tools.role_docs
-	@$(VENV)/python -m tests.tools.guide_tables
+	@$(VENV)/python -m tests.docs_check.role_docs
+	@$(VENV)/python -m tests.docs_check.guide_tables
 	@$(VENV)/python -m tests.build.layers
-	@$(VENV)/python -m tests.tools.docs_site
+	@$(VENV)/python -m tests.docs_check.docs_site
 
 .PHONY: build
 build: setup ## Build the collection archive into dist/

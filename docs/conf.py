@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Settings of the documentation site. `make docs` puts the sources together (tests/tools/docs_site.py) and builds it.
+"""Settings of the documentation site, which `make docs` builds (its sources come from tests/docs_check/docs_site.py).
 
 Nothing is fetched: names of other collections lead to their pages on docs.ansible.com by rule, not by an inventory.
 """

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from tests.tools import surroundings
+from tests.build import surroundings
 
 # Before anything else is imported: much of it reads its variables then.
 surroundings.settle()

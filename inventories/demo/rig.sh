@@ -3,4 +3,4 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Dynamic inventory of the local demo node that `make site` starts.
-cd "$(dirname "$0")/../.." && exec python3 -m tests.rig.demo_inventory
+cd "$(dirname "$0")/../.." && exec python3 -m tests.rig.demo.inventory

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench.push_nodes import nodes
-from tests.tools import environments
+from tests.build import environments
 from tests.vm.helpers import BIN, FACTS, ON_CONTROLLER, ROOT, items_of
 
 COUNTS = (1, 10, 40)

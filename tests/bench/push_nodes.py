@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.tools import containers
+from tests.build import containers
 
 RELEASE = "debian12"
 # With what the roles install from Debian, so that no run measures the mirror of Debian's packages.

@@ -9,7 +9,7 @@ names, since, until
     The string tables of libcufile 1.11.1, 1.14.1, 1.15.1, 1.16.1, 1.17.1, 1.18.1, 1.19.1 and 1.20.0 (packages
     nvidia-cufile-cu12 and nvidia-cufile). ``since`` is the first of them that has the name; what 1.11 (CUDA 12.6) has
     already carries ``1.11``. ``until`` is the last that has it, None where 1.20 still does.
-    tests/tools/check_cufile_keys.py holds them against the packages again.
+    tests/data_tables/check_cufile_keys.py holds them against the packages again.
 kind, low, high, multiple, of
     libcufile 1.15.1.6 itself, asked by opening it with one wrong value after the other: cuFileDriverOpen() answers -22
     and its log names the limit ("req: 65 min: 0 max: 32"), or the process is ended by an uncaught exception (whole

@@ -5,7 +5,7 @@
 
 One line per type: name, vCPUs, memory in MiB, accelerators (kind:name:count:MiB each), disks (count x GB
 each, decimal), EFA interfaces, network in Gbit/s ("<" before it: up to), network cards, architecture;
-"-" is none. Made by tests/tools/make_instance_types.py: run it again, never edit between the marks.
+"-" is none. Made by tests/data_tables/make_instance_types.py: run it again, never edit between the marks.
 Not listed: p6e-gb200, whose values no source at hand confirms. Types with a part of a GPU (g6f, gr6f)
 count the part as one accelerator with the memory of the part.
 """

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import archive, build
 
+from tests.build import test_matrix
 from tests.rig import aws
-from tests.tools import test_matrix
 
 ROOT = Path(__file__).resolve().parents[3]
 # Packages that were fetched once are kept, as the environments of the build are.

@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from plugins.plugin_utils import _runtime
+from tests.build import house_rules
+from tests.docs_check import docs_commands, docs_markdown, docs_programs
 from tests.rig.ec2 import Endpoint, Fleet, Region, Scenario
-from tests.tools import docs_commands, docs_markdown, docs_programs, house_rules
 
 ROOT = Path(__file__).parents[3]
 PAGES = {name: docs_markdown.read_file(ROOT / name) for name in docs_commands.pages(ROOT)}

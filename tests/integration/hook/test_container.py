@@ -12,8 +12,8 @@ import pytest
 
 from plugins.module_utils._bundle import archive, build
 from tests.bench import bench_boot_hook
+from tests.build import containers
 from tests.integration.hook.conftest import HOOK
-from tests.tools import containers
 
 pytestmark = [pytest.mark.container, pytest.mark.slow]
 NAME = "mlcluster-hook-debian12"

@@ -12,7 +12,8 @@ import pytest
 
 from hooks.mlcluster_boot import play
 from plugins.module_utils._node.verdict import result
-from tests.rig import demo, demo_inventory
+from tests.rig.demo import inventory as demo_inventory
+from tests.rig.demo import site as demo
 
 STATUS = {
     "name": "demo",

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.tools import role_docs
+from tests.docs_check import role_docs
 
 ROLES = role_docs.role_folders(role_docs.CHECKOUT)
 TASK_NAME = re.compile(r"[A-Z][a-z]+ \| [A-Z].*")

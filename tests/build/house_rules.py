@@ -1,0 +1,164 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rules of this project that no general checker knows.
+
+Each rule is a function from (path inside the checkout, text) to the complaints it has about it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.build.layers import layers
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+TARGET_PYTHON = (3, 9)
+
+# What only one machine or one registry mirror has may not be named: a build that works anywhere
+# lets the package tools find their own way.
+FOREIGN = {
+    "a package registry": re.compile(
+        r"\b(?:pypi|test\.pypi)\.org|pythonhosted\.org|npmjs\.(?:org|com)|(?:deb|security|ftp)\.debian\.org"
+        r"|(?:archive|security|ports)\.ubuntu\.com|proxy\.golang\.org"
+    ),
+    "a path of one machine": re.compile(r"(?<![\w.$}{-])/work/(?!dir)|/root/\.pyenv\b|\.\./shared\b"),
+}
+UNFINISHED = re.compile(r"\b(?:TODO|FIXME)\b|^(?:<<<<<<<|>>>>>>>) ", re.MULTILINE)
+# Parentheses inside the filter's argument may nest once; what follows decides whether the order can be seen.
+SET_FILTER = re.compile(
+    r"\|\s*(difference|intersect|union|symmetric_difference)\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+    r"(?!\s*\|\s*(?:sort|length|count)\b)"
+)
+# A condition, or a filter that takes one by its name, and its pattern.
+CONDITION = re.compile(
+    r"\b(?P<test>match|regex|search)(?:['\"]\s*,|\()\s*(?P<quote>['\"])(?P<pattern>(?:\\.|(?!(?P=quote)).)*)(?P=quote)"
+    r"(?P<rest>[^)]*)",
+    re.DOTALL,
+)
+# What in a pattern is not itself: an escaped character, and a class.
+NOT_ITSELF = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+PATTERN_CALLS = frozenset({"compile", "match", "search", "fullmatch", "findall", "finditer", "split", "sub", "subn"})
+LINE_FEED = "$ lets a line feed stand at the end: use {}"
+LICENCE_LINE = "# SPDX-License-Identifier: GPL-3.0-or-later"
+
+Rule = Callable[[str, str], Iterator[str]]
+
+
+def foreign_names(path: str, text: str) -> Iterator[str]:
+    """Registry hosts and paths that exist on one machine only."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for what, pattern in FOREIGN.items():
+            if found := pattern.search(line):
+                yield f"{path}:{number}: names {what}: {found.group()}"
+
+
+def unfinished(path: str, text: str) -> Iterator[str]:
+    """Marks of work that is not done."""
+    for found in UNFINISHED.finditer(text):
+        yield f"{path}:{text.count(chr(10), 0, found.start()) + 1}: unfinished work: {found.group().strip()}"
+
+
+def licence(path: str, text: str) -> Iterator[str]:
+    """Every Python file and every script says under which licence it is."""
+    if path.endswith(".py") and text and LICENCE_LINE not in text[:500]:
+        yield f"{path}:1: the line '{LICENCE_LINE}' is missing at the top"
+
+
+def target_syntax(path: str, text: str) -> Iterator[str]:
+    """What runs on a node must be Python that the oldest supported node understands."""
+    if path.endswith(".py") and path.startswith(("plugins/modules/", "plugins/module_utils/")):
+        try:
+            ast.parse(text, feature_version=TARGET_PYTHON)
+        except SyntaxError as error:
+            yield f"{path}:{error.lineno}: not Python {TARGET_PYTHON[0]}.{TARGET_PYTHON[1]}: {error.msg}"
+
+
+def unordered(path: str, text: str) -> Iterator[str]:
+    """Ansible's set filters give their result in an order that changes from run to run."""
+    if path.endswith((".yml", ".j2")):
+        for found in SET_FILTER.finditer(text):
+            line = text.count("\n", 0, found.start()) + 1
+            yield (
+                f"{path}:{line}: {found.group(1)} loses the order: "
+                "use select('in', ...) or reject('in', ...), or end with | sort or | length"
+            )
+
+
+def loose(pattern: str) -> bool:
+    """Whether a pattern takes a line feed that it does not name, by a $ for the end of the whole string."""
+    return "(?m)" not in pattern and "$" in NOT_ITSELF.sub("", pattern)
+
+
+def pattern_of(call: ast.Call) -> str:
+    """The pattern in a call of the module re, with X for what is filled in; empty for another call, and where $ is
+    the end of a line."""
+    module, _dot, name = ast.unparse(call.func).rpartition(".")
+    flags = [ast.unparse(node) for node in [*call.args[1:], *(word.value for word in call.keywords)]]
+    if module != "re" or name not in PATTERN_CALLS or not call.args:
+        return ""
+    if any(re.search(r"\bre\.(MULTILINE|M)\b", flag) for flag in flags):
+        return ""
+    parts = call.args[0].values if isinstance(call.args[0], ast.JoinedStr) else [call.args[0]]
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in parts)
+
+
+def loose_ends(path: str, text: str) -> Iterator[str]:
+    """Patterns that take a name and a line feed for the name: in Python, and where YAML judges a whole string."""
+    if path.endswith(".py") and path.startswith(("plugins/", "hooks/", "roles/")):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and loose(pattern_of(node)):
+                yield f"{path}:{node.lineno}: {LINE_FEED.format('re.fullmatch, or ' + chr(92) + 'Z')}"
+    if path.endswith((".yml", ".j2")) and path.startswith(("playbooks/", "roles/")):
+        for found in CONDITION.finditer(text):
+            whole = found["test"] == "match" or found["pattern"].startswith("^")
+            if whole and loose(found["pattern"]) and "multiline" not in found["rest"]:
+                line = text.count("\n", 0, found.start()) + 1
+                yield f"{path}:{line}: {LINE_FEED.format(chr(92) + 'Z')}"
+
+
+RULES: tuple[Rule, ...] = (foreign_names, unfinished, licence, target_syntax, unordered, loose_ends, layers)
+# This file has to name what it looks for, its tests too.
+EXEMPT = {"tests/build/house_rules.py", "tests/unit/build/test_house_rules.py", "LICENSE"}
+
+
+def tracked_files(checkout: Path) -> list[str]:
+    """Files of the checkout that git has or would take, deleted ones left out."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    return sorted(name for name in listed.split("\0") if name and (checkout / name).is_file())
+
+
+def complaints(checkout: Path, names: list[str]) -> Iterator[str]:
+    """All that the rules have against these files; files that are not text are passed over."""
+    for name in names:
+        if name in EXEMPT:
+            continue
+        try:
+            text = (checkout / name).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        for rule in RULES:
+            yield from rule(name, text)
+
+
+def main() -> int:
+    """Print every complaint; 1 when there is one."""
+    found = list(complaints(CHECKOUT, tracked_files(CHECKOUT)))
+    print("\n".join(found) if found else "no complaints")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

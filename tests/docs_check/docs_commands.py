@@ -1,0 +1,254 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Every command of the documentation: where it runs, and what is wrong with it (CONTRIBUTING.md, Documentation).
+
+`.venv/bin/python -m tests.docs_check.docs_commands` lists all blocks of commands with their marks, then the complaints.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.build import house_rules
+
+from . import docs_markdown
+from .docs_programs import JUDGES, KNOWN, Checkout, anything, is_own, spoken_of
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+SHELLS = frozenset({"bash", "console"})
+# What needs something that no test has: only read, never run.
+ELSEWHERE = frozenset({"aws", "net", "node", "slurm"})
+AROUND_MAKE = frozenset({"make", "git", "cd", "export"})
+ENDS = frozenset({"&&", "||", ";", "|", "&"})
+PREFIXES = frozenset({"sudo", "time"})
+# Words of a command that say nothing about which command it is.
+COMMON = frozenset({"mlcluster", "mlcluster_data", "python", "python3", "bash", "s3"})
+SHOWN = re.compile(r"^# ([\w.-]+\.\w+)\b", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Commands:
+    """A block with commands: page, first line, language, mark, and its command lines with continuations joined."""
+
+    page: str
+    line: int
+    language: str
+    mark: str
+    lines: tuple[str, ...]
+
+
+def pages(root: Path) -> list[str]:
+    """Names of the documentation's files."""
+    return [name for name in house_rules.tracked_files(root) if name.endswith(".md")]
+
+
+def command_lines(text: str) -> tuple[str, ...]:
+    """The commands of a console block: lines that begin with ``$ ``, with those that they go on over."""
+    lines: list[str] = []
+    goes_on = False
+    for line in text.splitlines():
+        begins = line.startswith("$ ")
+        if goes_on:
+            lines[-1] += "\n" + line
+        elif begins:
+            lines.append(line[2:])
+        goes_on = (goes_on or begins) and line.endswith("\\")
+    return tuple(lines)
+
+
+def script_lines(text: str) -> tuple[str, ...]:
+    """The lines of a script, without comments, with those that they go on over."""
+    joined = re.sub(r"\\\n\s*", " ", text)
+    return tuple(line for line in map(str.strip, joined.splitlines()) if line and not line.startswith("#"))
+
+
+def blocks(name: str, page: docs_markdown.Page) -> list[Commands]:
+    """The blocks of a page that hold commands."""
+    lines = {"bash": script_lines, "console": command_lines}
+    return [
+        Commands(name, block.line, block.language, block.mark, lines[block.language](block.text))
+        for block in page.blocks
+        if block.language in SHELLS
+    ]
+
+
+def _without_prefix(words: list[str]) -> list[str]:
+    """A command without what stands before its program; what srun starts of ours is judged in its place."""
+    while words and (words[0] in PREFIXES or re.match(r"[A-Za-z_]\w*=", words[0])):
+        words = words[1:]
+    if words[:1] == ["srun"]:
+        for place, word in enumerate(words):
+            if word == "mlcluster" or word.startswith("python3"):
+                return words[place:]
+    return words
+
+
+def simple_commands(line: str) -> list[list[str]]:
+    """The words of each simple command in a line, without comments, redirections, variables before it, and sudo.
+
+    Raises ValueError for a line that is no shell.
+    """
+    lexer = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars="&|;<>")
+    lexer.whitespace_split = True
+    commands: list[list[str]] = [[]]
+    redirected = False
+    for word in lexer:
+        if word in ENDS:
+            commands.append([])
+        elif word and set(word) <= set("<>&"):
+            redirected = True
+            if commands[-1] and commands[-1][-1] in ("1", "2"):
+                commands[-1].pop()
+        elif redirected:
+            redirected = False
+        else:
+            commands[-1].append(word)
+    return [stripped for words in commands if (stripped := _without_prefix(words))]
+
+
+def program(word: str) -> str:
+    """The name by which a program is known: those of this build's environments, and the hook, without their path."""
+    ours = re.match(r"\.venv[a-z-]*/bin/|(?:.*/)?on_node_configured\.sh$", word)
+    return word.rpartition("/")[2] if ours else word
+
+
+def judge(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
+    """Complaints about one simple command."""
+    name = program(words[0])
+    if is_own(words[0]):
+        return
+    if name in JUDGES:
+        try:
+            yield from JUDGES[name](words, checkout)
+        except ValueError as error:
+            yield str(error)
+    elif name in KNOWN or name.startswith("/") or name in checkout.files:
+        yield from anything(words, checkout)
+    else:
+        yield f"{name} is no program that is known here: correct it, or add it to KNOWN in docs_programs.py"
+
+
+def judge_script(line: str, checkout: Checkout) -> Iterator[str]:
+    """Complaints about a line of a script, as far as it can be understood alone: commands of ours, and Ansible's."""
+    try:
+        commands = simple_commands(line)
+    except ValueError:
+        return
+    for words in commands:
+        if program(words[0]) in JUDGES:
+            yield from (f"{' '.join(words)}: {complaint}" for complaint in judge(words, checkout))
+
+
+def judge_line(line: str, checkout: Checkout) -> Iterator[str]:
+    """Complaints about a command line."""
+    try:
+        commands = simple_commands(line)
+    except ValueError as error:
+        yield f"no shell understands {line!r}: {error}"
+        return
+    for words in commands:
+        for complaint in judge(words, checkout):
+            yield f"{' '.join(words)}: {complaint}"
+
+
+def judge_code(text: str, checkout: Checkout) -> Iterator[str]:
+    """Complaints about code within a sentence, where that is a command of ours or of Ansible."""
+    name, space, _rest = text.removeprefix("sudo ").partition(" ")
+    if not space or program(name) not in JUDGES:
+        return
+    if name != "mlcluster":
+        yield from judge_line(text, checkout)
+        return
+    try:
+        for words in simple_commands(text):
+            yield from spoken_of(words)
+    except ValueError as error:
+        yield f"no shell understands {text!r}: {error}"
+
+
+def main_word(words: Sequence[str], checkout: Checkout) -> str:
+    """What tells which command it is: the playbook, the verb, the module, or the program."""
+    if program(words[0]) == "ansible-playbook":
+        for word in words[1:]:
+            if path := checkout.playbook(word):
+                return Path(path).stem
+    for word in map(program, words):
+        if word not in COMMON and not word.startswith("-"):
+            return Path(word).name
+    return words[0]
+
+
+def _tested(block: Commands, checkout: Checkout) -> Iterator[str]:
+    """Whether the test that a mark names is there and speaks of the block's commands."""
+    path, _colons, name = block.mark.partition("::")
+    place = checkout.root / path
+    if path not in checkout.files:
+        yield f"there is no test {path}"
+        return
+    if name and f"def {name}(" not in place.read_text(encoding="utf-8"):
+        yield f"{path} has no {name}"
+    near = place.parent.iterdir() if place.is_file() else place.rglob("*")
+    text = "\n".join(file.read_text(encoding="utf-8") for file in near if file.suffix in (".py", ".yml", ".sh"))
+    for line in block.lines:
+        for words in simple_commands(line):
+            word = main_word(words, checkout)
+            if word not in text and words[0] not in AROUND_MAKE - {"make"}:
+                yield f"{path} does not name {word}"
+
+
+def judge_mark(block: Commands, checkout: Checkout) -> Iterator[str]:
+    """Complaints about where a block says that it runs."""
+    if not block.mark:
+        yield "say where it runs with <!-- runs: here, make, aws, net, node, slurm, or a test --> on the line before"
+    elif block.mark.startswith(("tests/", "molecule/")):
+        yield from _tested(block, checkout)
+    elif block.mark == "make":
+        for line in block.lines:
+            for words in simple_commands(line):
+                if words[0] not in AROUND_MAKE:
+                    yield f"{words[0]} is not make: give the block another mark"
+    elif block.mark == "here":
+        if any(is_own(word) for line in block.lines for words in simple_commands(line) for word in words):
+            yield "what the reader has to fill in cannot run here: give the block another mark"
+    elif block.mark not in ELSEWHERE:
+        yield f"{block.mark} is no mark"
+
+
+def complaints(name: str, page: docs_markdown.Page, checkout: Checkout) -> Iterator[str]:
+    """All that is wrong with the commands of a page."""
+    checkout.shown = {file for block in page.blocks for file in SHOWN.findall(block.text)}
+    for block in blocks(name, page):
+        place = f"{name}:{block.line}"
+        if block.language == "console" and not block.lines:
+            yield f"{place}: a console block without a line that begins with '$ ': call it text"
+        yield from (f"{place}: {complaint}" for complaint in judge_mark(block, checkout))
+        judge_one = judge_line if block.language == "console" else judge_script
+        for line in block.lines:
+            yield from (f"{place}: {complaint}" for complaint in judge_one(line, checkout))
+    for code in page.codes:
+        for complaint in judge_code(code.text, checkout):
+            yield f"{name}:{code.line}: {complaint}"
+
+
+def main() -> int:
+    """List the blocks, then print the complaints; 1 when there is one."""
+    checkout = Checkout(CHECKOUT)
+    found: list[str] = []
+    for name in pages(CHECKOUT):
+        page = docs_markdown.read_file(CHECKOUT / name)
+        for block in blocks(name, page):
+            print(f"{block.mark or '-':<8} {name}:{block.line}: {' ; '.join(block.lines) or block.language}")
+        found += complaints(name, page, checkout)
+    print("\n".join(found) if found else "no complaints")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

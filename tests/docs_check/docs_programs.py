@@ -1,0 +1,383 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What can be said of a command in the documentation without running it, program by program.
+
+Each judge takes the words of one command and a Checkout and gives the complaints it has. A word that is the reader's
+own (``NODE``, ``s3://BUCKET/x``, ``…``) is passed over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, NoReturn
+
+import botocore.session
+import yaml
+from botocore import xform_name
+
+from plugins.module_utils._node.cli import main as cli
+from tests.build import house_rules
+
+from . import role_docs
+
+OWN = re.compile(r"(?:^|[/=:.,@-])[A-Z][A-Z0-9_]*(?:$|[/=:.,@-])|…|\.\.\.$|^[<$~]")
+# A variable that a play or an inventory asks for: with a default, or as all there is between the braces.
+ASKED = re.compile(r"\b([a-z][a-z0-9_]*)\s*\|\s*default\(|\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
+MAKE_VARIABLES = frozenset({"PYTHON", "V"})
+# High-level commands of the AWS command line, which no service model has.
+AWS_OWN = {"s3": frozenset({"cp", "sync", "ls", "mb", "rb", "rm", "mv", "presign"}), "configure": None, "sso": None}
+AWS_GLOBAL = frozenset(
+    "--region --profile --output --query --filters --no-cli-pager --cli-input-json --recursive --sse --sse-kms-key-id "
+    "--exclude --include --dryrun --endpoint-url --no-paginate --max-items --generate-cli-skeleton".split()
+)
+
+
+def is_own(word: str) -> bool:
+    """Whether a word stands for something that the reader puts in."""
+    return bool(OWN.search(word))
+
+
+class Checkout:
+    """What a checkout offers to commands: files, playbooks, variables, tags, targets."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        # Files that the page which is read shows, so that the reader has them.
+        self.shown: set[str] = set()
+
+    @cached_property
+    def files(self) -> set[str]:
+        """Every file that git has, and every folder above one."""
+        names = house_rules.tracked_files(self.root)
+        return {*names, *(str(folder) for name in names for folder in Path(name).parents)}
+
+    def has(self, path: str) -> bool:
+        """Whether a reader of the page that is read has this file or folder."""
+        return path in self.files or path in self.shown
+
+    @cached_property
+    def variables(self) -> set[str]:
+        """Names that ``-e`` may set: options of roles and of build_bundle, and what plays and inventories ask for."""
+        names = {name for role in role_docs.role_folders(self.root) for name in role_docs.read_options(role)}
+        for path in self.root.glob("playbooks/vars/*.yml"):
+            names |= set(yaml.safe_load(path.read_text(encoding="utf-8")))
+        for place in ("playbooks/**/*.yml", "inventories/**/*.yml"):
+            for path in self.root.glob(place):
+                asked = ASKED.findall(path.read_text(encoding="utf-8"))
+                names |= {name for pair in asked for name in pair if name}
+        return names
+
+    @cached_property
+    def tags(self) -> set[str]:
+        """Every tag of a task, play or role."""
+        found: set[str] = {"all", "always", "never", "tagged", "untagged"}
+
+        def look(value: Any) -> None:
+            if isinstance(value, list):
+                for item in value:
+                    look(item)
+            elif isinstance(value, dict):
+                tags = value.get("tags", [])
+                found.update(tags if isinstance(tags, list) else str(tags).split(","))
+                for item in value.values():
+                    look(item)
+
+        for place in ("playbooks/*.yml", "roles/*/tasks/*.yml"):
+            for path in self.root.glob(place):
+                look(yaml.safe_load(path.read_text(encoding="utf-8")))
+        return {tag.strip() for tag in found if isinstance(tag, str)}
+
+    @cached_property
+    def makefile(self) -> str:
+        """The Makefile."""
+        return (self.root / "Makefile").read_text(encoding="utf-8")
+
+    @cached_property
+    def targets(self) -> set[str]:
+        """Targets of make."""
+        return set(re.findall(r"^([a-z][a-z-]*):", self.makefile, re.MULTILINE))
+
+    def playbook(self, word: str) -> str | None:
+        """The path of a playbook that is named as the installed collection or the checkout names it; None without."""
+        name = word.removeprefix("mlcluster.aws.")
+        path = f"playbooks/{name}.yml" if name != word else word
+        return path if path in self.files else None
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
+
+
+def _ansible_parser() -> _Parser:
+    """The options of ansible-playbook and ansible-inventory that a page may use."""
+    parser = _Parser(add_help=False, allow_abbrev=False)
+    for names in (("-i", "--inventory"), ("-e", "--extra-vars"), ("-t", "--tags"), ("--skip-tags",)):
+        parser.add_argument(*names, action="append", default=[])
+    for names in (("-l", "--limit"), ("-f", "--forks"), ("-u", "--user"), ("--private-key",), ("--vault-id",)):
+        parser.add_argument(*names)
+    parser.add_argument("--vault-password-file")
+    for names in (("-C", "--check"), ("-D", "--diff"), ("-b", "--become"), ("-K", "--ask-become-pass")):
+        parser.add_argument(*names, action="store_true")
+    for name in ("--syntax-check", "--list-hosts", "--list-tags", "--list-tasks", "--ask-vault-pass", "--help"):
+        parser.add_argument(name, action="store_true")
+    parser.add_argument("-v", action="count")
+    return parser
+
+
+def extra_names(word: str) -> list[str]:
+    """The variables that one ``-e`` sets; of a file none. Raises ValueError for what is no mapping."""
+    if word.startswith("@"):
+        return []
+    if word.startswith(("{", "[")):
+        value = yaml.safe_load(word)
+        if not isinstance(value, dict):
+            raise ValueError(f"-e {word} is no mapping")
+        return list(value)
+    return [part.partition("=")[0] for part in shlex.split(word)]
+
+
+def _common(options: argparse.Namespace, checkout: Checkout) -> Iterator[str]:
+    """Complaints about inventories, variables and tags."""
+    for source in options.inventory:
+        if not is_own(source) and "," not in source and not checkout.has(source.rstrip("/")):
+            yield f"there is no inventory {source}"
+    for word in options.extra_vars:
+        for name in extra_names(word):
+            if not is_own(name) and name not in checkout.variables and not name.startswith("ansible_"):
+                yield f"{name} is in no argument spec, and no play or inventory asks for it"
+    for word in (*options.tags, *options.skip_tags):
+        for tag in word.split(","):
+            if not is_own(tag) and tag not in checkout.tags:
+                yield f"nothing has the tag {tag}"
+
+
+def ansible_playbook(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
+    """``ansible-playbook``; whether its plays parse is asked of Ansible, of all playbooks at once, elsewhere."""
+    parser = _ansible_parser()
+    parser.add_argument("playbooks", nargs="*")
+    options = parser.parse_args(list(words[1:]))
+    yield from _common(options, checkout)
+    for name in options.playbooks:
+        if not is_own(name) and checkout.playbook(name) is None:
+            yield f"there is no playbook {name}"
+
+
+def ansible_inventory(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
+    """``ansible-inventory``."""
+    parser = _ansible_parser()
+    for name in ("--graph", "--list", "--vars", "-y", "--yaml", "--export"):
+        parser.add_argument(name, action="store_true")
+    parser.add_argument("--host")
+    parser.add_argument("group", nargs="?")
+    yield from _common(parser.parse_args(list(words[1:])), checkout)
+
+
+def ansible_navigator(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
+    """``ansible-navigator run PLAYBOOK …``."""
+    if words[1:2] != ["run"]:
+        yield "only ansible-navigator run is known here"
+        return
+    parser = _ansible_parser()
+    for names in (("-m", "--mode"), ("--ee", "--execution-environment"), ("--eei", "--execution-environment-image")):
+        parser.add_argument(*names)
+    parser.add_argument("--pp", "--pull-policy")
+    parser.add_argument("playbook")
+    options = parser.parse_args(list(words[2:]))
+    yield from _common(options, checkout)
+    if not is_own(options.playbook) and checkout.playbook(options.playbook) is None:
+        yield f"there is no playbook {options.playbook}"
+
+
+def make(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
+    """``make TARGET… NAME=value…``."""
+    for word in words[1:]:
+        name, equals, value = word.partition("=")
+        if not equals:
+            if not is_own(word) and word not in checkout.targets:
+                yield f"the Makefile has no target {word}"
+        elif name not in MAKE_VARIABLES and f"$({name}" not in checkout.makefile:
+            yield f"the Makefile has no variable {name}"
+        elif name == "BUNDLE":
+            yield from ansible_playbook(
+                ["ansible-playbook", *shlex.split(value), "playbooks/build_bundle.yml"], checkout
+            )
+
+
+def _filled(word: str) -> str:
+    """A word that is the reader's own as a number, which every option takes."""
+    return "1" if is_own(word) else word
+
+
+def mlcluster(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
+    """The node runtime's command, by its own parser."""
+    said = io.StringIO()
+    for attempt in (list(words[1:]), [_filled(word) for word in words[1:] if word not in ("…", "...")]):
+        try:
+            with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+                cli.build_parser("docs").parse_args(attempt)
+            return
+        except SystemExit as end:
+            if not end.code:
+                return
+    yield said.getvalue().strip().splitlines()[-1]
+
+
+def spoken_of(words: Sequence[str]) -> Iterator[str]:
+    """``mlcluster VERB --option`` within a sentence: the verb and the options have to be there, nothing is demanded."""
+    (verbs,) = (
+        action for action in cli.build_parser("docs")._actions if isinstance(action, argparse._SubParsersAction)
+    )
+    # With a colon it is what the command says, not what is said to it.
+    if len(words) < 2 or words[1].startswith("-") or words[1].endswith(":") or is_own(words[1]):
+        return
+    if words[1] not in verbs.choices:
+        yield f"mlcluster has no verb {words[1]}"
+        return
+    known = verbs.choices[words[1]]._option_string_actions
+    for word in words[2:]:
+        option = word.partition("=")[0]
+        if option.startswith("--") and option not in known:
+            yield f"mlcluster {words[1]} has no option {option}"
+
+
+def _options_in(source: str, words: Sequence[str]) -> Iterator[str]:
+    for word in words:
+        option = word.partition("=")[0]
+        if option.startswith("--") and option != "--help" and f'"{option}"' not in source:
+            yield f"there is no option {option}"
+
+
+def data_program(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
+    """``python3 -m mlcluster_data COMMAND …``, by the text of the command: its parser needs torch."""
+    folder = checkout.root / "roles/slurm_jobs/files/mlcluster_data"
+    command = words[0] if words else "--help"
+    if command == "--help" or is_own(command):
+        return
+    found = re.search(rf'"{command}": \("([\w.]+)"', (folder / "__main__.py").read_text(encoding="utf-8"))
+    if not found:
+        yield f"mlcluster_data has no command {command}"
+        return
+    source = folder / f"{found.group(1).replace('.', '/')}.py"
+    yield from _options_in(source.read_text(encoding="utf-8"), words[1:])
+
+
+def python(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
+    """``python3 -m MODULE …`` and ``python3 FILE …``."""
+    if words[1:2] == ["-m"] and len(words) > 2:
+        module = words[2]
+        if module == "mlcluster_data":
+            yield from data_program(words[3:], checkout)
+        elif module == "pytest":
+            yield from _paths(words[3:], checkout)
+        elif (
+            module.startswith("tests")
+            and not {f"{module.replace('.', '/')}{end}" for end in (".py", "")} & checkout.files
+        ):
+            yield f"there is no module {module}"
+    elif len(words) > 1 and words[1].endswith("mlcluster.pyz"):
+        yield from mlcluster(words[1:], checkout)
+    else:
+        yield from _paths(words[1:2], checkout)
+
+
+def _paths(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
+    """Complaints about words that look like paths of the checkout and are none."""
+    for word in words:
+        path = word.partition("::")[0].rstrip("/")
+        if "/" in path and not path.startswith(("-", "/", "s3:")) and not is_own(path) and not checkout.has(path):
+            yield f"there is no {path}"
+
+
+def hook(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
+    """The boot hook's options."""
+    source = (checkout.root / "hooks/mlcluster_boot/options.py").read_text(encoding="utf-8")
+    yield from _options_in(source, words[1:])
+
+
+def molecule(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
+    """``molecule test --scenario-name NAME``."""
+    for before, word in zip(words, words[1:]):
+        if before in ("-s", "--scenario-name") and not is_own(word) and f"molecule/{word}" not in checkout.files:
+            yield f"there is no scenario {word}"
+
+
+@cache
+def _operation(service: str, operation: str) -> set[str] | None:
+    """Parameters of an operation as the command line writes them; None when AWS has no such operation."""
+    session = botocore.session.get_session()
+    if service not in session.get_available_services():
+        return None
+    model = session.get_service_model(service)
+    for name in model.operation_names:
+        if xform_name(name, "-") == operation:
+            shape = model.operation_model(name).input_shape
+            return {f"--{xform_name(member, '-')}" for member in (shape.members if shape else ())}
+    return None
+
+
+def aws(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
+    """AWS's own command line, by botocore's models of the services."""
+    if len(words) < 3:
+        return
+    service, operation = words[1], words[2]
+    if service in AWS_OWN:
+        known = AWS_OWN[service]
+        if known is not None and operation not in known:
+            yield f"aws {service} has no command {operation}"
+        yield from _paths(words[3:4], checkout)
+        return
+    parameters = _operation("s3" if service == "s3api" else service, operation)
+    if parameters is None:
+        yield f"aws {service} has no command {operation}"
+        return
+    for word in words[3:]:
+        option = word.partition("=")[0]
+        if option.startswith("--") and option not in AWS_GLOBAL and option not in parameters:
+            yield f"aws {service} {operation} has no option {option}"
+
+
+def ansible_doc(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
+    """``ansible-doc``: our plugins have to exist."""
+    for word in words[1:]:
+        if word.startswith("mlcluster.aws."):
+            name = word.removeprefix("mlcluster.aws.")
+            stems = {Path(path).stem for path in checkout.files if path.startswith("plugins/")}
+            if not is_own(name) and name not in stems and f"roles/{name}" not in checkout.files:
+                yield f"there is no plugin, module or role {word}"
+
+
+def anything(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
+    """A program that is not ours: only paths of the checkout among its words can be judged."""
+    yield from _paths([word for word in words[1:] if word.startswith(("tests/", "hooks/", "docs/"))], checkout)
+
+
+JUDGES: dict[str, Callable[[Sequence[str], Checkout], Iterator[str]]] = {
+    "ansible-doc": ansible_doc,
+    "ansible-inventory": ansible_inventory,
+    "ansible-navigator": ansible_navigator,
+    "ansible-playbook": ansible_playbook,
+    "aws": aws,
+    "make": make,
+    "mlcluster": mlcluster,
+    "molecule": molecule,
+    "on_node_configured.sh": hook,
+    "python": python,
+    "python3": python,
+}
+# Programs that a reader has, of which nothing more can be said here.
+KNOWN = frozenset(
+    "ansible ansible-builder ansible-galaxy ansible-test antsibull-changelog apt-get bash cat cd cp curl diff dnf "
+    "docker echo enroot export fio git grep head journalctl jq less lfs ln ls lsblk mdadm mkdir modprobe mount "
+    "mpirun mv nvidia-smi openssl packer pcluster pip podman rm rsync sacct salloc sbatch scancel scontrol scp "
+    "sed sha256sum sinfo sort squeue srun ssh sysctl systemctl tail tar tee test time true umount".split()
+)

@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from tests.build import house_rules as rules
+
+HEAD = f"# (c)\n{rules.LICENCE_LINE}\n"
+
+
+def found(rule, text, path="plugins/module_utils/x.py"):
+    return list(rule(path, text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "deb http://deb.{}debian.org/debian bookworm main",
+        "index = https://py{}pi.org/simple",
+        "see /wo{}rk/main/x",
+        "PATH=/root/.py{}env/bin",
+        "copy ../sha{}red/x",
+    ],
+)
+def test_foreign_names_are_seen(text):
+    # Taken apart, since this file is judged by the same rule.
+    assert len(found(rules.foreign_names, text.format(""))) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["/data/work/x", "https://docs.ansible.com/", "${MOLECULE}/shared/x", "pypi", "homework/"]
+)
+def test_other_names_are_not(text):
+    assert found(rules.foreign_names, text) == []
+
+
+def test_unfinished_work_is_placed():
+    assert found(rules.unfinished, "one\n# TODO later\n") == ["plugins/module_utils/x.py:2: unfinished work: TODO"]
+    assert found(rules.unfinished, "<<<<<<< HEAD\n") != []
+    assert found(rules.unfinished, "mastodon TODOS\n") == []
+
+
+def test_licence_is_asked_of_python_that_says_something():
+    assert found(rules.licence, HEAD) == []
+    assert found(rules.licence, "", "tests/__init__.py") == []
+    assert len(found(rules.licence, "import os\n")) == 1
+
+
+def test_target_code_is_held_to_the_oldest_python():
+    new = "match x:\n    case 1:\n        pass\n"
+    assert len(found(rules.target_syntax, new)) == 1
+    assert found(rules.target_syntax, new, "plugins/inventory/x.py") == []
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["a | difference(b)", "a|union(b | map('f', (c)) | list) | list", "a | intersect([x] if y(z) else []) | first"],
+)
+def test_a_set_filter_whose_order_shows_is_found(expression):
+    (complaint,) = rules.unordered("roles/a/vars/main.yml", f"x: 1\ny: {{{{ {expression} }}}}\n")
+    assert complaint.startswith("roles/a/vars/main.yml:2: ")
+    assert "loses the order: use select('in', ...) or reject('in', ...)" in complaint
+
+
+@pytest.mark.parametrize(
+    "expression", ["a | difference(b) | sort", "a | intersect(b | list)\n | length > 0", "a | reject('in', b)"]
+)
+def test_a_set_filter_whose_order_cannot_be_seen_is_let_be(expression):
+    assert not list(rules.unordered("roles/a/vars/main.yml", expression))
+    assert not list(rules.unordered("plugins/a.py", "a | difference(b)"))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'NAME = re.compile(r"^[a-z]+$")',
+        're.match("[$]a(?:b|$)", name)',
+        're.search(rf"{name}-[0-9]$", text, re.ASCII)',
+        'kept = re.sub(r"[.]sqsh$", "", name)',
+    ],
+)
+def test_a_pattern_that_takes_a_line_feed_at_the_end_is_found(call):
+    (complaint,) = found(rules.loose_ends, f"import re\n{call}\n")
+    told = "$ lets a line feed stand at the end: use re.fullmatch, or \\Z"
+    assert complaint == f"plugins/module_utils/x.py:2: {told}"
+    assert found(rules.loose_ends, f"import re\n{call}\n", "tests/unit/x.py") == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        're.search(r"^Model: (.*)$", text, re.MULTILINE)',
+        're.findall(r"^a$", text, flags=re.M | re.ASCII)',
+        're.match(r"(?m)^a$", text)',
+        're.fullmatch(r"[^$]+|cost\\$", text)',
+        're.search(r"^a\\Z", text)',
+        'text.match("^a$")',
+        "re.compile(PATTERN)",
+        'path.endswith("$")',
+    ],
+)
+def test_a_pattern_that_takes_none_is_let_be(call):
+    assert found(rules.loose_ends, f"import re\n{call}\n") == []
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "x is match('[a-z]+$')",
+        "x is not regex('^(a|b)$')",
+        "x is search('^a$')",
+        "x | reject('match', '[A-Za-z]+$') | list",
+        "x | selectattr('value', 'match',\n      'a$')",
+        'x is match("it\'s$")',
+        "x is match('(a|b$)')",
+    ],
+)
+def test_a_condition_that_takes_a_line_feed_at_the_end_is_found(condition):
+    (complaint,) = rules.loose_ends("roles/a/vars/main.yml", f"x: 1\ny: {{{{ {condition} }}}}\n")
+    assert complaint == "roles/a/vars/main.yml:2: $ lets a line feed stand at the end: use \\Z"
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "x is match('[a-z]+\\Z')",
+        "x | select('search', ' EFA$|^packages$')",
+        "x is search('[.]gz$')",
+        "x is regex('^a$', multiline=true)",
+        "x is match('[$]a')",
+        "x | regex_replace('^(.*)$', 'b')",
+        "x | regex_search('^a$')",
+    ],
+)
+def test_a_condition_that_takes_none_is_let_be(condition):
+    assert not list(rules.loose_ends("roles/a/vars/main.yml", condition))
+
+
+def test_files_are_those_that_git_would_take(tmp_path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / ".gitignore").write_text("ignored\n", encoding="utf-8")
+    (tmp_path / "ignored").write_text("TODO", encoding="utf-8")
+    (tmp_path / "new.py").write_text(HEAD + "# TODO\n", encoding="utf-8")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    names = rules.tracked_files(tmp_path)
+    assert names == [".gitignore", "binary", "new.py"]
+    assert list(rules.complaints(tmp_path, names)) == ["new.py:3: unfinished work: TODO"]

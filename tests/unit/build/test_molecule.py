@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.build import molecule
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from tests.build import molecule
+molecule.CHECKOUT = Path(sys.argv[1])
+sys.exit(molecule.main(["demo"]))
+"""
+# Says that it is there, and stays until something is written into the pipe, which nobody does.
+STAND_IN = '#!/bin/sh\necho "$$ $PWD $*" >said.new && mv said.new said && exec cat pipe\n'
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL])
+def test_whoever_ends_the_run_ends_molecule_whose_hosts_are_locked_as_long_as_it_lives(tmp_path, signal_number):
+    stand_in = tmp_path / ".venv" / "bin" / "molecule"
+    stand_in.parent.mkdir(parents=True)
+    stand_in.write_text(STAND_IN)
+    stand_in.chmod(0o755)
+    (tmp_path / "molecule" / "demo").mkdir(parents=True)
+    (tmp_path / "molecule" / "demo" / "molecule.yml").touch()
+    os.mkfifo(tmp_path / "pipe")
+    said = tmp_path / "said"
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)],
+        cwd=molecule.CHECKOUT,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        stdout=subprocess.DEVNULL,
+    ) as run:
+        try:
+            while not said.exists():
+                assert run.poll() is None
+                time.sleep(0.01)
+            words = said.read_text().split()
+            assert words == [str(run.pid), str(tmp_path), "test", "--no-command-borders", "--scenario-name", "demo"]
+            with (tmp_path / "cache" / "mlcluster" / "molecule.lock").open("w") as lock:
+                with pytest.raises(BlockingIOError):
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                run.send_signal(signal_number)
+                assert run.wait() == -signal_number
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            run.kill()
+            # Whoever still waits at the pipe comes to its end.
+            os.close(os.open(tmp_path / "pipe", os.O_RDWR))

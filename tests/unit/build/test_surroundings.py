@@ -1,0 +1,111 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.build import step, surroundings
+from tests.build.parts import Part
+
+# A job of Slurm, a shell of somebody with an account and a proxy, make, a virtual environment, git's own hooks.
+CALLER = {
+    "ANSIBLE_STRATEGY": "free",
+    "AWS_PROFILE": "mine",
+    "BASH_ENV": "/nonexistent",
+    "FORCE_COLOR": "1",
+    "GIT_DIR": "/nonexistent",
+    "LANGUAGE": "tr",
+    "LC_ALL": "tr_TR.UTF-8",
+    "MAKEFLAGS": "-n",
+    "PIP_TARGET": "/nonexistent",
+    "RETRY": "1",
+    "PYTHONWARNINGS": "error",
+    "SLURM_JOB_ID": "7",
+    "TERM": "xterm",
+    "TZ": "Asia/Kathmandu",
+}
+# It tells what a program that a test starts would find.
+CHILD = (
+    "umask; trap 'echo heard' HUP INT; kill -HUP $$; kill -INT $$; read -r line || echo silence; "
+    "command -p env | command -p sed 's/=.*//' | command -p sort | command -p tr '\\n' ' '"
+)
+HERE = {"LC_ALL", "NO_PROXY", "TZ", "no_proxy"}
+
+
+def test_only_places_packages_and_processors_are_handed_on():
+    given = {**CALLER, "HOME": "/home/me", "PIP_INDEX_URL": "https://mirror.example", "OPENBLAS_CORETYPE": "x"}
+    found = surroundings.variables(given)
+    assert set(found) == {"HOME", "PIP_INDEX_URL", "OPENBLAS_CORETYPE", *HERE}
+    assert (found["HOME"], found["LC_ALL"], found["TZ"]) == ("/home/me", "C.UTF-8", "UTC")
+    assert surroundings.variables(found) == found
+
+
+def test_files_of_tests_have_plain_names():
+    assert surroundings.variables({"TMPDIR": "/mnt/large/me-1"})["TMPDIR"] == "/mnt/large/me-1"
+    assert "TMPDIR" not in surroundings.variables({"TMPDIR": "/mnt/my files"})
+
+
+def test_where_files_of_tests_are_is_looked_up_again(tmp_path):
+    (tmp_path / "my files").mkdir()
+    program = (
+        "import tempfile\nbefore = tempfile.gettempdir()\nfrom tests.build import surroundings\n"
+        "surroundings.settle()\nprint(before != tempfile.gettempdir(), ' ' in tempfile.gettempdir())"
+    )
+    environment = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path / "my files")}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=step.CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("True False\n", "")
+
+
+def test_a_proxy_is_for_other_machines():
+    found = surroundings.variables({"https_proxy": "http://proxy:3128", "no_proxy": "mirror.example,localhost"})
+    assert found["https_proxy"] == "http://proxy:3128"
+    assert found["no_proxy"] == found["NO_PROXY"] == "127.0.0.1,localhost,mirror.example"
+
+
+@pytest.mark.parametrize("how", ["the first conftest", "a part"])
+def test_whoever_starts_tests_they_find_the_same(tmp_path, how):
+    """The caller's variables, umask, deaf ears and closed standard input reach no program that a test starts."""
+    if how == "a part":
+        start = f"process = step.RUNNING.start(['sh', '-c', {CHILD!r}])"
+        program = f"from tests.build import step\n{start}\nprint(process.communicate()[0].decode())"
+    else:
+        program = f"import subprocess\nfrom tests import conftest\nsubprocess.run(['sh', '-c', {CHILD!r}])"
+    deaf = 'umask 077; trap "" HUP INT; exec "$0" -c "$1" <&-'
+    command = ["sh", "-c", deaf, sys.executable, program]
+    environment = {**CALLER, "PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=step.CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr == "", done
+    umask, *words = done.stdout.split()
+    names = set(words) - {"heard", "silence", "PWD", "OLDPWD", "SHLVL", "_"}
+    assert umask == "0022" and words.count("silence") == 1
+    if how == "a part":
+        # Whoever starts a suite with nohup means it: tests make up for it themselves.
+        assert names == {"PATH", "HOME", "ANSIBLE_CONFIG", "PYTHONUNBUFFERED", "RETRY", *HERE}
+    else:
+        assert words.count("heard") == 2 and names == {"PATH", "HOME", *HERE}
+
+
+def test_a_signal_that_is_ignored_stays_ignored_here_and_is_heard_by_children():
+    program = (
+        "import os, signal, subprocess\nfrom tests.build import surroundings\nsurroundings.settle()\n"
+        "os.kill(os.getpid(), signal.SIGHUP)\nprint(subprocess.run(['sh', '-c', 'kill -HUP $$']).returncode)"
+    )
+    deaf = ["sh", "-c", 'trap "" HUP; exec "$0" -c "$1"', sys.executable, program]
+    done = subprocess.run(deaf, cwd=step.CHECKOUT, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"{-signal.SIGHUP}\n", "")
+
+
+def test_every_part_has_time_for_the_busiest_machine():
+    for name, part in step.PARTS.items():
+        assert isinstance(part, Part)
+        for word in part.command:
+            if word.startswith("--timeout="):
+                assert int(word.removeprefix("--timeout=")) >= 300, name

@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The documentation as it is: every link leads somewhere, every block parses, every command can be right."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.docs_check import docs_commands, docs_pages, docs_site
+
+ROOT = Path(__file__).parents[3]
+
+
+def assert_none(complaints):
+    found = list(complaints)
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_every_link_and_anchor_leads_somewhere(pages):
+    assert sum(len(page.links) for page in pages.read.values()) > 100
+    assert_none(docs_pages.link_complaints(pages))
+
+
+def test_every_page_has_one_title_and_leaves_out_no_level(pages):
+    assert_none(docs_pages.title_complaints(pages))
+
+
+def test_every_block_parses_and_sets_variables_that_there_are(pages, checkout):
+    variables = docs_pages.Variables(ROOT, checkout.variables)
+    assert_none(docs_pages.block_complaints(pages, variables))
+
+
+def test_every_command_says_where_it_runs_and_could_run_there(pages, checkout):
+    names = docs_commands.pages(ROOT)
+    assert sum(len(docs_commands.blocks(name, pages.read[name])) for name in names) > 30
+    assert_none(text for name in names for text in docs_commands.complaints(name, pages.read[name], checkout))
+
+
+def test_every_page_hangs_in_the_site(pages):
+    entries = re.findall(
+        r"^/(\S+)$", "\n".join(block.text for block in pages.read["docs/index.md"].blocks), re.MULTILINE
+    )
+    for name in filter(docs_site.is_page, pages.read):
+        place = name.removesuffix(".md")
+        assert name == "docs/index.md" or any(Path(place).match(entry) for entry in entries), f"{name} is in no toctree"
+    for entry in entries:
+        assert entry == "collection/index" or any(Path(name.removesuffix(".md")).match(entry) for name in pages.read)
+
+
+def test_every_schema_is_in_the_notes_on_upgrades(pages, checkout):
+    schema = re.compile(r"mlcluster\.[a-z_]+/\d+\b")
+    places = ("plugins/", "hooks/", "roles/slurm_jobs/files/")
+    written = {
+        found
+        for name in checkout.files
+        if name.startswith(places) and name.endswith((".py", ".sh"))
+        for found in schema.findall((ROOT / name).read_text(encoding="utf-8"))
+    }
+    told = {found for code in pages.read["docs/upgrading.md"].codes for found in schema.findall(code.text)}
+    assert written and written == told

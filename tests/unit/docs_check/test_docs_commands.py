@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the judges of commands in the documentation see, and what they let be."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.docs_check import docs_commands, docs_markdown
+
+BLOCK = "<!-- runs: {mark} -->\n```console\n$ {command}\n```\n"
+
+
+def told(checkout, text, name="docs/x.md"):
+    return [found.split(": ", 1)[1] for found in docs_commands.complaints(name, docs_markdown.read(text), checkout)]
+
+
+def block(command, mark="aws"):
+    return BLOCK.format(mark=mark, command=command)
+
+
+def test_lines_that_print_are_no_commands_and_a_command_goes_on():
+    text = "$ first --a \\\n    --b\nprinted \\\n$ second # why\n"
+    assert docs_commands.command_lines(text) == ("first --a \\\n    --b", "second # why")
+
+
+@pytest.mark.parametrize(
+    ("line", "commands"),
+    [
+        ("make setup && export PATH=x # once", [["make", "setup"], ["export", "PATH=x"]]),
+        ("A=1 sudo mlcluster gds > out 2>&1; cat out", [["mlcluster", "gds"], ["cat", "out"]]),
+        ("srun -N2 mlcluster efa | sort", [["mlcluster", "efa"], ["sort"]]),
+        ('echo "a && b"', [["echo", "a && b"]]),
+        ("one \\\n  two", [["one", "two"]]),
+    ],
+)
+def test_a_line_is_taken_apart_as_a_shell_does(line, commands):
+    assert docs_commands.simple_commands(line) == commands
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        ("ansible-playbook -i inventories/none site.yml", "there is no inventory inventories/none"),
+        ("ansible-playbook -i INVENTORY playbooks/none.yml", "there is no playbook playbooks/none.yml"),
+        ("ansible-playbook mlcluster.aws.none", "there is no playbook mlcluster.aws.none"),
+        ("ansible-playbook site.yml -e nvme_raid0_sfae_mode=1", "nvme_raid0_sfae_mode is in no argument spec"),
+        ("""ansible-playbook site.yml -e '{"no_such": 1}'""", "no_such is in no argument spec"),
+        ("ansible-playbook site.yml -e '[1]'", "-e [1] is no mapping"),
+        ("ansible-playbook site.yml --tags nvme_raid1", "nothing has the tag nvme_raid1"),
+        ("ansible-playbook site.yml --chekc", "unrecognized arguments: --chekc"),
+        ("ansible-inventory -i inventories/none --graph", "there is no inventory inventories/none"),
+        ("ansible-navigator run playbooks/none.yml", "there is no playbook playbooks/none.yml"),
+        ("ansible-navigator images", "only ansible-navigator run is known here"),
+        ("ansible-doc mlcluster.aws.none", "there is no plugin, module or role mlcluster.aws.none"),
+        ("make none", "the Makefile has no target none"),
+        ("make molecule SCENARO=x", "the Makefile has no variable SCENARO"),
+        ("make bundle BUNDLE='-e no_such=1'", "no_such is in no argument spec"),
+        ("molecule test -s none", "there is no scenario none"),
+        ("mlcluster none", "invalid choice"),
+        ("mlcluster health --profile none", "invalid choice"),
+        ("python3 -m mlcluster_data none", "mlcluster_data has no command none"),
+        ("python3 -m mlcluster_data train --none", "there is no option --none"),
+        ("python3 -m tests.none", "there is no module tests.none"),
+        (".venv/bin/python -m pytest tests/none", "there is no tests/none"),
+        ("aws s3 copy a b", "aws s3 has no command copy"),
+        ("aws s3 cp hooks/none.sh s3://b/", "there is no hooks/none.sh"),
+        ("aws ec2 describe-instance", "aws ec2 has no command describe-instance"),
+        ("aws ec2 describe-instances --instance-id i", "has no option --instance-id"),
+        ("on_node_configured.sh --bundel x", "there is no option --bundel"),
+        ("tests/gpu/none", "is no program that is known here"),
+        ("mkraid /dev/x", "mkraid is no program that is known here"),
+        ("echo 'a", "no shell understands"),
+    ],
+)
+def test_a_command_that_cannot_be_right_is_named(checkout, command, complaint):
+    (found,) = told(checkout, block(command))
+    assert complaint in found
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ansible-playbook -i INVENTORY site.yml --limit NODE -e nvme_raid0_safe_mode=false -e @mine.yml --check --diff",
+        "ansible-playbook -i h1,h2 mlcluster.aws.site --tags nvme_raid0,efa_nccl_verify -e MINE=1 -e ansible_user=x",
+        "ansible-inventory -i inventories/parallelcluster -e cluster=train --graph",
+        "make molecule SCENARIO=NAME V=1 && make test",
+        "mlcluster nccl-verdict FILE --ranks RANKS --nodes NODES",
+        "sudo mlcluster health --profile full --json",
+        "aws ec2 describe-instances --instance-ids i-1 --region us-east-1 --query x",
+        "aws s3 cp hooks/on_node_configured.sh s3://BUCKET/mlcluster/",
+        "/fsx/mlcluster/jobs/nccl.sbatch",
+        "MY_PROGRAM --what",
+    ],
+)
+def test_a_command_that_can_be_right_is_let_be(checkout, command):
+    assert told(checkout, block(command)) == []
+
+
+def test_a_file_that_the_page_shows_is_there(checkout):
+    shown = "```yaml\n# mine.ec2_nodes.yml: your own\nplugin: mlcluster.aws.ec2_nodes\n```\n\n"
+    command = block("ansible-playbook -i mine.ec2_nodes.yml site.yml")
+    assert told(checkout, shown + command) == []
+    assert told(checkout, command) != []
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("```console\n$ make test\n```\n", "say where it runs"),
+        ("```bash\ntrue\n```\n", "say where it runs"),
+        (block("make test", "nowhere"), "nowhere is no mark"),
+        (block("pip install x", "make"), "pip is not make"),
+        (block("make SCENARIO=NAME", "here"), "cannot run here"),
+        (block("make test", "tests/unit/none.py"), "there is no test tests/unit/none.py"),
+        (block("make test", "tests/unit/docs_check/test_docs.py::test_none"), "has no test_none"),
+        (
+            block("mlcluster storage-boot", "tests/unit/test_iam.py"),
+            "tests/unit/test_iam.py does not name storage-boot",
+        ),
+        ("<!-- runs: aws -->\n```console\nonly printed\n```\n", "a console block without a line that begins with '$ '"),
+        ("<!-- runs: aws -->\n\ntext\n\n```console\n$ make test\n```\n", "say where it runs"),
+    ],
+)
+def test_a_block_says_where_it_runs(checkout, text, complaint):
+    (found,) = told(checkout, text)
+    assert complaint in found
+
+
+def test_a_test_that_is_named_speaks_of_the_command(checkout):
+    mark = "tests/unit/docs_check/test_docs_commands.py::test_a_block_says_where_it_runs"
+    assert told(checkout, block("sudo mlcluster storage-info", mark)) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "complaint"),
+    [
+        ("make none", "the Makefile has no target none"),
+        ("sudo mlcluster storage-inf", "mlcluster has no verb storage-inf"),
+        ("mlcluster health --profil", "mlcluster health has no option --profil"),
+        ("ansible-playbook site.yml -e no_such=1", "no_such is in no argument spec"),
+    ],
+)
+def test_a_command_within_a_sentence_is_judged_too(checkout, code, complaint):
+    (found,) = told(checkout, f"Say `{code}` there.\n")
+    assert complaint in found
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "make",
+        "mlcluster",
+        "mlcluster nccl-verdict --ranks",
+        "mlcluster health: what it says",
+        "mlcluster VERB",
+        "ls none",
+    ],
+)
+def test_names_and_parts_of_commands_within_a_sentence_are_let_be(checkout, code):
+    assert told(checkout, f"Say `{code}` there.\n") == []
+
+
+def test_a_script_is_judged_where_its_lines_can_be_understood(checkout):
+    script = "<!-- runs: slurm -->\n```bash\n#!/bin/bash\n# make none\n{line}\nwhile true; do\n  odd 'a\ndone\n```\n"
+    assert told(checkout, script.format(line="srun python3 -m mlcluster_data train \\\n  --batch-size 8")) == []
+    (found,) = told(checkout, script.format(line="srun python3 -m mlcluster_data train \\\n  --batch-sizes 8"))
+    assert "there is no option --batch-sizes" in found

@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The tables of the guides are those of the collection's data."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.docs_check import guide_tables
+
+GUIDES = sorted(path for path in guide_tables.GUIDES.glob("*.md") if "<!-- table: " in path.read_text(encoding="utf-8"))
+
+
+def test_each_table_is_in_some_guide():
+    pages = "".join(path.read_text(encoding="utf-8") for path in GUIDES)
+    assert [name for name in guide_tables.TABLES if f"<!-- table: {name} -->" not in pages] == []
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
+def test_the_guides_are_up_to_date(path):
+    text = path.read_text(encoding="utf-8")
+    assert guide_tables.renewed(text) == text, "run: .venv/bin/python -m tests.docs_check.guide_tables"
+
+
+def test_a_table_is_replaced_and_nothing_else():
+    text = "before\n<!-- table: xids -->\nold\n<!-- /table -->\nafter\n"
+    new = guide_tables.renewed(text)
+    assert new.startswith("before\n<!-- table: xids -->\n| Xid | bucket |")
+    assert new.endswith("|\n<!-- /table -->\nafter\n")
+    assert "old" not in new
+
+
+def test_a_table_that_nobody_knows_is_an_error():
+    with pytest.raises(KeyError):
+        guide_tables.renewed("<!-- table: other -->\n<!-- /table -->")
+
+
+def test_what_a_type_has_is_told():
+    rows = {row.split("|")[1].strip(): row for row in guide_tables.training_types().splitlines()}
+    assert "8 H200, 144384 MiB | 8 x 3800 | 32 | 3200 | 400 | no public figure" in rows["p5e.48xlarge"]
+    assert rows["p5.48xlarge"].rstrip().endswith("| below |")
+    assert "m7i.large" not in rows
+
+
+def test_the_least_that_passes_is_below_what_was_published():
+    row = next(line for line in guide_tables.published_bandwidths().splitlines() if "p5en.48xlarge | 1 |" in line)
+    assert "16 GiB 482.05 | 16 GiB 433.8 |" in row
