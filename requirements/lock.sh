@@ -14,7 +14,7 @@ trap 'rm -rf "$scratch"' EXIT
 "$scratch/venv/bin/pip" install --quiet --disable-pip-version-check uv
 
 compile() {
-    # --universal: one lock serves every later Python and every machine type that has wheels.
+    # --universal: one lock serves this and every later Python, and every machine type that has wheels.
     local python=$1 name=$2
     shift 2
     "$scratch/venv/bin/uv" pip compile --quiet --universal --python-version "$python" --generate-hashes \
@@ -22,29 +22,22 @@ compile() {
     echo "wrote requirements/$name.txt"
 }
 
-for minor in 11 12; do
-    compile "3.$minor" "py3$minor"
-    compile "3.$minor" "lint-py3$minor"
-    compile "3.$minor" "docs-py3$minor"
-    compile "3.$minor" "pcluster-py3$minor"
-    # The same versions as in the whole lock, of which it is a part.
-    compile "3.$minor" "pcluster-check-py3$minor" --no-deps --constraint "pcluster-py3$minor.txt"
-    compile "3.$minor" "bundle-py3$minor" --no-deps
+for name in nox build lint docs pcluster mitogen; do
+    compile 3.11 "$name"
 done
-
 # The CPU build of torch that is pinned is one for Python 3.11, so the data programs are tested on that.
-compile 3.11 data-py311
-
-compile 3.11 mitogen
+compile 3.11 data
+compile 3.11 collections --no-deps
+# The same versions as in the whole lock, of which it is a part.
+compile 3.11 pcluster-check --no-deps --constraint pcluster.txt
 
 # A node decrypts no vault and installs no collection: without these no compiled code is needed.
 absent=()
 for package in cffi cryptography pycparser resolvelib typing-extensions; do
     absent+=(--no-emit-package "$package")
 done
-for minor in 10 11 12; do
-    compile "3.$minor" "node-py3$minor" "${absent[@]}" --no-annotate
-done
+compile 3.10 node-py310 "${absent[@]}" --no-annotate
+compile 3.11 node "${absent[@]}" --no-annotate
 
 # Wheels only, for the image: whatever has to be compiled would be another program in each image.
 "$scratch/venv/bin/uv" pip compile --quiet --python-version 3.12 --python-platform x86_64-manylinux_2_28 --upgrade \

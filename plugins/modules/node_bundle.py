@@ -50,7 +50,7 @@ options:
   collections_lock:
     description: The lock in O(requirements) with the wheel that has the other collections.
     type: str
-    default: bundle-py311.txt
+    default: collections.txt
   artifacts:
     description: Files that roles would otherwise download on the node. Each is checked again.
     type: list
@@ -205,7 +205,7 @@ def main() -> None:
         "dest": {"type": "path", "required": True},
         "requirements": {"type": "path"},
         "collections_paths": {"type": "list", "elements": "path", "default": []},
-        "collections_lock": {"type": "str", "default": "bundle-py311.txt"},
+        "collections_lock": {"type": "str", "default": "collections.txt"},
         "artifacts": {"type": "list", "elements": "dict", "default": [], "options": artifact},
         "cache": {"type": "path", "required": True},
         "pip": {"type": "list", "elements": "str", "default": []},

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from plugins.module_utils._bundle import archive, build, content, manifest
+from plugins.module_utils._bundle import archive, build, content, manifest, wheels
 from tests.rig.vm.command import RigError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +45,7 @@ def request() -> build.Request:
         collection=ROOT,
         requirements=ROOT / "requirements",
         others=[ROOT / ".collections"],
-        others_lock="bundle-py311.txt",
+        others_lock="collections.txt",
         artifacts=[],
         cache=ROOT / ".build" / "bundle",
         pip=[sys.executable, "-m", "pip"],
@@ -106,7 +106,7 @@ def by_hook(folder: Path, bundle: Path, sha: str, title: str) -> dict[str, Any]:
 
 def local_index() -> Path:
     """A folder with the wheels of ansible-core, ansible-runner and all that they depend on, in the nodes' versions."""
-    lock = (ROOT / "requirements" / archive.LOCKS[PYTHON]).read_text(encoding="utf-8")
+    lock = wheels.read_lock(ROOT / "requirements" / archive.LOCKS[PYTHON], PYTHON)
     wanted = re.findall(r"^ansible-(?:core|runner)==[0-9.]+", lock, re.MULTILINE)
     folder = ROOT / ".build" / "bench-index" / "-".join([PYTHON, *wanted])
     if not (folder / "whole").exists():

@@ -31,14 +31,13 @@ COLLECTIONS = (
 )
 
 
-def lock_suffix(version: tuple[int, int]) -> str:
-    """Which lock serves this Python. Raises SetupError for one that is too old."""
+def require_python(version: tuple[int, int]) -> None:
+    """Raise SetupError for a Python that the locks do not serve."""
     if version < (3, 11):
         raise SetupError(
             f"Python 3.11 or newer is needed and this is {version[0]}.{version[1]}:"
             " call make PYTHON=/path/to/python3.11"
         )
-    return "py311" if version < (3, 12) else "py312"
 
 
 def find_python(name: str) -> str | None:

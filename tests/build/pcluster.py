@@ -22,7 +22,7 @@ def main() -> int:
         print(f"[{time.monotonic() - begin:4.0f} s] {text}", flush=True)
 
     where = CHECKOUT / ".venv-pcluster"
-    lock = CHECKOUT / "requirements" / f"pcluster-{environments.lock_suffix(sys.version_info[:2])}.txt"
+    lock = CHECKOUT / "requirements" / "pcluster.txt"
     try:
         # Node.js of any origin will do; only without one the distribution's is installed.
         if not shutil.which("node"):

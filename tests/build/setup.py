@@ -35,7 +35,7 @@ def ensure_data(requirements: Path, say: Callable[[str], None]) -> None:
             ".venv-data: left out, for it needs Python 3.11: install that and try again to run the parts slurm and data"
         )
         return
-    where, lock, build = CHECKOUT / ".venv-data", requirements / "data-py311.txt", requirements / "torch-cpu.txt"
+    where, lock, build = CHECKOUT / ".venv-data", requirements / "data.txt", requirements / "torch-cpu.txt"
     key = environments.environment_key([lock, build], where, python)
     mark = where / NOT_HAD
     if not os.environ.get(RETRY) and mark.is_file() and mark.read_text(encoding="utf-8") == key:
@@ -69,19 +69,19 @@ def main() -> int:
     collections.mkdir(exist_ok=True)
     requirements = CHECKOUT / "requirements"
     try:
-        suffix = environments.lock_suffix(sys.version_info[:2])
+        environments.require_python(sys.version_info[:2])
         with open(collections / ".lock", "w", encoding="utf-8") as lock:
             # Two set-ups at once would delete each other's half-made environment.
             fcntl.flock(lock, fcntl.LOCK_EX)
             packages.ensure(requirements / "apt-debian.txt", say)
-            environments.ensure_environment(CHECKOUT / ".venv", requirements / f"{suffix}.txt", say)
-            environments.ensure_environment(CHECKOUT / ".venv-lint", requirements / f"lint-{suffix}.txt", say)
+            environments.ensure_environment(CHECKOUT / ".venv", requirements / "build.txt", say)
+            environments.ensure_environment(CHECKOUT / ".venv-lint", requirements / "lint.txt", say)
             ensure_data(requirements, say)
             environments.ensure_environment(
-                CHECKOUT / ".venv-pcluster", requirements / f"pcluster-check-{suffix}.txt", say, partial=True
+                CHECKOUT / ".venv-pcluster", requirements / "pcluster-check.txt", say, partial=True
             )
             interpreter = CHECKOUT / ".venv" / "bin" / "python"
-            environments.ensure_collections(collections, requirements / f"bundle-{suffix}.txt", interpreter, say)
+            environments.ensure_collections(collections, requirements / "collections.txt", interpreter, say)
             environments.ensure_link(collections, CHECKOUT)
     except packages.SetupError as error:
         print(f"ERROR: {error}", file=sys.stderr)

@@ -25,7 +25,7 @@ TESTS = ("tests/integration/inventory", "tests/unit/plugins/plugin_utils", "test
 PACKAGES = ("boto3", "jmespath", "pyyaml", "pytest", "pytest-timeout", "hypothesis", "moto", "flask", "flask-cors")
 # The last one for a Python that the lock's own no longer supports.
 OLDER = {"3.10": {"hypothesis": "6.168.5"}}
-LOCK = CHECKOUT / "requirements" / "py311.txt"
+LOCK = CHECKOUT / "requirements" / "build.txt"
 
 
 class Row(NamedTuple):

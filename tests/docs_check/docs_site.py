@@ -125,7 +125,7 @@ def main(arguments: list[str]) -> int:
     def say(text: str) -> None:
         print(f"[{time.monotonic() - begin:4.0f} s] {text}", flush=True)
 
-    lock = CHECKOUT / "requirements" / f"docs-{environments.lock_suffix(sys.version_info[:2])}.txt"
+    lock = CHECKOUT / "requirements" / "docs.txt"
     python = sys._base_executable
     try:
         environments.ensure_environment(CHECKOUT / ".venv-docs", lock, say, python=python)

@@ -18,13 +18,13 @@ from pathlib import Path
 
 FAMILIES = ("debian", "redhat", "amazon")
 # ansible-core's support matrix: 2.17 is the last for a 3.10 controller, 2.19 for 3.11, 2.21 runs on 3.12 to 3.14.
-# One lock serves all Pythons of a version of ansible-core.
+# One lock serves 3.11 and later, with conditions on the Python; 3.10 needs older packages throughout.
 LOCKS = {
     "3.10": "node-py310.txt",
-    "3.11": "node-py311.txt",
-    "3.12": "node-py312.txt",
-    "3.13": "node-py312.txt",
-    "3.14": "node-py312.txt",
+    "3.11": "node.txt",
+    "3.12": "node.txt",
+    "3.13": "node.txt",
+    "3.14": "node.txt",
 }
 TOP = "mlcluster-bundle"
 SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -30,6 +30,8 @@ from .archive import (
 # The file of the collection that becomes bin/run-node.
 ENTRY = "hooks/bundle_entry.py"
 RUNNER = "hooks/mlcluster_boot/main.py"
+# All targets get the same other collections: those for the oldest Python of their lock, which every core accepts.
+OTHERS_PYTHON = "3.11"
 
 
 class Artifact(t.NamedTuple):
@@ -99,7 +101,7 @@ def other_roots(request: Request, core: str) -> dict[str, Path]:
     places = list(request.others)
     if not places:
         lock = request.requirements / request.others_lock
-        folder = request.cache / f"collections-{sha256(wheels.read_lock(lock).encode())[:16]}"
+        folder = request.cache / f"collections-{sha256(wheels.read_lock(lock, OTHERS_PYTHON).encode())[:16]}"
         if not folder.is_dir():
             _unpack_collections(request, lock, folder)
         places = [folder]
@@ -111,7 +113,8 @@ def other_roots(request: Request, core: str) -> dict[str, Path]:
 
 def _unpack_collections(request: Request, lock: Path, folder: Path) -> None:
     # Any supported Python: the wheel has no code of its own, and its limits are those of its controller.
-    (wheel,) = wheels.cached(request.pip, lock, request.cache, "collections-wheel", ["--python-version", "3.12"])
+    words = ["--python-version", "3.12"]
+    (wheel,) = wheels.cached(request.pip, lock, OTHERS_PYTHON, request.cache, "collections-wheel", words)
     prefixes = tuple(f"ansible_collections/{name.replace('.', '/')}/" for name in content.OTHERS)
     with zipfile.ZipFile(wheel) as source, tempfile.TemporaryDirectory(dir=request.cache, prefix=".unpack-") as aside:
         # Whole or absent: a run that is killed leaves no half of it behind.
@@ -185,13 +188,13 @@ def artifact_variables(artifacts: t.Sequence[Artifact]) -> dict[str, str]:
 def gather(request: Request, target: Target) -> tuple[Members, list[dict[str, str]]]:
     """(every file but the manifest, components). Raises BundleError."""
     lock = request.requirements / LOCKS[target.python]
-    core = wheels.core_version(lock)
+    core = wheels.core_version(lock, target.python)
     roots = other_roots(request, core)
     own = content.own_files(request.collection)
     files = hook_files(request.collection)
     entry = content.read_tree(request.collection / ENTRY, request.collection)
     files["bin/run-node"] = Member(entry[ENTRY].data, executable=True)
-    site, components = wheels.site(wheels.fetch(request.pip, lock, request.cache, target), lock)
+    site, components = wheels.site(wheels.fetch(request.pip, lock, request.cache, target), lock, target.python)
     files.update({f"site/{place}": member for place, member in site.items()})
     trees = {content.OWN: own, **content.other_files(own, roots)}
     for name, tree in trees.items():

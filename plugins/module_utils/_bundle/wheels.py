@@ -21,6 +21,8 @@ from .archive import BundleError, Member, Members, Target, sha256
 MACHINES = ("x86_64", "aarch64")
 PLATFORMS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 PIP_SECONDS = 600
+# The conditions that a lock of a node may set.
+CONDITION = re.compile(r"python_full_version (?P<operator><|>=) '(?P<major>\d+)\.(?P<minor>\d+)'")
 # ansible_test tests collections and never configures a node.
 LEFT_OUT = re.compile(r"^ansible_test/|\.dist-info/(RECORD|INSTALLER)\Z|\.pyc\Z|^[^/]+\.data/(scripts|data|headers)/")
 WHEEL_NAME = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(-\d[^-]*)?-[^-]+-[^-]+-[^-]+\.whl")
@@ -54,16 +56,40 @@ def normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def core_version(lock: Path) -> str:
-    """The ansible-core that a lock pins, such as 2.19.14. Raises BundleError where it pins none."""
-    found = re.search(r"^ansible-core==([0-9.]+)", read_lock(lock), re.MULTILINE)
+def core_version(lock: Path, python: str) -> str:
+    """The ansible-core that a lock pins for a Python, such as 2.19.14. Raises BundleError where it pins none."""
+    found = re.search(r"^ansible-core==([0-9.]+)", read_lock(lock, python), re.MULTILINE)
     if not found:
         raise BundleError(f"{lock} pins no ansible-core: write it again with make lock")
     return found.group(1)
 
 
-def read_lock(lock: Path) -> str:
-    """The text of a lock. Raises BundleError without one."""
+def read_lock(lock: Path, python: str) -> str:
+    """The part of a lock that applies to a Python such as 3.12, without conditions. Raises BundleError.
+
+    pip evaluates conditions with its own Python, also where ``--python-version`` asks for another one.
+    """
+    version = tuple(map(int, python.split(".")))
+    kept, applies = [], True
+    for line in _lock_text(lock).splitlines(keepends=True):
+        if line.startswith((" ", "#")):
+            kept.append(line if applies else "")
+            continue
+        package, _semicolon, condition = line.rstrip("\\ \n").partition(" ; ")
+        limit = CONDITION.fullmatch(condition)
+        if condition and not limit:
+            raise BundleError(
+                f"{lock} pins {package} on the condition {condition}, and a lock of a node may only set limits on "
+                "python_full_version: leave the package out or pin it without a condition"
+            )
+        later = limit and version >= (int(limit["major"]), int(limit["minor"]))
+        applies = not limit or later is (limit["operator"] == ">=")
+        if applies:
+            kept.append(line.replace(f" ; {condition}", "") if condition else line)
+    return "".join(kept)
+
+
+def _lock_text(lock: Path) -> str:
     try:
         return lock.read_text(encoding="utf-8")
     except OSError as exc:
@@ -99,16 +125,19 @@ def run_pip(pip: t.Sequence[str], lock: Path, dest: Path, words: t.Sequence[str]
         raise BundleError(f"pip could not fetch {lock.name}: {said[-1].strip()}; give it a package index that has it")
 
 
-def cached(pip: t.Sequence[str], lock: Path, cache: Path, key: str, words: t.Sequence[str]) -> list[Path]:
+def cached(pip: t.Sequence[str], lock: Path, python: str, cache: Path, key: str, words: t.Sequence[str]) -> list[Path]:
     """The wheels of ``lock`` for ``key``, fetched once: a directory of the cache is whole or absent."""
-    folder = cache / f"{key}-{sha256(read_lock(lock).encode())[:16]}"
+    text = read_lock(lock, python)
+    folder = cache / f"{key}-{sha256(text.encode())[:16]}"
     if not folder.is_dir():
         try:
             cache.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=cache, prefix=".fetch-") as aside:
                 fetched = Path(aside) / "wheels"
                 fetched.mkdir()
-                run_pip(pip, lock, fetched, words)
+                part = Path(aside) / lock.name
+                part.write_text(text, encoding="utf-8")
+                run_pip(pip, part, fetched, words)
                 if not folder.is_dir():
                     fetched.rename(folder)
         except OSError as exc:
@@ -136,7 +165,7 @@ def fetch(pip: t.Sequence[str], lock: Path, cache: Path, target: Target) -> list
         ]
         for platform in PLATFORMS:
             words += ["--platform", f"{platform}_{machine}"]
-        for wheel in cached(pip, lock, cache, f"py{target.python}-{machine}", words):
+        for wheel in cached(pip, lock, target.python, cache, f"py{target.python}-{machine}", words):
             found.setdefault(wheel.name, wheel)
     return [found[name] for name in sorted(found)]
 
@@ -180,13 +209,13 @@ def read_wheel(path: Path) -> Wheel:
     return Wheel(normalized(named["name"]), named["version"], words, sha256(data), files)
 
 
-def site(paths: t.Sequence[Path], lock: Path) -> tuple[Members, list[dict[str, str]]]:
+def site(paths: t.Sequence[Path], lock: Path, python: str) -> tuple[Members, list[dict[str, str]]]:
     """(files of the site directory, components) of these wheels, each checked against the lock.
 
     Of a package's builds for several machines the Python files are the same; each machine's compiled files have
     names of their own, and a machine without any falls back on the Python ones.
     """
-    allowed = lock_hashes(read_lock(lock))
+    allowed = lock_hashes(read_lock(lock, python))
     files: Members = {}
     components = []
     seen: set[str] = set()

@@ -65,7 +65,7 @@ class Bundles:
             collection=self.collection,
             requirements=self.collection / "requirements",
             others=[ROOT / ".collections"],
-            others_lock="bundle-py311.txt",
+            others_lock="collections.txt",
             artifacts=[],
             cache=CACHE,
             pip=[sys.executable, "-m", "pip"],

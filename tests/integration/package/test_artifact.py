@@ -21,7 +21,7 @@ PLAYBOOKS = sorted(path.stem for path in (CHECKOUT / "playbooks").glob("*.yml"))
 UNWANTED = (
     "molecule/",
     "inventories/",
-    "requirements/py",
+    "requirements/build",
     "requirements/lint",
     ".",
     "tests/unit",
@@ -85,7 +85,7 @@ def test_it_holds_what_users_need_and_nothing_else(archive):
         "playbooks/site.yml",
         "hooks/on_node_configured.sh",
         "docs/report.md",
-        "requirements/bundle-py311.txt",
+        "requirements/collections.txt",
         "requirements/node-py310.txt",
     ):
         assert needed in names, f"{needed} is not in the archive"

@@ -15,14 +15,10 @@ from tests.build import environments
 from tests.build.packages import SetupError
 
 
-@pytest.mark.parametrize(("version", "suffix"), [((3, 11), "py311"), ((3, 12), "py312"), ((3, 14), "py312")])
-def test_lock_suffix(version, suffix):
-    assert environments.lock_suffix(version) == suffix
-
-
-def test_lock_suffix_refuses_an_old_python():
+def test_old_python_is_refused():
+    environments.require_python((3, 11))
     with pytest.raises(SetupError, match=r"3\.10: call make PYTHON="):
-        environments.lock_suffix((3, 10))
+        environments.require_python((3, 10))
 
 
 def test_key_follows_the_lock_and_the_place(tmp_path):

@@ -28,7 +28,7 @@ OUTSIDE_MAKE = {name: value for name, value in os.environ.items() if name not in
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
     """A checkout with the two lists of pins, where RETRY is not set and Python is the right one."""
-    for name in ("data-py311.txt", "torch-cpu.txt"):
+    for name in ("data.txt", "torch-cpu.txt"):
         (tmp_path / name).write_text("torch==1\n")
     monkeypatch.setattr(setup, "CHECKOUT", tmp_path)
     monkeypatch.setattr(setup.environments, "find_python", lambda name: sys.executable)
@@ -67,7 +67,7 @@ def test_it_is_tried_again_when_the_pins_change(torch, checkout):
     (checkout / "torch-cpu.txt").write_text("torch==2\n")
     assert torch() == ([LEFT_OUT], 1)
     assert torch() == ([AS_BEFORE], 0)
-    (checkout / "data-py311.txt").write_text("numpy==2\n")
+    (checkout / "data.txt").write_text("numpy==2\n")
     assert torch()[1] == 1
 
 

@@ -83,7 +83,7 @@ def request(folder: Path, **more: object) -> build.Request:
     """All that a build needs, for Python 3.11, without a package index: its cache is filled."""
     wheels = [wheel(folder / "w", "ansible_core", "2.19.1"), wheel(folder / "w", "ansible_runner", "2.4.0")]
     requirements = folder / "requirements"
-    locked = lock(requirements / "node-py311.txt", *wheels)
+    locked = lock(requirements / "node.txt", *wheels)
     key = hashlib.sha256(locked.read_bytes()).hexdigest()[:16]
     for machine in ("x86_64", "aarch64"):
         kept = folder / "cache" / f"py3.11-{machine}-{key}"

@@ -66,7 +66,7 @@ def test_the_date_is_the_option_then_the_environment_then_nothing(apply, monkeyp
     ("options", "words"),
     [
         ({"target": "suse-py3.11"}, "there is no bundle for 'suse-py3.11'"),
-        ({"target": "debian-py3.12"}, "build from a checkout"),
+        ({"target": "debian-py3.10"}, "build from a checkout"),
         ({"collections_paths": ["/nowhere"]}, "ansible.posix is not in /nowhere"),
         ({"collection": "/nowhere"}, "/nowhere"),
     ],

@@ -64,7 +64,7 @@ def test_builds_for_several_machines_become_one_site(tmp_path):
     lock = made.write(
         tmp_path / "lock.txt", made.lock(tmp_path / "1", one).read_text() + made.lock(tmp_path / "2", two).read_text()
     )
-    files, components = wheels.site([one, two], lock)
+    files, components = wheels.site([one, two], lock, "3.12")
     assert {"yaml/c.x86_64.so", "yaml/c.arm64.so", "yaml/a.py"} < set(files)
     assert [entry["file"] for entry in components] == [one.name, two.name]
 
@@ -73,14 +73,14 @@ def test_a_wheel_that_the_lock_does_not_know_is_refused(tmp_path):
     locked = made.lock(tmp_path / "lock.txt", made.wheel(tmp_path / "a", "some"))
     other = made.wheel(tmp_path / "b", "some", more__py="evil")
     with pytest.raises(BundleError, match=r"b/some-1\.0-py3-none-any\.whl is not what lock\.txt pins"):
-        wheels.site([other], locked)
+        wheels.site([other], locked, "3.12")
 
 
 def test_a_package_that_is_missing_is_named(tmp_path):
     have = made.wheel(tmp_path, "some")
     locked = made.lock(tmp_path / "lock.txt", have, made.wheel(tmp_path, "lost_one"))
     with pytest.raises(BundleError, match=r"lost-one of lock\.txt could not be had"):
-        wheels.site([have], locked)
+        wheels.site([have], locked, "3.12")
 
 
 def test_pip_is_asked_for_each_machine_once_and_for_nothing_that_would_be_built(tmp_path):
@@ -118,8 +118,33 @@ def test_a_missing_pip_is_told(tmp_path):
 
 
 def test_the_core_of_a_lock(tmp_path):
-    assert wheels.core_version(made.write(tmp_path / "l", "x==1\nansible-core==2.19.14 \\\n")) == "2.19.14"
+    assert wheels.core_version(made.write(tmp_path / "l", "x==1\nansible-core==2.19.14 \\\n"), "3.12") == "2.19.14"
     with pytest.raises(BundleError, match="pins no ansible-core"):
-        wheels.core_version(made.write(tmp_path / "l", "x==1\n"))
+        wheels.core_version(made.write(tmp_path / "l", "x==1\n"), "3.12")
     with pytest.raises(BundleError, match="build from a checkout"):
-        wheels.core_version(tmp_path / "none")
+        wheels.core_version(tmp_path / "none", "3.12")
+
+
+LOCK = """core==1 ; python_full_version < '3.12' \\
+    --hash=sha256:1
+    # via x
+# a comment ; of a lock
+core==2 ; python_full_version >= '3.12' \\
+    --hash=sha256:2
+other==3 \\
+    --hash=sha256:3
+"""
+
+
+@pytest.mark.parametrize(("python", "core"), [("3.11", 1), ("3.12", 2), ("3.14", 2)])
+def test_lock_is_read_for_one_python(tmp_path, python, core):
+    text = wheels.read_lock(made.write(tmp_path / "l", LOCK), python)
+    pins = [line.split()[0] for line in text.splitlines() if "==" in line or "--hash" in line]
+    assert pins == [f"core=={core}", f"--hash=sha256:{core}", "other==3", "--hash=sha256:3"]
+    assert "python_full_version" not in text
+
+
+def test_lock_with_another_condition_is_refused(tmp_path):
+    lock = made.write(tmp_path / "l", "colorama==1 ; sys_platform == 'win32' \\\n    --hash=sha256:1\n")
+    with pytest.raises(BundleError, match=r"pins colorama==1 on the condition sys_platform == 'win32'"):
+        wheels.read_lock(lock, "3.12")
