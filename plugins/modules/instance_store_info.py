@@ -221,8 +221,8 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.converge import context_for, survey
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.verify import boot_unit_enabled, verify
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.volume import mount_unit
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.mounts import mount_unit
 
 
 def main() -> None:

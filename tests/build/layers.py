@@ -48,16 +48,10 @@ KNOWN = frozenset(
         ("accelerator/look.py", "efa"),
         ("accelerator/look.py", "storage"),
         ("accelerator/verify.py", "efa"),
-        ("gds/look.py", "storage"),
-        ("gds/mount.py", "storage"),
         ("health/profiles.py", "cli"),
         ("health/system.py", "cli"),
         ("lustre/look.py", "efa"),
-        ("slurm/needs.py", "containers"),
-        ("slurm/needs.py", "storage"),
         ("system/ask.py", "efa"),
-        ("system/shared_place.py", "gds"),
-        ("system/shared_place.py", "storage"),
     }
 )
 

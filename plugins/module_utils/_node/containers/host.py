@@ -13,7 +13,6 @@ import stat
 import tempfile
 import typing as t
 
-from ..storage.parse import parse_mountinfo
 from ..system.host import Host, NodeError, make_directories
 
 # A SPANK plugin has a few hundred KiB; what is larger is something else and is not read into memory.
@@ -148,8 +147,3 @@ class EnrootHost(Host):
             return os.getxattr(path, "security.capability")
         except OSError:
             return None
-
-
-def mounts(host: Host) -> list[dict[str, t.Any]]:
-    """The kernel's mount table in its order, as L{block_parse.parse_mountinfo} gives it."""
-    return parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")

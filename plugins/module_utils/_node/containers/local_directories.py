@@ -14,29 +14,14 @@ import dataclasses
 import posixpath
 import typing as t
 
-from ..gds.mount import find_mount
 from ..storage.record import RECORD_PATH, read_document
 from ..system.host import NodeError
+from ..system.mounts import SHARED_FILESYSTEMS, find_mount, read_mounts
 from .enroot_conf import LOCAL_LINK
-from .host import EnrootHost, mounts
+from .host import EnrootHost
 
 # Where ParallelCluster, the Deep Learning AMIs and older set-ups mount local disks.
 KNOWN_MOUNTS = ("/opt/dlami/nvme", "/scratch", "/local_scratch")
-
-# Enroot needs whiteouts, extended attributes and device-less user namespaces, which these do not give; and two nodes
-# that share the directory would make the same container in it.
-SHARED_FILESYSTEMS = {
-    "nfs": "NFS",
-    "nfs4": "NFS",
-    "lustre": "Lustre",
-    "efs": "EFS",
-    "cifs": "SMB",
-    "fuse.sshfs": "sshfs",
-    "fuse.mount-s3": "Mountpoint for S3",
-    "beegfs": "BeeGFS",
-    "gpfs": "Storage Scale",
-    "9p": "9p",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +60,7 @@ def config_problems(config: LocalConfig) -> list[str]:
 
 def choose(host: EnrootHost, config: LocalConfig) -> Place:
     """The place for images on this node now. Raises NodeError when the only one there is will not do."""
-    table = mounts(host)
+    table = read_mounts(host)
     if config.local_dir:
         place = _place(table, posixpath.join(config.local_dir, config.subdirectory), "given")
         _refuse_shared(place, "enroot_pyxis_local_dir")

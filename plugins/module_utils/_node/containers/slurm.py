@@ -10,13 +10,12 @@ import posixpath
 import re
 import typing as t
 
-from ..gds.mount import find_mount
 from ..slurm.client import PCS_SCHEDULERS, Slurm, find_prefix
 from ..slurm.drain import node_name
 from ..slurm.look import ON_NODES
 from ..system.host import CommandError, NodeError
-from .host import EnrootHost, mounts
-from .local_directories import SHARED_FILESYSTEMS
+from ..system.mounts import SHARED_FILESYSTEMS, find_mount, read_mounts
+from .host import EnrootHost
 from .plugstack import PLUGIN_NAME, Stack
 from .pyxis_elf import ElfError, read_spank_plugin, slurm_release, slurm_version_text
 
@@ -50,7 +49,7 @@ def look(host: EnrootHost, prefix: str = "", conf_dir: str = "") -> dict[str, t.
         return None
     conf_dir = conf_dir or _conf_dir(host, prefix)
     settings = slurm_settings(host.read_text(f"{conf_dir}/slurm.conf") or "")
-    entry = find_mount(conf_dir, mounts(host))
+    entry = find_mount(conf_dir, read_mounts(host))
     fstype = entry["fstype"] if entry else "unknown"
     return {
         "prefix": prefix,

@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ..gds.mount import find_mount
 from ..system.host import CommandError
+from ..system.mounts import SHARED_FILESYSTEMS, find_mount, read_mounts
 from ..verdict.result import Result, failed, not_applicable, passed, undeterminable
 from . import docker as enroot_docker
 from . import enroot_conf
 from . import files as enroot_texts
 from . import local_directories as enroot_local
 from .config import EnrootConfig
-from .host import EnrootHost, mounts
+from .host import EnrootHost
 from .look import Plan, manages_plugstack
 from .pyxis_elf import slurm_release
 from .pyxis_options import option_problems, parse_words
@@ -134,12 +134,12 @@ def _conf(host: EnrootHost, config: EnrootConfig) -> Result:
     if off:
         return failed("enroot.conf", f"Enroot would not read what is wanted: {'; '.join(off)}", hint=RERUN)
     shared = []
-    table = mounts(host)
+    table = read_mounts(host)
     for key in ("ENROOT_DATA_PATH", "ENROOT_CACHE_PATH", "ENROOT_TEMP_PATH", "ENROOT_RUNTIME_PATH"):
         base = enroot_conf.base_of(_value(now, key) or "")
         entry = find_mount(base, table) if base else None
-        if entry and entry["fstype"] in enroot_local.SHARED_FILESYSTEMS:
-            shared.append(f"{key} is on {enroot_local.SHARED_FILESYSTEMS[entry['fstype']]}")
+        if entry and entry["fstype"] in SHARED_FILESYSTEMS:
+            shared.append(f"{key} is on {SHARED_FILESYSTEMS[entry['fstype']]}")
     if shared:
         return failed("enroot.conf", f"{'; '.join(shared)}, where Enroot cannot unpack", hint="give a local directory")
     return passed("enroot.conf", f"{len(wanted)} settings as wanted")
@@ -163,7 +163,7 @@ def _runtime(host: EnrootHost, config: EnrootConfig) -> Result:
     missing = [other for other in enroot_texts.run_directories(config) if not host.is_dir(other)]
     if missing:
         return failed(check, f"{', '.join(missing)} is missing: it is made again at every boot", hint=RERUN)
-    entry = find_mount(path, mounts(host))
+    entry = find_mount(path, read_mounts(host))
     if entry is None or entry["fstype"] not in ("tmpfs", "ramfs"):
         kind = entry["fstype"] if entry else "unknown"
         return failed(check, f"{path} is on {kind}: runtime files belong on tmpfs", severity="none")

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ..storage.parse import parse_mountinfo
 from ..system.host import CommandError, Host, NodeError
+from ..system.mounts import read_mounts
 from .mount import block_devices, resolve
 from .parse import parse_cufile_json, parse_nvfs_modules, parse_nvidia_version, parse_registry_dwords, version_tuple
 
@@ -40,7 +40,7 @@ def gather(host: Host, paths: list[str], library: str | None = None) -> dict[str
     for name in ("gdscheck.py", "gdscheck", "gdsio"):
         path = f"{TOOLS_DIRECTORY}/{name}"
         tools[name] = path if host.exists(path) else host.which(name)
-    mounts = parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")
+    mounts = read_mounts(host)
     devices = block_devices(host)
     return {
         "mounts": [_mount(host, path, mounts, devices) for path in paths],

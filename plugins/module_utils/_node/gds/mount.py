@@ -12,33 +12,18 @@ from __future__ import annotations
 
 import typing as t
 
-from ..storage.parse import first_number
+from ..system.ask import first_number
 from ..system.host import Host
+from ..system.mounts import SHARED_FILESYSTEMS, find_mount
 
-NETWORK = ("lustre", "nfs", "nfs4", "beegfs", "wekafs", "gpfs", "virtiofs", "cifs", "ceph", "fuse.s3fs", "efs")
 MEMORY = ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs")
 STACKED = ("overlay", "aufs", "ecryptfs", "fuse.fuse-overlayfs")
-
-
-def find_mount(path: str, mounts: list[dict[str, t.Any]]) -> dict[str, t.Any] | None:
-    """The mount that a real path (no links in it) is on: the longest target, of several there the last one.
-
-    None where no mount fits. mounts are in the order of the kernel's table.
-    """
-    best: dict[str, t.Any] | None = None
-    for mount in mounts:
-        target = mount["target"].rstrip("/")
-        if path != mount["target"] and not path.startswith(target + "/"):
-            continue
-        if best is None or len(target) >= len(best["target"].rstrip("/")):
-            best = mount
-    return best
 
 
 def resolve(path: str, mounts: list[dict[str, t.Any]], devices: dict[str, dict[str, t.Any]]) -> dict[str, t.Any]:
     """What a path is stored on.
 
-    mounts as L{block_parse.parse_mountinfo} gives them, devices as L{block_devices} does. Keys: path, mount_point,
+    mounts as ``read_mounts`` gives them, devices as L{block_devices} does. Keys: path, mount_point,
     source, fstype, options (list), bind (whether the mount shows a directory below its filesystem's top), layout (one
     of disk, md, lvm, dm, network, memory, stacked, other, unknown), md_level (raid0, ..., or None), kname, disks (the
     whole disks at the bottom: [{kname, model, transport, integrity}]). A layout of unknown means that there is no
@@ -91,7 +76,7 @@ def _device_of(mount: dict[str, t.Any], devices: dict[str, dict[str, t.Any]]) ->
 def _kind(fstype: str, device: dict[str, t.Any] | None, devices: dict[str, dict[str, t.Any]]) -> str:
     if device:
         return _block_kind(device, devices)
-    for kind, names in (("network", NETWORK), ("memory", MEMORY), ("stacked", STACKED)):
+    for kind, names in (("network", SHARED_FILESYSTEMS), ("memory", MEMORY), ("stacked", STACKED)):
         if fstype in names:
             return kind
     return "other"

@@ -18,10 +18,10 @@ import typing as t
 
 from ..._data.checklists import CHECKLISTS
 from ..efa.parse import parse_driver_version, parse_ldconfig
-from ..storage.parse import parse_mountinfo
 from ..storage.record import RECORD_PATH, STATE_DIRECTORY, read_document
 from ..system.ask import ask, line
 from ..system.host import CommandError, Host
+from ..system.mounts import read_mounts
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .checklist import at_least, evaluate, gather, version_key
 
@@ -105,16 +105,14 @@ def look(host: Host) -> dict[str, t.Any]:
         facts["libcuda"] = version.group(1) if version else None
     facts["gpus"] = sum(1 for name in host.listdir("/dev") if re.fullmatch(r"nvidia\d+", name))
     facts["efa"] = sum(1 for name in host.listdir("/dev/infiniband") if name.startswith("uverbs"))
-    top = [m for m in parse_mountinfo(host.read_text("/proc/self/mountinfo") or "") if m["target"] == "/"]
+    top = [m for m in read_mounts(host) if m["target"] == "/"]
     facts["root"] = f"{top[-1]['device']} {top[-1]['root']}" if top else None
     return facts
 
 
 def host_facts(host: Host) -> dict[str, t.Any]:
     """What a host writes for its containers: L{look}, the volumes of the local storage, and whose it is."""
-    mounts = {
-        mount["target"]: mount["device"] for mount in parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")
-    }
+    mounts = {mount["target"]: mount["device"] for mount in read_mounts(host)}
     volumes = (read_document(host, RECORD_PATH) or {}).get("volumes") or []
     return {
         "schema": FACTS_SCHEMA,
@@ -278,7 +276,7 @@ def _mounts(host: Host, outside: t.Mapping[str, t.Any] | None) -> list[Result]:
     volumes = [one for one in outside.get("volumes") or () if one.get("device")]
     if not volumes:
         return [not_applicable(check, "the host has no local volume")]
-    mounts = parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")
+    mounts = read_mounts(host)
     results = []
     for volume in volumes:
         places = [mount["target"] for mount in mounts if mount["device"] == volume["device"]]

@@ -22,9 +22,9 @@ from ..accelerator.versions import at_least, version_key
 from ..efa import look as efa
 from ..efa.parse import parse_units
 from ..storage.devices import INSTANCE_STORE_MODEL
-from ..storage.parse import parse_mountinfo
 from ..system.ask import ask
 from ..system.host import Host
+from ..system.mounts import read_mounts
 from ..verdict.result import Result, Scope, failed, passed, undeterminable
 from . import system as health_system
 from .s3 import Bucket, bucket_problems, parse_bucket
@@ -255,7 +255,7 @@ def check_devices(host: Host, expect: Expectations) -> list[Result]:
         found.append(_count("gpus", expect.gpus, len(host.listdir("/proc/driver/nvidia/gpus"))))
     if expect.disks is not None:
         found.append(_count("disks", expect.disks, _disks(host)))
-    mounts = {mount["target"]: mount for mount in parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")}
+    mounts = {mount["target"]: mount for mount in read_mounts(host)}
     for path in expect.mounts:
         scope = Scope(device=path)
         if path in mounts:

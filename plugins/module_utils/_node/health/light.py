@@ -18,9 +18,9 @@ from ..efa import look as efa
 from ..efa.verify import verify as verify_efa
 from ..scratch import directories as scratch
 from ..storage.config import CONFIG_PATH
-from ..storage.parse import parse_mountinfo
 from ..storage.record import RECORD_PATH, read_document
 from ..system.host import CommandError, CommandResult, Host, NodeError
+from ..system.mounts import read_mounts
 from ..verdict.result import FAIL, PASS, Result, Scope, failed, not_applicable, passed, undeterminable
 
 LEAST_FREE_PERCENT = 5
@@ -135,7 +135,7 @@ def check_storage(host: Host) -> list[Result]:
     if not volumes:
         none = not_applicable("storage.record", "this node has no local volume")
         return [none if judged.status == PASS else judged]
-    mounts = parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")
+    mounts = read_mounts(host)
     return [judged, *(_mounted(host, volume, mounts) for volume in volumes)]
 
 

@@ -26,9 +26,9 @@ from ..lustre import look as lustre
 from ..lustre.config import CONFIG_PATH as LUSTRE_CONFIG
 from ..lustre.verify import verify as verify_lustre
 from ..scratch import directories as scratch
-from ..storage.parse import parse_mountinfo
 from ..system.ask import CUDA_HOME, ask, cuda_version, line
 from ..system.host import Host, NodeError
+from ..system.mounts import read_mounts
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 
 # Services that a training node may have; one that is enabled and does not run is broken.
@@ -128,11 +128,7 @@ def check_root(host: Host, least_percent: float = LEAST_ROOT_PERCENT) -> list[Re
 
 def check_mounts(host: Host) -> list[Result]:
     """mounts.answer for each network file system: whether it tells its size. One that hangs is ended with the check."""
-    mounts = [
-        mount
-        for mount in parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")
-        if mount["fstype"] in NETWORK_FILESYSTEMS
-    ]
+    mounts = [mount for mount in read_mounts(host) if mount["fstype"] in NETWORK_FILESYSTEMS]
     if not mounts:
         return [not_applicable("mounts.answer", "no network file system is mounted")]
     found = []

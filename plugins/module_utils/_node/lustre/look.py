@@ -17,18 +17,15 @@ from ..._data import instance_types
 from ..efa.look import installed_packages
 from ..gds.look import kernel_modules
 from ..storage.devices import instance_type
-from ..storage.parse import parse_mountinfo
-from ..storage.volume import mount_unit, parse_fstab
 from ..system.ask import ask, line
 from ..system.host import Host
+from ..system.mounts import mount_unit, read_fstab, read_mounts
 from ..system.parallel import Check, run_all
 from ..verdict.result import Result, Scope, failed, passed
 from . import directories, tuning
 from .config import FileSystem, LustreConfig, config_text
 from .parse import lustre_paths, parse_net_show, sent_since, top_mount
 
-MOUNTINFO = "/proc/self/mountinfo"
-FSTAB = "/etc/fstab"
 TOOLS = ("lfs", "lctl", "lnetctl", "modinfo")
 BOOT_UNIT = "mlcluster-lustre.service"
 ENABLED = f"/etc/systemd/system/multi-user.target.wants/{BOOT_UNIT}"
@@ -56,7 +53,7 @@ class Wishes:
 def look(host: Host, config: LustreConfig, wishes: Wishes) -> dict[str, t.Any]:
     """Everything in one mapping; the RETURN section of the module lustre_info says what is in it."""
     config = with_adopted(host, config)
-    fstab = parse_fstab(host.read_text(FSTAB) or "")
+    fstab = read_fstab(host)
     mounts = [
         {**see_mount(host, system.path, config.timeout, system), **fstab_line(system, fstab)}
         for system in config.file_systems
@@ -108,8 +105,8 @@ def with_adopted(host: Host, config: LustreConfig) -> LustreConfig:
     """The configuration with the file systems of the mount table and of fstab, where it names none of its own."""
     if config.file_systems:
         return config
-    fstab = parse_fstab(host.read_text(FSTAB) or "")
-    paths = lustre_paths(parse_mountinfo(host.read_text(MOUNTINFO) or ""), fstab)
+    fstab = read_fstab(host)
+    paths = lustre_paths(read_mounts(host), fstab)
     return dataclasses.replace(config, file_systems=tuple(FileSystem(path) for path in paths))
 
 
@@ -143,7 +140,7 @@ def see_mount(host: Host, path: str, timeout: float, wanted: FileSystem | None =
     """
     # A dot at the end, so that what is mounted is asked and not the trigger that stands for it.
     told, problem = ask(host, ["stat", "--file-system", "--format=%T", "--", f"{path}/."], timeout=timeout)
-    mount = top_mount(path, parse_mountinfo(host.read_text(MOUNTINFO) or ""))
+    mount = top_mount(path, read_mounts(host))
     answer = told.strip()
     seen: dict[str, t.Any] = {
         "path": path,

@@ -26,9 +26,9 @@ import stat
 import typing as t
 
 from ..storage.config import CONFIG_PATH
-from ..storage.parse import parse_mountinfo
 from ..storage.record import RECORD_PATH, read_document
 from ..system.host import Host, NodeError
+from ..system.mounts import read_mounts
 from .trash import Emptied, empty
 
 SUBDIRECTORY = "jobs"
@@ -37,7 +37,6 @@ TRASH = ".trash"
 OWN = "tmp"
 SCHEMA = "mlcluster.scratch/1"
 LOCK_SECONDS = 5
-MOUNTINFO = "/proc/self/mountinfo"
 _NAME = re.compile(r"job-([0-9]{1,10})")
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -91,7 +90,7 @@ def unmounted_volume(host: Host, base: str) -> str | None:
     record = read_document(host, RECORD_PATH) or {}
     if record.get("state") == "none":
         return None
-    targets = {mount["target"] for mount in parse_mountinfo(host.read_text(MOUNTINFO) or "")}
+    targets = {mount["target"] for mount in read_mounts(host)}
     paths = [str(volume["path"]) for volume in record.get("volumes") or []]
     away = [path for path in paths if base.startswith(f"{path.rstrip('/')}/") and path not in targets]
     if not away:

@@ -13,9 +13,8 @@ import posixpath
 import re
 import typing as t
 
-from ..containers.local_directories import SHARED_FILESYSTEMS
-from ..storage.parse import parse_mountinfo
 from ..system.host import Host
+from ..system.mounts import SHARED_FILESYSTEMS, read_mounts
 
 _LINE = re.compile(r"# Needs (program|directory|file|image) (/.+)")
 # What to do about each sort where it is absent.
@@ -47,7 +46,7 @@ def problems(host: Host, script: str, text: str) -> list[str]:
     wanted = needs(text)
     if not wanted:
         return []
-    mounts = parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")
+    mounts = read_mounts(host)
     own = posixpath.dirname(host.realpath(script))
     return [
         problem

@@ -13,12 +13,13 @@ import uuid
 
 from ..._data import instance_types
 from ..system.host import Host, NodeError
+from ..system.mounts import read_fstab
 from . import devices as block
 from .apply import Applied, apply_actions, mdadm_fragment_path
 from .config import MARKER_NAME, StorageConfig, mount_points
 from .plan import Context, Plan, make_plan
 from .record import INTENT_PATH, LOCK_PATH, RECORD_PATH, build_record, read_document, write_failure, write_record
-from .volume import parse_fstab, wanted_directories
+from .volume import wanted_directories
 
 
 class RefusedError(NodeError):
@@ -66,7 +67,7 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
     facts["user_groups"] = {name: host.primary_gid(name) for name in sorted(config.users)}
     groups = {config.group, *(entry["group"] for entry in directories if entry["group"] is not None)}
     facts["groups"] = {name: host.gid(name) for name in sorted(groups)}
-    facts["fstab"] = parse_fstab(host.read_text("/etc/fstab") or "")
+    facts["fstab"] = read_fstab(host)
     facts["array_config"] = host.read_text(mdadm_fragment_path(host, config.array_name))
     facts["machine_id"] = (host.read_text("/etc/machine-id") or "").strip()
     return facts

@@ -12,17 +12,10 @@ from __future__ import annotations
 import re
 import typing as t
 
+from ..system.ask import first_number
 from ..system.host import CommandError, Host, NodeError
-from .parse import (
-    first_number,
-    normal_uuid,
-    parse_export,
-    parse_lsblk,
-    parse_lvm,
-    parse_mountinfo,
-    parse_wipefs,
-    unescape,
-)
+from ..system.mounts import read_mounts, unescape
+from .parse import normal_uuid, parse_export, parse_lsblk, parse_lvm, parse_wipefs
 
 # The controller model strings of EC2's two kinds of NVMe disks; nothing else tells them apart reliably.
 INSTANCE_STORE_MODEL = "Amazon EC2 NVMe Instance Storage"
@@ -70,7 +63,7 @@ def gather(host: Host) -> dict[str, t.Any]:
     devices = {kname: device for kname, device in devices.items() if not is_hidden(host, kname)}
     for device in devices.values():
         device["children"] = [kname for kname in device["children"] if kname in devices]
-    mounts = parse_mountinfo(host.read_text("/proc/self/mountinfo") or "")
+    mounts = read_mounts(host)
     _attach_mounts(host, devices, mounts)
     _attach_swap(host, devices)
     _attach_sysfs(host, devices)

@@ -70,34 +70,6 @@ def parse_lsblk(text: str) -> dict[str, dict[str, t.Any]]:
     return devices
 
 
-def parse_mountinfo(text: str) -> list[dict[str, t.Any]]:
-    """/proc/self/mountinfo as a list of {target, source, fstype, options, device, root}, in mount order."""
-    mounts: list[dict[str, t.Any]] = []
-    # Not splitlines: the kernel escapes no other separator that a path may hold, and a mount must not be overlooked.
-    for line in text.split("\n"):
-        left, separator, right = line.partition(" - ")
-        fields, tail = left.split(" "), right.split(" ")
-        if not separator or len(fields) < 6 or len(tail) < 2:
-            continue
-        options = fields[5] + ("," + tail[2] if len(tail) > 2 else "")
-        mounts.append(
-            {
-                "target": unescape(fields[4]),
-                "source": unescape(tail[1]),
-                "fstype": tail[0],
-                "options": options,
-                "device": fields[2],
-                "root": unescape(fields[3]),
-            }
-        )
-    return mounts
-
-
-def unescape(field: str) -> str:
-    """A field of mountinfo or swaps with its octal escapes resolved."""
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), field)
-
-
 def parse_wipefs(text: str) -> list[dict[str, t.Any]]:
     """wipefs' JSON as a list of {device, offset, type, uuid, label}; no output means no signature."""
     if not text.strip():
@@ -113,12 +85,6 @@ def parse_wipefs(text: str) -> list[dict[str, t.Any]]:
 def parse_export(text: str) -> dict[str, str]:
     """The lines of mdadm --export or systemctl show, NAME=VALUE each, as a mapping."""
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
-
-
-def first_number(text: str | None) -> int:
-    """The leading number of a text, 0 without one: sysfs shows "8 (4)" while an array is reshaped."""
-    match = re.match(r"\s*([0-9]+)", text or "")
-    return int(match.group(1)) if match else 0
 
 
 def parse_lvm(text: str, kind: str) -> list[dict[str, str]]:

@@ -363,21 +363,3 @@ def _top_down(arrays: list[t.Mapping[str, t.Any]]) -> list[t.Mapping[str, t.Any]
         waiting.remove(free)
         ordered.append(free)
     return ordered
-
-
-def mount_unit(path: str) -> str:
-    """The name of systemd's mount unit for a path, escaped as systemd-escape --path does."""
-    parts = path.strip("/").encode()
-    kept = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_."
-    escaped = "".join(
-        "-" if byte == 0x2F else chr(byte) if byte in kept and (index or byte != 0x2E) else f"\\x{byte:02x}"
-        for index, byte in enumerate(parts)
-    )
-    return f"{escaped}.mount"
-
-
-def parse_fstab(text: str) -> list[dict[str, str]]:
-    """The lines of fstab as {src, path, fstype, opts, dump, passno}; comments and broken lines are left out."""
-    keys = ("src", "path", "fstype", "opts", "dump", "passno")
-    rows = [line.split() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    return [dict(zip(keys, [*row, "0", "0"][:6])) for row in rows if len(row) >= 4]

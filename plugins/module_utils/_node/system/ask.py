@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import typing as t
 
 from ..efa.parse import parse_libfabric_version
@@ -72,3 +73,9 @@ def cuda_version(host: Host, home: str) -> str | None:
     for key in ("cuda", "version"):
         found = found.get(key) if isinstance(found, dict) else None
     return found if isinstance(found, str) else None
+
+
+def first_number(text: str | None) -> int:
+    """The leading number of a text, 0 without one: sysfs shows "8 (4)" while an array is reshaped."""
+    match = re.match(r"\s*([0-9]+)", text or "")
+    return int(match.group(1)) if match else 0

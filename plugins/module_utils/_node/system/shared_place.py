@@ -13,11 +13,9 @@ from __future__ import annotations
 import posixpath
 import typing as t
 
-from ..gds.mount import NETWORK
-from ..storage.parse import parse_mountinfo
 from .host import CommandError, Host, NodeError
+from .mounts import SHARED_FILESYSTEMS, read_mounts
 
-MOUNTINFO = "/proc/self/mountinfo"
 # The table of what the NFS server of this machine exports now (exportfs(8)): a path, a tab, who may mount it.
 EXPORTS = "/var/lib/nfs/etab"
 # How long a file system may take to tell what a path is before it counts as one whose servers are away.
@@ -35,10 +33,10 @@ def look(host: Host, path: str, timeout: float) -> dict[str, t.Any]:
         mount = _mount_point(host, path, timeout)
     except CommandError as exc:
         return {**seen, "why": str(exc)}
-    for entry in parse_mountinfo(host.read_text(MOUNTINFO) or ""):
+    for entry in read_mounts(host):
         if entry["target"] == mount and entry["fstype"] != "autofs":
             seen.update(source=entry["source"], fstype=entry["fstype"])
-    if seen["fstype"] in NETWORK or any(_below(path, export) for export in exports(host)):
+    if seen["fstype"] in SHARED_FILESYSTEMS or any(_below(path, export) for export in exports(host)):
         state = "shared"
     else:
         state = "root" if mount == "/" else "local"
@@ -62,8 +60,10 @@ def exports(host: Host) -> list[str]:
 
 def shared_mounts(host: Host) -> list[str]:
     """Mount points of network file systems, and what this machine exports, sorted."""
-    entries = parse_mountinfo(host.read_text(MOUNTINFO) or "")
-    return sorted({str(entry["target"]) for entry in entries if entry["fstype"] in NETWORK} | set(exports(host)))
+    entries = read_mounts(host)
+    return sorted(
+        {str(entry["target"]) for entry in entries if entry["fstype"] in SHARED_FILESYSTEMS} | set(exports(host))
+    )
 
 
 def problem(seen: t.Mapping[str, t.Any], elsewhere: t.Sequence[str]) -> str:

@@ -75,7 +75,7 @@ def test_no_job_writes_below_the_mount_point_of_a_volume_that_is_away(state, bas
 
     class Recorded(Host):
         def read_text(self, path):
-            if path == scratch.MOUNTINFO:
+            if path == "/proc/self/mountinfo":
                 return "".join(f"30 1 9:1 / {target} rw - xfs /dev/md1 rw\n" for target in mounted)
             return json.dumps(record) if path == scratch.RECORD_PATH else None
 

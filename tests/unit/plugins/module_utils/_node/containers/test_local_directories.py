@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.enroot_conf import LOCAL_LINK
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.host import mounts
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.local_directories import (
     LocalConfig,
     choose,
@@ -17,6 +16,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.loc
     prepare,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.mounts import read_mounts
 from ansible_collections.mlcluster.aws.tests.unit.fakes import fake_rooted_host as rooted
 
 RECORD = "/var/lib/mlcluster/local_storage.json"
@@ -107,4 +107,4 @@ def test_good_settings():
 def test_a_mount_of_any_name_is_seen(host):
     """The kernel escapes space, tab, line feed and backslash, and no other sign at which a text may be cut."""
     rooted.mount(host, "/home/u/a\x0bb\\040c\\134d", "fuse")
-    assert mounts(host)[-1]["target"] == "/home/u/a\x0bb c\\d"
+    assert read_mounts(host)[-1]["target"] == "/home/u/a\x0bb c\\d"

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.mount import block_devices, find_mount, resolve
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.parse import parse_mountinfo
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.mount import block_devices, resolve
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.mounts import parse_mountinfo
 
 from tests.unit.fakes.fake_gds_host import EBS, GdsHost, node, raid0
 
@@ -106,12 +106,6 @@ def test_the_last_mount_on_a_place_counts():
     host = node()
     host.mount("0:52 / /data rw - tmpfs tmpfs rw")
     assert answer(host, "/data")["layout"] == "memory"
-
-
-@pytest.mark.parametrize(("path", "expected"), [("/data", "/data"), ("/data2", "/"), ("/datax/y", "/"), ("/", "/")])
-def test_a_name_that_only_begins_alike_is_another_place(path, expected):
-    mounts = parse_mountinfo(node().read_text("/proc/self/mountinfo"))
-    assert find_mount(path, mounts)["target"] == expected
 
 
 def test_no_mount_at_all():

@@ -83,28 +83,6 @@ def test_broken_lsblk_output_is_one_sentence(text):
         block_parse.parse_lsblk(text)
 
 
-def test_mountinfo_fields_escapes_and_broken_lines():
-    text = (
-        "30 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n"
-        "31 30 0:35 /@home /with\\040space rw - btrfs /dev/nvme1n1 rw,subvol=/@home\n"
-        "32 30 0:41 / /fsx rw - lustre 10.0.0.1@tcp:/abc rw,flock\n"
-        "33 30 0:42 / /plain rw - tmpfs tmpfs\n"
-        "too short\n"
-        "34 30 0:43 / /nothing rw - \n"
-    )
-    mounts = block_parse.parse_mountinfo(text)
-    assert [mount["target"] for mount in mounts] == ["/", "/with space", "/fsx", "/plain"]
-    assert mounts[1] == {
-        "target": "/with space",
-        "source": "/dev/nvme1n1",
-        "fstype": "btrfs",
-        "options": "rw,rw,subvol=/@home",
-        "device": "0:35",
-        "root": "/@home",
-    }
-    assert mounts[2]["source"] == "10.0.0.1@tcp:/abc"
-
-
 def test_wipefs_as_recorded_from_util_linux_2_38():
     found = block_parse.parse_wipefs((FIXTURES / "wipefs-2.38-ext4-swap.json").read_text())
     assert [(entry["device"], entry["type"], entry["label"], entry["offset"]) for entry in found] == [
@@ -171,13 +149,3 @@ def test_the_made_up_wipefs_has_the_shape_of_the_recorded_one():
     host.machine.sign("nvme1n1", "ext4", fs_uuid("x"), "keep")
     made_up = json.loads(host.run(["wipefs", "--no-act", "--json", "/dev/nvme1n1"]).stdout)["signatures"]
     assert [sorted(entry) for entry in made_up] == [sorted(recorded[0])]
-
-
-def test_a_mount_point_with_a_separator_that_the_kernel_does_not_escape_is_one_line():
-    line = "36 25 259:1 / /mnt/a\x0cb\u2028c rw - ext4 /dev/nvme1n1 rw"
-    assert [mount["target"] for mount in block_parse.parse_mountinfo(line + "\n")] == ["/mnt/a\x0cb\u2028c"]
-
-
-@pytest.mark.parametrize(("text", "number"), [("8 (4)\n", 8), ("524288\n", 524288), ("", 0), (None, 0), ("x", 0)])
-def test_the_first_number_of_what_sysfs_shows(text, number):
-    assert block_parse.first_number(text) == number

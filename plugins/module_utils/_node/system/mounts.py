@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The mount table of the kernel, fstab, and which mount a path is on."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from .host import Host
+
+MOUNTINFO = "/proc/self/mountinfo"
+FSTAB = "/etc/fstab"
+# File systems that other machines write too, by their names. Enroot cannot unpack on them, since it needs whiteouts,
+# extended attributes and device-less user namespaces.
+SHARED_FILESYSTEMS = {
+    "nfs": "NFS",
+    "nfs4": "NFS",
+    "lustre": "Lustre",
+    "efs": "EFS",
+    "cifs": "SMB",
+    "fuse.sshfs": "sshfs",
+    "fuse.mount-s3": "Mountpoint for S3",
+    "fuse.s3fs": "s3fs",
+    "beegfs": "BeeGFS",
+    "ceph": "Ceph",
+    "wekafs": "WekaFS",
+    "gpfs": "Storage Scale",
+    "virtiofs": "virtiofs",
+    "9p": "9p",
+}
+
+
+def read_mounts(host: Host) -> list[dict[str, t.Any]]:
+    """Return the mounts of this machine as ``parse_mountinfo`` does; none where the kernel shows no table."""
+    return parse_mountinfo(host.read_text(MOUNTINFO) or "")
+
+
+def read_fstab(host: Host) -> list[dict[str, str]]:
+    """Return the lines of fstab as ``parse_fstab`` does; none where there is no fstab."""
+    return parse_fstab(host.read_text(FSTAB) or "")
+
+
+def parse_mountinfo(text: str) -> list[dict[str, t.Any]]:
+    """/proc/self/mountinfo as a list of {target, source, fstype, options, device, root}, in mount order."""
+    mounts: list[dict[str, t.Any]] = []
+    # Not splitlines: the kernel escapes no other separator that a path may hold, and a mount must not be overlooked.
+    for line in text.split("\n"):
+        left, separator, right = line.partition(" - ")
+        fields, tail = left.split(" "), right.split(" ")
+        if not separator or len(fields) < 6 or len(tail) < 2:
+            continue
+        options = fields[5] + ("," + tail[2] if len(tail) > 2 else "")
+        mounts.append(
+            {
+                "target": unescape(fields[4]),
+                "source": unescape(tail[1]),
+                "fstype": tail[0],
+                "options": options,
+                "device": fields[2],
+                "root": unescape(fields[3]),
+            }
+        )
+    return mounts
+
+
+def unescape(field: str) -> str:
+    """A field of mountinfo or swaps with its octal escapes resolved."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), field)
+
+
+def mount_unit(path: str) -> str:
+    """The name of systemd's mount unit for a path, escaped as systemd-escape --path does."""
+    parts = path.strip("/").encode()
+    kept = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:_."
+    escaped = "".join(
+        "-" if byte == 0x2F else chr(byte) if byte in kept and (index or byte != 0x2E) else f"\\x{byte:02x}"
+        for index, byte in enumerate(parts)
+    )
+    return f"{escaped}.mount"
+
+
+def parse_fstab(text: str) -> list[dict[str, str]]:
+    """The lines of fstab as {src, path, fstype, opts, dump, passno}; comments and broken lines are left out."""
+    keys = ("src", "path", "fstype", "opts", "dump", "passno")
+    rows = [line.split() for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return [dict(zip(keys, [*row, "0", "0"][:6])) for row in rows if len(row) >= 4]
+
+
+def find_mount(path: str, mounts: list[dict[str, t.Any]]) -> dict[str, t.Any] | None:
+    """The mount that a real path (no links in it) is on: the longest target, of several there the last one.
+
+    None where no mount fits. mounts are in the order of the kernel's table.
+    """
+    best: dict[str, t.Any] | None = None
+    for mount in mounts:
+        target = mount["target"].rstrip("/")
+        if path != mount["target"] and not path.startswith(target + "/"):
+            continue
+        if best is None or len(target) >= len(best["target"].rstrip("/")):
+            best = mount
+    return best

@@ -1,0 +1,13 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.ask import first_number
+
+
+@pytest.mark.parametrize(("text", "number"), [("8 (4)\n", 8), ("524288\n", 524288), ("", 0), (None, 0), ("x", 0)])
+def test_the_first_number_of_what_sysfs_shows(text, number):
+    assert first_number(text) == number
