@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import archive, build, pointer
 
+from hooks.mlcluster_boot import options
 from tests.unit.compat import written
 from tests.unit.fakes import fake_collections as made
 
@@ -83,8 +84,17 @@ def test_earlier_hook_runs_a_bundle_of_now(run, tmp_path):
     bundle = build.build(request, archive.parse_target("debian-py3.11"))
     build.write(bundle, tmp_path / "bundles", False)
     hook = written.path("bundle/on_node_configured.sh")
-    code, output = run(hook, "--bundle", str(tmp_path / "bundles" / bundle.file), "--sha256", bundle.sha256)
-    assert (code, f"--bundle-sha256 {bundle.sha256}" in output) == (7, True), output
+    words = ["--bundle", str(tmp_path / "bundles" / bundle.file), "--sha256", bundle.sha256, "--best-effort"]
+    words += ["--roles", "nvme_raid0:required,site.own.motd", "--node-type", "compute", "--phase", "build"]
+    code, output = run(hook, *words, "--wait-for", "/fsx", "--wait-seconds", "9", "--vars", "{}")
+    assert code == 7, output
+    (told,) = (line.removeprefix("ran ") for line in output.splitlines() if line.startswith("ran "))
+    given = options.parse_options(told.split())
+    assert [(wish.name, wish.required) for wish in given.roles] == [("nvme_raid0", True), ("site.own.motd", None)]
+    assert (given.required, given.phase, given.node_type, given.on_failure) == (False, "build", "compute", "continue")
+    assert ([str(path) for path in given.wait_for], given.wait_seconds) == (["/fsx"], 9)
+    assert (given.root, given.sha256, given.source) == (tmp_path / "root", bundle.sha256, words[1])
+    assert given.deadline_at - given.started_at == 60
 
 
 def test_pointer_says_the_same():
