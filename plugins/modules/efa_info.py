@@ -387,6 +387,7 @@ problems:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.cuda import CUDA_HOME
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.versions import minima_problems
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.look import (
     DEFAULT_UNITS,
@@ -396,7 +397,6 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.look impor
     look,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.verify import verify
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.ask import CUDA_HOME
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
 

@@ -225,8 +225,8 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.profile
     split,
     unfit,
 )
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.devices import instance_type
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.instance import instance_type
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import SEVERITIES
 
 

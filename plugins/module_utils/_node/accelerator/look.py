@@ -11,12 +11,12 @@ import re
 import typing as t
 
 from ..._data import instance_types
-from ..efa.parse import parse_driver_version
-from ..storage.devices import instance_type
 from ..system.ask import ask
 from ..system.host import CommandError, Host
+from ..system.instance import instance_type
 from . import parse
 from .neuron import look_at_neuron, neuron_wanted
+from .parse import parse_driver_version
 
 LONGEST_TIMEOUT = 600
 NVIDIA_VENDOR = "0x10de"

@@ -293,3 +293,9 @@ def parse_neuron_ls(text: str) -> list[dict[str, t.Any]]:
             }
         )
     return devices
+
+
+def parse_driver_version(text: str) -> str | None:
+    """The version in /proc/driver/nvidia/version, of the open and of the closed kernel module."""
+    matched = re.search(r"^NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", text, re.MULTILINE)
+    return matched.group(1) if matched else None

@@ -10,8 +10,8 @@ import re
 import typing as t
 
 from ..._data import xid_catalog
-from ..efa.look import joined_by_nvswitch
 from ..verdict.result import SEVERITIES, Result, Scope, failed, not_applicable, passed, undeterminable
+from .fabric_manager import joined_by_nvswitch
 from .neuron import MEMORY_TOLERANCE_PERCENT, verify_neuron
 from .parse import is_model
 

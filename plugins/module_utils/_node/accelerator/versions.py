@@ -10,23 +10,11 @@ import re
 import typing as t
 
 from ..._data import accelerator_versions as table
+from ..system.versions import at_least, version_key
 from ..verdict.result import Result, failed, not_applicable, passed, undeterminable
 
 Versions = t.Mapping[str, t.Optional[str]]
 Rule = t.Mapping[str, t.Any]
-
-
-def version_key(text: object) -> tuple[int, ...] | None:
-    """The numbers at the beginning of a version, v580.159.04 as (580, 159, 4); None where it begins with none."""
-    matched = re.match(r"v?(\d{1,9}(?:\.\d{1,9})*)", text) if isinstance(text, str) else None
-    return tuple(int(part) for part in matched.group(1).split(".")) if matched else None
-
-
-def at_least(found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    """Whether one version is not older; 1.26 is as good as 1.26.0."""
-    length = max(len(found), len(wanted))
-    padded = [part + (0,) * (length - len(part)) for part in (found, wanted)]
-    return padded[0] >= padded[1]
 
 
 def rules_for(component: str, versions: Versions, instance_type: str | None, gpu: str | None) -> list[Rule]:

@@ -16,7 +16,7 @@ from ..health import profiles as health
 from ..health.container import COMPONENTS, FACTS_PATH, host_facts
 from ..health.marker import MARKER_PATH, clear_marker, read_marker, write_marker
 from ..slurm import drain as health_drain
-from ..slurm.client import Slurm
+from ..slurm.client import Slurm, node_name
 from ..storage.record import write_json
 from ..storage.verify import report
 from ..system.ask import whole_number
@@ -115,7 +115,7 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
         scratch=args.scratch,
         least_free_percent=args.least_free,
         mounts=tuple(args.mount),
-        host_facts=args.host_facts.replace("%N", health_drain.node_name()),
+        host_facts=args.host_facts.replace("%N", node_name()),
         require=dict(args.require),
         expectations=expectations,
         kind=args.kind,
@@ -150,12 +150,12 @@ def _tell_slurm(
     try:
         if blocking and args.drain:
             told = health_drain.drain(
-                Slurm(host, args.slurm_prefix, args.slurm_conf), health_drain.node_name(), blocking, SLURM_SECONDS
+                Slurm(host, args.slurm_prefix, args.slurm_conf), node_name(), blocking, SLURM_SECONDS
             )
             LOGGER.warning("health: %s", told)
         elif not blocking and args.undrain:
             done = health_drain.undrain(
-                Slurm(host, args.slurm_prefix, args.slurm_conf), health_drain.node_name(), results, SLURM_SECONDS
+                Slurm(host, args.slurm_prefix, args.slurm_conf), node_name(), results, SLURM_SECONDS
             )
             if done:
                 LOGGER.warning("health: %s", done)
@@ -185,7 +185,7 @@ def write_facts(args: argparse.Namespace, host: Host | None = None) -> int:
     """Write the facts of this host for its containers."""
     host = host or Host()
     try:
-        write_json(host, args.output.replace("%N", health_drain.node_name()), host_facts(host))
+        write_json(host, args.output.replace("%N", node_name()), host_facts(host))
     except NodeError as exc:
         LOGGER.error("host-facts: %s", exc)
         return result.EXIT_UNDETERMINABLE

@@ -18,8 +18,7 @@ import typing as t
 
 from ..scratch import directories as scratch
 from ..scratch import quota as scratch_quota
-from ..slurm.client import Slurm
-from ..slurm.drain import node_name
+from ..slurm.client import Slurm, node_name
 from ..slurm.look import ON_NODES
 from ..slurm.parse import QUEUE_FORMAT, queue
 from ..storage.verify import report

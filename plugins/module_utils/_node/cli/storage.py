@@ -13,13 +13,14 @@ import sys
 import typing as t
 
 from ..storage.config import CONFIG_PATH, StorageConfig, parse_config
-from ..storage.converge import RefusedError, context_for, converge, survey, table_disks
-from ..storage.devices import disk_kind, instance_type, is_hidden
+from ..storage.converge import RefusedError, context_for, converge, survey
+from ..storage.devices import disk_kind, is_hidden
 from ..storage.plan import expected_disks
 from ..storage.record import RECORD_PATH, read_document, write_failure
 from ..storage.verify import report, verify
 from ..system.config_file import read_config
 from ..system.host import Host, NodeError
+from ..system.instance import instance_type, table_disks
 from ..verdict import result
 
 # How long a boot waits for disks that the record or the instance type calls for; NVMe controllers appear within

@@ -10,8 +10,7 @@ import posixpath
 import re
 import typing as t
 
-from ..slurm.client import PCS_SCHEDULERS, Slurm, find_prefix
-from ..slurm.drain import node_name
+from ..slurm.client import PCS_SCHEDULERS, Slurm, find_prefix, node_name
 from ..slurm.look import ON_NODES
 from ..system.host import CommandError, NodeError
 from ..system.mounts import SHARED_FILESYSTEMS, find_mount, read_mounts

@@ -11,13 +11,17 @@ import fnmatch
 import typing as t
 
 from ..._data import instance_types
+from ..accelerator.cuda import CUDA_HOME, cuda_version
+from ..accelerator.fabric_manager import joined_by_nvswitch
 from ..accelerator.neuron import look_at_neuron, neuron_wanted
-from ..storage.devices import instance_type
-from ..system.ask import CUDA_HOME, EFA_PREFIX, ask, cuda_version, fi_info_program, libfabric_version, line, number
+from ..accelerator.parse import parse_driver_version
+from ..system.ask import ask, line, number
 from ..system.host import CommandError, Host
+from ..system.instance import instance_type
 from . import parse
 from .peers import ask_peers
 from .plugin import choose_plugin, find_plugins, nccl_version, try_load
+from .tools import EFA_PREFIX, fi_info_program, libfabric_version
 
 MARKER_PATH = "/opt/amazon/efa_installed_packages"
 AMAZON_VENDOR = "0x1d0f"
@@ -27,9 +31,6 @@ FABRIC_MANAGER = "nvidia-fabricmanager.service"
 LONGEST_WAIT = 600
 MOST_DEVICES = 1000
 DEFAULT_UNITS = ("slurmd.service", "containerd.service", "docker.service")
-# GPUs whose 8-GPU machines have NVSwitch (EC2 documentation of P4d, P5 and P6); one such GPU alone has none.
-NVSWITCH_GPUS = ("A100", "H100", "H200", "B200", "B300")
-NVSWITCH_COUNT = 8
 # What the installer's list does not name and a training node is asked about all the same.
 STACK_PACKAGES = (
     "libnccl2",
@@ -112,7 +113,7 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
             "version": cuda_version(host, wishes.cuda_home),
         },
         "minima": dict(wishes.minima),
-        "nvidia_driver": parse.parse_driver_version(host.read_text("/proc/driver/nvidia/version") or ""),
+        "nvidia_driver": parse_driver_version(host.read_text("/proc/driver/nvidia/version") or ""),
         "fabric_manager": _fabric_manager(host, units),
         "limits": _limits(host),
         "units": {name: unit for name, unit in units.items() if name != FABRIC_MANAGER},
@@ -133,11 +134,6 @@ def has_nvswitch(host: Host, table: t.Mapping[str, t.Any] | None) -> bool | None
     if host.listdir("/proc/driver/nvidia-nvswitch/devices"):
         return True
     return joined_by_nvswitch(table["accelerators"]) if table else None
-
-
-def joined_by_nvswitch(chips: t.Mapping[str, t.Any] | None) -> bool:
-    """Whether a type with these accelerators has its GPUs joined by NVSwitches."""
-    return bool(chips and chips["name"] in NVSWITCH_GPUS and chips["count"] >= NVSWITCH_COUNT)
 
 
 def wait_for_devices(host: Host, expected: int | None, limit: float) -> float:

@@ -206,12 +206,6 @@ def parse_fabric_manager_version(text: str) -> str | None:
     return matched.group(1) if matched else None
 
 
-def parse_driver_version(text: str) -> str | None:
-    """The version in /proc/driver/nvidia/version, of the open and of the closed kernel module."""
-    matched = re.search(r"^NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", text, re.MULTILINE)
-    return matched.group(1) if matched else None
-
-
 def parse_mpi_version(text: str) -> str | None:
     """The version in ``mpirun --version``: "mpirun (Open MPI) 4.1.7"."""
     matched = re.search(r"\(Open MPI\)\s+(\d\S*)", text)

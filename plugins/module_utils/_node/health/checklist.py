@@ -10,12 +10,13 @@ import math
 import typing as t
 
 from ..._data import checklists
-from ..accelerator.versions import at_least, version_key
+from ..accelerator.cuda import CUDA_HOME, cuda_version
 from ..efa import parse as efa_parse
 from ..efa.look import MARKER_PATH
 from ..efa.plugin import choose_plugin, find_plugins, nccl_version, try_load
-from ..system.ask import CUDA_HOME, cuda_version, fi_info_program, libfabric_version
+from ..efa.tools import fi_info_program, libfabric_version
 from ..system.host import Host, NodeError
+from ..system.versions import at_least, version_key
 from ..verdict.result import SEVERITIES, Result, failed, passed, undeterminable
 
 # What a site may set of a check; which fact it looks at and how it compares stay as they are.

@@ -17,13 +17,15 @@ import shutil
 import typing as t
 
 from ..._data.checklists import CHECKLISTS
-from ..efa.parse import parse_driver_version, parse_ldconfig
+from ..accelerator.parse import parse_driver_version
+from ..efa.parse import parse_ldconfig
 from ..storage.record import RECORD_PATH, STATE_DIRECTORY, read_document
 from ..system.ask import ask, line
 from ..system.host import CommandError, Host
 from ..system.mounts import read_mounts
+from ..system.versions import at_least, version_key
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
-from .checklist import at_least, evaluate, gather, version_key
+from .checklist import evaluate, gather
 
 FACTS_PATH = f"{STATE_DIRECTORY}/host_facts.json"
 FACTS_SCHEMA = "mlcluster.host_facts/1"

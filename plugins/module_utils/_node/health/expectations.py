@@ -18,13 +18,13 @@ import fnmatch
 import re
 import typing as t
 
-from ..accelerator.versions import at_least, version_key
 from ..efa import look as efa
 from ..efa.parse import parse_units
 from ..storage.devices import INSTANCE_STORE_MODEL
 from ..system.ask import ask
 from ..system.host import Host
 from ..system.mounts import read_mounts
+from ..system.versions import at_least, version_key
 from ..verdict.result import Result, Scope, failed, passed, undeterminable
 from . import system as health_system
 from .s3 import Bucket, bucket_problems, parse_bucket

@@ -13,8 +13,7 @@ import sys
 import typing as t
 import uuid
 
-from ..slurm.client import Slurm
-from ..slurm.drain import node_name
+from ..slurm.client import Slurm, node_name
 from ..slurm.look import container_options
 from ..slurm.parse import nodes
 from ..storage.record import write_json

@@ -23,17 +23,17 @@ from ..gds.verify import verify as verify_gds
 from ..slurm.client import Slurm
 from ..storage.config import CONFIG_PATH
 from ..storage.converge import context_for, survey
-from ..storage.devices import instance_type
 from ..storage.record import RECORD_PATH, read_document
 from ..storage.verify import verify as verify_storage
 from ..system.host import Host
+from ..system.instance import instance_type
 from ..system.parallel import STATE_DIRECTORY, Check, run_all
+from ..system.versions import version_key
 from ..verdict.result import FAIL, SEVERITIES, UNDETERMINABLE, Result, not_applicable, passed, undeterminable
 from . import container as health_container
 from . import expectations as health_expect
 from . import light as health_checks
 from . import system as health_system
-from .checklist import version_key
 from .dcgm import check_dcgm
 from .image import check_image, image_problem
 from .marker import MARKER_PATH, check_marker

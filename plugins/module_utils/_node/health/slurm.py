@@ -9,8 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ..slurm import parse as slurm_parse
-from ..slurm.client import Slurm
-from ..slurm.drain import node_name
+from ..slurm.client import Slurm, node_name
 from ..system.host import CommandError, NodeError
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 

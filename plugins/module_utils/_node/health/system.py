@@ -13,6 +13,8 @@ import re
 import tempfile
 import typing as t
 
+from ..accelerator.cuda import CUDA_HOME, cuda_version
+from ..accelerator.parse import parse_driver_version
 from ..cli.containers import load_config
 from ..cli.lustre import load_config as load_lustre
 from ..containers import look as enroot
@@ -20,13 +22,13 @@ from ..containers.config import CONFIG_PATH as ENROOT_CONFIG
 from ..containers.host import EnrootHost
 from ..containers.verify import verify as verify_enroot
 from ..efa import look as efa
-from ..efa.parse import parse_driver_version, parse_marker, parse_units
+from ..efa.parse import parse_marker, parse_units
 from ..gds.look import kernel_releases
 from ..lustre import look as lustre
 from ..lustre.config import CONFIG_PATH as LUSTRE_CONFIG
 from ..lustre.verify import verify as verify_lustre
 from ..scratch import directories as scratch
-from ..system.ask import CUDA_HOME, ask, cuda_version, line
+from ..system.ask import ask, line
 from ..system.host import Host, NodeError
 from ..system.mounts import read_mounts
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable

@@ -16,9 +16,9 @@ import typing as t
 from ..._data import instance_types
 from ..efa.look import installed_packages
 from ..gds.look import kernel_modules
-from ..storage.devices import instance_type
 from ..system.ask import ask, line
 from ..system.host import Host
+from ..system.instance import instance_type
 from ..system.mounts import mount_unit, read_fstab, read_mounts
 from ..system.parallel import Check, run_all
 from ..verdict.result import Result, Scope, failed, passed

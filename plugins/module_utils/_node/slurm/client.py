@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import typing as t
 
 from ..system.host import CommandResult, Host, NodeError
@@ -86,3 +88,8 @@ class Slurm:
 def unknown_job(done: CommandResult) -> bool:
     """Whether Slurm answered that it does not know the job, as opposed to not answering."""
     return done.rc != 0 and bool(_GONE.search(done.stderr + done.stdout))
+
+
+def node_name() -> str:
+    """The name of this node in Slurm: slurmd tells its scripts, elsewhere it is the host's."""
+    return os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]

@@ -6,9 +6,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
 import typing as t
 
 from ..system.host import NodeError
@@ -20,11 +18,6 @@ from .parse import nodes
 PREFIX = "mlcluster health: "
 LONGEST_REASON = 200
 _IDS = re.compile(re.escape(PREFIX) + r"([a-z0-9_.,]+): ")
-
-
-def node_name() -> str:
-    """The name of this node in Slurm: slurmd tells its scripts, elsewhere it is the host's."""
-    return os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
 
 
 def _ids(blocking: t.Sequence[Result]) -> list[str]:

@@ -11,8 +11,8 @@ import hashlib
 import typing as t
 import uuid
 
-from ..._data import instance_types
 from ..system.host import Host, NodeError
+from ..system.instance import table_disks
 from ..system.mounts import read_fstab
 from . import devices as block
 from .apply import Applied, apply_actions, mdadm_fragment_path
@@ -85,12 +85,6 @@ def _entries(host: Host, path: str, mounts: t.Sequence[t.Mapping[str, t.Any]]) -
 def _is_empty_directory(host: Host, path: str) -> bool:
     seen = host.stat(path)
     return bool(seen and seen["is_dir"]) and not host.listdir(path)
-
-
-def table_disks(instance_type: str | None) -> int | None:
-    """How many instance-store disks the instance type has; None where the type is not known."""
-    known = instance_types.lookup(instance_type) if instance_type else None
-    return known["instance_store"]["count"] if known else None
 
 
 def context_for(facts: t.Mapping[str, t.Any], at_boot: bool = False) -> Context:

@@ -14,6 +14,7 @@ import typing as t
 
 from ..system.ask import first_number
 from ..system.host import CommandError, Host, NodeError
+from ..system.instance import instance_type
 from ..system.mounts import read_mounts, unescape
 from .parse import normal_uuid, parse_export, parse_lsblk, parse_lvm, parse_wipefs
 
@@ -377,10 +378,3 @@ def owner_units(host: Host) -> dict[str, dict[str, t.Any]]:
             ),
         }
     return units
-
-
-def instance_type(host: Host) -> str | None:
-    """The EC2 instance type from the firmware tables, without asking the network; None on other machines."""
-    vendor = (host.read_text("/sys/class/dmi/id/sys_vendor") or "").strip()
-    product = (host.read_text("/sys/class/dmi/id/product_name") or "").strip()
-    return product if vendor == "Amazon EC2" and re.fullmatch(r"[a-z0-9-]+\.[a-z0-9-]+", product) else None

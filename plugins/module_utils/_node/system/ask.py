@@ -10,11 +10,7 @@ import argparse
 import re
 import typing as t
 
-from ..efa.parse import parse_libfabric_version
 from .host import CommandError, Host
-
-EFA_PREFIX = "/opt/amazon/efa"
-CUDA_HOME = "/usr/local/cuda"
 
 
 def ask(host: Host, argv: t.Sequence[str], timeout: float = 30) -> tuple[str, str | None]:
@@ -54,25 +50,6 @@ def whole_number(least: int, most: int) -> t.Callable[[str], int]:
 def line(host: Host, path: str) -> str | None:
     """The one line that a file of the kernel holds, None where it is missing or empty."""
     return (host.read_text(path) or "").strip() or None
-
-
-def fi_info_program(host: Host) -> str | None:
-    """fi_info of the EFA installer, or any other on the system path."""
-    own = f"{EFA_PREFIX}/bin/fi_info"
-    return own if host.exists(own) else host.which("fi_info")
-
-
-def libfabric_version(host: Host, program: str) -> str | None:
-    """The version of the libfabric that this fi_info uses; None where it does not tell."""
-    return parse_libfabric_version(ask(host, [program, "--version"])[0])
-
-
-def cuda_version(host: Host, home: str) -> str | None:
-    """The version of the CUDA toolkit there, by its version.json; None where it has none."""
-    found = host.read_json(f"{home}/version.json")
-    for key in ("cuda", "version"):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, str) else None
 
 
 def first_number(text: str | None) -> int:

@@ -11,6 +11,7 @@ import re
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator import parse
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.parse import parse_driver_version
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -321,3 +322,15 @@ def test_neuron_devices_without_their_fields():
 def test_neuron_ls_that_is_no_list(text, problem):
     with pytest.raises(ValueError, match=problem):
         parse.parse_neuron_ls(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (x)\n", "580.159.04"),
+        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6 22:20:39 UTC 2023\n", "535.54.03"),
+        ("GCC version:  gcc version 12.3.0\n", None),
+    ],
+)
+def test_driver_version(text, version):
+    assert parse_driver_version(text) == version

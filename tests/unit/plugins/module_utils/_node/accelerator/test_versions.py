@@ -10,11 +10,8 @@ import re
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import accelerator_versions as table
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.versions import (
-    minima_problems,
-    rules_for,
-    version_key,
-)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.versions import minima_problems, rules_for
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.versions import version_key
 
 from tests.unit.fakes.fake_training_host import PLUGIN, TrainingHost, firmware, good_node
 from tests.unit.plugins.module_utils._node.efa.test_look import judge
@@ -172,10 +169,3 @@ def test_trainium_is_judged_by_what_it_has():
 )
 def test_minima_that_cannot_be_are_told(minima, words):
     assert words in minima_problems(minima)[0]
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers"), [("v580.159.04", (580, 159, 4)), ("2.1.0amzn4", (2, 1, 0)), ("git-1", None)]
-)
-def test_numbers_of_a_version(text, numbers):
-    assert version_key(text) == numbers

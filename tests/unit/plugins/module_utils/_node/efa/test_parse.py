@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.parse import parse_driver_version
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import parse
 from hypothesis import given
 from hypothesis import strategies as st
@@ -231,18 +232,6 @@ def test_fabric_manager_version(text, version):
 @pytest.mark.parametrize(
     ("text", "version"),
     [
-        ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (x)\n", "580.159.04"),
-        ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6 22:20:39 UTC 2023\n", "535.54.03"),
-        ("GCC version:  gcc version 12.3.0\n", None),
-    ],
-)
-def test_driver_version(text, version):
-    assert parse.parse_driver_version(text) == version
-
-
-@pytest.mark.parametrize(
-    ("text", "version"),
-    [
         ("\0NET/OFI\0Initializing aws-ofi-nccl 1.16.1\0", "1.16.1"),
         ("Initializing aws-ofi-nccl 1.13.2-aws\0", "1.13.2-aws"),
         ("Initializing aws-ofi-nccl git-6e504db\0", "git-6e504db"),
@@ -273,7 +262,7 @@ PARSERS = [
     parse.parse_modinfo,
     parse.parse_ldconfig,
     parse.parse_fabric_manager_version,
-    parse.parse_driver_version,
+    parse_driver_version,
     parse.parse_mpi_version,
     parse.plugin_version,
     parse.parse_meminfo_pages,

@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import find_prefix
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import client
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import find_prefix, node_name
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
 PCS = "/opt/aws/pcs/scheduler"
@@ -42,3 +43,11 @@ def test_a_version_without_the_program_is_passed_over():
     machine = Machine(f"{PCS}/slurm-25.05")
     machine.versions.append("slurm-24.11")
     assert find_prefix(machine, "srun") == f"{PCS}/slurm-25.05"
+
+
+def test_the_name_is_slurms_or_the_short_one_of_the_host(monkeypatch):
+    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
+    monkeypatch.setattr(client.socket, "gethostname", lambda: "n7.cluster.internal")
+    assert node_name() == "n7"
+    monkeypatch.setenv("SLURMD_NODENAME", "queue-dy-p5-1")
+    assert node_name() == "queue-dy-p5-1"

@@ -99,14 +99,6 @@ def test_an_unknown_node_is_said():
         drain(Controller(known=False))
 
 
-def test_the_name_is_slurms_or_the_short_one_of_the_host(monkeypatch):
-    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
-    monkeypatch.setattr(health_drain.socket, "gethostname", lambda: "n7.cluster.internal")
-    assert health_drain.node_name() == "n7"
-    monkeypatch.setenv("SLURMD_NODENAME", "queue-dy-p5-1")
-    assert health_drain.node_name() == "queue-dy-p5-1"
-
-
 def test_a_reason_is_one_short_line():
     assert len(health_drain.reason_for([undeterminable("a", "x" * 500)])) == 200
     assert health_drain.reason_for([undeterminable("a", "x\n\x1b[2Jy")]) == "mlcluster health: a: x [2Jy"

@@ -157,13 +157,6 @@ def test_the_service_of_an_image_is_asked_once_and_its_volume_used():
     assert len([call for call in host.calls if call[:2] == ["systemctl", "restart"]]) == 1
 
 
-@pytest.mark.parametrize(
-    ("instance_type", "expected"), [("p5.48xlarge", 8), ("g6.xlarge", 1), ("x9.unknown", None), (None, None)]
-)
-def test_how_many_disks_a_type_has(instance_type, expected):
-    assert storage.table_disks(instance_type) == expected
-
-
 def test_an_array_gets_another_uuid_each_time_and_a_filesystem_the_same():
     host = scene.node(2)
     first = storage.context_for(storage.look(host, scene.config()))

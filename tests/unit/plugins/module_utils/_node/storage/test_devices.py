@@ -246,25 +246,6 @@ def test_a_failing_lsblk_is_told_with_its_output():
         block.gather(host)
 
 
-@pytest.mark.parametrize(
-    ("vendor", "product", "expected"),
-    [
-        ("Amazon EC2", "p5.48xlarge", "p5.48xlarge"),
-        ("Amazon EC2", "u-6tb1.metal", "u-6tb1.metal"),
-        ("QEMU", "p5.48xlarge", None),
-        ("Amazon EC2", "HVM domU", None),
-        (None, None, None),
-    ],
-)
-def test_the_instance_type_comes_from_the_firmware(vendor, product, expected):
-    host = scene.node(0)
-    for name, text in (("sys_vendor", vendor), ("product_name", product)):
-        host.machine.files.pop(f"/sys/class/dmi/id/{name}")
-        if text:
-            host.machine.files[f"/sys/class/dmi/id/{name}"] = f"{text}\n"
-    assert block.instance_type(host) == expected
-
-
 def test_units_that_take_the_disks():
     host = scene.node(0)
     host.machine.unit(scene.DLAMI_UNIT, enabled=False)

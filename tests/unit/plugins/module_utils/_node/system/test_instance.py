@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.instance import instance_type, table_disks
+
+from tests.unit.fakes import fake_storage_scene as scene
+
+
+@pytest.mark.parametrize(
+    ("vendor", "product", "expected"),
+    [
+        ("Amazon EC2", "p5.48xlarge", "p5.48xlarge"),
+        ("Amazon EC2", "u-6tb1.metal", "u-6tb1.metal"),
+        ("QEMU", "p5.48xlarge", None),
+        ("Amazon EC2", "HVM domU", None),
+        (None, None, None),
+    ],
+)
+def test_the_instance_type_comes_from_the_firmware(vendor, product, expected):
+    host = scene.node(0)
+    for name, text in (("sys_vendor", vendor), ("product_name", product)):
+        host.machine.files.pop(f"/sys/class/dmi/id/{name}")
+        if text:
+            host.machine.files[f"/sys/class/dmi/id/{name}"] = f"{text}\n"
+    assert instance_type(host) == expected
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "expected"), [("p5.48xlarge", 8), ("g6.xlarge", 1), ("x9.unknown", None), (None, None)]
+)
+def test_how_many_disks_a_type_has(instance_type, expected):
+    assert table_disks(instance_type) == expected
