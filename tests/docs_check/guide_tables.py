@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Write the tables of the guides that repeat what the collection's own data says.
+"""Write the tables of the guides and of the README of slurm_jobs from the collection's own data.
 
 A table stands between the lines ``<!-- table: NAME -->`` and ``<!-- /table -->``; all else in a guide is by hand
 and left alone.
@@ -17,8 +17,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 
+from plugins.module_utils._node.jobs.kinds import KINDS
+from plugins.module_utils._node.jobs.options import Option
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 GUIDES = CHECKOUT / "docs" / "guides"
+JOBS_README = CHECKOUT / "roles" / "slurm_jobs" / "README.md"
 DATA = CHECKOUT / "plugins" / "module_utils" / "_data"
 BLOCK = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 GIB = 1 << 30
@@ -90,7 +94,28 @@ def xids() -> str:
     return table(("Xid", "bucket", "severity", "what to do"), rows)
 
 
+def job_kinds() -> str:
+    """Every kind of job with a verdict: what it proves and its options."""
+    rows = [
+        (f"`{name}`", kind.proves, ", ".join(map(shown_option, kind.options.items())) or "none")
+        for name, kind in sorted(KINDS.items())
+        if kind.judge
+    ]
+    return table(("kind", "what it proves", "options (default)"), rows)
+
+
+def shown_option(item: tuple[str, Option]) -> str:
+    """An option with its default, or ``required``."""
+    name, option = item
+    value = option.default
+    if isinstance(value, list):
+        value = ", ".join(f"`{entry}`" for entry in value)
+    default = "required" if option.required else str(value)
+    return f"`{name}` ({default})" if default else f"`{name}`"
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "job-kinds": job_kinds,
     "training-types": training_types,
     "published-bandwidths": published_bandwidths,
     "xids": xids,
@@ -102,12 +127,20 @@ def renewed(text: str) -> str:
     return BLOCK.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}\n{found[3]}", text)
 
 
+def pages() -> list[Path]:
+    """The pages with such tables. Raises FileNotFoundError when there is none."""
+    found = [
+        path for path in (*sorted(GUIDES.glob("*.md")), JOBS_README) if BLOCK.search(path.read_text(encoding="utf-8"))
+    ]
+    if not found:
+        raise FileNotFoundError(f"no page below {GUIDES} has a table: correct GUIDES")
+    return found
+
+
 def main() -> int:
     """Bring every guide up to date; returns the exit status."""
-    for guide in sorted(GUIDES.glob("*.md")):
+    for guide in pages():
         old = guide.read_text(encoding="utf-8")
-        if not BLOCK.search(old):
-            continue
         new = renewed(old)
         if new != old:
             guide.write_text(new, encoding="utf-8")

@@ -6,27 +6,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import request as slurm_request
-
-from .job_kinds import (
-    CHECKS,
-    COLLECTIVES,
-    COMMON,
-    KINDS,
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.options import (
+    END_TIME,
+    MINUTES,
     NAME,
-    NCCOM_COLLECTIVES,
+    NODES,
     PLAIN,
-    VERSION,
-    Kind,
+    Type,
     is_path,
-    size_bytes,
     whole,
 )
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import request as slurm_request
 
 # What Slurm takes apart in a #SBATCH line, as a setting and of each job.
 _PLACES = ("partition", "account", "qos", "constraint")
@@ -46,8 +42,12 @@ _SCRIPTS_OWN = frozenset({
     "container-image", "export", "output", "error", "chdir", "ntasks", "ntasks-per-node", "signal", "requeue",
     "no-requeue", "open-mode",
 })  # fmt: skip
-# Where jobs leave what must not meet another's: two that write there would spoil both.
-_WRITTEN = {"training": "checkpoints", "preprocess": "output"}
+# Keys that jobs of every kind take.
+COMMON = frozenset(
+    "name kind nodes minutes partition account qos constraint options container_image container_mounts".split()
+)
+_COMMON_TYPES: dict[str, Type] = {"minutes": MINUTES, "nodes": NODES}
+VERSION = re.compile(r"[0-9][A-Za-z0-9._]{0,31}")
 
 
 def shape_problems(settings: Mapping[str, Any]) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _setting_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     yield from _place_problems("", settings)
     yield from (f"{key} is {settings[key]!r}: give one line of text" for key in _TEXTS if not _line(settings[key]))
     ends_at = settings["ends_at"]
-    if not CHECKS["ends_at"][0](ends_at) or ends_at == "never":
+    if not END_TIME.accepts(ends_at) or ends_at == "never":
         yield f"ends_at is {ends_at!r}: give a time such as 2026-12-01T11:30:00Z"
     for key in ("environment", "versions", "build_versions"):
         if not isinstance(settings[key], Mapping):
@@ -149,64 +149,18 @@ def _job_problems(index: int, job: Any, names: Sequence[Any]) -> Iterator[str]:
     unknown = sorted(str(key) for key in job if key not in allowed)
     if unknown:
         yield f"{who}unknown keys {', '.join(unknown)}: a {job['kind']} job takes {', '.join(sorted(allowed))}"
-    yield from (
-        f"{who}{key} is {value!r}: give {CHECKS[key][1]}"
-        for key, value in job.items()
-        if key in CHECKS and not CHECKS[key][0](value)
-    )
+    types = {**_COMMON_TYPES, **{name: option.type for name, option in kind.options.items()}}
+    wrong = {key: types[key].wanted for key, value in job.items() if key in types and not types[key].accepts(value)}
+    yield from (f"{who}{key} is {job[key]!r}: give {wanted}" for key, wanted in wrong.items())
     yield from _place_problems(who, job)
     yield from _text_problems(who, job)
-    yield from (f"{who}{key} is missing: give {CHECKS[key][1]}" for key in kind.required if key not in job)
-    for check in _OF_KIND.get(job["kind"], ()):
-        yield from (f"{who}{problem}" for problem in check(job, kind))
+    yield from (
+        f"{who}{key} is missing: give {option.type.wanted}"
+        for key, option in kind.options.items()
+        if option.required and key not in job
+    )
+    yield from (f"{who}{problem}" for problem in kind.problems(kind.values(job), job))
     yield from (f"{who}{problem}" for problem in _option_problems(job.get("options", {})))
-
-
-def _training_problems(job: Mapping[str, Any], kind: Kind) -> Iterator[str]:
-    """Times that do not leave a training the time to save."""
-    signal, grace = (job.get(key, kind.options[key]) for key in ("signal_seconds", "grace_seconds"))
-    minutes = job.get("minutes", kind.minutes)
-    if not all(whole(value) for value in (signal, grace, minutes)):
-        return
-    if grace >= signal:
-        yield f"grace_seconds is {grace} and signal_seconds {signal}: give less, or Slurm ends the job before it saves"
-    if signal >= minutes * 60:
-        yield f"signal_seconds is {signal} and the job has {minutes * 60}: give less, or it is signalled at its start"
-
-
-def _array_problems(job: Mapping[str, Any], kind: Kind) -> Iterator[str]:
-    """What the script of an array works out by itself."""
-    if job.get("nodes", kind.nodes) != 1:
-        yield f"nodes is {job['nodes']} and a task has one node: leave it out, and set limit for how many run at once"
-    options = job.get("options", {})
-    for key in options if isinstance(options, Mapping) else ():
-        if key in ("array", "cpus-per-task", "cpus_per_task"):
-            yield f"options has {key}: set limit, tasks or cpus_per_task of the job instead"
-
-
-def _size_problems(job: Mapping[str, Any], kind: Kind) -> Iterator[str]:
-    smallest, largest = (job.get(key, kind.options[key]) for key in ("smallest", "largest"))
-    sound = all(CHECKS[key][0](value) for key, value in (("smallest", smallest), ("largest", largest)))
-    if sound and size_bytes(smallest) > size_bytes(largest):
-        yield f"smallest is {smallest} and largest {largest}: give them the other way round"
-
-
-def _nccom_problems(job: Mapping[str, Any], kind: Kind) -> Iterator[str]:
-    launch, layout = (job.get(key, kind.options[key]) for key in ("launch", "layout"))
-    if layout in ("pairs", "bisect") and launch != "mpi":
-        yield f"layout is {layout} and nccom-test takes all nodes of a job by slurm: set launch to mpi"
-    chosen = job.get("collectives", kind.options["collectives"])
-    for name in chosen if isinstance(chosen, list) else ():
-        if name in COLLECTIVES and name not in NCCOM_COLLECTIVES:
-            yield f"nccom-test has no {name}: choose from {', '.join(NCCOM_COLLECTIVES)}"
-
-
-_OF_KIND: dict[str, tuple[Callable[[Mapping[str, Any], Kind], Iterator[str]], ...]] = {
-    "training": (_training_problems,),
-    "preprocess": (_array_problems,),
-    "nccl": (_size_problems,),
-    "nccom": (_size_problems, _nccom_problems),
-}
 
 
 def _option_problems(options: Any) -> Iterator[str]:
@@ -229,12 +183,11 @@ def _option_problems(options: Any) -> Iterator[str]:
 
 def _shared_places(jobs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Jobs that would write into the same directory, or one into a directory below that of another."""
-    places = [
-        (job, key, str(job[key]))
-        for job in jobs
-        for key in [_WRITTEN.get(str(job.get("kind")))]
-        if key and CHECKS[key][0](job.get(key))
-    ]
+    places = []
+    for job in jobs:
+        kind = KINDS.get(str(job.get("kind")))
+        if kind and kind.writes and kind.options[kind.writes].type.accepts(job.get(kind.writes)):
+            places.append((job, kind.writes, str(job[kind.writes])))
     for (one, key, place), (other, other_key, other_place) in combinations(places, 2):
         if f"{place}/".startswith(f"{other_place}/") or f"{other_place}/".startswith(f"{place}/"):
             yield (

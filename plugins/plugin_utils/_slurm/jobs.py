@@ -5,28 +5,24 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kind import Kind
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import request as slurm_request
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._nccl import environment as nccl_env
 
-from .job_kinds import KINDS, Kind, size_bytes
 from .job_problems import shape_problems
 
 Job = dict[str, Any]
 # What Slurm calls the launches of Open MPI's programs, best first (Slurm's MPI guide).
 MPI_TYPES = ("pmix", "pmi2")
 NEURON_TYPE = "trn1.32xlarge"
-CAPACITY_BLOCK = "capacity-block"
-# EC2 begins to end the instances of a block this long before the block ends (Amazon EC2 User Guide, "Monitor Capacity
-# Blocks using EventBridge": a warning 40 minutes before the end, 10 minutes before the instances go).
-BLOCK_TAKEN_BACK = datetime.timedelta(minutes=30)
 _BARE = re.compile(r"[A-Za-z0-9_@%+=:./-]+")
 
 
@@ -138,16 +134,9 @@ def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts
     name, base = wish["name"], settings["dir"]
     partition = wish.get("partition") or settings["partition"]
     gpus = per_node(settings, partition, facts)
-    values = values_of(wish, kind)
+    values = kind.values(wish)
     tasks = 1 if kind.tasks == "one" or values.get("launcher") == "torchrun" else max(gpus, 1)
-    if wish["kind"] == "local_io" and not values["directories"]:
-        values["directories"] = [settings["local_dir"]]
-    if wish["kind"] == "fsx_io" and not values["directory"]:
-        values["directory"] = f"{base}/results"
-    if wish["kind"] == "training":
-        values["ends_at"] = {"": nodes_go(settings), "never": ""}.get(values["ends_at"], values["ends_at"])
-    if wish["kind"] == "nccom":
-        values.update({key: size_bytes(values[key]) for key in ("smallest", "largest")})
+    values.update(kind.fill(values, settings))
     image = wish.get("container_image", settings["container_image"]) if kind.container != "never" else ""
     if kind.container == "always" and not image:
         raise NodeError("it runs in a container and none is named: set container_image")
@@ -166,7 +155,7 @@ def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts
         "exit_file": f"{base}/results/{name}-{'%A_%a' if kind.array else '%j'}.exit",
         "nodes": nodes,
         "tasks": tasks,
-        "many": kind.tasks == "gpu" and wish["kind"] != "training",
+        "many": kind.tasks == "gpu" and not kind.signal,
         "gpus": gpus,
         "mpi": _mpi(settings, facts) if kind.mpi else "none",
         "environment": _environment(settings, kind, bool(image)),
@@ -175,38 +164,18 @@ def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts
         "mounts": _mounts(settings, wish) if image else [],
         "values": values,
         "tools": {tool: settings[tool] for tool in kind.tools},
-        "needs": list(_needs(settings, wish, values, image)),
+        "needs": list(_needs(settings, kind, values, image)),
         "asked": json.dumps(_asked(settings, wish, kind, gpus, tasks, values), sort_keys=True),
     }
     job["directives"] = _directives(settings, wish, kind, job)
     return job
 
 
-def nodes_go(settings: Mapping[str, Any]) -> str:
-    """When the nodes go, in UTC: as set, or as their first capacity block tells; empty where nobody knows."""
-    if settings["ends_at"]:
-        return str(settings["ends_at"])
-    ends = [one["end"] for one in settings["capacity"] if one.get("type") == CAPACITY_BLOCK and one.get("end")]
-    if not ends:
-        return ""
-    first = min(datetime.datetime.fromisoformat(str(end).replace("Z", "+00:00")) for end in ends)
-    return (first - BLOCK_TAKEN_BACK).astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _needs(
-    settings: Mapping[str, Any], wish: Mapping[str, Any], values: Mapping[str, Any], image: str
-) -> Iterator[tuple[str, str]]:
+def _needs(settings: Mapping[str, Any], kind: Kind, values: Mapping[str, Any], image: str) -> Iterator[tuple[str, str]]:
     """What has to be there for the job, as (program, directory, file or image, absolute path)."""
-    programs: list[Any] = []
-    if wish["kind"] == "nccl" and not image:
-        programs = [f"{settings['nccl_tests_dir']}/{name}_perf" for name in values["collectives"]]
-    elif wish["kind"] == "training":
-        programs = [settings["aws"]] if values["backup"] else []
-    elif wish["kind"] != "preprocess" or not image:
-        programs = [settings[tool] for tool in KINDS[wish["kind"]].tools if tool != "nccl_tests_dir"]
-    wanted = [("program", program) for program in programs]
+    wanted = [("program", program) for program in kind.needed_programs(values, settings, image)]
     wanted += [("directory", values["directory"])] if values.get("directory") else []
-    wanted += [("file", settings["baseline"])] if settings["baseline"] and wish["kind"] in ("nccl", "nccom") else []
+    wanted += [("file", settings["baseline"])] if settings["baseline"] and kind.baseline else []
     wanted += [("image", image)] if image else []
     yield from ((what, path) for what, path in wanted if path.startswith("/") and "\n" not in path)
 
@@ -258,8 +227,8 @@ def _directives(
         if value:
             lines[key] = value
     lines["requeue" if kind.requeue else "no-requeue"] = None
-    if kind.signal and values_of(wish, kind)["signal_seconds"]:
-        lines["signal"] = f"B:USR1@{values_of(wish, kind)['signal_seconds']}"
+    if kind.signal and job["values"]["signal_seconds"]:
+        lines["signal"] = f"B:USR1@{job['values']['signal_seconds']}"
     # A cluster with a new head node counts its jobs from 1 again, and truncating is Slurm's default.
     lines["open-mode"] = "append"
     for key, value in slurm_request.parse_options(wish.get("options", {})).items():
@@ -274,11 +243,6 @@ def _share(kind: Kind, values: Mapping[str, Any]) -> dict[str, Any]:
         return {"cpus-per-task": values["cpus_per_task"], "array": 0}
     # All the memory of the nodes: with memory-based scheduling a job is otherwise given the default share.
     return {"exclusive": None, "mem": 0}
-
-
-def values_of(wish: Mapping[str, Any], kind: Kind) -> dict[str, Any]:
-    """The options of the kind, as the job sets them or by their defaults."""
-    return {key: wish.get(key, default) for key, default in kind.options.items()}
 
 
 def _cluster_problems(job: Job, facts: Mapping[str, Any]) -> Iterator[str]:

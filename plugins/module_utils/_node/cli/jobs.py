@@ -14,7 +14,9 @@ import posixpath
 import sys
 import typing as t
 
-from ..jobs.verify import TASK_PREFIX, Job, judge_job, parse_asked
+from ..jobs.job import Job
+from ..jobs.tasks import TASK_PREFIX
+from ..jobs.verify import judge_job, parse_asked
 from ..system.host import Host, NodeError
 from ..verdict import result
 

@@ -14,7 +14,8 @@ import pytest
 import yaml
 from ansible.errors import AnsibleActionFail
 from ansible_collections.mlcluster.aws.plugins.action import cluster_report
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import verify as slurm_verdict
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.job import Job
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.verify import judge_job
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Report, dumps
 from ansible_collections.mlcluster.aws.plugins.modules import cluster_report as documented
@@ -121,7 +122,7 @@ def test_from_the_outputs_of_a_job_to_its_cell_on_the_page(report, tmp_path):
             file.write(f"{unit}\tall_reduce\t{','.join(pair)}\t0\t{index}\n")
     asked = {"kind": "nccl", "name": "nccl_pairs", "tasks_per_node": 2, "collectives": ["all_reduce"],
              "layout": "pairs", "tolerance_percent": 10, "instance_type": None}  # fmt: skip
-    judged = slurm_verdict.judge_job(slurm_verdict.Job(asked, ("n1", "n2", "n3"), str(results)), Host())
+    judged = judge_job(Job(asked, ("n1", "n2", "n3"), str(results)), Host())
     text = dumps(Report("n1", scene.TIME, {}, tuple(judged)))
     job = {"job_id": 7, "state": "COMPLETED", "exit_code": 2, "nodes": "n[1-3]", "elapsed_seconds": 88}
     kept = _slurm_jobs_report.collect([{"name": "nccl_pairs", "job": job, "report": text, "message": None}])

@@ -1,0 +1,172 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Verdicts on runs of nccl-tests and nccom-test, which the kinds nccl and nccom share."""
+
+from __future__ import annotations
+
+import dataclasses
+import posixpath
+import typing as t
+
+from ..nccl.baseline import Entry, load
+from ..nccl.counters import Snapshot, parse_snapshots
+from ..nccl.log import short_host
+from ..nccl.parse import parse_file
+from ..nccl.table import NCCL_TESTS, NCCOM_TEST
+from ..nccl.verify import Asked, judge
+from ..system.host import Host, NodeError
+from ..verdict import result
+from .job import Job
+
+RUNS = "runs.tsv"
+
+
+def _tool(job: Job) -> str:
+    return NCCOM_TEST if job.asked["kind"] == "nccom" else NCCL_TESTS
+
+
+@dataclasses.dataclass(frozen=True)
+class Ran:
+    """One run: its nodes, exit status, and round (runs of a round went on at the same time)."""
+
+    unit: str
+    collective: str
+    nodes: tuple[str, ...]
+    rc: int
+    round: str
+
+
+def read_runs(text: str | None) -> list[Ran]:
+    """The lines UNIT, COLLECTIVE, NODES, STATUS, ROUND of the script; a torn line is left out."""
+    found = []
+    for line in (text or "").splitlines():
+        parts = line.split("\t")
+        if len(parts) == 5 and parts[3].isdecimal():
+            found.append(Ran(parts[0], parts[1], tuple(parts[2].split(",")), int(parts[3]), parts[4]))
+    return found
+
+
+def judge_collectives(job: Job, host: Host) -> list[result.Result]:
+    """Every run of nccl-tests or nccom-test by nccl_verdict, whether all are there, and which nodes stand out."""
+    runs = read_runs(host.read_text(posixpath.join(job.results, RUNS)))
+    baseline = load(host, job.asked["baseline"]) if job.asked.get("baseline") else ()
+    judged = [(run, _judge_run(job, run, host, baseline)) for run in runs]
+    results = [_complete(job, runs)]
+    for run, verdicts in judged:
+        # What ran between two nodes is of neither alone: a report draws its map of pairs by this.
+        where = result.Scope(
+            node=run.nodes[0] if len(run.nodes) == 1 else None,
+            device="+".join(run.nodes) if len(run.nodes) == 2 else None,
+        )
+        for verdict in verdicts:
+            results.append(
+                dataclasses.replace(
+                    verdict,
+                    id=f"{verdict.id}.{run.collective}",
+                    scope=where,
+                    message=f"{run.unit}: {verdict.message or verdict.reason or verdict.status}",
+                )
+            )
+    if job.asked["layout"] != "all":
+        stand_out = nodes_that_stand_out([(run.nodes, result.overall(verdicts[:2])) for run, verdicts in judged])
+        results += [dataclasses.replace(one, id=f"{job.asked['kind']}.nodes") for one in stand_out]
+    return results
+
+
+def _judge_run(job: Job, run: Ran, host: Host, baseline: t.Sequence[Entry]) -> tuple[result.Result, ...]:
+    before, after = (_counters(job, run, host, side) for side in ("before", "after"))
+    asked = Asked(
+        ranks=len(run.nodes) * job.ranks,
+        nodes=len(run.nodes),
+        instance_type=job.asked.get("instance_type"),
+        collective=run.collective,
+        rc=run.rc,
+        # Its script gives --check always.
+        checked=_tool(job) == NCCOM_TEST,
+        before=before,
+        after=after,
+        baseline=baseline,
+        tolerance_percent=float(job.asked["tolerance_percent"]),
+    )
+    path = posixpath.join(job.results, f"{run.unit}.{run.collective}.out")
+    try:
+        return judge(parse_file(path), asked, _tool(job)).results
+    except NodeError as exc:
+        return (result.undeterminable(f"{job.asked['kind']}.correct", "no_output", message=str(exc)),)
+
+
+def _counters(job: Job, run: Ran, host: Host, side: str) -> dict[str, Snapshot] | None:
+    """The counters of the run's nodes; None where no node has an EFA device that counts."""
+    path = posixpath.join(job.results, f"counters.{run.round}.{side}")
+    text = host.read_text(path)
+    if text is None:
+        return None
+    names = {short_host(name) for name in run.nodes}
+    found = {name: devices for name, devices in parse_snapshots(text, path).items() if name in names}
+    return found if any(found.values()) else None
+
+
+def _complete(job: Job, runs: t.Sequence[Ran]) -> result.Result:
+    check = f"{job.asked['kind']}.complete"
+    collectives, layout = job.asked["collectives"], job.asked["layout"]
+    wanted = {(collective, node) for collective in collectives for node in job.nodes}
+    if layout == "bisect":
+        wanted = {(collectives[0], node) for node in job.nodes}
+    had = {(run.collective, node) for run in runs for node in run.nodes}
+    missing = sorted({f"{collective} on {node}" for collective, node in wanted - had})
+    if missing:
+        return result.failed(
+            check,
+            f"{len(missing)} of {len(wanted)} were never run: {', '.join(missing[:4])}",
+            expected=len(wanted),
+            found=len(wanted) - len(missing),
+            hint="The job ended too early: give it more minutes, or see its output",
+        )
+    return result.passed(check, len(runs), message=f"{len(runs)} runs on {len(job.nodes)} nodes")
+
+
+def nodes_that_stand_out(runs: t.Sequence[tuple[tuple[str, ...], str]]) -> list[result.Result]:
+    """Which nodes fail, from runs (nodes, status of correctness and fabric) that overlap. Pure.
+
+    A node is singled out when it fails alone, or when it fails with others, never succeeds with any, and each of those
+    that it failed with has succeeded elsewhere. One failing pair alone accuses nobody.
+    """
+    failed = [frozenset(nodes) for nodes, status in runs if status == result.FAIL]
+    good = {node for nodes, status in runs if status == result.PASS and len(nodes) > 1 for node in nodes}
+    alone = {next(iter(group)) for group in failed if len(group) == 1}
+    accused = set(alone)
+    for node in {name for group in failed for name in group} - good:
+        partners = {name for group in failed if node in group and len(group) == 2 for name in group} - {node}
+        if partners and partners <= good | alone and partners - alone:
+            accused.add(node)
+    if not failed:
+        if any(status != result.PASS for _nodes, status in runs) or not runs:
+            return [
+                result.undeterminable(
+                    "nccl.nodes", "not_proved", message="no run failed, and not every run could be proved good"
+                )
+            ]
+        names = sorted({node for nodes, _status in runs for node in nodes})
+        return [result.passed("nccl.nodes", names, message=f"none of {len(names)} nodes stands out")]
+    if not accused:
+        groups = "; ".join(" with ".join(sorted(group)) for group in sorted(failed, key=sorted)[:4])
+        return [
+            result.undeterminable(
+                "nccl.nodes",
+                "not_singled_out",
+                message=f"runs failed and no single node explains them: {groups}",
+                hint="Run the layout pairs on more nodes, some of which are known to be good",
+            )
+        ]
+    return [
+        result.failed(
+            "nccl.nodes",
+            f"{node} fails {'by itself' if node in alone else 'with nodes that succeed with others'}",
+            severity="isolate",
+            found=[sorted(group) for group in sorted(failed, key=sorted) if node in group],
+            hint="Drain the node and run mlcluster health --profile full on it",
+            scope=result.Scope(node=node),
+        )
+        for node in sorted(accused)
+    ]

@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a kind of job consists of. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ..system.host import Host
+from ..verdict.result import Result
+from .job import Job
+from .options import Option
+
+Values = t.Mapping[str, t.Any]
+Judge = t.Callable[[Job, Host], "list[Result]"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """What all jobs of a kind share. The template of that name in the role slurm_jobs has their commands.
+
+    ``title`` is the question that it answers, ``proves`` its row in the role's README. ``nodes`` is a number or
+    ``all``, ``tasks`` is ``one`` or ``gpu`` (one for each GPU) a node, ``minutes`` the time limit.
+    ``use`` is the use that the NCCL environment is made for (None: none is set) and ``debug`` its NCCL_DEBUG.
+    ``container`` is ``never``, ``may`` or ``always``; ``accelerator`` is the only type of node that it fits.
+    ``array``: one task for each of many inputs, which shares its node with others.
+    ``asked`` names the options that the verdict needs, ``tools`` the settings with paths of programs.
+    ``baseline``: the verdict reads the site's baseline. ``writes`` names the option with a directory that no other job
+    may write into. ``example`` is the smallest job of the kind with which nothing is wrong.
+
+    ``fill(values, settings)`` completes defaults that depend on the role's settings and returns the changed ones.
+    ``programs(values, settings, image)`` returns the programs that have to be on the nodes; by default all ``tools``.
+    ``problems(values, job)`` yields what is wrong with options together; each may have a value of any type.
+    ``judge(job, host)`` returns the verdicts; a kind without one says in ``unjudged`` why.
+    """
+
+    title: str
+    proves: str
+    judge: Judge | None = None
+    unjudged: str = ""
+    nodes: int | str = 2
+    tasks: str = "gpu"
+    minutes: int = 20
+    mpi: bool = False
+    use: str | None = None
+    debug: str | None = None
+    container: str = "never"
+    accelerator: str | None = None
+    requeue: bool = False
+    signal: bool = False
+    array: bool = False
+    baseline: bool = False
+    writes: str = ""
+    options: t.Mapping[str, Option] = dataclasses.field(default_factory=dict)
+    asked: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    example: Values = dataclasses.field(default_factory=dict)
+    fill: t.Callable[[Values, Values], Values] = lambda values, settings: {}
+    programs: t.Callable[[Values, Values, str], t.Sequence[str]] | None = None
+    problems: t.Callable[[Values, Values], t.Iterator[str]] = lambda values, job: iter(())
+
+    def values(self, job: Values) -> dict[str, t.Any]:
+        """Return the options of ``job``, with defaults for those that it leaves out."""
+        return {name: job.get(name, option.default) for name, option in self.options.items()}
+
+    def needed_programs(self, values: Values, settings: Values, image: str) -> list[str]:
+        """Return names or paths of the programs that have to be on the nodes."""
+        if self.programs is not None:
+            return list(self.programs(values, settings, image))
+        return [settings[tool] for tool in self.tools]

@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kind of job: containers, compared with their hosts."""
+
+from __future__ import annotations
+
+import re
+
+from ...system.host import Host
+from ...verdict import result
+from .. import verify_io as io
+from ..job import Job
+from ..kind import Kind
+from ..options import Option, Type, list_of, match
+from ..tasks import judge_tasks, read_tasks
+
+
+def judge_container(job: Job, host: Host) -> list[result.Result]:
+    """Tasks in containers where they belong, and what each container has, compared with its host."""
+    tasks = judge_tasks("container", job, read_tasks(host, job.results))
+    return tasks + io.node_reports(host, job.results, job.nodes, "container")
+
+
+COMPONENT = re.compile(r"[a-z_]+(=[\w.+-]+)?")
+KIND = Kind(
+    "Do containers start where their tasks belong, and do they fit their hosts?",
+    "tasks start in containers where they belong, and each container has what it needs and fits its host, which writes "
+    "down its own versions first: `mlcluster health --profile container`",
+    judge=judge_container,
+    minutes=30,
+    container="always",
+    options={
+        "require": Option(
+            Type(list_of(match(COMPONENT)), "a list of NAME or NAME=VERSION, as mlcluster health --require takes them"),
+            ["cuda", "nccl", "plugin", "libfabric", "pytorch"],
+        )
+    },
+    example={"container_image": "/x.sqsh"},
+)

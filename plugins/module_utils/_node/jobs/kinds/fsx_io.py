@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kind of job: the shared file system, by IOR and mdtest."""
+
+from __future__ import annotations
+
+import posixpath
+
+from ...system.host import Host
+from ...verdict import result
+from .. import verify_io as io
+from ..job import Job
+from ..kind import Kind, Values
+from ..options import COUNT, MIB_PER_SECOND, PATH, Option, Type
+
+_RAN = ("size", "memory", "ior", "mdtest")
+
+
+def fill(values: Values, settings: Values) -> Values:
+    """Return the directory of results where the job names none."""
+    return {} if values["directory"] else {"directory": f"{settings['dir']}/results"}
+
+
+def judge_fsx_io(job: Job, host: Host) -> list[result.Result]:
+    """IOR and mdtest on the shared file system, with what makes their figures worth something."""
+    ran = host.read_json(posixpath.join(job.results, "ran.json"))
+    if not isinstance(ran, dict) or not all(isinstance(ran.get(key), int) for key in _RAN):
+        return [result.undeterminable("io.ior.write", "not_run", message="the job ended before IOR and mdtest did")]
+    least = {"write": job.asked["least_write_mib"], "read": job.asked["least_read_mib"]}
+    figures = io.ior_figures(host.read_text(posixpath.join(job.results, "ior.json")))
+    rates = io.mdtest_figures(host.read_text(posixpath.join(job.results, "mdtest.out")))
+    stripes = host.read_text(posixpath.join(job.results, "stripes.txt"))
+    striped = (
+        result.passed("io.stripes", stripes.strip()[:2000], message="see stripes.txt")
+        if stripes and stripes.strip()
+        else result.not_applicable("io.stripes", "no_lustre", message="lfs says nothing of the directory")
+    )
+    return [
+        *io.judge_ior(figures, least, ran["ior"]),
+        io.judge_cache(ran["size"], ran["memory"], len(job.nodes)),
+        io.judge_mdtest(rates, ran["mdtest"]),
+        striped,
+    ]
+
+
+KIND = Kind(
+    "Is the shared file system as fast as it should be, with nothing read from memory?",
+    "IOR and mdtest on the shared file system, with more than a node's memory, each task reading what another node "
+    "wrote; stripes are kept; its files are removed whatever ends the job but a kill. `directory` is by default that "
+    "of results",
+    judge=judge_fsx_io,
+    minutes=120,
+    mpi=True,
+    options={
+        "directory": Option(PATH, ""),
+        "memory_percent": Option(Type(COUNT.accepts, "a percentage of a node's memory"), 110),
+        "items": Option(COUNT, 1000),
+        "least_write_mib": Option(MIB_PER_SECOND, 0),
+        "least_read_mib": Option(MIB_PER_SECOND, 0),
+    },
+    asked=("least_write_mib", "least_read_mib"),
+    tools=("ior", "mdtest"),
+    fill=fill,
+)

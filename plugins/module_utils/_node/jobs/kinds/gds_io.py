@@ -1,0 +1,41 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kind of job: the way of files to the GPUs, by gdsio."""
+
+from __future__ import annotations
+
+from ...system.host import Host
+from ...verdict import result
+from .. import verify_io as io
+from ..job import Job
+from ..kind import Kind
+from ..options import COUNT, GIB_PER_SECOND, Option, Type, choices, is_path, list_of
+
+
+def judge_gds_io(job: Job, host: Host) -> list[result.Result]:
+    """Which path to the GPUs is active on each mount of each node, and what gdsio measured beside it."""
+    return io.node_reports(host, job.results, job.nodes, "gds")
+
+
+MODES = ("nvfs", "p2pdma", "compat")
+KIND = Kind(
+    "Which way do files reach the GPUs of each node, and how fast?",
+    "which way files take to the GPUs of each node (`nvfs`, `p2pdma`, `compat`, `none`), proved with a file on each "
+    "mount, and what gdsio measures: a figure counts only for a direct path that was proved. Any of `modes` must be "
+    "active",
+    judge=judge_gds_io,
+    nodes="all",
+    tasks="one",
+    minutes=30,
+    accelerator="gpu",
+    options={
+        "mounts": Option(Type(list_of(is_path, 1), "a list of absolute paths"), [], required=True),
+        "modes": Option(choices(*MODES, wanted=f"a list of {', '.join(MODES)}, any of which will do"), []),
+        "size_mib": Option(Type(COUNT.accepts, "a whole number of MiB"), 1024),
+        "least_gib": Option(GIB_PER_SECOND, 0),
+    },
+    asked=("mounts",),
+    tools=("gdsio",),
+    example={"mounts": ["/fsx"]},
+)

@@ -1,0 +1,27 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kind of job: the full health check on each node."""
+
+from __future__ import annotations
+
+from ...system.host import Host
+from ...verdict import result
+from .. import verify_io as io
+from ..job import Job
+from ..kind import Kind
+
+
+def judge_gpu_efa(job: Job, host: Host) -> list[result.Result]:
+    """What each node says of its GPUs, EFA and the rest, under its name."""
+    return io.node_reports(host, job.results, job.nodes, "node")
+
+
+KIND = Kind(
+    "What does each node say of its GPUs, EFA, storage and versions?",
+    "what each node says of its GPUs, EFA, GPUDirect Storage and versions: `mlcluster health --profile full` on "
+    "each, once",
+    judge=judge_gpu_efa,
+    tasks="one",
+    minutes=15,
+)

@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Verdicts on where the tasks of a job ran, from the files that they wrote."""
+
+from __future__ import annotations
+
+import collections
+import posixpath
+import typing as t
+
+from ..system.host import Host
+from ..verdict import result
+from .job import Job
+
+TASK_PREFIX = "task-"
+
+
+def read_tasks(host: Host, results: str) -> list[dict[str, t.Any]]:
+    """What the tasks wrote, one mapping each; a file that is torn is no task."""
+    found = []
+    for name in sorted(host.listdir(results)):
+        if name.startswith(TASK_PREFIX) and name.endswith(".json"):
+            entry = host.read_json(posixpath.join(results, name))
+            if isinstance(entry, dict):
+                found.append(entry)
+    return found
+
+
+def judge_tasks(prefix: str, job: Job, tasks: t.Sequence[t.Mapping[str, t.Any]]) -> list[result.Result]:
+    """Results PREFIX.tasks, PREFIX.placement, PREFIX.hosts and PREFIX.gpus. Pure."""
+    by_rank = {entry.get("rank"): entry for entry in tasks}
+    wanted = len(job.nodes) * job.tasks
+    # Counted from what came, for what was to come is a number that somebody wrote down.
+    came = collections.Counter(rank // job.tasks for rank in by_rank if isinstance(rank, int) and 0 <= rank < wanted)
+    silent = sorted({node for at, node in enumerate(job.nodes) if came[at] < job.tasks})
+    if silent or len(tasks) != wanted:
+        where = f"; nothing came from ranks of {', '.join(silent)}" if silent else ""
+        return [
+            result.failed(
+                f"{prefix}.tasks",
+                f"{wanted} tasks were to start and {len(tasks)} wrote into {job.results}{where}",
+                severity="isolate" if silent and len(silent) < len(job.nodes) else "monitor",
+                expected=wanted,
+                found=len(tasks),
+                hint="Look at slurmd on those nodes, and whether they have the shared directory mounted",
+                scope=result.Scope(node=silent[0] if len(silent) == 1 else None),
+            )
+        ]
+    return [
+        result.passed(f"{prefix}.tasks", wanted, expected=wanted, message=f"{wanted} tasks on {len(job.nodes)} nodes"),
+        _placement(prefix, job, by_rank),
+        _hosts(prefix, job, by_rank),
+        _gpus(prefix, job, by_rank),
+    ]
+
+
+def _placement(prefix: str, job: Job, by_rank: t.Mapping[t.Any, t.Mapping[str, t.Any]]) -> result.Result:
+    # Frameworks take it for granted that ranks 0 to 7 share the first node, and 8 to 15 the second.
+    wrong = [
+        f"rank {rank} ran on {entry.get('node')} as local {entry.get('local')}"
+        for rank, entry in sorted(by_rank.items())
+        if (entry.get("node"), entry.get("local")) != (job.nodes[rank // job.tasks], rank % job.tasks)
+    ]
+    expected = {node: [at * job.tasks, (at + 1) * job.tasks - 1] for at, node in enumerate(job.nodes)}
+    if wrong:
+        return result.failed(
+            f"{prefix}.placement",
+            f"ranks are not in blocks of {job.tasks} in the order of the nodes: {'; '.join(wrong[:3])}",
+            expected=expected,
+            found=wrong,
+            hint="Leave --distribution out, or set it to block",
+        )
+    return result.passed(
+        f"{prefix}.placement", expected, message=f"ranks in blocks of {job.tasks}, in the order of the nodes"
+    )
+
+
+def _hosts(prefix: str, job: Job, by_rank: t.Mapping[t.Any, t.Mapping[str, t.Any]]) -> result.Result:
+    names: dict[str, set[str]] = {}
+    for entry in by_rank.values():
+        names.setdefault(str(entry.get("host")), set()).add(str(entry.get("node")))
+    if len(names) != len(job.nodes):
+        return result.failed(
+            f"{prefix}.hosts",
+            f"{len(job.nodes)} nodes were asked for, and the tasks ran on {len(names)}: {', '.join(sorted(names))}",
+            expected=len(job.nodes),
+            found=sorted(names),
+            hint="Give each node a host name of its own",
+        )
+    return result.passed(f"{prefix}.hosts", sorted(names), message=f"{len(names)} hosts with names of their own")
+
+
+def _gpus(prefix: str, job: Job, by_rank: t.Mapping[t.Any, t.Mapping[str, t.Any]]) -> result.Result:
+    wanted = int(job.asked.get("gpus_per_node") or 0)
+    if not wanted:
+        return result.not_applicable(f"{prefix}.gpus", "no_gpus", message="the job asked for no GPUs")
+    short = {
+        str(entry.get("node")): len(entry.get("gpus") or [])
+        for entry in by_rank.values()
+        if len(entry.get("gpus") or []) != wanted
+    }
+    if short:
+        return result.failed(
+            f"{prefix}.gpus",
+            f"each task was to see the {wanted} GPUs of its node, and on {', '.join(sorted(short))} it does not",
+            severity="isolate",
+            expected=wanted,
+            found=short,
+            hint="Compare gres.conf with nvidia-smi on those nodes",
+            scope=result.Scope(node=next(iter(short)) if len(short) == 1 else None),
+        )
+    return result.passed(f"{prefix}.gpus", wanted, message=f"every task sees the {wanted} GPUs of its node")

@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Every file of the folder of kinds is a whole kind."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
+
+from tests.unit.checkout import CHECKOUT
+
+FOLDER = CHECKOUT / "plugins/module_utils/_node/jobs/kinds"
+TEMPLATES = CHECKOUT / "roles/slurm_jobs/templates/kinds"
+# Parts that the templates of several kinds include.
+SHARED = {"steps", "validation"}
+
+
+def test_registry_is_the_folder():
+    files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
+    assert files and set(KINDS) == files
+
+
+def test_each_kind_has_a_template():
+    templates = {path.name.removesuffix(".sh.j2") for path in TEMPLATES.glob("*.sh.j2")} - SHARED
+    assert templates == set(KINDS)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kind_is_judged_or_says_why_not(name):
+    kind = KINDS[name]
+    assert bool(kind.judge) != bool(kind.unjudged), f"give {name} a judge, or say in unjudged why it has none"
+    assert kind.title and kind.proves
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kind_names_only_its_own_options(name):
+    kind = KINDS[name]
+    assert set(kind.asked) <= set(kind.options)
+    assert not kind.writes or kind.writes in kind.options
+    assert {key for key, option in kind.options.items() if option.required} <= set(kind.example)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_example_and_defaults_are_of_their_type(name):
+    kind = KINDS[name]
+    for key, option in kind.options.items():
+        if key in kind.example or (option.default and not option.required):
+            assert option.type.accepts(kind.example.get(key, option.default)), key
+    assert list(kind.problems(kind.values(kind.example), kind.example)) == []
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_each_kind_has_an_end_to_end_test(name):
+    suites = sorted((CHECKOUT / "tests/integration/slurm").rglob("*.py"))
+    assert suites
+    assert any(f'"{name}"' in path.read_text() or f"kind: {name}" in path.read_text() for path in suites), (
+        f"no test in tests/integration/slurm runs a job of the kind {name}"
+    )

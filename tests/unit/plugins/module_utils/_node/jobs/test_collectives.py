@@ -1,0 +1,160 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs of nccl-tests and nccom-test, from the files that the script of a job leaves."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import collectives
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.job import Job
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.verify import judge_job
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+
+from tests.unit.fakes.fake_nccl_output import output, snapshots
+
+NODES = ("n1", "n2")
+
+
+def asked(**fields):
+    return {"kind": "node_smoke", "name": "x", "tasks_per_node": 2, "gpus_per_node": 2, **fields}
+
+
+@pytest.mark.parametrize(
+    ("runs", "accused"),
+    [
+        ([(("a", "b"), "pass"), (("b", "c"), "pass")], {}),
+        # One pair that fails accuses nobody.
+        ([(("a", "b"), "fail"), (("c", "d"), "pass")], None),
+        ([(("a", "b"), "fail"), (("b", "c"), "pass")], {"a"}),
+        ([(("a", "b"), "fail"), (("b", "c"), "fail"), (("c", "d"), "pass"), (("d", "a"), "pass")], {"b"}),
+        ([(("a",), "fail"), (("a", "b"), "fail")], {"a"}),
+        # A run alone that passes says nothing of the fabric.
+        ([(("a", "b"), "fail"), (("a",), "pass"), (("b",), "pass")], None),
+        # A large group that fails does not accuse those in it.
+        ([(("a", "b", "c", "d"), "fail"), (("a", "b"), "pass"), (("c", "d"), "pass")], None),
+    ],
+)
+def test_which_node_stands_out(runs, accused):
+    found = collectives.nodes_that_stand_out(runs)
+    if accused:
+        assert {entry.scope.node for entry in found} == accused
+        assert {(entry.status, entry.severity) for entry in found} == {("fail", "isolate")}
+    else:
+        assert [entry.status for entry in found] == ["undeterminable" if accused is None else "pass"]
+
+
+def test_a_run_that_could_not_be_proved_clears_nobody():
+    (found,) = collectives.nodes_that_stand_out([(("a", "b"), "undeterminable")])
+    assert (found.status, found.reason) == ("undeterminable", "not_proved")
+
+
+class Nccl:
+    """A directory of results of two nodes with two GPUs, as the script of a nccl job leaves it."""
+
+    def __init__(self, folder, **fields):
+        self.folder = folder
+        self.asked = asked(
+            kind="nccl",
+            collectives=["all_reduce"],
+            layout="all",
+            instance_type="p5.48xlarge",
+            tolerance_percent=10,
+            baseline=None,
+            **fields,
+        )
+
+    def ran(self, unit="all", nodes=NODES, rc=0, **plan):
+        lines = output(hosts=nodes, gpus=2, **plan)
+        (self.folder / f"{unit}.all_reduce.out").write_text("\n".join(lines) + "\n")
+        with (self.folder / "runs.tsv").open("a") as file:
+            file.write(f"{unit}\tall_reduce\t{','.join(nodes)}\t{rc}\t0\n")
+
+    def counted(self, side, sent, hosts=NODES):
+        lines = [json.dumps({"host": host, "devices": devices}) for host, devices in snapshots(hosts, sent).items()]
+        (self.folder / f"counters.0.{side}").write_text("\n".join(lines) + "\n")
+
+    def judged(self):
+        found = collectives.judge_collectives(Job(self.asked, NODES, str(self.folder)), Host())
+        return {entry.id: entry for entry in found}
+
+
+def test_a_run_with_counters(tmp_path):
+    nccl = Nccl(tmp_path)
+    nccl.ran()
+    nccl.counted("before", 0)
+    nccl.counted("after", 1 << 40)
+    fabric = nccl.judged()["nccl.fabric.all_reduce"]
+    assert fabric.status == "pass" and fabric.found["counted_bytes"]
+    nccl.counted("after", 0)
+    assert nccl.judged()["nccl.fabric.all_reduce"].status == "fail"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "node", "device"),
+    [(("n1",), "n1", None), (("n1", "n2"), None, "n1+n2"), (("n1", "n2", "n3"), None, None)],
+)
+def test_whose_a_figure_is(tmp_path, nodes, node, device):
+    nccl = Nccl(tmp_path)
+    nccl.ran(nodes=nodes)
+    scope = nccl.judged()["nccl.bandwidth.all_reduce"].scope
+    assert (scope.node, scope.device) == (node, device)
+
+
+def test_counters_of_one_node_only_prove_nothing(tmp_path):
+    nccl = Nccl(tmp_path)
+    nccl.ran()
+    nccl.counted("before", 0, NODES[:1])
+    nccl.counted("after", 1 << 40, NODES[:1])
+    assert nccl.judged()["nccl.fabric.all_reduce"].status == "undeterminable"
+
+
+def test_the_status_of_the_program_counts(tmp_path):
+    nccl = Nccl(tmp_path)
+    nccl.ran(rc=137)
+    assert nccl.judged()["nccl.correct.all_reduce"].status == "fail"
+
+
+def test_what_was_never_run_is_a_failure(tmp_path):
+    nccl = Nccl(tmp_path)
+    nccl.ran(nodes=NODES[:1])
+    nccl.asked["collectives"] = ["all_reduce", "broadcast"]
+    complete = nccl.judged()["nccl.complete"]
+    assert (complete.status, complete.found, complete.expected) == ("fail", 1, 4)
+
+
+def test_an_output_that_is_gone_is_no_pass(tmp_path):
+    nccl = Nccl(tmp_path)
+    nccl.ran()
+    (tmp_path / "all.all_reduce.out").unlink()
+    assert nccl.judged()["nccl.correct.all_reduce"].status == "undeterminable"
+
+
+NCCOM = """\
+       size(B)    count(elems)    type    time:avg(us)    algbw(GB/s)    busbw(GB/s)
+          1024             256    fp32          151.20           0.01           0.01
+         65536           16384    fp32          150.00           0.41           0.39
+Avg bus bandwidth:      0.2000GB/s
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "rc", "status"),
+    [(NCCOM, 0, "pass"), (NCCOM, 1, "fail"), (NCCOM.partition("Avg")[0], 0, "fail"), ("no driver\n", 1, "fail")],
+)
+def test_a_run_of_nccom_test_is_judged_as_one_whose_results_were_compared(tmp_path, text, rc, status):
+    (tmp_path / "n1.all_reduce.out").write_text(text)
+    (tmp_path / "runs.tsv").write_text(f"n1\tall_reduce\tn1\t{rc}\t0\n")
+    wanted = {"kind": "nccom", "collectives": ["all_reduce"], "layout": "single", "tolerance_percent": 10}
+    more = {"instance_type": "trn1.32xlarge", "baseline": None, "workers_per_node": 32, "tasks_per_node": 1}
+    job = Job(asked(**wanted, **more), ("n1",), str(tmp_path))
+    found = {entry.id: entry for entry in judge_job(job, Host())}
+    assert found["nccom.correct.all_reduce"].status == status
+    assert found["nccom.fabric.all_reduce"].status != "pass"
+    assert set(found) == {"nccom.complete", "nccom.nodes", *(f"nccom.{part}.all_reduce" for part in PARTS)}
+
+
+PARTS = ("correct", "fabric", "bandwidth")

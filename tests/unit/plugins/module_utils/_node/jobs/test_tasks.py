@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where the tasks of a job ran, from the files that they wrote."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import tasks
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.job import Job
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds.node_smoke import judge_smoke
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+
+NODES = ("n1", "n2")
+
+
+def asked(**fields):
+    return {"kind": "node_smoke", "name": "x", "tasks_per_node": 2, "gpus_per_node": 2, **fields}
+
+
+def task(rank, **fields):
+    return {"rank": rank, "local": rank % 2, "node": NODES[rank // 2], "host": NODES[rank // 2], "gpus": ["0", "1"],
+            **fields}  # fmt: skip
+
+
+def smoke(tmp_path, written):
+    for entry in written:
+        (tmp_path / f"task-{entry['rank']}.json").write_text(json.dumps(entry))
+    found = judge_smoke(Job(asked(), NODES, str(tmp_path)), Host())
+    return {entry.id: entry for entry in found}
+
+
+def test_every_task_in_its_place(tmp_path):
+    found = smoke(tmp_path, [task(rank) for rank in range(4)])
+    assert [entry.status for entry in found.values()] == ["pass"] * 4
+
+
+def test_a_torn_file_is_no_task(tmp_path):
+    (tmp_path / "task-3.json").write_text('{"rank": 3')
+    found = smoke(tmp_path, [task(rank) for rank in range(3)])
+    assert found["smoke.tasks"].status == "fail"
+
+
+@pytest.mark.parametrize(
+    ("changed", "check", "node"),
+    [
+        (task(3, node="n1"), "smoke.placement", None),
+        (task(3, local=0), "smoke.placement", None),
+        (task(3, gpus=[]), "smoke.gpus", "n2"),
+    ],
+)
+def test_what_is_out_of_place(tmp_path, changed, check, node):
+    found = smoke(tmp_path, [*(task(rank) for rank in range(3)), changed])
+    assert (found[check].status, found[check].scope.node) == ("fail", node)
+
+
+def test_two_nodes_with_one_name(tmp_path):
+    assert smoke(tmp_path, [task(rank, host="ip") for rank in range(4)])["smoke.hosts"].status == "fail"
+
+
+def test_a_silent_node_is_named(tmp_path):
+    found = smoke(tmp_path, [task(0), task(1)])["smoke.tasks"]
+    assert (found.scope.node, found.severity) == ("n2", "isolate")
+
+
+def test_more_tasks_than_memory_could_count_out_are_a_verdict(tmp_path):
+    """What was asked for is a number in a script, which anybody may write again."""
+    many = Job(asked(tasks_per_node=10**15), NODES, str(tmp_path))
+    found = tasks.judge_tasks("smoke", many, [task(rank) for rank in range(4)])
+    assert [(entry.status, entry.expected, entry.found) for entry in found] == [("fail", 2 * 10**15, 4)]
