@@ -6,6 +6,7 @@
 One line per type: name, vCPUs, memory in MiB, accelerators (kind:name:count:MiB each), disks (count x GB
 each, decimal), EFA interfaces, network in Gbit/s ("<" before it: up to), network cards, architecture;
 "-" is none. Made by tests/data_tables/make_instance_types.py: run it again, never edit between the marks.
+A type that the source does not have yet is one row of ``ADDITIONS``, with its own source.
 Not listed: p6e-gb200, whose values no source at hand confirms. Types with a part of a GPU (g6f, gr6f)
 count the part as one accelerator with the memory of the part.
 """
@@ -573,6 +574,9 @@ z1d.xlarge 4 32768 - 1x150 0 <10 1 x86_64
 """
 # end generated
 
+# Row in the form of TABLE to the document that gives every value in it, for types that the generator does not know.
+ADDITIONS: dict[str, str] = {}
+
 
 def _accelerators(text: str) -> dict[str, Any] | None:
     if text == "-":
@@ -586,7 +590,7 @@ def _instance_store(text: str) -> dict[str, int]:
     return {"count": count, "size_gb": size, "total_gb": count * size}
 
 
-def _parse(row: str) -> dict[str, Any]:
+def _parse(row: str, source: str = SOURCE) -> dict[str, Any]:
     name, vcpus, memory, accelerators, store, efa, network, cards, architecture = row.split(" ")
     return {
         "instance_type": name,
@@ -599,7 +603,7 @@ def _parse(row: str) -> dict[str, Any]:
         "network_burst": network.startswith("<"),
         "network_cards": int(cards),
         "architecture": architecture,
-        "source": f"{SOURCE}; {CORRECTIONS[name]}" if name in CORRECTIONS else SOURCE,
+        "source": source + (f"; {CORRECTIONS[name]}" if name in CORRECTIONS else ""),
     }
 
 
@@ -616,10 +620,11 @@ def lookup(instance_type: object) -> dict[str, Any] | None:
         return None
     start = TABLE.find(f"\n{instance_type} ")
     if start < 0:
-        return None
+        added = [(row, source) for row, source in ADDITIONS.items() if row.startswith(f"{instance_type} ")]
+        return _parse(*added[0]) if added else None
     return _parse(TABLE[start + 1 : TABLE.index("\n", start + 1)])
 
 
 def names() -> list[str]:
-    """Every type in the table, in its order."""
-    return [row.split(" ", 1)[0] for row in TABLE.splitlines() if row]
+    """Every type in the table, in its order, then the additions."""
+    return [row.split(" ", 1)[0] for row in (*TABLE.splitlines(), *ADDITIONS) if row]

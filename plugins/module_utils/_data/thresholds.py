@@ -30,6 +30,16 @@ _FIGURES: tuple[tuple[str, int, str, dict[int, float], str], ...] = (
     ("p6-b300.48xlarge", 2, "all_reduce", {16: 654.0, 64: 751.0}, _PCS),
 )
 
+# Accelerated types with EFA for which no figure of that kind is published: a regular expression for the whole type, and
+# why. A run on one of them needs the site's own baseline.
+UNPUBLISHED: dict[str, str] = {
+    r"p3dn\.24xlarge": "no figure in the sources above",
+    r"p4d\.24xlarge": "the sources above have p4de only",
+    r"p5\.4xlarge": "one GPU: its bandwidth is that of the network card",
+    r"p5e\.48xlarge": "the sources above have p5 and p5en only",
+    r"g\w+\..+": "no figure in the sources above",
+    r"(inf|trn)\w+\..+": "these figures are of nccl-tests, and Neuron has nccom-test",
+}
 
 # All these types have as many; fewer ranks to a node share its network among fewer, and reach other figures.
 RANKS_PER_NODE = 8

@@ -62,7 +62,7 @@ FAMILIES: tuple[dict[str, Any], ...] = (
     {"types": r"p3\..*", "rdma": False, "nvlink": True, "plugin_sets": {}},
     {"types": r"g7e\..*", "rdma": None, "nvlink": False, "plugin_sets": _CHUNKS},
     {"types": r"g(4dn|5)\..*", "rdma": False, "nvlink": False, "plugin_sets": {}},
-    {"types": r"g[0-9].*", "rdma": None, "nvlink": False, "plugin_sets": {}},
+    {"types": r"gr?[0-9].*", "rdma": None, "nvlink": False, "plugin_sets": {}},
     {"types": r"(trn|inf)[0-9].*", "rdma": None, "nvlink": False, "plugin_sets": {}},
 )
 

@@ -10,14 +10,12 @@ import re
 import typing as t
 
 from ..._data import xid_catalog
+from ..._data.nvlink import LINKS
 from ..verdict.result import SEVERITIES, Result, Scope, failed, not_applicable, passed, undeterminable
 from .fabric_manager import joined_by_nvswitch
 from .neuron import MEMORY_TOLERANCE_PERCENT, verify_neuron
 from .parse import is_model
 
-# NVLinks of each GPU on a machine with NVSwitches: NVIDIA's architecture papers (A100 third generation, Hopper fourth,
-# Blackwell fifth).
-NVLINKS = {"A100": 12, "H100": 18, "H200": 18, "B200": 18, "B300": 18}
 MEMORY_SOURCE = "NVIDIA GPU Memory Error Management (docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt)"
 # Reasons that mean too hot or too little power; sw_power_cap is what a GPU at full load shows.
 BAD_CLOCKS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
@@ -351,7 +349,7 @@ def _nvlink(facts: t.Mapping[str, t.Any], gpus: t.Sequence[t.Mapping[str, t.Any]
         return outside
     if links["problem"]:
         return undeterminable(check, links["problem"])
-    wanted = NVLINKS[facts["expected"]["name"]]
+    wanted = LINKS[facts["expected"]["name"]]
 
     def judge(gpu: t.Mapping[str, t.Any]) -> tuple[str, str] | None:
         counted = links["gpus"].get(gpu["uuid"])

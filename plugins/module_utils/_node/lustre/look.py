@@ -13,7 +13,7 @@ import dataclasses
 import fnmatch
 import typing as t
 
-from ..._data import instance_types
+from ..._data import fsx_clients, instance_types
 from ..efa.look import installed_packages
 from ..gds.look import kernel_modules
 from ..system.ask import ask, line
@@ -31,10 +31,6 @@ BOOT_UNIT = "mlcluster-lustre.service"
 ENABLED = f"/etc/systemd/system/multi-user.target.wants/{BOOT_UNIT}"
 # The service that AWS's set-up of EFA clients installs (FSx for Lustre User Guide, Configuring EFA clients).
 EFA_SERVICE = "configure-efa-fsx-lustre-client.service"
-# How many interfaces that set-up configures (same page); other types get two with several network cards, else one.
-EFA_INTERFACES = dict.fromkeys(
-    ("p5.48xlarge", "p5e.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6e-gb200.36xlarge"), 8
-)
 EFA_SOURCE = "FSx for Lustre User Guide, Configuring EFA clients"
 NFS_TYPES = ("nfs", "nfs4")
 # An option of the role's own lines in fstab; mount keeps what begins with x- to itself (mount(8)).
@@ -113,7 +109,8 @@ def with_adopted(host: Host, config: LustreConfig) -> LustreConfig:
 def efa_interfaces(known: str | None) -> int:
     """How many interfaces of EFA AWS's set-up gives LNet on a machine of that type; one where the type is unknown."""
     table = instance_types.lookup(known)
-    return EFA_INTERFACES.get(known or "", 2 if table and table["network_cards"] > 1 else 1)
+    several = table and table["network_cards"] > 1
+    return fsx_clients.EFA_INTERFACES.get(known or "", fsx_clients.SEVERAL_CARDS if several else fsx_clients.ONE_CARD)
 
 
 def fstab_line(system: FileSystem, fstab: t.Iterable[t.Mapping[str, str]]) -> dict[str, t.Any]:

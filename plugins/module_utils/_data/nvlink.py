@@ -1,0 +1,26 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""NVLink of each GPU in the table of instance types.
+
+``LINKS``: NVLinks of one GPU, by NVIDIA's data sheets and architecture papers of these GPUs.
+``SWITCHED``: GPUs that NVSwitches join on types with ``SWITCHED_COUNT`` of them (EC2 documentation of P4d, P5 and P6).
+``WITHOUT``: GPUs that have no NVLink on EC2, with the reason. Every GPU of a type with more than one stands in one of
+``LINKS`` and ``WITHOUT``.
+"""
+
+from __future__ import annotations
+
+LINKS: dict[str, int] = {"V100": 6, "A100": 12, "H100": 18, "H200": 18, "B200": 18, "B300": 18}
+SWITCHED = ("A100", "H100", "H200", "B200", "B300")
+SWITCHED_COUNT = 8
+_PCIE = "a PCI Express card without an NVLink connector (NVIDIA's data sheet)"
+WITHOUT: dict[str, str] = {
+    "T4": _PCIE,
+    "T4g": _PCIE,
+    "A10G": _PCIE,
+    "L4": _PCIE,
+    "L40S": _PCIE,
+    "RTX PRO 4500": _PCIE,
+    "RTX PRO Server 6000": _PCIE,
+}
