@@ -77,7 +77,7 @@ def playbook_command(folder: Path) -> Path:
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o755)
     text = (
-        f"#!{sys.executable} -I\nimport sys\n\nsys.path[:] = {sys.path!r}\n"
+        f"#!{sys.executable} -IB\nimport sys\n\nsys.path[:] = {sys.path!r}\n"
         "from ansible.cli.playbook import main\n\nsys.exit(main(['ansible-playbook', *sys.argv[1:]]))\n"
     )
     program = folder / "ansible-playbook"

@@ -40,7 +40,9 @@ def python_texts(path: Path) -> list[str]:
 def other_text(path: Path) -> str:
     """A YAML file or a shell script on one line, with a mark for each value that is filled in."""
     text = re.sub(r"\{\{.*?\}\}", FILLED, path.read_text(encoding="utf-8"), flags=re.DOTALL)
-    text = re.sub(r"\$\{[^}]*\}|\$\w+", FILLED, text) if path.suffix == ".sh" else text
+    if path.suffix == ".sh":
+        # A sentence may go on in the next word, which the shell adds after a blank.
+        text = re.sub(r"\$\{[^}]*\}|\$\w+", FILLED, re.sub(r'" \\\n\s*"', " ", text))
     return " ".join(text.split())
 
 

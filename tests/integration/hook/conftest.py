@@ -35,10 +35,12 @@ COLLECTION = ROOT / ".collections" / "ansible_collections" / "mlcluster" / "aws"
 MARKER_ROLES = Path(__file__).resolve().parent / "roles"
 QUICK_SITE = Path(__file__).resolve().parent / "quick_site"
 BUCKET = "mlcluster-test"
+# One of the variables that ParallelCluster gives its scripts: wrong options are then a failure of the node.
+BOOT = {"cfn_node_type": "ComputeFleet"}
 # What the hook needs of a node; what a test takes away is not on it.
 PROGRAMS = (
-    "bash base64 cat chmod cp curl date env flock gzip head id mkdir mktemp mv openssl rm rmdir sed sh sha256sum sleep "
-    "sort sync tail tar tee timeout touch tr uname"
+    "bash base64 cat chmod comm cp curl date env find flock gzip head id mkdir mktemp mv openssl rm rmdir sed sh "
+    "sha256sum sleep sort sync tail tar tee timeout touch tr uname"
 ).split()
 ENTRY = (ROOT / "hooks" / "bundle_entry.py").read_text(encoding="utf-8")
 

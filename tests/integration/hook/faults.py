@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import http.client
 import re
+import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 ERROR = '<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>{message}</Message></Error>'
@@ -69,9 +71,12 @@ def times(count: int, answer: Answer, path: str = "") -> Fault:
 
 
 class Proxy:
-    """``url`` stands for the endpoint behind it; ``requests`` is what came; ``faults`` are asked in turn."""
+    """``url`` stands for the endpoint behind it; ``requests`` is what came; ``faults`` are asked in turn.
 
-    def __init__(self, upstream: str) -> None:
+    ``certificate``: a file with key and certificate, for https.
+    """
+
+    def __init__(self, upstream: str, certificate: Path | None = None) -> None:
         self.upstream = urlsplit(upstream).netloc
         self.requests: list[Request] = []
         self.faults: list[Fault] = []
@@ -99,7 +104,14 @@ class Proxy:
                 """A client that was killed is what some tests are about."""
 
         self.server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.url = f"{'https' if certificate else 'http'}://127.0.0.1:{self.server.server_port}"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            # The handshake is the business of the thread that answers.
+            self.server.socket = context.wrap_socket(
+                self.server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self._thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._thread.start()
 

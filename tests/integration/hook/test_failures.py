@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.hook.conftest import BUCKET, HOOK, Node, build_bundle
+from tests.integration.hook.conftest import BOOT, BUCKET, HOOK, Node, build_bundle
 from tests.integration.hook.faults import Answer, error, times
 
 BUNDLE_PATH = f"/{BUCKET}/bundle.tar.gz"
@@ -193,7 +193,7 @@ def test_the_aws_cli_is_asked_to_keep_the_log(node, tmp_path):
         (programs / program.name).symlink_to(program)
     (programs / "aws").write_text(f'#!/bin/sh\necho "$@" >>"{tmp_path}/asked"\n')
     (programs / "aws").chmod(0o755)
-    ran = node.run("--deadline", "soon", "--log-prefix", "s3://b/logs/", PATH=str(programs))
+    ran = node.run("--deadline", "soon", "--log-prefix", "s3://b/logs/", PATH=str(programs), **BOOT)
     failed(node, ran, "--deadline takes whole seconds")
     log = node.root / "var/log/mlcluster/on_node_configured.log"
     (asked,) = (tmp_path / "asked").read_text().splitlines()
@@ -286,7 +286,7 @@ def test_the_policy_decides_what_a_failure_is(node, wanted, policy, code):
     ],
 )
 def test_options_that_are_wrong(node, words, sentence):
-    ran = node.run(*words)
+    ran = node.run(*words, **BOOT)
     failed(node, ran, sentence)
     assert ran.status["exit_code"] == 3 and len(ran.status["message"]) < 2500 and "f00d" not in ran.out
 
@@ -414,6 +414,8 @@ def test_a_runner_that_dies_is_reported_by_the_hook(node, tmp_path):
     sha = build_bundle(path, entry="raise SystemExit(7)\n")
     ran = node.run("--bundle", str(path), "--sha256", sha)
     failed(node, ran, "the bundle's runner ended with status 7 before it could report")
+    # The next run unpacks it anew.
+    assert not list((node.root / "opt/mlcluster/bundles").iterdir())
 
 
 @pytest.mark.parametrize("order", [signal.SIGTERM, signal.SIGHUP])

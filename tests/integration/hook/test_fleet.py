@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import time
 from collections import Counter
 
@@ -14,7 +15,7 @@ import pytest
 from plugins.module_utils._bundle import archive, build, manifest
 from tests.bench import bench_boot_hook
 from tests.integration.hook.conftest import BUCKET, MARKER_ROLES, Node, build_bundle
-from tests.integration.hook.faults import error, times
+from tests.integration.hook.faults import Proxy, error, times
 
 NODES = 50
 
@@ -41,9 +42,24 @@ def whole_bundle(target):
     return archive.sha256(target.read_bytes())
 
 
+@pytest.fixture
+def secure(tmp_path, moto, stored):
+    """The local S3 behind https, and the certificate that proves it."""
+    certificate = tmp_path / "certificate.pem"
+    words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -subj /CN=s3 -days 2".split()
+    places = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(tmp_path / "key.pem"), "-out", str(certificate)]
+    subprocess.run(["openssl", *words, *places], check=True, capture_output=True)
+    both = tmp_path / "both.pem"
+    both.write_text((tmp_path / "key.pem").read_text() + certificate.read_text())
+    server = Proxy(moto, both)
+    yield server, certificate
+    server.close()
+
+
 # The collection's own roles write into /etc and /usr, whatever --root says: their place is test_container.py.
 @pytest.mark.parametrize("whole", [0, pytest.param(4, marks=pytest.mark.slow)])
-def test_fifty_nodes_at_once(tmp_path, programs, proxy, stored, moto, whole, record_property):
+def test_fifty_nodes_at_once(tmp_path, programs, secure, stored, moto, whole, record_property):
+    proxy, certificate = secure
     shared, sums = tmp_path / "shared", {}
     for name, make in {"quick": build_bundle, "whole": whole_bundle}.items():
         if name == "quick" or whole:
@@ -55,7 +71,8 @@ def test_fifty_nodes_at_once(tmp_path, programs, proxy, stored, moto, whole, rec
     }
     # Some of the first to come are turned away.
     proxy.faults = [times(10, error(503, "SlowDown"), path="/quick")]
-    nodes = [Node(tmp_path / str(number), programs, {"MARKS": str(shared)}) for number in range(NODES)]
+    environment = {"MARKS": str(shared), "CURL_CA_BUNDLE": str(certificate)}
+    nodes = [Node(tmp_path / str(number), programs, environment) for number in range(NODES)]
 
     def words(number):
         name = "whole" if number < whole else "quick"

@@ -87,7 +87,7 @@ def test_an_order_at_any_moment_of_the_roles_gets_their_true_verdict_and_leaves_
     stopped, reported = (2, "the run was told to stop"), (3, "the bundle has no role nothing")
     seen = []
     # As many commands as the hook has there at least; later ones give no order.
-    for moment in range(1, 16):
+    for moment in range(1, 24):
         process = node.start(*words, BASH_ENV=str(tmp_path / "order"), AT=str(moment))
         ran = node.ended(process)
         assert process.left() == [], moment
@@ -101,7 +101,7 @@ def test_an_order_at_any_moment_of_the_roles_gets_their_true_verdict_and_leaves_
 def test_an_order_to_stop_does_not_take_the_place_of_what_had_failed(node, tmp_path):
     slow = f"touch {tmp_path}/asked\nuntil [ -e {tmp_path}/go ]; do sleep 0.05; done"
     path = with_program(node, tmp_path / "bin", "aws", slow)
-    process = node.start("--deadline", "soon", "--log-prefix", "s3://b/logs", PATH=path)
+    process = node.start("--deadline", "soon", "--log-prefix", "s3://b/logs", "--on-failure", "drain", PATH=path)
     process.until("the way of the log to S3", (tmp_path / "asked").exists)
     os.killpg(process.pid, signal.SIGTERM)
     (tmp_path / "go").touch()

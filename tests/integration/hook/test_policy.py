@@ -13,7 +13,7 @@ import json
 
 from plugins.module_utils._bundle import pointer
 from tests.integration.cluster import policies
-from tests.integration.hook.conftest import BUCKET
+from tests.integration.hook.conftest import BOOT, BUCKET
 from tests.integration.hook.test_pointer import Releases
 
 OPERATIONS = {"GET": "s3:GetObject", "HEAD": "s3:HeadObject", "PUT": "s3:PutObject"}
@@ -43,7 +43,7 @@ def test_the_policy_is_what_a_node_asks_for(node, stored, proxy, bundle, key, tm
     assert node.run(*words, "--roles", "nothing").status["state"] == "drained"
     shipped = len([request for request in proxy.requests if request.method == "PUT"])
     for wrong in (["--vars", address("none.json")], ["--deadline", "soon"]):
-        assert node.run(*words, *wrong).status["state"] == "drained"
+        assert node.run(*words, *wrong, **BOOT).status["state"] == "drained"
     uploads = [request.path for request in proxy.requests if request.method == "PUT"]
     assert shipped == 2 and len(uploads) == shipped + 2
     policies.check_policy("hook", {OPERATIONS[request.method] for request in proxy.requests})

@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The functions of the hook, one by one: the file is sourced, which runs nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+HOOK = ROOT / "hooks" / "on_node_configured.sh"
+TEXT = HOOK.read_text(encoding="utf-8")
+OPTIONS = re.findall(r"^    \[([a-z0-9-]+)\]=", TEXT, re.MULTILINE)
+
+
+def call(script: str, *words: str, **environment: str) -> str:
+    """What a script prints that may use the functions of the hook."""
+    done = subprocess.run(
+        ["bash", "-c", f'source "{HOOK}"; set -uo pipefail; declare -A opt=(); {script}', "bash", *words],
+        env={"PATH": os.environ["PATH"], "LC_ALL": "C", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == "", done.stderr
+    return done.stdout.rstrip("\n")
+
+
+def test_sourcing_runs_nothing():
+    assert call(":") == ""
+
+
+def test_lines_are_ordinary():
+    assert [line for line in TEXT.splitlines() if len(line) > 100] == []
+
+
+def test_version_is_that_of_the_collection():
+    (version,) = re.findall(r"^version: (\S+)$", (ROOT / "galaxy.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert f"\nHOOK_VERSION={version} " in TEXT
+
+
+@pytest.mark.parametrize("option", [*OPTIONS, "required", "best-effort", "dry-run", "help", "version"])
+def test_every_option_is_in_the_help_and_the_guide(option):
+    assert len(OPTIONS) == 16
+    guide = (ROOT / "docs/boot_hook.md").read_text(encoding="utf-8")
+    assert re.search(rf"--{option}\b", call("print_help")) and re.search(rf"`[^`]*--{option}\b", guide)
+
+
+@pytest.mark.parametrize("text", ['a "quoted" \\ word\twith\ntwo lines', "b\xff\x01", "x" * 3000, "é" * 3000])
+def test_for_json_is_valid_in_json(text):
+    shown = call('for_json "$1"', text)
+    assert json.loads(f'"{shown}"') == shown and len(shown) <= 2000
+
+
+def test_shown_words_hide_secrets():
+    words = ["--bundle", "https://b/k?sig=f00d", "--vars", ' {"token": "f00d"}', "--roles", "a b"]
+    shown = call('words=("$@"); shown_words', *words)
+    assert shown == " --bundle 'https://b/k?...' --vars '{...}' --roles a\\ b"
+
+
+@pytest.mark.parametrize(
+    "versions, highest", [("1.9 1.10", "1.10"), ("1.2.3 0", "1.2.3"), ("2 1.99.99", "2"), ("0 0 0.1", "0.1")]
+)
+def test_highest_is_by_number(versions, highest):
+    assert call('highest "$@"', *versions.split()) == highest
+
+
+@pytest.mark.parametrize(
+    "source, reason, final",
+    [
+        ("s3://b/k", "An error occurred (SlowDown)", "no"),
+        ("s3://b/k", "An error occurred (NoSuchKey)", "yes"),
+        ("https://b/k", "curl: (22) The requested URL returned error: 404", "yes"),
+        ("https://b/k", "curl: (22) The requested URL returned error: 503", "no"),
+        ("/fsx/bundle", "cp: cannot stat", "yes"),
+    ],
+)
+def test_is_final_knows_what_another_try_would_not_mend(source, reason, final):
+    assert call('is_final "$1" "$2" && echo yes || echo no', source, reason) == final
+
+
+@pytest.mark.parametrize("environment, called", [({"cfn_node_type": "HeadNode"}, "yes"), ({}, "no")])
+def test_called_by_boot_knows_parallelcluster_by_its_variables(environment, called):
+    assert call("called_by_boot && echo yes || echo no", **environment) == called
+
+
+def test_open_to_others_names_the_first(tmp_path):
+    good, bad, missing = tmp_path / "good", tmp_path / "bad", tmp_path / "missing"
+    good.mkdir(0o755)
+    bad.mkdir()
+    bad.chmod(0o775)
+    assert call('open_to_others "$1"', str(good)) == ""
+    assert call('open_to_others "$1" "$2"', str(good), str(bad)) == f"{bad} (owner {os.getuid()}, mode 775)"
+    # What cannot be looked at is not good.
+    assert str(missing) in call('open_to_others "$1"', str(missing))
+
+
+def test_describe_tree_shows_every_kind_of_change(tmp_path):
+    tree = tmp_path / "mlcluster-bundle"
+    tree.mkdir()
+    (tree / "file").write_text("a")
+    (tree / "link").symlink_to("file")
+
+    def shown() -> str:
+        return call('describe_tree "$1"', str(tmp_path))
+
+    seen = [shown()]
+    for change in (
+        lambda: (tree / "file").write_text("b"),
+        lambda: (tree / "file").chmod(0o755),
+        lambda: ((tree / "link").unlink(), (tree / "link").symlink_to("other")),
+        lambda: (tree / "empty").mkdir(),
+        lambda: (tree / "file").rename(tree / "file2"),
+    ):
+        change()
+        seen.append(shown())
+    assert len(set(seen)) == len(seen) and seen[0] != ""
