@@ -19,6 +19,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import ve
 CHECKOUT = Path(__file__).resolve().parents[2]
 CATALOGUE = CHECKOUT / "docs" / "guides" / "failure-catalogue.md"
 PLACES = ("plugins/module_utils/_node", "plugins/plugin_utils", "plugins/action", "plugins/modules")
+TESTS = ("tests/unit", "tests/integration", "tests/vm")
 # The first words of ids; a text that begins with none of them is none.
 FAMILIES = (
     "checklist container dcgm docker efa enroot expect gds gpu io job lustre mounts nccl nccom neuron nfs node "
@@ -119,6 +120,32 @@ def test_what_is_composed_is_in_the_catalogue(nodes):
     for pattern in composed_parts(nodes) - NO_PATTERNS:
         known = re.compile(re.escape(pattern).replace(r"\{\}", r"[a-z0-9_.…]+"))
         assert any(known.fullmatch(name) for name in told), f"no line of the catalogue is for {pattern}"
+
+
+# Verdicts whose test names no id of theirs yet. A verdict that is not in this list needs a test; the list only shrinks.
+UNTESTED = {
+    *(f"container.{name}" for name in ("cuda", "hosts", "report")),
+    *(f"dcgm.{name}" for name in ("ecc_corrected", "memory_temperature", "pcie_replays")),
+    *(f"dcgm.{name}" for name in ("remapped_corrected", "remapped_uncorrected")),
+    *(f"enroot.{name}" for name in ("apparmor", "boot_unit", "local", "plan", "slurm")),
+    *("expect.devices", "expect.service", "gds.report", "node.versions", "scratch.quota"),
+    *("versions.installer", "versions.libfabric"),
+}
+
+
+def ids_in_tests(ids):
+    """Those of ``ids`` that stand in some test."""
+    paths = [path for place in TESTS for path in (CHECKOUT / place).rglob("*.py") if path != Path(__file__)]
+    assert len(paths) > 200, f"only {len(paths)} tests below {TESTS}"
+    text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    return {name for name in ids if name in text}
+
+
+def test_each_verdict_is_named_in_a_test(nodes):
+    ids = literal_ids(nodes) | COMPOSED
+    untested = ids - ids_in_tests(ids)
+    assert sorted(untested - UNTESTED) == [], "write a test that names each"
+    assert sorted(UNTESTED - untested) == [], "they have a test or are gone: take them out of UNTESTED"
 
 
 def test_composed_ids_are_found_where_they_are_made(nodes):
