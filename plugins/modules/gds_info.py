@@ -337,10 +337,11 @@ packages:
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.decide import advice, survey
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.gdsio import bandwidth
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.look import kernel_modules, packages
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.prerequisites import registry_wanted
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.verify import problems, verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.kernel import kernel_modules
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.packages import package_versions as packages
 
 FACTS = (
     "mounts",

@@ -71,7 +71,7 @@ class HostThatDiesAmid(Host):
 storage_apply.run_action = run_action
 host = HostThatDiesAmid()
 if "boot" in sys.argv[2:]:
-    config = storage_cli.load_config(host, storage_config.CONFIG_PATH)
+    config = storage_config.load_config(host, storage_config.CONFIG_PATH)
     storage_cli.wait_for_disks(host, config, 30)
     storage.converge(host, config, at_boot=True)
 else:

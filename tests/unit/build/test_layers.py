@@ -77,16 +77,6 @@ def test_unknown_room_fails():
     assert "layer unknown" in complaint
 
 
-def test_every_known_exception_is_still_there(monkeypatch):
-    known = layers.KNOWN
-    monkeypatch.setattr(layers, "KNOWN", frozenset())
-    root = layers.PAGE.parents[1]
-    for name, room in sorted(known):
-        path = layers.IN_ROOMS + name
-        found = list(layers.layers(path, (root / path).read_text(encoding="utf-8")))
-        assert any(f"may not import module_utils._node.{room}:" in line for line in found), (name, room)
-
-
 def test_every_layer_names_a_room_that_exists():
     rooms = {
         path.name for path in (layers.PAGE.parents[1] / layers.IN_ROOMS).iterdir() if (path / "__init__.py").is_file()

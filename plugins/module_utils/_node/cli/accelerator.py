@@ -14,10 +14,10 @@ from ..._data.checklists import CHECKLISTS
 from ..accelerator import look as accelerator
 from ..accelerator.verify import verify
 from ..health import checklist as accelerator_checklist
-from ..storage.verify import report
 from ..system.ask import whole_number
 from ..system.host import Host
 from ..verdict import result
+from .report import report
 
 
 def add_verbs(subparsers: t.Any) -> None:

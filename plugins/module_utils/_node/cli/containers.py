@@ -15,13 +15,12 @@ import typing as t
 from ..containers import credentials as enroot_credentials
 from ..containers import local_directories as enroot_local
 from ..containers import look as enroot
-from ..containers.config import CONFIG_PATH, CONFIG_SCHEMA, EnrootConfig, parse_config, problems
+from ..containers.config import CONFIG_PATH, load_config
 from ..containers.host import EnrootHost
 from ..containers.verify import verify
-from ..storage.verify import report
-from ..system.config_file import read_config
 from ..system.host import NodeError
 from ..verdict import result
+from .report import report
 
 LOGGER = logging.getLogger("mlcluster")
 
@@ -43,18 +42,6 @@ def add_verbs(subparsers: t.Any) -> None:
     credential.add_argument("action", choices=("get", "list", "store", "erase"), help="what Docker asks for")
     credential.add_argument("--config", default=CONFIG_PATH, help="where the commands stand (%(default)s)")
     credential.set_defaults(handler=registry_credential)
-
-
-def load_config(host: EnrootHost, path: str) -> EnrootConfig:
-    """Read enroot.json. Raises NodeError with one sentence where it is missing or wrong."""
-    raw = read_config(host, path, "enroot_pyxis")
-    if not isinstance(raw, dict) or raw.get("schema") != CONFIG_SCHEMA:
-        raise NodeError(f"{path} is not of {CONFIG_SCHEMA}: run the role enroot_pyxis again to write it")
-    config = parse_config(raw)
-    found = problems(config)
-    if found:
-        raise NodeError(f"{path}: {'; '.join(found)}")
-    return config
 
 
 def containers_boot(args: argparse.Namespace, host: EnrootHost | None = None) -> int:

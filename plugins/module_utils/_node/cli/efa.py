@@ -14,10 +14,10 @@ from ..._data.accelerator_versions import COMPONENTS
 from ..accelerator.versions import minima_problems
 from ..efa import look as efa
 from ..efa.verify import verify
-from ..storage.verify import report
 from ..system.ask import whole_number
 from ..system.host import Host
 from ..verdict import result
+from .report import report
 
 
 def add_verbs(subparsers: t.Any) -> None:

@@ -15,10 +15,10 @@ import typing as t
 from ..gds.decide import advice, survey
 from ..gds.gdsio import bandwidth
 from ..gds.verify import verify
-from ..storage.verify import report
 from ..system.ask import whole_number
 from ..system.host import Host, NodeError
 from ..verdict import result
+from .report import report
 
 LOGGER = logging.getLogger("mlcluster")
 # As the role has them: 1 TiB, and ten minutes.

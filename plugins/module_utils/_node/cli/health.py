@@ -17,12 +17,12 @@ from ..health.container import COMPONENTS, FACTS_PATH, host_facts
 from ..health.marker import MARKER_PATH, clear_marker, read_marker, write_marker
 from ..slurm import drain as health_drain
 from ..slurm.client import Slurm, node_name
-from ..storage.record import write_json
-from ..storage.verify import report
 from ..system.ask import whole_number
 from ..system.host import Host, NodeError
+from ..system.state import write_json
 from ..verdict import result
 from ..verdict.formats import FORMATS
+from .report import report
 
 # For each of the two commands of a drain; what a Prolog may take is 10 seconds with them.
 SLURM_SECONDS = 2

@@ -15,13 +15,12 @@ import typing as t
 from ..lustre import hsm as lustre_hsm
 from ..lustre import look as lustre
 from ..lustre import tuning as lustre_tuning
-from ..lustre.config import BOOT_KEYS, CONFIG_PATH, LustreConfig, parse_config
+from ..lustre.config import CONFIG_PATH, load_config
 from ..lustre.verify import verify
-from ..storage.verify import report
 from ..system.ask import whole_number
-from ..system.config_file import read_config
 from ..system.host import Host, NodeError
 from ..verdict import result
+from .report import report
 
 LOGGER = logging.getLogger("mlcluster")
 MOST_PARALLEL = 64
@@ -54,14 +53,6 @@ def add_verbs(subparsers: t.Any) -> None:
     )
     data.add_argument("--json", action="store_true", help="print the counts as one JSON object")
     data.set_defaults(handler=data_verb)
-
-
-def load_config(host: Host, path: str) -> LustreConfig:
-    """Read lustre.json; raises L{NodeError} with one sentence where it is missing or wrong."""
-    raw = read_config(host, path, "fsx_lustre")
-    if not isinstance(raw, dict) or set(raw) - set(BOOT_KEYS) - {"schema"}:
-        raise NodeError(f"{path} holds something else: run the role fsx_lustre again to write it")
-    return parse_config(raw)
 
 
 def show(args: argparse.Namespace, host: Host | None = None) -> int:

@@ -21,12 +21,12 @@ from ..scratch import quota as scratch_quota
 from ..slurm.client import Slurm, node_name
 from ..slurm.look import ON_NODES
 from ..slurm.parse import QUEUE_FORMAT, queue
-from ..storage.verify import report
 from ..system.ask import whole_number
 from ..system.host import Host, NodeError
 from ..system.parallel import STATE_DIRECTORY, Check, run_all
 from ..verdict import result
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
+from .report import report
 
 LARGEST_ID = 0xFFFFFFFE
 SLURM_SECONDS = 10

@@ -12,16 +12,16 @@ import logging
 import sys
 import typing as t
 
-from ..storage.config import CONFIG_PATH, StorageConfig, parse_config
+from ..storage.config import CONFIG_PATH, StorageConfig, load_config
 from ..storage.converge import RefusedError, context_for, converge, survey
 from ..storage.devices import disk_kind, is_hidden
 from ..storage.plan import expected_disks
 from ..storage.record import RECORD_PATH, read_document, write_failure
-from ..storage.verify import report, verify
-from ..system.config_file import read_config
+from ..storage.verify import verify
 from ..system.host import Host, NodeError
 from ..system.instance import instance_type, table_disks
 from ..verdict import result
+from .report import report
 
 # How long a boot waits for disks that the record or the instance type calls for; NVMe controllers appear within
 # seconds, and a boot must never hang on one that has failed.
@@ -42,14 +42,6 @@ def add_verbs(subparsers: t.Any) -> None:
     info.add_argument("--config", default=CONFIG_PATH, help="the wanted storage (%(default)s)")
     info.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     info.set_defaults(handler=storage_info)
-
-
-def load_config(host: Host, path: str) -> StorageConfig:
-    """Read storage.json; raise L{NodeError} with one sentence where it is missing or wrong."""
-    raw = read_config(host, path, "nvme_raid0")
-    if not isinstance(raw, dict):
-        raise NodeError(f"{path} holds no JSON object: run the role nvme_raid0 again to write it")
-    return parse_config(raw)
 
 
 def wait_for_disks(host: Host, config: StorageConfig, limit: float) -> None:

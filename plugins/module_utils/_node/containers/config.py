@@ -11,9 +11,12 @@ import json
 import re
 import typing as t
 
+from ..system.config_file import read_config
+from ..system.host import NodeError
 from . import credentials as enroot_credentials
 from . import enroot_conf, pyxis_options
 from . import local_directories as enroot_local
+from .host import EnrootHost
 
 CONFIG_PATH = "/etc/mlcluster/enroot.json"
 CONFIG_SCHEMA = "mlcluster.enroot_config/1"
@@ -136,3 +139,15 @@ def problems(config: EnrootConfig) -> list[str]:
 
 def _is_user(name: str) -> bool:
     return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.@-]{0,63}", name) is not None
+
+
+def load_config(host: EnrootHost, path: str) -> EnrootConfig:
+    """Read enroot.json. Raises NodeError with one sentence where it is missing or wrong."""
+    raw = read_config(host, path, "enroot_pyxis")
+    if not isinstance(raw, dict) or raw.get("schema") != CONFIG_SCHEMA:
+        raise NodeError(f"{path} is not of {CONFIG_SCHEMA}: run the role enroot_pyxis again to write it")
+    config = parse_config(raw)
+    found = problems(config)
+    if found:
+        raise NodeError(f"{path}: {'; '.join(found)}")
+    return config

@@ -18,6 +18,9 @@ from ..accelerator.parse import parse_driver_version
 from ..system.ask import ask, line, number
 from ..system.host import CommandError, Host
 from ..system.instance import instance_type
+from ..system.linker import parse_ldconfig
+from ..system.packages import installed_packages
+from ..system.units import parse_units
 from . import parse
 from .peers import ask_peers
 from .plugin import choose_plugin, find_plugins, nccl_version, try_load
@@ -75,7 +78,7 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     if expected is None and table:
         expected = table["efa_interfaces"]
     waited = wait_for_devices(host, expected, wishes.wait_seconds)
-    libraries = parse.parse_ldconfig(ask(host, ["ldconfig", "-p"])[0])
+    libraries = parse_ldconfig(ask(host, ["ldconfig", "-p"])[0])
     packages, manager = installed_packages(host)
     plugins = find_plugins(host, wishes.plugin_dirs, libraries)
     modules = {name: _module(host, name) for name in ("efa", "nvidia", "neuron", "gdrdrv")}
@@ -316,28 +319,13 @@ def _mpi(host: Host) -> list[dict[str, t.Any]]:
     ]
 
 
-def installed_packages(host: Host) -> tuple[dict[str, dict[str, t.Any]] | None, str | None]:
-    """All packages and the name of the manager that was asked; None, None where there is neither dpkg nor rpm."""
-    if host.which("dpkg-query"):
-        shown, problem = ask(
-            host, ["dpkg-query", "-W", "-f", "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n"], timeout=60
-        )
-        return (parse.parse_dpkg(shown), "dpkg") if not problem else (None, None)
-    if host.which("rpm"):
-        shown, problem = ask(host, ["rpm", "-qa", "--qf", "%{NAME}\\t%{VERSION}-%{RELEASE}\\n"], timeout=60)
-        locks = ("/etc/dnf/plugins/versionlock.list", "/etc/dnf/versionlock.toml")
-        locked = parse.parse_versionlock("\n".join(host.read_text(path) or "" for path in locks))
-        return (parse.parse_rpm(shown, locked), "rpm") if not problem else (None, None)
-    return None, None
-
-
 def _units(host: Host, names: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
     """Units by name: exists, active, enabled, pid, memlock configured and of the running process.
 
     A daemon that somebody started without its unit is found by the name of its process.
     """
     wanted = list(dict.fromkeys([*names, FABRIC_MANAGER]))
-    shown = parse.parse_units(ask(host, ["systemctl", "show", "-p", _UNIT_FIELDS, "--", *wanted])[0])
+    shown = parse_units(ask(host, ["systemctl", "show", "-p", _UNIT_FIELDS, "--", *wanted])[0])
     found = {}
     for name in wanted:
         fields = shown.get(name, {})

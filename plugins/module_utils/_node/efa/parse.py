@@ -18,9 +18,6 @@ UNLIMITED = "unlimited"
 # `dpkg -l` of a ParallelCluster image of 2025 (libnccl-ofi). rdma-core is left out: distributions ship it too.
 OWN_PACKAGE = re.compile(r"efa(?:-[a-z0-9-]+)?|libfabric1?-aws(?:-.+)?|openmpi\d*-aws|(?:libnccl-ofi|aws-ofi-nccl)")
 
-# dpkg-query's second status letter of a package whose installation did not end: unpacked, half-configured,
-# half-installed, and the two trigger states (dpkg-query(1), db:Status-Abbrev).
-_UNFINISHED = "UFHWt"
 # The blanks of no two parts meet: a line that is none costs no more than one that is.
 _FIELD = re.compile(r"\s*([a-z_]+(?: [a-z_]+)*)\s*:\s?(.*)")
 _PLUGIN_VERSION = re.compile(r"aws-ofi-nccl[ -]v?(git-[0-9a-f]{6,40}|\d+\.\d+(?:\.\d+)?(?:-aws)?)")
@@ -80,50 +77,6 @@ def parse_marker(text: str) -> dict[str, t.Any]:
     return {"version": version.group(1) if version else None, "packages": packages}
 
 
-def parse_dpkg(text: str) -> dict[str, dict[str, t.Any]]:
-    """Lines "name TAB version TAB status" of dpkg-query: {name: {version, installed, held, broken}}.
-
-    status is db:Status-Abbrev; a package that is known but has no version or is only configured files is left out.
-    """
-    packages: dict[str, dict[str, t.Any]] = {}
-    for line in text.splitlines():
-        fields = line.split("\t")
-        if len(fields) != 3 or not fields[0]:
-            continue
-        name, version, status = fields[0], fields[1], f"{fields[2]:3}"
-        entry = {
-            "version": re.sub(r"^\d+:", "", version),
-            "installed": status[1] == "i",
-            "held": status[0] == "h",
-            "broken": status[1] in _UNFINISHED or status[2] == "R",
-        }
-        before = packages.get(name)
-        # One name of several architectures: the installed one speaks, and a broken one is not hidden by another.
-        if (entry["installed"] or entry["broken"]) and not (before and before["broken"]):
-            packages[name] = entry
-    return packages
-
-
-def parse_rpm(text: str, locked: t.Collection[str] = ()) -> dict[str, dict[str, t.Any]]:
-    """Lines "name TAB version-release" of rpm: the shape of L{parse_dpkg}; locked names are held."""
-    packages = {}
-    for line in text.splitlines():
-        name, _tab, version = line.partition("\t")
-        if name and version:
-            packages[name] = {"version": version, "installed": True, "held": name in locked, "broken": False}
-    return packages
-
-
-def parse_versionlock(text: str) -> set[str]:
-    """Package names in dnf's versionlock.list (name-epoch:version-release.arch) or dnf5's versionlock.toml."""
-    names = set(re.findall(r'^[ \t]*name[ \t]*=[ \t]*"([^"\n]+)"', text, re.MULTILINE))
-    for line in text.splitlines():
-        matched = re.fullmatch(r"(?!!)([A-Za-z0-9][\w.+-]*?)-\d+:\S+", line.strip())
-        if matched:
-            names.add(matched.group(1))
-    return names
-
-
 def parse_limit(word: str) -> int | str | None:
     """A memlock value of limits.conf (KiB), or None for what is no value; -1, infinity and unlimited are one."""
     if word in (UNLIMITED, "infinity", "-1", "18446744073709551615"):
@@ -172,16 +125,6 @@ def process_memlock(text: str) -> dict[str, t.Any] | None:
     return {"soft": soft, "hard": hard}
 
 
-def parse_units(text: str) -> dict[str, dict[str, str]]:
-    """``systemctl show`` of several units: {Id: {property: value}}; blocks are parted by an empty line."""
-    units = {}
-    for block in re.split(r"\n\s*\n", text.strip()):
-        fields = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
-        if fields.get("Id"):
-            units[fields["Id"]] = fields
-    return units
-
-
 def parse_modinfo(text: str) -> dict[str, str]:
     """The first value of each field of ``modinfo``."""
     fields: dict[str, str] = {}
@@ -190,14 +133,6 @@ def parse_modinfo(text: str) -> dict[str, str]:
         if colon and name.strip():
             fields.setdefault(name.strip(), value.strip())
     return fields
-
-
-def parse_ldconfig(text: str) -> dict[str, list[str]]:
-    """``ldconfig -p``: {library name: [paths]} in the order of preference."""
-    libraries: dict[str, list[str]] = {}
-    for name, path in re.findall(r"^[ \t]+(\S+) \(.*\) => (/.*\S)", text, re.MULTILINE):
-        libraries.setdefault(name, []).append(path)
-    return libraries
 
 
 def parse_fabric_manager_version(text: str) -> str | None:

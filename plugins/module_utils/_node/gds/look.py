@@ -12,7 +12,7 @@ import typing as t
 from ..system.host import CommandError, Host, NodeError
 from ..system.mounts import read_mounts
 from .mount import block_devices, resolve
-from .parse import parse_cufile_json, parse_nvfs_modules, parse_nvidia_version, parse_registry_dwords, version_tuple
+from .parse import parse_cufile_json, parse_nvfs_modules, parse_nvidia_version, parse_registry_dwords
 
 CUFILE_JSON = "/etc/cufile.json"
 # Where gdscheck and gdsio are: NVIDIA GPUDirect Storage installation guide; /usr/local/gds has never existed.
@@ -22,7 +22,6 @@ LIBRARY = "libcufile.so.0"
 LIBRARY_DIRECTORIES = ("/usr/local/cuda/lib64", "/usr/local/cuda/targets/x86_64-linux/lib", "/usr/lib/x86_64-linux-gnu")
 # How long a path may take to be looked up.
 ANSWER_SECONDS = 10
-_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._:-]*")
 TOOLS = ("modinfo", "dkms", "dpkg-query", "rpm", "ldconfig")
 
 
@@ -173,49 +172,3 @@ def _cufile_json(host: Host) -> dict[str, t.Any]:
         "valid": settings is not None if exists else None,
         "settings": settings or {},
     }
-
-
-def packages(host: Host, names: list[str]) -> dict[str, str | None]:
-    """The installed version of each package by dpkg or rpm, None where it is not installed (or only half)."""
-    answer: dict[str, str | None] = dict.fromkeys(names)
-    # No other name can be installed, and one that begins with a hyphen would be an option.
-    names = [name for name in names if _PACKAGE.fullmatch(name)]
-    if not names:
-        return answer
-    if host.which("dpkg-query"):
-        argv = ["dpkg-query", "--show", "--showformat=${db:Status-Abbrev}\t${Package}\t${Version}\n", *names]
-        for line in host.run(argv, timeout=60, check=False).stdout.splitlines():
-            status, name, version = (line.split("\t") + ["", ""])[:3]
-            if status.strip().startswith("ii") and name in answer:
-                answer[name] = version
-    elif host.which("rpm"):
-        argv = ["rpm", "--query", "--queryformat", "%{NAME}\t%{VERSION}-%{RELEASE}\n", *names]
-        for line in host.run(argv, timeout=60, check=False).stdout.splitlines():
-            name, separator, version = line.partition("\t")
-            if separator and name in answer:
-                answer[name] = version
-    return answer
-
-
-def kernel_modules(host: Host, name: str = "nvidia-fs") -> dict[str, t.Any]:
-    """Whether a kernel module is there for the running kernel and for the newest one, which is the next to boot.
-
-    {running, next: kernel releases or None, installed: {release: version of the module, or None without it}}
-    """
-    kernels = kernel_releases(host)
-    installed: dict[str, str | None] = {}
-    if host.which("modinfo"):
-        for release in kernels["installed"]:
-            done = host.run(["modinfo", "-k", release, "-F", "vermagic", name], timeout=20, check=False)
-            version = host.run(["modinfo", "-k", release, "-F", "version", name], timeout=20, check=False)
-            found = done.rc == 0 and bool(done.stdout.strip())
-            installed[release] = (version.stdout.strip() or "unknown") if found else None
-    return {**kernels, "installed": installed}
-
-
-def kernel_releases(host: Host) -> dict[str, t.Any]:
-    """{running, next: the newest, which is the next to boot, or None; installed: releases that have their modules}"""
-    running = (host.read_text("/proc/sys/kernel/osrelease") or "").strip() or None
-    releases = [name for name in host.listdir("/lib/modules") if host.exists(f"/lib/modules/{name}/modules.dep")]
-    newest = max(releases, key=lambda text: (version_tuple(text.replace("-", ".")), text), default=None)
-    return {"running": running, "next": newest, "installed": releases}

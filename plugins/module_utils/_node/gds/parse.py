@@ -250,12 +250,6 @@ def parse_nvfs_modules(text: str | None) -> dict[str, str]:
     return {name.strip(): value.strip() for name, value in pairs}
 
 
-def version_tuple(text: str | None) -> tuple[int, ...]:
-    """The leading numbers of a version, () without any: "6.8.0-1021-aws" gives (6, 8, 0)."""
-    found = re.match(r"\d+(?:\.\d+)*", text or "")
-    return tuple(int(part) for part in found.group().split(".")) if found else ()
-
-
 def error_text(code: int) -> str:
     """A status of libcufile for a person: "5008 (I/O not supported on this file)"."""
     return f"{code} ({ERROR_NAMES.get(code, 'unknown to this version')})"

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import typing as t
 
-from .parse import setting, version_tuple
+from ..system.versions import version_tuple
+from .parse import setting
 
 MET = "met"
 MISSING = "missing"

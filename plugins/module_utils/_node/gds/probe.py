@@ -26,8 +26,9 @@ import tempfile
 import time
 import typing as t
 
+from ..system.versions import version_tuple
 from . import probe_child as gds_child
-from .parse import error_text, parse_table, version_tuple
+from .parse import error_text, parse_table
 from .probe_child import PREFIX
 
 # How long the kernel may take to end a killed process; one in an uninterruptible sleep is left behind.

@@ -18,11 +18,12 @@ import typing as t
 
 from ..._data.checklists import CHECKLISTS
 from ..accelerator.parse import parse_driver_version
-from ..efa.parse import parse_ldconfig
-from ..storage.record import RECORD_PATH, STATE_DIRECTORY, read_document
+from ..storage.record import RECORD_PATH, read_document
 from ..system.ask import ask, line
 from ..system.host import CommandError, Host
+from ..system.linker import parse_ldconfig
 from ..system.mounts import read_mounts
+from ..system.state import STATE_DIRECTORY
 from ..system.versions import at_least, version_key
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .checklist import evaluate, gather

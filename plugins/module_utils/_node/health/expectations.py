@@ -19,11 +19,11 @@ import re
 import typing as t
 
 from ..efa import look as efa
-from ..efa.parse import parse_units
 from ..storage.devices import INSTANCE_STORE_MODEL
 from ..system.ask import ask
 from ..system.host import Host
 from ..system.mounts import read_mounts
+from ..system.units import parse_units
 from ..system.versions import at_least, version_key
 from ..verdict.result import Result, Scope, failed, passed, undeterminable
 from . import system as health_system

@@ -16,8 +16,8 @@ import uuid
 from ..slurm.client import Slurm, node_name
 from ..slurm.look import container_options
 from ..slurm.parse import nodes
-from ..storage.record import write_json
 from ..system.host import CommandError, CommandResult, Host, NodeError
+from ..system.state import write_json
 from ..verdict import result
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .container import host_facts

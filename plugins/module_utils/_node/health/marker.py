@@ -15,8 +15,8 @@ import json
 import os
 import typing as t
 
-from ..storage.record import STATE_DIRECTORY, write_json
 from ..system.host import Host, NodeError
+from ..system.state import STATE_DIRECTORY, write_json
 from ..verdict.result import Result, failed, passed, undeterminable
 
 MARKER_PATH = f"{STATE_DIRECTORY}/drain.json"

@@ -15,13 +15,12 @@ import re
 import typing as t
 
 from ..accelerator import look as accelerator
-from ..cli.storage import load_config
 from ..efa import look as efa
 from ..efa.verify import verify as verify_efa
 from ..gds import decide as gds
 from ..gds.verify import verify as verify_gds
 from ..slurm.client import Slurm
-from ..storage.config import CONFIG_PATH
+from ..storage.config import CONFIG_PATH, load_config
 from ..storage.converge import context_for, survey
 from ..storage.record import RECORD_PATH, read_document
 from ..storage.verify import verify as verify_storage

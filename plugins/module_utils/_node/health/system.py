@@ -15,22 +15,23 @@ import typing as t
 
 from ..accelerator.cuda import CUDA_HOME, cuda_version
 from ..accelerator.parse import parse_driver_version
-from ..cli.containers import load_config
-from ..cli.lustre import load_config as load_lustre
 from ..containers import look as enroot
 from ..containers.config import CONFIG_PATH as ENROOT_CONFIG
+from ..containers.config import load_config
 from ..containers.host import EnrootHost
 from ..containers.verify import verify as verify_enroot
 from ..efa import look as efa
-from ..efa.parse import parse_marker, parse_units
-from ..gds.look import kernel_releases
+from ..efa.parse import parse_marker
 from ..lustre import look as lustre
 from ..lustre.config import CONFIG_PATH as LUSTRE_CONFIG
+from ..lustre.config import load_config as load_lustre
 from ..lustre.verify import verify as verify_lustre
 from ..scratch import directories as scratch
 from ..system.ask import ask, line
 from ..system.host import Host, NodeError
+from ..system.kernel import kernel_releases
 from ..system.mounts import read_mounts
+from ..system.units import parse_units
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 
 # Services that a training node may have; one that is enabled and does not run is broken.

@@ -17,7 +17,8 @@ import re
 import typing as t
 
 from ..storage.config import SYSTEM_MOUNTS
-from ..system.host import NodeError
+from ..system.config_file import read_config
+from ..system.host import Host, NodeError
 from .acl import acl_problem
 from .stripe import stripe_problem
 
@@ -254,3 +255,11 @@ def _value_problems(name: str, values: t.Any, pattern: re.Pattern[str], example:
         elif value is not None and not _VALUE.fullmatch(str(value)):
             found.append(f"{name} has {key} with {value!r}: give one plain value")
     return found
+
+
+def load_config(host: Host, path: str) -> LustreConfig:
+    """Read lustre.json; raises L{NodeError} with one sentence where it is missing or wrong."""
+    raw = read_config(host, path, "fsx_lustre")
+    if not isinstance(raw, dict) or set(raw) - set(BOOT_KEYS) - {"schema"}:
+        raise NodeError(f"{path} holds something else: run the role fsx_lustre again to write it")
+    return parse_config(raw)

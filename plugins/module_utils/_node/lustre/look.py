@@ -14,12 +14,12 @@ import fnmatch
 import typing as t
 
 from ..._data import fsx_clients, instance_types
-from ..efa.look import installed_packages
-from ..gds.look import kernel_modules
 from ..system.ask import ask, line
 from ..system.host import Host
 from ..system.instance import instance_type
+from ..system.kernel import kernel_modules
 from ..system.mounts import mount_unit, read_fstab, read_mounts
+from ..system.packages import installed_packages
 from ..system.parallel import Check, run_all
 from ..verdict.result import Result, Scope, failed, passed
 from . import directories, tuning

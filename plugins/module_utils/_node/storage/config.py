@@ -16,7 +16,8 @@ import posixpath
 import re
 import typing as t
 
-from ..system.host import NodeError
+from ..system.config_file import read_config
+from ..system.host import Host, NodeError
 
 CONFIG_PATH = "/etc/mlcluster/storage.json"
 CONFIG_SCHEMA = "mlcluster.storage_config/1"
@@ -303,3 +304,11 @@ def _check_directories(directories: t.Sequence[Directory]) -> None:
             raise NodeError(f"directories has {path!r} twice")
         seen.add(path)
         check_mode(f"the mode of directory {path}", entry.mode)
+
+
+def load_config(host: Host, path: str) -> StorageConfig:
+    """Read storage.json; raise L{NodeError} with one sentence where it is missing or wrong."""
+    raw = read_config(host, path, "nvme_raid0")
+    if not isinstance(raw, dict):
+        raise NodeError(f"{path} holds no JSON object: run the role nvme_raid0 again to write it")
+    return parse_config(raw)

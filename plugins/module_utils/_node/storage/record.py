@@ -6,11 +6,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import typing as t
 
-from ..system.host import Host, NodeError
+from ..system.host import Host
+from ..system.state import STATE_DIRECTORY, write_json
 from .config import StorageConfig
 from .parse import normal_uuid
 from .volume import mount_options
@@ -18,7 +18,6 @@ from .volume import mount_options
 if t.TYPE_CHECKING:
     from .plan import Plan
 
-STATE_DIRECTORY = "/var/lib/mlcluster"
 RECORD_PATH = f"{STATE_DIRECTORY}/local_storage.json"
 INTENT_PATH = f"{STATE_DIRECTORY}/intent.json"
 LOCK_PATH = "/run/mlcluster/storage.lock"
@@ -101,14 +100,6 @@ def _names(value: t.Any) -> bool:
         and all(isinstance(item, str) and item for item in value)
         and len(set(value)) == len(value)
     )
-
-
-def write_json(host: Host, path: str, document: t.Mapping[str, t.Any]) -> None:
-    """Write a JSON file atomically, for everybody to read; raise L{NodeError} where it cannot be written."""
-    try:
-        host.write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n", 0o644)
-    except OSError as exc:
-        raise NodeError(f"could not write {path} ({exc.strerror or exc}): look with 'df' and 'mount'") from exc
 
 
 def write_record(host: Host, record: t.Mapping[str, t.Any]) -> None:

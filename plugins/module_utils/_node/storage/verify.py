@@ -6,11 +6,10 @@
 
 from __future__ import annotations
 
-import socket
 import typing as t
 
 from ..system.host import Host
-from ..verdict.result import Report, Result, Scope, failed, not_applicable, passed, undeterminable
+from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .config import StorageConfig
 from .plan import Context, Plan, expected_disks, select
 
@@ -47,11 +46,6 @@ def verify(
         results.append(failed("storage.mounted", "nothing is mounted yet: run the role without check mode"))
     results.append(_boot_unit(host))
     return results
-
-
-def report(host: Host, results: t.Sequence[Result], versions: t.Mapping[str, str]) -> Report:
-    """The results as one mlcluster.report/1 of this host."""
-    return Report(host=socket.gethostname(), time=host.now(), versions=dict(versions), results=tuple(results))
 
 
 def _disks(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context) -> Result:

@@ -20,3 +20,9 @@ def at_least(found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     length = max(len(found), len(wanted))
     padded = [part + (0,) * (length - len(part)) for part in (found, wanted)]
     return padded[0] >= padded[1]
+
+
+def version_tuple(text: str | None) -> tuple[int, ...]:
+    """The leading numbers of a version, () without any: "6.8.0-1021-aws" gives (6, 8, 0)."""
+    found = re.match(r"\d+(?:\.\d+)*", text or "")
+    return tuple(int(part) for part in found.group().split(".")) if found else ()

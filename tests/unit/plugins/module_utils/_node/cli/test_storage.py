@@ -11,7 +11,11 @@ import logging
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import storage as storage_cli
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import CONFIG_PATH, config_text
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import (
+    CONFIG_PATH,
+    config_text,
+    load_config,
+)
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import RECORD_PATH
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
@@ -198,6 +202,6 @@ def test_the_verbs_are_part_of_the_command(monkeypatch, tmp_path):
 
 def test_a_configuration_is_read_as_the_modules_read_it():
     host = configured(scene.node(0), fstype="xfs", layout="per_disk")
-    assert storage_cli.load_config(host, CONFIG_PATH) == scene.config(fstype="xfs", layout="per_disk")
+    assert load_config(host, CONFIG_PATH) == scene.config(fstype="xfs", layout="per_disk")
     with pytest.raises(NodeError):
-        storage_cli.load_config(host, "/nowhere")
+        load_config(host, "/nowhere")

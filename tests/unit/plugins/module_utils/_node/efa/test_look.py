@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import look as efa
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.verify import verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.packages import parse_dpkg
 
 from tests.unit.fakes import fake_training_host as training_host
 from tests.unit.fakes.fake_training_host import MARKER, PLUGIN, TrainingHost, good_node, hanging
@@ -164,7 +165,7 @@ def test_counters_only_when_asked():
 def test_how_an_installation_stands(marker, packages, pieces, state, reason):
     known = None
     if packages is not None:
-        known = efa.parse.parse_dpkg(training_host.dpkg((name, *entry) for name, entry in packages.items()))
+        known = parse_dpkg(training_host.dpkg((name, *entry) for name, entry in packages.items()))
     found = efa.installation(marker, known, pieces)
     assert found["state"] == state
     if reason:

@@ -9,6 +9,13 @@ from __future__ import annotations
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.parse import parse_driver_version
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import parse
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.linker import parse_ldconfig
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.packages import (
+    parse_dpkg,
+    parse_rpm,
+    parse_versionlock,
+)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.units import parse_units
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -133,38 +140,6 @@ def test_what_the_installer_brings_itself(name, own):
     assert bool(parse.OWN_PACKAGE.fullmatch(name)) is own
 
 
-def test_states_of_debian_packages():
-    packages = parse.parse_dpkg(
-        training_host.dpkg(
-            [
-                ("held", "1:2.0-1", "hi "),
-                ("removed", "1.0", "rc "),
-                ("half", "1.0", "iF "),
-                ("unpacked", "1.0", "iU "),
-                ("reinstall", "1.0", "iHR"),
-                ("twice", "1.0", "iU "),
-                ("twice", "2.0", "ii "),
-                ("never", "", "un "),
-            ]
-        )
-        + "no tabs\n\t1\tii \n"
-    )
-    assert sorted(packages) == ["half", "held", "reinstall", "twice", "unpacked"]
-    assert packages["held"] == {"version": "2.0-1", "installed": True, "held": True, "broken": False}
-    assert [packages[name]["broken"] for name in ("half", "unpacked", "reinstall", "twice")] == [True] * 4
-
-
-def test_rpm_packages_and_their_locks():
-    locked = parse.parse_versionlock(
-        "# a comment\nkernel-0:6.1.0-1.amzn2023.*\n!excluded-0:1-1.*\nnvidia-driver-cuda-3:580.1-1.*\n"
-    )
-    assert locked == {"kernel", "nvidia-driver-cuda"}
-    assert parse.parse_versionlock('version = "1.0"\n[[packages]]\nname = "efa"\n') == {"efa"}
-    packages = parse.parse_rpm("kernel\t6.1.0-1.amzn2023\nefa\t2.17.2-1.amzn2023\nbroken\n", locked)
-    assert packages["kernel"] == {"version": "6.1.0-1.amzn2023", "installed": True, "held": True, "broken": False}
-    assert sorted(packages) == ["efa", "kernel"]
-
-
 @pytest.mark.parametrize(
     ("word", "value"),
     [
@@ -205,18 +180,6 @@ def test_the_limits_of_a_process():
     assert parse.process_memlock("Max locked memory  much  much  bytes\n") is None
 
 
-def test_several_units():
-    text = training_host.unit("a.service", LimitMEMLOCK="65536") + "\n" + training_host.unit("b.service") + "\nX=1\n"
-    assert sorted(parse.parse_units(text)) == ["a.service", "b.service"]
-    assert parse.parse_units(text)["a.service"]["LimitMEMLOCK"] == "65536"
-    assert parse.parse_units("") == {}
-
-
-def test_the_linkers_cache():
-    text = training_host.ldconfig("/lib/libnccl.so.2", "/opt/x y/libnccl.so.2", "/lib/libc.so.6")
-    assert parse.parse_ldconfig(text)["libnccl.so.2"] == ["/lib/libnccl.so.2", "/opt/x y/libnccl.so.2"]
-
-
 @pytest.mark.parametrize(
     ("text", "version"),
     [
@@ -253,14 +216,14 @@ PARSERS = [
     lambda text: parse.rdm_domains(parse.parse_fi_info(text)),
     parse.parse_libfabric_version,
     parse.parse_marker,
-    parse.parse_dpkg,
-    parse.parse_rpm,
-    parse.parse_versionlock,
+    parse_dpkg,
+    parse_rpm,
+    parse_versionlock,
     lambda text: parse.login_memlock({"/x": text}),
     parse.process_memlock,
-    parse.parse_units,
+    parse_units,
     parse.parse_modinfo,
-    parse.parse_ldconfig,
+    parse_ldconfig,
     parse.parse_fabric_manager_version,
     parse_driver_version,
     parse.parse_mpi_version,

@@ -125,55 +125,6 @@ def test_an_iommu_has_groups():
     assert gds_look.gather(host, [])["iommu"] is True
 
 
-def test_packages_of_dpkg():
-    host = GdsHost()
-    host.programs["dpkg-query"] = "/usr/bin/dpkg-query"
-    argv = "dpkg-query --show --showformat=${db:Status-Abbrev}\t${Package}\t${Version}\n nvidia-gds nvidia-fs-dkms half"
-    host.commands[argv] = "ii \tnvidia-gds\t13.0.2-1\niF \thalf\t1.0\nrc \tnvidia-fs-dkms\t2.26\n"
-    assert gds_look.packages(host, ["nvidia-gds", "nvidia-fs-dkms", "half"]) == {
-        "nvidia-gds": "13.0.2-1",
-        "nvidia-fs-dkms": None,
-        "half": None,
-    }
-
-
-def test_packages_of_rpm():
-    host = GdsHost()
-    host.programs["rpm"] = "/usr/bin/rpm"
-    host.commands["rpm --query --queryformat %{NAME}\t%{VERSION}-%{RELEASE}\n nvidia-gds absent"] = (
-        "nvidia-gds\t13.0.2-1\npackage absent is not installed\n"
-    )
-    assert gds_look.packages(host, ["nvidia-gds", "absent"]) == {"nvidia-gds": "13.0.2-1", "absent": None}
-
-
-def test_packages_of_neither():
-    assert gds_look.packages(GdsHost(), ["nvidia-gds"]) == {"nvidia-gds": None}
-    assert gds_look.packages(GdsHost(), []) == {}
-
-
-def test_modules_of_the_running_and_the_next_kernel():
-    host = node()
-    host.programs["modinfo"] = "/sbin/modinfo"
-    for release in ("6.8.0-1021-aws", "6.8.0-1009-aws", "6.8.0-1100-aws"):
-        host.files[f"/lib/modules/{release}/modules.dep"] = ""
-    host.files["/lib/modules/6.9.0-removed/updates/left-over.ko"] = ""
-    host.commands["modinfo -k 6.8.0-1021-aws -F vermagic nvidia-fs"] = "6.8.0-1021-aws SMP\n"
-    host.commands["modinfo -k 6.8.0-1021-aws -F version nvidia-fs"] = "2.27.3\n"
-    host.commands["modinfo -k 6.8.0-1009-aws -F vermagic nvidia-fs"] = "6.8.0-1009-aws SMP\n"
-    assert gds_look.kernel_modules(host) == {
-        "running": "6.8.0-1021-aws",
-        "next": "6.8.0-1100-aws",
-        "installed": {"6.8.0-1021-aws": "2.27.3", "6.8.0-1009-aws": "unknown", "6.8.0-1100-aws": None},
-    }
-
-
-def test_modules_that_cannot_be_asked_for():
-    host = node()
-    host.files["/lib/modules/6.8.0-1021-aws/modules.dep"] = ""
-    assert gds_look.kernel_modules(host)["installed"] == {}
-    assert gds_look.kernel_modules(GdsHost()) == {"running": None, "next": None, "installed": {}}
-
-
 def test_the_recorded_parameters_have_no_registry_settings():
     assert 'RegistryDwords: ""' in fixture("nvidia-params-h100.txt")
 
@@ -202,10 +153,3 @@ def test_a_cufile_json_that_cannot_be_read_is_not_taken_for_none():
     host.read_text = lambda path: None if path == "/etc/cufile.json" else host.files.get(path)
     config = gds_look.gather(host, [])["cufile_json"]
     assert (config["exists"], config["valid"]) == (True, False)
-
-
-def test_no_option_of_the_package_manager_is_taken_for_a_package():
-    host = node()
-    host.programs["dpkg-query"] = "/usr/bin/dpkg-query"
-    host.run = lambda argv, **more: pytest.fail("asked")
-    assert gds_look.packages(host, ["--admindir=/tmp", ""]) == {"--admindir=/tmp": None, "": None}

@@ -152,13 +152,6 @@ def test_registered_storage_drivers():
     assert gds_parse.parse_nvfs_modules(None) == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("6.8.0-1021-aws", (6, 8, 0)), ("565.47.01", (565, 47, 1)), (None, ()), ("v1", ())]
-)
-def test_versions(text, expected):
-    assert gds_parse.version_tuple(text) == expected
-
-
 def test_codes_have_words():
     assert gds_parse.error_text(5008) == "5008 (I/O not supported on this file)"
     assert gds_parse.error_text(4711) == "4711 (unknown to this version)"

@@ -8,8 +8,7 @@ import errno
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import converge as storage
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.verify import report, verify
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import dumps, loads, worst_severity
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.verify import verify
 
 from tests.unit.fakes import fake_storage_scene as scene
 
@@ -187,11 +186,3 @@ def test_an_adopted_volume_is_judged_where_it_is_bound():
     results = judged(host)
     assert one(results, "storage.mounted").found == "/dev/mapper/vg.01-lv_ephemeral on /data (ext4)"
     assert one(results, "storage.size").status == "pass"
-
-
-def test_the_report_is_one_document_of_the_schema():
-    host = ready()
-    results = judged(host)
-    document = report(host, results, {"mlcluster.aws": "0.1.0"})
-    assert loads(dumps(document)) == document
-    assert worst_severity(results) == "none"

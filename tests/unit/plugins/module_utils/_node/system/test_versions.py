@@ -5,7 +5,11 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.versions import at_least, version_key
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.versions import (
+    at_least,
+    version_key,
+    version_tuple,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,3 +25,10 @@ def test_numbers_of_a_version(text, numbers):
 )
 def test_version_is_compared_by_numbers_of_equal_length(found, wanted, good):
     assert at_least(found, wanted) is good
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("6.8.0-1021-aws", (6, 8, 0)), ("565.47.01", (565, 47, 1)), (None, ()), ("v1", ())]
+)
+def test_versions(text, expected):
+    assert version_tuple(text) == expected

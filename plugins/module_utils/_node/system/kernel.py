@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Kernels of this machine and their modules."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .host import Host
+from .versions import version_tuple
+
+
+def kernel_modules(host: Host, name: str = "nvidia-fs") -> dict[str, t.Any]:
+    """Whether a kernel module is there for the running kernel and for the newest one, which is the next to boot.
+
+    {running, next: kernel releases or None, installed: {release: version of the module, or None without it}}
+    """
+    kernels = kernel_releases(host)
+    installed: dict[str, str | None] = {}
+    if host.which("modinfo"):
+        for release in kernels["installed"]:
+            done = host.run(["modinfo", "-k", release, "-F", "vermagic", name], timeout=20, check=False)
+            version = host.run(["modinfo", "-k", release, "-F", "version", name], timeout=20, check=False)
+            found = done.rc == 0 and bool(done.stdout.strip())
+            installed[release] = (version.stdout.strip() or "unknown") if found else None
+    return {**kernels, "installed": installed}
+
+
+def kernel_releases(host: Host) -> dict[str, t.Any]:
+    """{running, next: the newest, which is the next to boot, or None; installed: releases that have their modules}"""
+    running = (host.read_text("/proc/sys/kernel/osrelease") or "").strip() or None
+    releases = [name for name in host.listdir("/lib/modules") if host.exists(f"/lib/modules/{name}/modules.dep")]
+    newest = max(releases, key=lambda text: (version_tuple(text.replace("-", ".")), text), default=None)
+    return {"running": running, "next": newest, "installed": releases}

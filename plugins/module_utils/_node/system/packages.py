@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Packages of dpkg and rpm: what is installed, held or broken."""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from .ask import ask
+from .host import Host
+
+_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._:-]*")
+
+# dpkg-query's second status letter of a package whose installation did not end: unpacked, half-configured,
+# half-installed, and the two trigger states (dpkg-query(1), db:Status-Abbrev).
+_UNFINISHED = "UFHWt"
+
+
+def parse_dpkg(text: str) -> dict[str, dict[str, t.Any]]:
+    """Lines "name TAB version TAB status" of dpkg-query: {name: {version, installed, held, broken}}.
+
+    status is db:Status-Abbrev; a package that is known but has no version or is only configured files is left out.
+    """
+    packages: dict[str, dict[str, t.Any]] = {}
+    for line in text.splitlines():
+        fields = line.split("\t")
+        if len(fields) != 3 or not fields[0]:
+            continue
+        name, version, status = fields[0], fields[1], f"{fields[2]:3}"
+        entry = {
+            "version": re.sub(r"^\d+:", "", version),
+            "installed": status[1] == "i",
+            "held": status[0] == "h",
+            "broken": status[1] in _UNFINISHED or status[2] == "R",
+        }
+        before = packages.get(name)
+        # One name of several architectures: the installed one speaks, and a broken one is not hidden by another.
+        if (entry["installed"] or entry["broken"]) and not (before and before["broken"]):
+            packages[name] = entry
+    return packages
+
+
+def parse_rpm(text: str, locked: t.Collection[str] = ()) -> dict[str, dict[str, t.Any]]:
+    """Lines "name TAB version-release" of rpm: the shape of L{parse_dpkg}; locked names are held."""
+    packages = {}
+    for line in text.splitlines():
+        name, _tab, version = line.partition("\t")
+        if name and version:
+            packages[name] = {"version": version, "installed": True, "held": name in locked, "broken": False}
+    return packages
+
+
+def parse_versionlock(text: str) -> set[str]:
+    """Package names in dnf's versionlock.list (name-epoch:version-release.arch) or dnf5's versionlock.toml."""
+    names = set(re.findall(r'^[ \t]*name[ \t]*=[ \t]*"([^"\n]+)"', text, re.MULTILINE))
+    for line in text.splitlines():
+        matched = re.fullmatch(r"(?!!)([A-Za-z0-9][\w.+-]*?)-\d+:\S+", line.strip())
+        if matched:
+            names.add(matched.group(1))
+    return names
+
+
+def installed_packages(host: Host) -> tuple[dict[str, dict[str, t.Any]] | None, str | None]:
+    """All packages and the name of the manager that was asked; None, None where there is neither dpkg nor rpm."""
+    if host.which("dpkg-query"):
+        shown, problem = ask(
+            host, ["dpkg-query", "-W", "-f", "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n"], timeout=60
+        )
+        return (parse_dpkg(shown), "dpkg") if not problem else (None, None)
+    if host.which("rpm"):
+        shown, problem = ask(host, ["rpm", "-qa", "--qf", "%{NAME}\\t%{VERSION}-%{RELEASE}\\n"], timeout=60)
+        locks = ("/etc/dnf/plugins/versionlock.list", "/etc/dnf/versionlock.toml")
+        locked = parse_versionlock("\n".join(host.read_text(path) or "" for path in locks))
+        return (parse_rpm(shown, locked), "rpm") if not problem else (None, None)
+    return None, None
+
+
+def package_versions(host: Host, names: list[str]) -> dict[str, str | None]:
+    """The installed version of each package by dpkg or rpm, None where it is not installed (or only half)."""
+    answer: dict[str, str | None] = dict.fromkeys(names)
+    # No other name can be installed, and one that begins with a hyphen would be an option.
+    names = [name for name in names if _PACKAGE.fullmatch(name)]
+    if not names:
+        return answer
+    if host.which("dpkg-query"):
+        argv = ["dpkg-query", "--show", "--showformat=${db:Status-Abbrev}\t${Package}\t${Version}\n", *names]
+        for line in host.run(argv, timeout=60, check=False).stdout.splitlines():
+            status, name, version = (line.split("\t") + ["", ""])[:3]
+            if status.strip().startswith("ii") and name in answer:
+                answer[name] = version
+    elif host.which("rpm"):
+        argv = ["rpm", "--query", "--queryformat", "%{NAME}\t%{VERSION}-%{RELEASE}\n", *names]
+        for line in host.run(argv, timeout=60, check=False).stdout.splitlines():
+            name, separator, version = line.partition("\t")
+            if separator and name in answer:
+                answer[name] = version
+    return answer
