@@ -139,16 +139,27 @@ smi:
       description: >-
         The GPUs, with C(index), C(bus_id), C(name), C(architecture), C(uuid), C(vbios), C(serial), C(minor),
         C(memory_mib), C(memory_used_mib), C(persistence), C(compute_mode), C(mig), C(ecc), C(retired_pages),
-        C(remapped_rows), C(throttle_reasons), C(clocks_mhz), C(temperature_c), C(pcie), C(fabric),
-        C(recovery_action). What a GPU does not tell is null.
+        C(remapped_rows), C(clock_reasons), C(throttle_reasons) (those that are active), C(clocks_mhz),
+        C(power_watts), C(temperature_c), C(pcie), C(fabric), C(recovery_action), C(reset_status), C(inforom). A field
+        that a GPU does not report is null; C(unreadable) has the text that stood there, and C(errors) the fields of the
+        document that read an error.
       type: list
       elements: dict
       sample: [{"index": 0, "name": "NVIDIA H100 80GB HBM3", "memory_mib": 81559, "persistence": true}]
+    warnings:
+      description: Lines that nvidia-smi printed outside of its document.
+      type: list
+      elements: str
+      sample: []
 nvlinks:
-  description: For each GPU by its UUID how many NVLinks are C(active) and C(inactive), in C(gpus); C(problem) as above.
+  description: >-
+    For each GPU by its UUID how many NVLinks are C(active) and C(inactive), and the speed of each in C(gb_per_s), null
+    where it cannot be read; in C(gpus); C(problem) as above.
   returned: always
   type: dict
-  sample: {"problem": null, "gpus": {"GPU-00000000-1111-2222-3333-444444444444": {"active": 18, "inactive": 0}}}
+  sample:
+    problem: null
+    gpus: {"GPU-00000000-1111-2222-3333-444444444444": {"active": 2, "inactive": 0, "gb_per_s": {"0": 26.5, "1": 26.5}}}
 topology:
   description: How GPUs and network devices reach each other, in C(matrix); C(problem) as above.
   returned: always
@@ -164,10 +175,10 @@ kernel_log:
     Xids since the last boot or O(xid_since). C(source) is journal or dmesg, C(problem) why neither could be
     read, C(partial) whether its beginning was not looked at or is gone; C(xids) are with C(time), C(bus), C(code),
     C(text); C(sxids) those of NVSwitches, with C(switch) and C(fatal) besides; C(counts) says how often each Xid was
-    there. Null where nothing speaks for a GPU.
+    there, and C(unread) how many lines of Xids have no known shape. Null where nothing speaks for a GPU.
   returned: always
   type: dict
-  sample: {"source": "journal", "problem": null, "partial": false, "xids": [], "sxids": [], "counts": {}}
+  sample: {"source": "journal", "problem": null, "partial": false, "xids": [], "sxids": [], "counts": {}, "unread": 0}
 neuron:
   description: >-
     The Neuron devices, null where nothing speaks for any. C(loaded) and C(driver) are of the kernel module,
@@ -178,9 +189,10 @@ neuron:
   sample: {"loaded": true, "driver": "2.24.7.0", "device_nodes": 16, "devices": [], "problem": null}
 results:
   description: >-
-    Verdicts in the shape C(mlcluster.result/1), with the ids gpu.count, gpu.model, gpu.memory, gpu.driver, gpu.ecc,
-    gpu.recovery, gpu.xid, gpu.clocks, gpu.pcie, gpu.persistence, gpu.mig, gpu.nvlink, gpu.fabric, gpu.topology, or
-    neuron.driver, neuron.count, neuron.memory, and those of O(checklist).
+    Verdicts in the shape C(mlcluster.result/1), with the ids gpu.count, gpu.answers, gpu.inforom, gpu.model,
+    gpu.memory, gpu.driver, gpu.ecc, gpu.recovery, gpu.xid, gpu.clocks, gpu.pcie, gpu.persistence, gpu.compute_mode,
+    gpu.mig, gpu.nvlink, gpu.fabric, gpu.topology, or neuron.driver, neuron.count, neuron.memory, and those
+    of O(checklist).
   returned: always
   type: list
   elements: dict

@@ -74,9 +74,9 @@ options:
   expectations:
     description:
       - What this site expects of its nodes. Keys are C(versions), C(efa), C(gpus), C(disks), C(mounts), C(services),
-        C(held), C(allowed_xids), C(thresholds) and C(buckets), and C(types), a mapping of instance types (with C(*))
-        to the same keys, which outweigh those beside it. What is not said here is taken from the table of instance
-        types. C(buckets), C(services) and C(versions) are looked at in the profile V(full) only.
+        C(held), C(allowed_xids), C(mig), C(thresholds) and C(buckets), and C(types), a mapping of instance types (with
+        C(*)) to the same keys, which outweigh those beside it. What is not said here is taken from the table of
+        instance types. C(buckets), C(services) and C(versions) are looked at in the profile V(full) only.
       - An entry of C(buckets) is C(s3://BUCKET/PREFIX), or a mapping of C(url), C(rights) (of C(list), C(read) and
         C(write); the first two by default) and C(key), an object to read. To prove C(write) an object is written below
         the prefix and removed, except in check mode.

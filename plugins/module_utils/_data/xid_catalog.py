@@ -34,7 +34,11 @@ BUCKETS: dict[str, tuple[str, str, tuple[int, ...]]] = {
     "MONITOR": ("monitor", "watch the GPU, and ask for a replacement if it recurs", (163, 164, 165)),
     "UPDATE_SWFW": ("monitor", "update the driver and the firmware", (78,)),
     "CHECK_UVM": ("monitor", "reset the GPU if an application uses unified memory", (159,)),
-    "WORKFLOW_NVLINK5_ERR": ("monitor", "follow Xid 154 beside it", (144, 145, 146, 147, 148, 149, 150)),
+    "WORKFLOW_NVLINK5_ERR": (
+        "monitor",
+        "watch the GPU, and ask for a replacement if it recurs",
+        (144, 145, 146, 147, 148, 149, 150),
+    ),
     "XID_154": ("monitor", "follow the action that it names", (154,)),
     "UNCLASSIFIED": ("monitor", "read NVIDIA's catalog", (142, 162, 166, 167, 169, 170, 171, 172)),
     "RESET_GPU": (
@@ -49,6 +53,8 @@ BUCKETS: dict[str, tuple[str, str, tuple[int, ...]]] = {
     "RESTART_BM": ("reboot", "stop and start the instance, so that it comes up on another host", (79,)),
     "CHECK_MECHANICALS": ("isolate", "replace the instance: power does not reach the GPU", (54,)),
 }
+# Its errors say in their text whether they are fatal; an Xid 154 on the same GPU after them has the action.
+REFERS_TO_154 = "WORKFLOW_NVLINK5_ERR"
 _BY_CODE = {code: bucket for bucket, (_severity, _action, codes) in BUCKETS.items() for code in codes}
 
 # The recovery action in the text of Xid 154 and in nvidia-smi's gpu_recovery_action, the latter also as it writes it
@@ -69,7 +75,7 @@ def recovery_severity(action: str) -> str:
 
 
 def classify(code: int, text: str = "") -> dict[str, Any]:
-    """{code, bucket, severity, action} of one Xid; text is the rest of its line, which decides for Xid 154.
+    """{code, bucket, severity, action} of one Xid; text is the rest of its line, which decides for Xid 154 and NVLink.
 
     A code that is not in the catalog gets the bucket UNKNOWN and is worth watching.
     """
@@ -79,4 +85,6 @@ def classify(code: int, text: str = "") -> dict[str, Any]:
         changed = re.search(r"\bto 0x[0-9a-f]+ \(([^()]{1,60})\)", text)
         severity = recovery_severity(changed.group(1)) if changed else "monitor"
         action = changed.group(1) if changed else action
+    if bucket == REFERS_TO_154 and re.search(r"\bFatal\b", text):
+        severity, action = "reset", "reset the GPU"
     return {"code": code, "bucket": bucket, "severity": severity, "action": action}

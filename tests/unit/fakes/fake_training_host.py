@@ -10,6 +10,7 @@ document are the recorded one repeated.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import typing as t
@@ -249,13 +250,20 @@ def uuid(number: int) -> str:
     return f"GPU-{number:08d}-1111-2222-3333-444444444444"
 
 
-def eight_gpus(count: int = 8, **changes: str) -> str:
-    """The recorded document with its GPU repeated in a joined fabric; changes: {tag: text} in the last GPU."""
+@functools.lru_cache(maxsize=1)
+def _recorded() -> tuple[str, str, str]:
+    """The recorded document without its list of clocks: what stands before its GPU, the GPU, and what comes after."""
     head, gpu, tail = re.split(r"(\t<gpu id=.*</gpu>\n)", RECORDED_XML, flags=re.DOTALL)
     gpu = re.sub(r"\t\t<supported_clocks>.*?</supported_clocks>\n", "", gpu, flags=re.DOTALL)
     gpu = gpu.replace("<state>N/A</state>", "<state>Completed</state>").replace(
         "<status>N/A</status>", "<status>Success</status>"
     )
+    return head, gpu, tail
+
+
+def eight_gpus(count: int = 8, **changes: str) -> str:
+    """The recorded document with its GPU repeated in a joined fabric; changes: {tag: text} in the last GPU."""
+    head, gpu, tail = _recorded()
     gpus = [gpu.replace("GPU-00000000-1111-2222-3333-444444444444", uuid(number)) for number in range(count)]
     for tag, text in changes.items():
         gpus[-1], number = re.subn(rf"<{tag}>[^<]*</{tag}>", f"<{tag}>{text}</{tag}>", gpus[-1], count=1)
@@ -263,13 +271,13 @@ def eight_gpus(count: int = 8, **changes: str) -> str:
     return head.replace("<attached_gpus>1<", f"<attached_gpus>{count}<") + "".join(gpus) + tail
 
 
-def nvlinks(count: int = 8, links: int = 18, down: int = 0) -> str:
+def nvlinks(count: int = 8, links: int = 18, down: int = 0, speed: str = "26.562") -> str:
     """nvidia-smi nvlink --status, with so many links of the last GPU down."""
     lines = []
     for number in range(count):
         lines.append(f"GPU {number}: NVIDIA H100 80GB HBM3 (UUID: {uuid(number)})")
         bad = down if number == count - 1 else 0
-        lines += [f"\t Link {link}: {'<inactive>' if link < bad else '26.562 GB/s'}" for link in range(links)]
+        lines += [f"\t Link {link}: {'<inactive>' if link < bad else f'{speed} GB/s'}" for link in range(links)]
     return "\n".join(lines) + "\n"
 
 

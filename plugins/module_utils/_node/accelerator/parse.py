@@ -21,12 +21,30 @@ MAX_EVENTS = 20
 # Its text names what has to be done, and so two of them may mean two things.
 XID_RECOVERY = 154
 _NOTHING = re.compile(
-    r"\[?(?:n/?a|not supported|not available|unknown error|none|requested functionality.*)\]?", re.IGNORECASE
+    r"\[?(?:n/?a|not supported|not available|unknown error|err!?|nan|none|requested functionality.*"
+    r"|.*\brequires reset|.*\bis lost|insufficient permissions?)\]?",
+    re.IGNORECASE,
 )
+# The words of NVML's errors where a value should stand (nvml.h, nvmlReturn_t). "N/A" is no error: the GPU does not have
+# the field.
+_ERROR = re.compile(
+    r"\[?(?:.*\berror\b.*|err!?|.*\brequires reset|.*\bis lost|insufficient permissions?|.*\bcorrupted\b.*)\]?",
+    re.IGNORECASE,
+)
+_RESET = re.compile(r"\brequires reset\b", re.IGNORECASE)
+# What processes are called is no answer of the GPU.
+_FOREIGN = ("processes", "accounted_processes", "supported_clocks")
+# Nobody reads the list of clocks, and it is most of the document.
+_SUPPORTED_CLOCKS = re.compile(
+    r"<supported_clocks>.*?(?:</supported_clocks>|(?=<(?:processes|accounted_processes|capabilities)\b|</gpu>))",
+    re.DOTALL,
+)
+_END = "</nvidia_smi_log>"
 _NUMBER = re.compile(r"-?\d{1,18}(?:\.\d{1,6})?")
 # "<time> kernel: NVRM: Xid (PCI:0000:b3:00): 79, pid=..., GPU has fallen off the bus."; old drivers leave PCI: out, and
 # with MIG the address is followed by the instance.
 _XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]{4,20})[^()]{0,60}\): (\d{1,6})\b[,:]?\s*(.*)")
+_ANY_XID = re.compile(r"NVRM: Xid\b|\bSXid \(")
 _SXID = re.compile(
     r"(nvidia-nvswitch\d{1,3}): SXid \((?:PCI:)?([0-9a-fA-F:.]{4,20})[^()]{0,60}\): (\d{1,6})\b[,:]?\s*(.*)"
 )
@@ -60,138 +78,261 @@ def _switch(node: ET.Element | None, path: str) -> bool | None:
     return False if word in ("disabled", "not active", "no") else None
 
 
-def _sum(node: ET.Element | None, names: t.Sequence[str]) -> int | None:
-    """The sum of those fields that are numbers, None where none of them is."""
-    values = [value for value in (_whole(node, name) for name in names) if value is not None]
-    return sum(values) if values else None
+def _action(node: ET.Element | None, path: str) -> str | None:
+    """Return a text of which "None" is an answer, and a good one."""
+    word = (node.findtext(path) or "").strip() if node is not None else ""
+    return word if word.lower() == "none" else _text(node, path)
 
 
-def _ecc(gpu: ET.Element) -> dict[str, t.Any]:
-    """Counts of errors since the last driver load (volatile) and ever (aggregate), in the field names of Ampere and
-    newer GPUs, and in those of older ones (single_bit, double_bit).
-    """
-    found: dict[str, t.Any] = {"enabled": _switch(gpu, "ecc_mode/current_ecc")}
-    pending = _switch(gpu, "ecc_mode/pending_ecc")
-    found["pending"] = pending
-    uncorrectable = ("dram_uncorrectable", "sram_uncorrectable", "sram_uncorrectable_parity")
-    for scope in ("volatile", "aggregate"):
-        counts = gpu.find(f"ecc_errors/{scope}")
-        found[scope] = {
-            "correctable": _sum(counts, ("dram_correctable", "sram_correctable", "single_bit/total")),
-            "uncorrectable": _sum(counts, (*uncorrectable, "sram_uncorrectable_secded", "double_bit/total")),
-        }
-    found["sram_threshold_exceeded"] = _switch(gpu, "ecc_errors/aggregate/sram_threshold_exceeded")
-    for name in ("channel_repair_pending", "tpc_repair_pending", "unrepairable_memory"):
-        found[name] = _switch(gpu, f"ecc_errors/{name}")
+def _raw(node: ET.Element | None, path: str) -> str | None:
+    """Return the text that stands in a field, None where the document does not have it."""
+    found = node.find(path) if node is not None else None
+    return None if found is None else " ".join((found.text or "").split())[:80]
+
+
+def _plain(node: ET.Element | None, path: str) -> str | None:
+    """Return the text of a field as it is, "N/A" included."""
+    return _raw(node, path) or None
+
+
+_Reader = t.Callable[[t.Optional[ET.Element], str], t.Any]
+_LINK = "pci/pci_gpu_link_info"
+_HEALTH = (
+    "summary",
+    "bandwidth",
+    "route_recovery_in_progress",
+    "route_unhealthy",
+    "access_timeout_recovery",
+    "incorrect_configuration",
+    "partition_assigned",
+)
+# Fact of a GPU: how it is read, and where it stands in the document.
+FIELDS: dict[str, tuple[_Reader, str]] = {
+    "name": (_text, "product_name"),
+    "architecture": (_text, "product_architecture"),
+    "uuid": (_text, "uuid"),
+    "vbios": (_text, "vbios_version"),
+    "serial": (_text, "serial"),
+    "inforom": (_text, "inforom_version/img_version"),
+    "minor": (_whole, "minor_number"),
+    "memory_mib": (_whole, "fb_memory_usage/total"),
+    "memory_used_mib": (_whole, "fb_memory_usage/used"),
+    "persistence": (_switch, "persistence_mode"),
+    "compute_mode": (_text, "compute_mode"),
+    "mig.enabled": (_switch, "mig_mode/current_mig"),
+    "mig.pending": (_switch, "mig_mode/pending_mig"),
+    "ecc.enabled": (_switch, "ecc_mode/current_ecc"),
+    "ecc.pending": (_switch, "ecc_mode/pending_ecc"),
+    "ecc.sram_threshold_exceeded": (_switch, "ecc_errors/aggregate/sram_threshold_exceeded"),
+    "ecc.channel_repair_pending": (_switch, "ecc_errors/channel_repair_pending"),
+    "ecc.tpc_repair_pending": (_switch, "ecc_errors/tpc_repair_pending"),
+    "ecc.unrepairable_memory": (_switch, "ecc_errors/unrepairable_memory"),
+    **{
+        f"ecc.sram_sources.{name}": (_whole, f"ecc_errors/aggregate_uncorrectable_sram_sources/sram_{name}")
+        for name in ("l2", "sm", "microcontroller", "pcie", "other")
+    },
+    "retired_pages.single_bit": (_whole, "retired_pages/multiple_single_bit_retirement/retired_count"),
+    "retired_pages.double_bit": (_whole, "retired_pages/double_bit_retirement/retired_count"),
+    "retired_pages.pending": (_switch, "retired_pages/pending_retirement"),
+    "retired_pages.pending_blacklist": (_switch, "retired_pages/pending_blacklist"),
+    "remapped_rows.correctable": (_whole, "remapped_rows/remapped_row_corr"),
+    "remapped_rows.uncorrectable": (_whole, "remapped_rows/remapped_row_unc"),
+    "remapped_rows.correctable_inactive": (_whole, "remapped_rows/remapped_row_corr_inactive"),
+    "remapped_rows.uncorrectable_inactive": (_whole, "remapped_rows/remapped_row_unc_inactive"),
+    **{
+        f"remapped_rows.banks.{name}": (_whole, f"remapped_rows/row_remapper_histogram/row_remapper_histogram_{name}")
+        for name in ("max", "high", "partial", "low", "none")
+    },
+    "remapped_rows.pending": (_switch, "remapped_rows/remapped_row_pending"),
+    "remapped_rows.failure": (_switch, "remapped_rows/remapped_row_failure"),
+    "clocks_mhz.sm": (_whole, "clocks/sm_clock"),
+    "clocks_mhz.sm_max": (_whole, "max_clocks/sm_clock"),
+    "clocks_mhz.memory": (_whole, "clocks/mem_clock"),
+    "clocks_mhz.memory_max": (_whole, "max_clocks/mem_clock"),
+    "clocks_mhz.application": (_whole, "applications_clocks/graphics_clock"),
+    "clocks_mhz.application_default": (_whole, "default_applications_clocks/graphics_clock"),
+    **{
+        f"clock_microseconds.{name}": (_whole, f"clocks_event_reasons_counters/clocks_event_reasons_counters_{name}")
+        for name in ("sw_power_cap", "sync_boost", "sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake")
+    },
+    "performance_state": (_text, "performance_state"),
+    "power_state": (_text, "gpu_power_readings/power_state"),
+    "power_watts.limit": (_number, "gpu_power_readings/current_power_limit"),
+    "power_watts.limit_default": (_number, "gpu_power_readings/default_power_limit"),
+    "temperature_c": (_whole, "temperature/gpu_temp"),
+    "pcie.generation": (_whole, f"{_LINK}/pcie_gen/current_link_gen"),
+    "pcie.generation_max": (_whole, f"{_LINK}/pcie_gen/max_link_gen"),
+    "pcie.width": (_whole, f"{_LINK}/link_widths/current_link_width"),
+    "pcie.width_max": (_whole, f"{_LINK}/link_widths/max_link_width"),
+    "pcie.replays": (_whole, "pci/replay_counter"),
+    "fabric.state": (_text, "fabric/state"),
+    "fabric.status": (_text, "fabric/status"),
+    **{f"fabric.health.{name}": (_plain, f"fabric/health/{name}") for name in _HEALTH},
+    "recovery_action": (_action, "gpu_recovery_action"),
+    "reset_status.required": (_switch, "gpu_reset_status/reset_required"),
+    "reset_status.recommended": (_switch, "gpu_reset_status/drain_and_reset_recommended"),
+}
+
+# Counters of errors, by the generation of GPUs that has them.
+_MODERN = (
+    "sram_correctable",
+    "sram_uncorrectable_parity",
+    "sram_uncorrectable_secded",
+    "dram_correctable",
+    "dram_uncorrectable",
+)
+_TURING = ("sram_correctable", "sram_uncorrectable", "dram_correctable", "dram_uncorrectable")
+_VOLTA = ("single_bit/total", "double_bit/total")
+COUNTERS = tuple(dict.fromkeys(_MODERN + _TURING + _VOLTA))
+_UNCORRECTABLE = ("uncorrectable", "double_bit")
+
+
+def _put(facts: dict[str, t.Any], name: str, value: object) -> None:
+    *parents, last = name.split(".")
+    for parent in parents:
+        facts = facts.setdefault(parent, {})
+    facts[last] = value
+
+
+def _counter_names(counts: ET.Element | None) -> tuple[str, ...]:
+    """Return the counters that have to be there: those of Ampere and newer where nothing says otherwise."""
+    tags = {child.tag for child in counts} if counts is not None else set()
+    if tags & {"single_bit", "double_bit"}:
+        return _VOLTA
+    return _TURING if "sram_uncorrectable" in tags and not tags & set(_MODERN[1:3]) else _MODERN
+
+
+def _counts(gpu: ET.Element, scope: str, unreadable: dict[str, str]) -> dict[str, t.Any]:
+    """Return the counters of one scope, and their sums; a sum is None where one of its counters was not read."""
+    counts = gpu.find(f"ecc_errors/{scope}")
+    found = {name: _whole(counts, name) for name in _counter_names(counts)}
+    for name, value in found.items():
+        raw = _raw(counts, name)
+        if value is None and raw is not None:
+            unreadable[f"ecc.{scope}.counters.{name}"] = raw
+    sums: dict[str, t.Any] = {"counters": found}
+    for kind in ("correctable", "uncorrectable"):
+        values = [
+            value
+            for name, value in found.items()
+            if any(word in name for word in _UNCORRECTABLE) == (kind == "uncorrectable")
+        ]
+        sums[kind] = None if None in values else sum(t.cast("list[int]", values))
+    return sums
+
+
+def _clock_reasons(gpu: ET.Element, unreadable: dict[str, str]) -> dict[str, bool | None]:
+    """Return reason for reduced clocks: whether it is active; nvidia-smi renamed the group in release 535."""
+    found: dict[str, bool | None] = {}
+    for group in ("clocks_event_reasons", "clocks_throttle_reasons"):
+        for reason in gpu.findall(f"{group}/*"):
+            name = re.sub(r"^clocks_(?:event|throttle)_reason_", "", str(reason.tag))[:60]
+            found[name] = _switch(reason, ".")
+            if found[name] is None:
+                unreadable[f"clock_reasons.{name}"] = _raw(reason, ".") or ""
     return found
 
 
-def _throttle(gpu: ET.Element) -> list[str] | None:
-    """The reasons for reduced clocks that are active, without their prefix; nvidia-smi renamed them in release 535.
-
-    None where it says neither "Active" nor "Not Active" of any.
-    """
-    reasons, told = set(), False
-    for group in ("clocks_event_reasons", "clocks_throttle_reasons"):
-        for reason in gpu.findall(f"{group}/*"):
-            word = (reason.text or "").strip().lower()
-            told = told or word in ("active", "not active")
-            if word == "active":
-                reasons.add(re.sub(r"^clocks_(?:event|throttle)_reason_", "", str(reason.tag))[:60])
-    return sorted(reasons) if told else None
-
-
-def _recovery(gpu: ET.Element) -> str | None:
-    """What the driver asks for. "None" is an answer here, and a good one."""
-    word = (gpu.findtext("gpu_recovery_action") or "").strip()
-    return word if word.lower() == "none" else _text(gpu, "gpu_recovery_action")
+def _leaves(node: ET.Element, path: str = "") -> t.Iterator[tuple[str, str]]:
+    for child in node:
+        where = f"{path}/{child.tag}" if path else str(child.tag)
+        if not path and child.tag in _FOREIGN:
+            continue
+        if len(child):
+            yield from _leaves(child, where)
+        else:
+            yield where[:120], " ".join((child.text or "").split())
 
 
 def _gpu(index: int, gpu: ET.Element) -> dict[str, t.Any]:
-    return {
-        "index": index,
-        "bus_id": (gpu.get("id") or "")[:40] or None,
-        "name": _text(gpu, "product_name"),
-        "architecture": _text(gpu, "product_architecture"),
-        "uuid": _text(gpu, "uuid"),
-        "vbios": _text(gpu, "vbios_version"),
-        "serial": _text(gpu, "serial"),
-        "minor": _whole(gpu, "minor_number"),
-        "memory_mib": _whole(gpu, "fb_memory_usage/total"),
-        "memory_used_mib": _whole(gpu, "fb_memory_usage/used"),
-        "persistence": _switch(gpu, "persistence_mode"),
-        "compute_mode": _text(gpu, "compute_mode"),
-        "mig": {"enabled": _switch(gpu, "mig_mode/current_mig"), "pending": _switch(gpu, "mig_mode/pending_mig")},
-        "ecc": _ecc(gpu),
-        "retired_pages": {
-            "single_bit": _whole(gpu, "retired_pages/multiple_single_bit_retirement/retired_count"),
-            "double_bit": _whole(gpu, "retired_pages/double_bit_retirement/retired_count"),
-            "pending": _switch(gpu, "retired_pages/pending_retirement"),
-        },
-        "remapped_rows": {
-            "correctable": _whole(gpu, "remapped_rows/remapped_row_corr"),
-            "uncorrectable": _whole(gpu, "remapped_rows/remapped_row_unc"),
-            "pending": _switch(gpu, "remapped_rows/remapped_row_pending"),
-            "failure": _switch(gpu, "remapped_rows/remapped_row_failure"),
-        },
-        "throttle_reasons": _throttle(gpu),
-        "clocks_mhz": {
-            "sm": _whole(gpu, "clocks/sm_clock"),
-            "sm_max": _whole(gpu, "max_clocks/sm_clock"),
-            "memory": _whole(gpu, "clocks/mem_clock"),
-            "memory_max": _whole(gpu, "max_clocks/mem_clock"),
-        },
-        "temperature_c": _whole(gpu, "temperature/gpu_temp"),
-        "pcie": {
-            "generation": _whole(gpu, "pci/pci_gpu_link_info/pcie_gen/current_link_gen"),
-            "generation_max": _whole(gpu, "pci/pci_gpu_link_info/pcie_gen/max_link_gen"),
-            "width": _whole(gpu, "pci/pci_gpu_link_info/link_widths/current_link_width"),
-            "width_max": _whole(gpu, "pci/pci_gpu_link_info/link_widths/max_link_width"),
-            "replays": _whole(gpu, "pci/replay_counter"),
-        },
-        "fabric": {"state": _text(gpu, "fabric/state"), "status": _text(gpu, "fabric/status")},
-        "recovery_action": _recovery(gpu),
-    }
+    """Return the facts of a GPU, those it does not report as None.
+
+    ``unreadable`` has what stood in such a field; ``errors`` the fields of the document that read an error;
+    ``requires_reset`` whether one of them says that the GPU has to be reset.
+    """
+    facts: dict[str, t.Any] = {"index": index, "bus_id": (gpu.get("id") or "")[:40] or None}
+    unreadable: dict[str, str] = {}
+    for name, (read, path) in FIELDS.items():
+        value, raw = read(gpu, path), _raw(gpu, path)
+        _put(facts, name, value)
+        if value is None and raw is not None:
+            unreadable[name] = raw
+    for block in ("remapped_rows", "remapped_rows/row_remapper_histogram"):
+        if _raw(gpu, block):
+            unreadable[block] = _raw(gpu, block) or ""
+    for scope in ("volatile", "aggregate"):
+        facts["ecc"][scope] = _counts(gpu, scope, unreadable)
+    facts["clock_reasons"] = _clock_reasons(gpu, unreadable)
+    active = sorted(name for name, on in facts["clock_reasons"].items() if on)
+    facts["throttle_reasons"] = (
+        active if None not in facts["clock_reasons"].values() and facts["clock_reasons"] else None
+    )
+    errors = {path: text[:80] for path, text in _leaves(gpu) if _ERROR.fullmatch(text)}
+    facts["errors"] = dict(list(errors.items())[:MAX_EVENTS])
+    facts["requires_reset"] = any(_RESET.search(text) for text in errors.values())
+    facts["unreadable"] = unreadable
+    return facts
 
 
 def parse_smi(text: str) -> dict[str, t.Any]:
-    """``nvidia-smi -q -x``: driver, cuda, attached (how many GPUs it says there are) and gpus.
+    """Return what ``nvidia-smi -q -x`` printed: driver, cuda, attached, gpus, warnings.
 
-    Raises ValueError with one sentence where the text is no whole document of nvidia-smi, or declares entities.
+    ``attached`` is how many GPUs it says there are; ``warnings`` are the lines outside the document. Raises ValueError
+    with one sentence where the text is no whole document of nvidia-smi, or declares entities. The list of supported
+    clocks is left out.
     """
     start = text.find("<?xml")
     if start < 0:
         raise ValueError(f"no XML but: {' '.join(text.split())[:300] or 'nothing'}")
     if "<!ENTITY" in text:
         raise ValueError("an XML document that declares entities, which nvidia-smi never does")
+    end = text.find(_END, start)
+    end = end + len(_END) if end >= 0 else len(text)
     try:
-        root = ET.fromstring(text[start:])  # noqa: S314 entities are refused above
+        root = ET.fromstring(_SUPPORTED_CLOCKS.sub("", text[start:end]))  # noqa: S314 entities are refused above
     except (ET.ParseError, LookupError, ValueError) as exc:
         raise ValueError(f"XML that breaks off or is damaged ({exc})") from None
     if root.tag != "nvidia_smi_log":
         raise ValueError(f"an XML document of another kind, {str(root.tag)[:40]}")
+    outside = [" ".join(line.split())[:200] for line in (text[:start] + "\n" + text[end:]).splitlines()]
     return {
         "driver": _text(root, "driver_version"),
         "cuda": _text(root, "cuda_version"),
         "attached": _whole(root, "attached_gpus"),
         "gpus": [_gpu(index, gpu) for index, gpu in enumerate(root.findall("gpu"))],
+        "warnings": [line for line in outside if line][:MAX_EVENTS],
     }
 
 
-def parse_nvlinks(text: str) -> dict[str, dict[str, int]]:
-    """``nvidia-smi nvlink --status``: {GPU uuid: {active, inactive}}; a link at 0 GB/s is not active."""
-    links: dict[str, dict[str, int]] = {}
-    current: dict[str, int] | None = None
+def parse_nvlinks(text: str) -> dict[str, dict[str, t.Any]]:
+    """Return the links in ``nvidia-smi nvlink --status``: {GPU uuid: {active, inactive, gb_per_s}}.
+
+    ``gb_per_s`` maps the number of a link to its speed: 0 where it is inactive, None where the line reads anything
+    else. A link at 0 GB/s is not active; one that cannot be read counts as neither.
+    """
+    links: dict[str, dict[str, t.Any]] = {}
+    current: dict[str, t.Any] | None = None
     for line in text.splitlines():
         header = re.match(r"\s*GPU \d+:.*\(UUID: ([\w-]{1,60})\)", line)
         if header:
-            current = links.setdefault(header.group(1), {"active": 0, "inactive": 0})
-        matched = re.match(r"\s*Link \d+:\s*(<inactive>|\d[\d.]*) ?", line)
+            current = links.setdefault(header.group(1), {"active": 0, "inactive": 0, "gb_per_s": {}})
+        elif re.match(r"\s*GPU\b", line):
+            # A GPU that is not named: its links belong to no other.
+            current = None
+        matched = re.match(r"\s*Link\s+(\d{1,4})\s*:(.*)", line)
         if matched and current is not None:
-            word = matched.group(1)
-            active = word != "<inactive>" and bool(re.search(r"[1-9]", word))
-            current["active" if active else "inactive"] += 1
+            speed = _link_speed(matched.group(2).strip())
+            current["gb_per_s"][matched.group(1)] = speed
+            if speed is not None:
+                current["active" if speed else "inactive"] += 1
     return links
+
+
+def _link_speed(word: str) -> float | None:
+    if word.lower() == "<inactive>":
+        return 0.0
+    matched = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?) GB/s", word)
+    return float(matched.group(1)) if matched else None
 
 
 def parse_topology(text: str) -> dict[str, dict[str, str]]:
@@ -222,12 +363,14 @@ def first_time(text: str) -> float | None:
 def parse_xids(text: str) -> dict[str, t.Any]:
     """Xid and SXid lines of a kernel log, the last L{MAX_EVENTS} of each code, and how many there were.
 
-    {"xids": [{time, bus, code, text}], "sxids": [{time, bus, switch, code, text, fatal}], "counts": {code: n}}. Of the
-    Xids 154, whose text decides, and of fatal SXids those with another text are another code.
+    {"xids": [{time, bus, code, text}], "sxids": [{time, bus, switch, code, text, fatal}], "counts": {code: n},
+    "unread": lines of Xids in no known shape}. Of the Xids 154, whose text decides, and of fatal SXids those with
+    another text, or of another GPU, are another code.
     """
     xids: list[dict[str, t.Any]] = []
     sxids: list[dict[str, t.Any]] = []
     counts: dict[str, int] = {}
+    unread = 0
     for line in text.splitlines():
         stamp = _TIME.match(line)
         time = stamp.group(1) if stamp else None
@@ -240,7 +383,9 @@ def parse_xids(text: str) -> dict[str, t.Any]:
             detail = (switch.group(4) or "")[:300]
             entry = {"time": time, "bus": switch.group(2), "switch": switch.group(1), "code": int(switch.group(3))}
             sxids.append({**entry, "text": detail, "fatal": detail.lower().startswith("fatal")})
-    return {"xids": _last_of_each(xids), "sxids": _last_of_each(sxids), "counts": counts}
+        elif _ANY_XID.search(line):
+            unread += 1
+    return {"xids": _last_of_each(xids), "sxids": _last_of_each(sxids), "counts": counts, "unread": unread}
 
 
 def _last_of_each(events: t.Sequence[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
@@ -248,7 +393,8 @@ def _last_of_each(events: t.Sequence[dict[str, t.Any]]) -> list[dict[str, t.Any]
     seen: dict[t.Any, int] = {}
     kept = []
     for event in reversed(events):
-        kind = (event["code"], event.get("fatal"), event["text"] if event["code"] == XID_RECOVERY else None)
+        recovery = (event["bus"], event["text"]) if event["code"] == XID_RECOVERY else None
+        kind = (event["code"], event.get("fatal"), recovery)
         seen[kind] = seen.get(kind, 0) + 1
         if seen[kind] <= MAX_EVENTS:
             kept.append(event)

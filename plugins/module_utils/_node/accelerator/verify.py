@@ -2,7 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Verdicts on what L{accelerator.look} saw. Pure: facts in, mlcluster.result/1 out."""
+"""Verdicts on the facts of ``accelerator.look``. Pure: facts in, mlcluster.result/1 out.
+
+Each verdict lists its evidence as ``verdict.evidence`` fields; a field that is missing or reads anything unknown makes
+it undeterminable.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +14,63 @@ import re
 import typing as t
 
 from ..._data import xid_catalog
-from ..._data.nvlink import LINKS
-from ..verdict.result import SEVERITIES, Result, Scope, failed, not_applicable, passed, undeterminable
+from ..._data.nvlink import LINKS, WITHOUT
+from ..system.versions import at_least, version_key
+from ..verdict.evidence import (
+    Facts,
+    Field,
+    Subject,
+    Test,
+    above,
+    below,
+    decide,
+    exactly,
+    is_number,
+    is_text,
+    never,
+    within,
+)
+from ..verdict.result import FAIL, SEVERITIES, Result, Scope, failed, not_applicable, passed, undeterminable
 from .fabric_manager import joined_by_nvswitch
 from .neuron import MEMORY_TOLERANCE_PERCENT, verify_neuron
-from .parse import is_model
+from .parse import COUNTERS, FIELDS, XID_RECOVERY, is_model
 
+# Two GPUs can be joined.
+_PAIR = 2
 MEMORY_SOURCE = "NVIDIA GPU Memory Error Management (docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt)"
 # Reasons that mean too hot or too little power; sw_power_cap is what a GPU at full load shows.
 BAD_CLOCKS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
+# Reasons that are no fault, active or not.
+HARMLESS_CLOCKS = (
+    "gpu_idle",
+    "applications_clocks_setting",
+    "sw_power_cap",
+    "sync_boost",
+    "display_clocks_setting",
+    "display_clock_setting",
+)
+# How many percent more memory than in the table is still the same GPU.
+MEMORY_EXCESS_PERCENT = 10
+# Celsius. A GPU that reads more or less does not tell its temperature.
+_TEMPERATURES = (1, 130)
+_PCIE_WIDTHS = (1, 2, 4, 8, 12, 16, 32)
+_PCIE_GENERATIONS = (1, 7)
+_MHZ = (1, 20_000)
+# GPUs that retire pages where newer ones remap rows (NVIDIA, Dynamic Page Retirement).
+_RETIRING = ("kepler", "maxwell", "pascal", "volta", "turing")
+_RETIRING_MODELS = ("K80", "M60", "P100", "V100", "T4", "T4G")
+# Releases of the driver of which a recorded document has the fields; an older one may lack them.
+_SINCE_RESET = "555.42"
+_SINCE_RECOVERY = "575.51"
+_SINCE_REPAIR = "580.159"
 
 # How EC2 calls its accelerated types (EC2 User Guide, instance type naming conventions).
 ACCELERATED = re.compile(r"(?:p|g|gr|trn|inf|dl|vt)\d")
 
 GPU_CHECKS = (
     "gpu.count",
+    "gpu.answers",
+    "gpu.inforom",
     "gpu.model",
     "gpu.memory",
     "gpu.driver",
@@ -34,6 +80,7 @@ GPU_CHECKS = (
     "gpu.clocks",
     "gpu.pcie",
     "gpu.persistence",
+    "gpu.compute_mode",
     "gpu.mig",
     "gpu.nvlink",
     "gpu.fabric",
@@ -41,8 +88,8 @@ GPU_CHECKS = (
 )
 
 
-def verify(facts: t.Mapping[str, t.Any], mig: bool = False) -> list[Result]:
-    """Verdicts with the ids L{GPU_CHECKS}, or neuron.count, neuron.memory and neuron.driver; mig: it is wanted."""
+def verify(facts: Facts, mig: bool = False) -> list[Result]:
+    """Return verdicts with the ids ``GPU_CHECKS``, or those of Neuron devices; ``mig``: it is wanted."""
     expected = facts["expected"]
     if facts["neuron"] is not None:
         return verify_neuron(facts["neuron"], expected, facts["expected_source"])
@@ -54,13 +101,14 @@ def verify(facts: t.Mapping[str, t.Any], mig: bool = False) -> list[Result]:
         ids = [check for check in GPU_CHECKS if check not in ("gpu.count", "gpu.xid")]
         results += [undeterminable(check, facts["smi"]["problem"], hint=hint) for check in ids]
         return [*results, _xid(facts)]
-    gpus = facts["smi"]["gpus"]
-    results += [_model(facts, gpus), _memory(facts, gpus), _driver(facts)]
-    results += [_ecc(gpus), _recovery(gpus), _xid(facts), _clocks(gpus), _pcie(gpus)]
-    return [*results, _persistence(gpus), _mig(gpus, mig), _nvlink(facts, gpus), _fabric(facts, gpus), _topology(facts)]
+    gpus, driver = _subjects(facts), facts["smi"]["driver"]
+    results += [_answers(gpus), _inforom(facts, gpus), _model(facts, gpus), _memory(facts, gpus), _driver(facts)]
+    results += [_ecc(gpus, driver), _recovery(gpus, driver), _xid(facts), _clocks(gpus, driver), _pcie(gpus)]
+    results += [_persistence(gpus), _compute_mode(gpus), _mig(gpus, mig), _nvlink(facts, gpus, mig)]
+    return [*results, _fabric(facts, gpus, driver), _topology(facts, mig)]
 
 
-def _without_gpu(facts: t.Mapping[str, t.Any]) -> Result:
+def _without_gpu(facts: Facts) -> Result:
     if facts["type_known"] and not facts["expected"]:
         return not_applicable("gpu.count", f"{facts['instance_type']} has no accelerators")
     kind = facts["instance_type"] or ""
@@ -71,34 +119,55 @@ def _without_gpu(facts: t.Mapping[str, t.Any]) -> Result:
     return undeterminable("gpu.count", "the PCI bus cannot be seen, and the instance type is not known")
 
 
-def _name(gpu: t.Mapping[str, t.Any]) -> str:
-    return f"gpu{gpu['index']}"
+def _subjects(facts: Facts) -> list[Subject]:
+    return [Subject(gpu, f"gpu{gpu['index']}", gpu["unreadable"]) for gpu in facts["smi"]["gpus"]]
 
 
-def _each(
-    check: str,
-    gpus: t.Sequence[t.Mapping[str, t.Any]],
-    judge: t.Callable[[t.Mapping[str, t.Any]], tuple[str, str] | None],
-    known: t.Callable[[t.Mapping[str, t.Any]], bool],
-    good: str,
-    **fields: t.Any,
-) -> Result:
-    """One verdict on all GPUs: judge gives (severity, sentence part) of what is wrong; known says whether a GPU told
-    the fact at all. A GPU that did not is no pass, and what is wrong with another outweighs it.
-    """
-    wrong = [(gpu, found) for gpu, found in ((gpu, judge(gpu)) for gpu in gpus) if found]
-    if wrong:
-        severity = max((found[0] for _gpu, found in wrong), key=SEVERITIES.index)
-        told = "; ".join(f"{_name(gpu)} {found[1]}" for gpu, found in wrong)
-        scope = Scope(device=_name(wrong[0][0])) if len(wrong) == 1 else Scope()
-        return failed(check, told, severity=severity, scope=scope, **fields)
-    silent = [_name(gpu) for gpu in gpus if not known(gpu)]
-    if silent or not gpus:
-        return undeterminable(check, f"not told by {', '.join(silent) or 'any GPU'}", **fields)
-    return passed(check, good, **fields)
+def _field(
+    name: str,
+    good: Test,
+    bad: Test = never,
+    text: str = "is bad: {}",
+    severity: str = "monitor",
+    when: t.Callable[[Facts], bool] | None = None,
+) -> Field:
+    """Return a field whose label in messages is its place in nvidia-smi's document."""
+    return Field(name, good, bad, text, severity, FIELDS[name][1], when)
 
 
-def _count(facts: t.Mapping[str, t.Any]) -> Result:
+def _values(gpus: t.Sequence[Subject], name: str) -> list[t.Any]:
+    """Return the values of a fact (of two parts, or one) that can be compared between GPUs."""
+    parts = name.split(".")
+    found = [gpu.facts[parts[0]] if len(parts) == 1 else gpu.facts[parts[0]][parts[1]] for gpu in gpus]
+    return [value for value in found if value is not None]
+
+
+def _printed(name: str, driver: str | None, since: str) -> t.Callable[[Facts], bool]:
+    """Return a test whether a field is evidence: it is there, or this driver has to print it."""
+    have, want = version_key(driver), version_key(since)
+    newer = have is None or want is None or at_least(have, want)
+
+    def there(facts: Facts) -> bool:
+        value: t.Any = facts
+        for part in name.split("."):
+            value = value[part]
+        return newer or value is not None or name in facts["unreadable"]
+
+    return there
+
+
+def _is_na(facts: Facts, name: str) -> bool:
+    return facts["unreadable"].get(name, "").strip("[]").upper() == "N/A"
+
+
+def _retires_pages(facts: Facts) -> bool:
+    """Return whether a GPU retires pages of its memory; a GPU of unknown architecture is taken for a newer one."""
+    if facts["architecture"]:
+        return facts["architecture"].lower() in _RETIRING
+    return any(is_model(model, facts["name"] or "") for model in _RETIRING_MODELS)
+
+
+def _count(facts: Facts) -> Result:
     smi, pci, expected = facts["smi"], facts["pci_gpus"], facts["expected"]
     wanted = expected["count"] if expected else None
     fields: dict[str, t.Any] = {"expected": wanted, "unit": "GPUs", "source": facts["expected_source"]}
@@ -120,10 +189,23 @@ def _count(facts: t.Mapping[str, t.Any]) -> Result:
     if smi["problem"]:
         return undeterminable("gpu.count", smi["problem"], found=on_bus, **fields)
     found = len(smi["gpus"])
+    silent = [gpu for gpu in smi["gpus"] if not (gpu["uuid"] or gpu["name"] or gpu["memory_mib"])]
+    if silent:
+        fields["found"] = found - len(silent)
+        names = ", ".join(f"gpu{gpu['index']}" for gpu in silent)
+        return failed(
+            "gpu.count",
+            f"{names} is listed and does not answer: no name, UUID or memory can be read",
+            severity="reset",
+            hint="run 'nvidia-smi -q' and look for Xids in the kernel log; reset the GPU, or replace the instance",
+            **fields,
+        )
     fields["found"] = found
-    if smi["attached"] is not None and smi["attached"] != found:
+    if smi["attached"] != found:
         return undeterminable(
-            "gpu.count", f"nvidia-smi speaks of {smi['attached']} GPUs and describes others", **fields
+            "gpu.count",
+            f"nvidia-smi lists {found} GPUs, and attached_gpus reads {smi['attached'] or 'no number'}",
+            **fields,
         )
     named = [gpu["uuid"] for gpu in smi["gpus"] if gpu["uuid"]]
     if len(set(named)) != len(named):
@@ -142,116 +224,265 @@ def _count(facts: t.Mapping[str, t.Any]) -> Result:
         return undeterminable("gpu.count", "how many GPUs there should be is not known", **fields)
     if found > wanted:
         return undeterminable("gpu.count", "more GPUs than the table says: it is out of date", **fields)
-    return passed("gpu.count", **fields)
+    return decide("gpu.count", (_field("uuid", is_text),), _subjects(facts), **fields)
 
 
-def _model(facts: t.Mapping[str, t.Any], gpus: t.Sequence[t.Mapping[str, t.Any]]) -> Result:
+def _answers(gpus: t.Sequence[Subject]) -> Result:
+    """Return whether no field of a GPU reads an error of the driver where a value should stand."""
+    wrong = [f"{gpu.name} {path} reads '{text}'" for gpu in gpus for path, text in gpu.facts["errors"].items()]
+    if wrong or not gpus:
+        rest = f" and {len(wrong) - 8} more" if len(wrong) > 8 else ""
+        return undeterminable(
+            "gpu.answers",
+            "unread",
+            message="; ".join(wrong[:8]) + rest or "there is nothing to judge",
+            hint="run 'nvidia-smi -q'; where it stays, reset the GPU, or replace the instance",
+        )
+    return passed("gpu.answers", f"{len(gpus)} GPUs without an error in any field")
+
+
+def _inforom(facts: Facts, gpus: t.Sequence[Subject]) -> Result:
+    """Return whether the InfoROM of each GPU can be read; nvidia-smi warns outside of its document where it cannot."""
+    warnings = [line for line in facts["smi"]["warnings"] if re.search(r"inforom is corrupt", line, re.IGNORECASE)]
+    hint = "ask AWS for another instance if it stays after a stop and start: the GPU's own log is gone with it"
+    if warnings:
+        return failed("gpu.inforom", f"nvidia-smi reports: {'; '.join(warnings)[:300]}", severity="monitor", hint=hint)
+    return decide("gpu.inforom", (_field("inforom", is_text),), gpus, "readable on each GPU", hint=hint)
+
+
+def _model(facts: Facts, gpus: t.Sequence[Subject]) -> Result:
     if not facts["expected"]:
         return undeterminable("gpu.model", "which GPUs there should be is not known")
     wanted = facts["expected"]["name"]
-
-    def judge(gpu: t.Mapping[str, t.Any]) -> tuple[str, str] | None:
-        other = gpu["name"] and not is_model(wanted, gpu["name"])
-        return ("isolate", f"is {gpu['name']}") if other else None
-
-    return _each(
-        "gpu.model",
-        gpus,
-        judge,
-        lambda gpu: gpu["name"] is not None,
-        ", ".join(sorted({str(gpu["name"]) for gpu in gpus})),
-        expected=wanted,
-        source=facts["expected_source"],
+    name = _field(
+        "name",
+        lambda name: is_text(name) and is_model(wanted, name),
+        lambda name: is_text(name) and not is_model(wanted, name),
+        "is {}",
+        "isolate",
     )
+    found = ", ".join(sorted(set(_values(gpus, "name"))))
+    return decide("gpu.model", (name,), gpus, found, expected=wanted, source=facts["expected_source"])
 
 
-def _memory(facts: t.Mapping[str, t.Any], gpus: t.Sequence[t.Mapping[str, t.Any]]) -> Result:
+def _memory(facts: Facts, gpus: t.Sequence[Subject]) -> Result:
     if not facts["expected"]:
         return undeterminable("gpu.memory", "how much memory each GPU should have is not known")
     wanted = facts["expected"]["memory_mib"]
     floor = wanted * (100 - MEMORY_TOLERANCE_PERCENT) // 100
-
-    def judge(gpu: t.Mapping[str, t.Any]) -> tuple[str, str] | None:
-        low = gpu["memory_mib"] is not None and gpu["memory_mib"] < floor
-        return ("isolate", f"shows {gpu['memory_mib']} MiB") if low else None
-
-    shown = sorted({gpu["memory_mib"] for gpu in gpus if gpu["memory_mib"] is not None})
-    return _each(
+    most = wanted * (100 + MEMORY_EXCESS_PERCENT) // 100
+    shown = sorted(set(_values(gpus, "memory_mib")))
+    return decide(
         "gpu.memory",
+        (_field("memory_mib", within(floor, most), below(floor), "shows {} MiB", "isolate"),),
         gpus,
-        judge,
-        lambda gpu: gpu["memory_mib"] is not None,
         "to ".join(f"{size} MiB " for size in (shown[:1] + shown[1:][-1:])).strip(),
         expected=f"{floor} MiB or more",
         source=facts["expected_source"],
     )
 
 
-def _driver(facts: t.Mapping[str, t.Any]) -> Result:
+def _driver(facts: Facts) -> Result:
     library, module = facts["smi"]["driver"], facts["kernel_module"]["version"]
-    if not library:
-        return undeterminable("gpu.driver", "nvidia-smi does not name the driver's version")
-    if module and module != library:
-        return failed(
-            "gpu.driver",
+    evidence = (
+        Field("library", is_text, label="driver_version of nvidia-smi"),
+        Field(
+            "module",
+            exactly(library),
+            lambda version: bool(library) and is_text(version) and version != library,
             "the loaded kernel module is not of the version of the driver's libraries",
-            severity="reboot",
-            expected=library,
-            found=module,
-            hint="reboot the node, and keep the driver's packages on hold",
-        )
-    return passed("gpu.driver", library)
+            "reboot",
+            label="the version in /proc/driver/nvidia/version",
+        ),
+    )
+    result = decide("gpu.driver", evidence, [Subject({"library": library, "module": module})], library)
+    if result.status != FAIL:
+        return result
+    return failed(
+        "gpu.driver",
+        result.message or "",
+        severity=result.severity,
+        expected=library,
+        found=module,
+        hint="reboot the node, and keep the driver's packages on hold",
+    )
 
 
-def _ecc(gpus: t.Sequence[t.Mapping[str, t.Any]]) -> Result:
-    """Memory: what NVIDIA says calls for a replacement, for a reset, or for nothing."""
+def _no(name: str, text: str, severity: str, when: t.Callable[[Facts], bool] | None = None) -> Field:
+    """Return a field in which ``No`` is good and ``Yes`` is bad."""
+    return _field(name, exactly(False), exactly(True), text, severity, when=when)
 
-    def judge(gpu: t.Mapping[str, t.Any]) -> tuple[str, str] | None:
-        ecc, rows, pages = gpu["ecc"], gpu["remapped_rows"], gpu["retired_pages"]
-        lasting = ecc["sram_threshold_exceeded"] or ecc["unrepairable_memory"]
-        pending = rows["pending"] or ecc["channel_repair_pending"] or ecc["tpc_repair_pending"]
-        findings = [
-            ("isolate", "could not remap a row of its memory", rows["failure"]),
-            ("isolate", "has memory that cannot be repaired", lasting),
-            ("reboot", "has pages to retire at the next boot", pages["pending"]),
-            ("reset", "has a memory repair to carry out at the next reset", pending),
-            ("reset", f"had {ecc['volatile']['uncorrectable']} uncorrectable errors", ecc["volatile"]["uncorrectable"]),
-            # A page that was retired does no more harm (NVIDIA, Dynamic Page Retirement).
-            ("monitor", f"has {pages['double_bit']} pages retired after double-bit errors", pages["double_bit"]),
-            ("monitor", "has ECC switched off", ecc["enabled"] is False),
-        ]
-        return next(((severity, text) for severity, text, there in findings if there), None)
 
-    return _each(
+def _counted(name: str, when: t.Callable[[Facts], bool] | None = None) -> Field:
+    """Return a field that has to hold a number, whichever."""
+    return _field(name, within(0), when=when)
+
+
+def _has(path: str) -> t.Callable[[Facts], bool]:
+    """Return a test whether a counter of this dotted path is among those that the GPU has to have."""
+    _ecc_part, scope, _counters, name = path.split(".", 3)
+    return lambda facts: name in facts["ecc"][scope]["counters"]
+
+
+def _counters() -> t.Iterator[Field]:
+    for scope in ("volatile", "aggregate"):
+        for name in COUNTERS:
+            path = f"ecc.{scope}.counters.{name}"
+            # Of errors before the driver was loaded NVIDIA judges what is left of them, by the fields below.
+            harmless = scope == "aggregate" or ("uncorrectable" not in name and "double_bit" not in name)
+            yield Field(
+                path,
+                within(0) if harmless else exactly(0),
+                never if harmless else above(0),
+                "had {} uncorrectable errors",
+                "reset",
+                label=f"ecc_errors/{scope}/{name}",
+                when=_has(path),
+            )
+
+
+def _ecc_evidence(driver: str | None) -> list[Field]:
+    def remaps(facts: Facts) -> bool:
+        return not _retires_pages(facts)
+
+    def printed(name: str, since: str, all_gpus: bool = True) -> t.Callable[[Facts], bool]:
+        there = _printed(name, driver, since)
+
+        def evidence(facts: Facts) -> bool:
+            # Repairs of channels and TPCs are of Hopper and newer: an older GPU may say that it has none.
+            if not all_gpus and _is_na(facts, name) and facts["architecture"] in ("Ampere", "Ada Lovelace"):
+                return False
+            return remaps(facts) and there(facts)
+
+        return evidence
+
+    def histogram(name: str) -> t.Callable[[Facts], bool]:
+        there = printed(name, _SINCE_RESET)
+        return lambda facts: there(facts) and not _is_na(facts, "remapped_rows/row_remapper_histogram")
+
+    def retires(name: str) -> t.Callable[[Facts], bool]:
+        # GPUs that remap rows have no such field, or read N/A in it.
+        there = _printed(name, "0", "1")
+        return lambda facts: _retires_pages(facts) or (there(facts) and not _is_na(facts, name))
+
+    def remapping(name: str) -> t.Callable[[Facts], bool]:
+        there = _printed(name, "0", "1")
+        return lambda facts: remaps(facts) or (there(facts) and not _is_na(facts, name))
+
+    rows, repair = "remapped_rows", "has a memory repair to carry out at the next reset"
+    return [
+        _no(f"{rows}.failure", "could not remap a row of its memory", "isolate", remapping(f"{rows}.failure")),
+        _no(
+            "ecc.sram_threshold_exceeded",
+            "has memory that cannot be repaired",
+            "isolate",
+            printed("ecc.sram_threshold_exceeded", _SINCE_RESET),
+        ),
+        _no(
+            "ecc.unrepairable_memory",
+            "has memory that cannot be repaired",
+            "isolate",
+            printed("ecc.unrepairable_memory", _SINCE_REPAIR, all_gpus=False),
+        ),
+        _no(
+            "retired_pages.pending",
+            "has pages to retire at the next boot",
+            "reboot",
+            retires("retired_pages.pending"),
+        ),
+        _no(f"{rows}.pending", repair, "reset", remapping(f"{rows}.pending")),
+        *(
+            _no(f"ecc.{name}", repair, "reset", printed(f"ecc.{name}", _SINCE_REPAIR, all_gpus=False))
+            for name in ("channel_repair_pending", "tpc_repair_pending")
+        ),
+        *_counters(),
+        # A page that was retired does no more harm (NVIDIA, Dynamic Page Retirement).
+        _field(
+            "retired_pages.double_bit",
+            exactly(0),
+            above(0),
+            "has {} pages retired after double-bit errors",
+            "monitor",
+            when=retires("retired_pages.double_bit"),
+        ),
+        _counted("retired_pages.single_bit", retires("retired_pages.single_bit")),
+        _field("ecc.enabled", exactly(True), exactly(False), "has ECC switched off", "monitor"),
+        _field("ecc.pending", exactly(True), exactly(False), "has ECC off after the next reset", "monitor"),
+        _counted(f"{rows}.correctable", remapping(f"{rows}.correctable")),
+        _counted(f"{rows}.uncorrectable", remapping(f"{rows}.uncorrectable")),
+        *(
+            _counted(f"{rows}.{name}", printed(f"{rows}.{name}", _SINCE_REPAIR, all_gpus=False))
+            for name in ("correctable_inactive", "uncorrectable_inactive")
+        ),
+        *(_counted(name, histogram(name)) for name in FIELDS if name.startswith(f"{rows}.banks.")),
+        *(_counted(name, printed(name, _SINCE_RESET)) for name in FIELDS if name.startswith("ecc.sram_sources.")),
+    ]
+
+
+def _ecc(gpus: t.Sequence[Subject], driver: str | None) -> Result:
+    """Return what NVIDIA says of the memory: it calls for a replacement, for a reset, or for nothing."""
+    # What the document has as one block may be missing as one.
+    return decide(
         "gpu.ecc",
+        _ecc_evidence(driver),
         gpus,
-        judge,
-        lambda gpu: gpu["ecc"]["enabled"] is not None and gpu["ecc"]["volatile"]["uncorrectable"] is not None,
         "no uncorrectable error and no repair pending",
         source=MEMORY_SOURCE,
     )
 
 
-def _recovery(gpus: t.Sequence[t.Mapping[str, t.Any]]) -> Result:
-    """The driver's own word on what has to be done; older drivers have none."""
-    if gpus and all(gpu["recovery_action"] is None for gpu in gpus):
-        return not_applicable("gpu.recovery", "this driver does not name a recovery action")
-
-    def judge(gpu: t.Mapping[str, t.Any]) -> tuple[str, str] | None:
-        severity = xid_catalog.recovery_severity(gpu["recovery_action"] or "none")
-        return (severity, f"asks for: {gpu['recovery_action']}") if severity != "none" else None
-
+def _recovery(gpus: t.Sequence[Subject], driver: str | None) -> Result:
+    """Return what the driver asks for; older drivers have no such field, and some of them a status of the reset."""
+    action = _printed("recovery_action", driver, _SINCE_RECOVERY)
     source = "nvidia-smi, gpu_recovery_action"
-    return _each("gpu.recovery", gpus, judge, lambda gpu: gpu["recovery_action"] is not None, "None", source=source)
+
+    def old(name: str) -> t.Callable[[Facts], bool]:
+        there = _printed(name, "0", "1")
+        return lambda facts: not action(facts) and there(facts) and not _is_na(facts, name)
+
+    reset = Field("requires_reset", exactly(False), exactly(True), "requires a reset: its fields say so", "reset")
+    evidence = [
+        reset,
+        *(
+            _field(
+                "recovery_action",
+                lambda word: is_text(word) and word.lower() == "none",
+                _asks_for(severity),
+                "asks for: {}",
+                severity,
+                when=action,
+            )
+            for severity in SEVERITIES[1:]
+        ),
+        _no("reset_status.required", "requires a reset", "reset", old("reset_status.required")),
+        _no("reset_status.recommended", "asks for: drain and reset", "reset", old("reset_status.recommended")),
+    ]
+    result = decide("gpu.recovery", evidence, gpus, "None", source=source)
+    # A GPU that reports none of these is no pass: that nothing asks for a reset proves nothing.
+    there = [field.when(gpu.facts) for gpu in gpus for field in evidence if field.when is not None]
+    if result.status != FAIL and gpus and not any(there):
+        return not_applicable("gpu.recovery", "this driver does not name a recovery action")
+    return result
 
 
-def _xid(facts: t.Mapping[str, t.Any]) -> Result:
-    """Xids by NVIDIA's catalog. Those that only say that an application failed do not count against the node."""
+def _asks_for(severity: str) -> Test:
+    """Return a test for an action of this severity."""
+    return lambda word: is_text(word) and word.lower() != "none" and _recovery_severity(word) == severity
+
+
+def _recovery_severity(action: str) -> str:
+    found = xid_catalog.recovery_severity(action)
+    # None is the whole word and nothing else.
+    return "monitor" if found == "none" else found
+
+
+def _xid(facts: Facts) -> Result:
+    """Return the Xids by NVIDIA's catalog. An Xid that only says that an application failed condemns no node."""
     log = facts["kernel_log"]
     if log["problem"]:
         hint = "run as root"
         return undeterminable("gpu.xid", f"the kernel log could not be read: {log['problem']}", hint=hint)
-    classes = [{**event, **xid_catalog.classify(event["code"], event["text"])} for event in log["xids"]]
+    classes = _classified(log["xids"])
     fatal = [event for event in log["sxids"] if event["fatal"]]
     found = ", ".join(f"Xid {code} {count} times" for code, count in sorted(log["counts"].items(), key=_by_code))
     fields: dict[str, t.Any] = {"found": found or "no Xid", "source": xid_catalog.SOURCE}
@@ -261,7 +492,16 @@ def _xid(facts: t.Mapping[str, t.Any]) -> Result:
         event = fatal[-1]
         told = f"NVSwitch {event['switch']} reported SXid {event['code']}: {event['text']}"
         return failed("gpu.xid", told, severity="reset", hint="reset all GPUs and NVSwitches", **fields)
-    if (worst is None or worst["severity"] == "none") and log["partial"]:
+    if worst is None or worst["severity"] == "none":
+        return _no_xid(log, fields)
+    told = f"Xid {worst['code']} on {worst['bus']} since the last boot: {worst['text'] or worst['bucket']}"
+    scope = Scope(device=worst["bus"])
+    return failed("gpu.xid", told, severity=worst["severity"], hint=worst["action"], scope=scope, **fields)
+
+
+def _no_xid(log: Facts, fields: t.Mapping[str, t.Any]) -> Result:
+    """Return the verdict where no Xid that was read condemns the node: a pass only for a whole and readable log."""
+    if log["partial"]:
         hint = "look with 'journalctl -k -b | grep Xid', and give the time from which on Xids count"
         return undeterminable(
             "gpu.xid",
@@ -269,138 +509,324 @@ def _xid(facts: t.Mapping[str, t.Any]) -> Result:
             hint=hint,
             **fields,
         )
-    if worst is None or worst["severity"] == "none":
-        return passed("gpu.xid", **fields)
-    told = f"Xid {worst['code']} on {worst['bus']} since the last boot: {worst['text'] or worst['bucket']}"
-    scope = Scope(device=worst["bus"])
-    return failed("gpu.xid", told, severity=worst["severity"], hint=worst["action"], scope=scope, **fields)
+    if log["unread"]:
+        return undeterminable(
+            "gpu.xid",
+            "unread",
+            message=f"{log['unread']} lines of Xids in the kernel log have no known shape",
+            hint="look with 'journalctl -k -b | grep Xid'",
+            **fields,
+        )
+    return passed("gpu.xid", **fields)
+
+
+def _classified(xids: t.Sequence[Facts]) -> list[dict[str, t.Any]]:
+    """Return the Xids with their bucket, severity and action.
+
+    The last Xid 154 of a GPU is its state: an earlier one does not count, and neither does an Xid that refers to it.
+    """
+    last = {event["bus"]: number for number, event in enumerate(xids) if event["code"] == XID_RECOVERY}
+    found = []
+    for number, event in enumerate(xids):
+        entry = {**event, **xid_catalog.classify(event["code"], event["text"])}
+        recovery = last.get(event["bus"])
+        if event["code"] == XID_RECOVERY and number != recovery:
+            entry.update(severity="none")
+        elif entry["bucket"] == xid_catalog.REFERS_TO_154 and recovery is not None and number < recovery:
+            entry.update(severity="none", action="follow Xid 154 beside it")
+        found.append(entry)
+    return found
 
 
 def _by_code(item: tuple[str, int]) -> int:
     return int(item[0])
 
 
-def _clocks(gpus: t.Sequence[t.Mapping[str, t.Any]]) -> Result:
-    def judge(gpu: t.Mapping[str, t.Any]) -> tuple[str, str] | None:
-        bad = [reason for reason in gpu["throttle_reasons"] or () if reason in BAD_CLOCKS]
-        return ("monitor", f"has its clocks lowered by {', '.join(bad)}") if bad else None
+def _reasons(gpus: t.Sequence[Subject]) -> t.Iterator[Field]:
+    named = dict.fromkeys([*BAD_CLOCKS, *(name for gpu in gpus for name in gpu.facts["clock_reasons"])])
+    for name in named:
+        path = f"clock_reasons.{name}"
+        label = f"clocks_event_reasons/{name}"
+        if name in BAD_CLOCKS:
+            yield Field(path, exactly(False), exactly(True), f"has its clocks lowered by {name}", label=label)
+        else:
+            # A reason that is not known here may be there, and must not be the one that counts.
+            good = exactly(True, False) if name in HARMLESS_CLOCKS else exactly(False)
+            yield Field(path, good, label=label)
 
-    def known(gpu: t.Mapping[str, t.Any]) -> bool:
-        return gpu["clocks_mhz"]["sm"] is not None and gpu["throttle_reasons"] is not None
 
-    return _each("gpu.clocks", gpus, judge, known, "not lowered by heat or power")
+def _clocks(gpus: t.Sequence[Subject], driver: str | None) -> Result:
+    """Return whether heat, power or a setting keeps a GPU below the speed it is made for."""
+    most = {name: max(_values(gpus, name), default=0) for name in ("clocks_mhz.sm_max", "clocks_mhz.memory_max")}
+    common = max(_values(gpus, "power_watts.limit_default"), default=0)
+    asked = max(_values(gpus, "clocks_mhz.application_default"), default=0)
+
+    def settable(name: str) -> t.Callable[[Facts], bool]:
+        # Newer GPUs have no application clocks: the field reads N/A, or that it is deprecated.
+        return lambda facts: (
+            not (_is_na(facts, name) or "deprecated" in facts["unreadable"].get(name, "") or facts["name"] is None)
+        )
+
+    def running(name: str, most: str) -> Field:
+        return _field(
+            name,
+            within(*_MHZ),
+            lambda value: is_number(value) and value > limit[most] > 0,
+            "runs at {} MHz, above its maximum",
+        )
+
+    limit = most
+    evidence = [
+        *_reasons(gpus),
+        *(
+            _field(
+                name,
+                exactly(most[name]) if most[name] else never,
+                below(most[name]),
+                f"has a maximum of {{}} MHz, and its neighbours of {most[name]} MHz",
+            )
+            for name in most
+        ),
+        running("clocks_mhz.sm", "clocks_mhz.sm_max"),
+        running("clocks_mhz.memory", "clocks_mhz.memory_max"),
+        *(
+            _field(
+                name,
+                within(max(asked, 1), max(most["clocks_mhz.sm_max"], 1)),
+                below(asked),
+                f"has an application clock of {{}} MHz, and {asked} MHz is the default",
+                when=settable(name),
+            )
+            for name in ("clocks_mhz.application", "clocks_mhz.application_default")
+        ),
+        *(
+            _field(
+                name,
+                exactly(common) if name.endswith("default") else within(max(common, 1), 2 * max(common, 1)),
+                below(common),
+                f"has a power limit of {{}} W, and {common:g} W is the default",
+                when=_printed(name, driver, _SINCE_RESET),
+            )
+            for name in ("power_watts.limit", "power_watts.limit_default")
+        ),
+        _field("performance_state", lambda word: bool(is_text(word) and re.fullmatch(r"P\d{1,2}", word))),
+        _field(
+            "power_state",
+            lambda word: bool(is_text(word) and re.fullmatch(r"P\d{1,2}", word)),
+            when=_printed("power_state", driver, _SINCE_RESET),
+        ),
+        _field("temperature_c", within(*_TEMPERATURES)),
+        *(
+            _counted(name, _unless_na(name, driver, _SINCE_RECOVERY))
+            for name in FIELDS
+            if name.startswith("clock_microseconds.")
+        ),
+    ]
+    return decide("gpu.clocks", evidence, gpus, "not lowered by heat or power")
 
 
-def _pcie(gpus: t.Sequence[t.Mapping[str, t.Any]]) -> Result:
-    """A GPU with fewer lanes than its neighbours has a bad link. How many a type has in all, no source says: some have
-    fewer than the GPU could use. The generation is left out, for it falls when a GPU idles.
+def _unless_na(name: str, driver: str | None, since: str) -> t.Callable[[Facts], bool]:
+    there = _printed(name, driver, since)
+    return lambda facts: there(facts) and not (_is_na(facts, name) and facts["architecture"] != "Hopper")
+
+
+def _pcie(gpus: t.Sequence[Subject]) -> Result:
+    """Return whether each GPU has as many lanes as its neighbours.
+
+    How many lanes a type has in all, no source says: some have fewer than the GPU could use. The current generation is
+    only compared with the GPU's own maximum, for it falls when a GPU idles.
     """
-    widest = max((gpu["pcie"]["width"] or 0 for gpu in gpus), default=0)
-
-    def judge(gpu: t.Mapping[str, t.Any]) -> tuple[str, str] | None:
-        width = gpu["pcie"]["width"]
-        return ("isolate", f"has {width} of its neighbours' {widest} PCIe lanes") if width and width < widest else None
-
-    return _each("gpu.pcie", gpus, judge, lambda gpu: bool(gpu["pcie"]["width"]), f"{widest} lanes on each GPU")
-
-
-def _persistence(gpus: t.Sequence[t.Mapping[str, t.Any]]) -> Result:
-    return _each(
-        "gpu.persistence",
-        gpus,
-        lambda gpu: ("monitor", "has persistence mode off") if gpu["persistence"] is False else None,
-        lambda gpu: gpu["persistence"] is not None,
-        "on",
-        hint="enable nvidia-persistenced",
+    widest = max(_values(gpus, "pcie.width"), default=0)
+    width_max = max(_values(gpus, "pcie.width_max"), default=0)
+    newest = max(_values(gpus, "pcie.generation_max"), default=0)
+    evidence = (
+        _field(
+            "pcie.width",
+            lambda width: width == widest and width in _PCIE_WIDTHS and width <= width_max,
+            lambda width: is_number(width) and 0 < width < widest and widest in _PCIE_WIDTHS,
+            f"has {{}} of its neighbours' {widest} PCIe lanes",
+            "isolate",
+        ),
+        _field("pcie.width_max", lambda width: width == width_max and width in _PCIE_WIDTHS),
+        _field("pcie.generation", within(_PCIE_GENERATIONS[0], newest)),
+        _field("pcie.generation_max", lambda value: value == newest and within(*_PCIE_GENERATIONS)(value)),
+        _counted("pcie.replays"),
     )
+    return decide("gpu.pcie", evidence, gpus, f"{widest} lanes on each GPU")
 
 
-def _mig(gpus: t.Sequence[t.Mapping[str, t.Any]], wanted: bool) -> Result:
-    if gpus and all(gpu["mig"]["enabled"] is None for gpu in gpus):
+def _persistence(gpus: t.Sequence[Subject]) -> Result:
+    evidence = _field("persistence", exactly(True), exactly(False), "has persistence mode off")
+    return decide("gpu.persistence", (evidence,), gpus, "on", hint="enable nvidia-persistenced")
+
+
+def _compute_mode(gpus: t.Sequence[Subject]) -> Result:
+    evidence = _field(
+        "compute_mode",
+        exactly("Default", "Exclusive_Process", "Exclusive_Thread"),
+        exactly("Prohibited"),
+        "takes no program: its compute mode is Prohibited",
+    )
+    found = ", ".join(sorted(set(_values(gpus, "compute_mode"))))
+    return decide("gpu.compute_mode", (evidence,), gpus, found, hint="run 'nvidia-smi -c DEFAULT'")
+
+
+def _mig(gpus: t.Sequence[Subject], wanted: bool) -> Result:
+    if gpus and all(_is_na(gpu.facts, "mig.enabled") and _is_na(gpu.facts, "mig.pending") for gpu in gpus):
         if wanted:
             return failed("gpu.mig", "MIG is wanted, and these GPUs do not have it")
         return not_applicable("gpu.mig", "these GPUs do not have MIG")
-
-    def judge(gpu: t.Mapping[str, t.Any]) -> tuple[str, str] | None:
-        enabled, pending = gpu["mig"]["enabled"], gpu["mig"]["pending"]
-        if pending is not None and enabled is not None and pending != enabled:
-            return "reset", "changes its MIG mode at the next reset"
-        return ("reset", f"has MIG {'on' if enabled else 'off'}") if enabled is not None and enabled != wanted else None
-
-    return _each("gpu.mig", gpus, judge, lambda gpu: gpu["mig"]["enabled"] is not None, "on" if wanted else "off")
+    evidence = (
+        _field("mig.enabled", exactly(wanted), exactly(not wanted), f"has MIG {'off' if wanted else 'on'}", "reset"),
+        _field("mig.pending", exactly(wanted), exactly(not wanted), "changes its MIG mode at the next reset", "reset"),
+    )
+    return decide("gpu.mig", evidence, gpus, "on" if wanted else "off")
 
 
-def _switched(facts: t.Mapping[str, t.Any]) -> bool | None:
-    """Whether the GPUs are joined by NVSwitches; None where the instance type is not known."""
+def _switched(facts: Facts) -> bool | None:
+    """Return whether the GPUs are joined by NVSwitches; None where the instance type is not known."""
     return joined_by_nvswitch(facts["expected"]) if facts["type_known"] else None
 
 
-def _unless_switched(facts: t.Mapping[str, t.Any], check: str) -> Result | None:
+def _unless_switched(facts: Facts, check: str) -> Result | None:
     switched = _switched(facts)
     if switched is None:
         return undeterminable(check, "whether the GPUs are joined by NVSwitches is not known")
     return None if switched else not_applicable(check, "the GPUs of this type are not joined by NVSwitches")
 
 
-def _nvlink(facts: t.Mapping[str, t.Any], gpus: t.Sequence[t.Mapping[str, t.Any]]) -> Result:
+def _unless_mig(check: str, mig: bool) -> Result | None:
+    return not_applicable(check, "MIG is wanted, and its instances do not use NVLink") if mig else None
+
+
+def _nvlink(facts: Facts, gpus: t.Sequence[Subject], mig: bool) -> Result:
+    """Return whether all NVLinks of all GPUs are up, at one speed."""
     check, links = "gpu.nvlink", facts["nvlinks"]
-    outside = _unless_switched(facts, check)
+    if not facts["type_known"]:
+        return undeterminable(check, "whether the GPUs are joined by NVLinks is not known")
+    expected = facts["expected"] or {"name": None, "count": 0}
+    if expected["count"] < _PAIR or expected["name"] in WITHOUT:
+        return not_applicable(check, "the GPUs of this type have no NVLinks to each other")
+    wanted = LINKS.get(expected["name"])
+    if wanted is None:
+        return undeterminable(check, f"how many NVLinks {expected['name']} has is not known")
+    outside = _unless_mig(check, mig)
     if outside:
         return outside
+    hint = "look with 'nvidia-smi nvlink --status' and at the fabric manager's log"
     if links["problem"]:
-        return undeterminable(check, links["problem"])
-    wanted = LINKS[facts["expected"]["name"]]
-
-    def judge(gpu: t.Mapping[str, t.Any]) -> tuple[str, str] | None:
-        counted = links["gpus"].get(gpu["uuid"])
-        few = counted is not None and counted["active"] < wanted
-        return ("reset", f"has {counted['active']} of {wanted} NVLinks up") if counted and few else None
-
-    return _each(
-        check,
-        gpus,
-        judge,
-        lambda gpu: gpu["uuid"] in links["gpus"],
-        f"{wanted} on each GPU",
-        hint="look with 'nvidia-smi nvlink --status' and at the fabric manager's log",
+        return undeterminable(check, links["problem"], hint=hint)
+    speeds = [speed for gpu in links["gpus"].values() for speed in gpu["gb_per_s"].values() if speed]
+    fastest = max(speeds, default=0)
+    linked = [_linked(gpu, links["gpus"], fastest) for gpu in gpus]
+    evidence = (
+        Field("active", exactly(wanted), below(wanted), f"has {{}} of {wanted} NVLinks up", "reset", when=_links_read),
+        Field("inactive", exactly(0), when=_links_read),
+        Field("unread", exactly(""), label="nvlink"),
+        Field(
+            "slow", exactly(""), is_text, f"has a link slower than {fastest:g} GB/s: {{}}", "reset", "speed of a link"
+        ),
     )
+    return decide(check, evidence, linked, f"{wanted} on each GPU, at {fastest:g} GB/s", hint=hint)
 
 
-def _fabric(facts: t.Mapping[str, t.Any], gpus: t.Sequence[t.Mapping[str, t.Any]]) -> Result:
-    """Whether each GPU has joined the NVLink fabric; GPUs before Hopper do not say."""
+def _links_read(facts: Facts) -> bool:
+    # A link that cannot be read is neither up nor down, and named by its own field.
+    return not facts["unread"]
+
+
+def _linked(gpu: Subject, links: Facts, fastest: float) -> Subject:
+    """Return a GPU with the counts of its links; those in no known shape and the slow ones as a text."""
+    found = links.get(gpu.facts["uuid"]) or {"active": None, "inactive": None, "gb_per_s": {}}
+    unread = ", ".join(f"link {number}" for number, speed in found["gb_per_s"].items() if speed is None)
+    slow = [f"link {number} {speed:g} GB/s" for number, speed in found["gb_per_s"].items() if speed and speed < fastest]
+    return Subject({**found, "unread": unread, "slow": ", ".join(slow)}, gpu.name)
+
+
+def _fabric(facts: Facts, gpus: t.Sequence[Subject], driver: str | None) -> Result:
+    """Return whether each GPU has joined the NVLink fabric; GPUs before Hopper do not report it."""
     check = "gpu.fabric"
     outside = _unless_switched(facts, check)
     if outside:
         return outside
     if facts["expected"]["name"] == "A100":
-        return not_applicable(check, "A100 does not tell its fabric state")
-
-    def judge(gpu: t.Mapping[str, t.Any]) -> tuple[str, str] | None:
-        state, status = gpu["fabric"]["state"], gpu["fabric"]["status"]
-        joined = state == "Completed" and status in ("Success", None)
-        return ("reset", f"has fabric state {state}, status {status}") if state and not joined else None
-
+        return not_applicable(check, "A100 does not report its fabric state")
     hint = "start the fabric manager; look with 'journalctl -u nvidia-fabricmanager'"
-    return _each(check, gpus, judge, lambda gpu: gpu["fabric"]["state"] is not None, "Completed", hint=hint)
+    return decide(check, _fabric_evidence(driver), gpus, "Completed", hint=hint)
 
 
-def _topology(facts: t.Mapping[str, t.Any]) -> Result:
+# Fields of the fabric's health, what is good in them besides N/A, and the driver that has to print them.
+_FABRIC_HEALTH = (
+    ("summary", "Healthy", _SINCE_REPAIR),
+    ("bandwidth", "Full", _SINCE_RESET),
+    ("route_recovery_in_progress", "False", _SINCE_RECOVERY),
+    ("route_unhealthy", "False", _SINCE_RECOVERY),
+    ("access_timeout_recovery", "False", _SINCE_RECOVERY),
+    ("incorrect_configuration", "None", _SINCE_REPAIR),
+    ("partition_assigned", "True", _SINCE_REPAIR),
+)
+_BAD_HEALTH = exactly("Unhealthy", "Limited Capacity", "Degraded", "True", "False")
+
+
+def _other_than(good: str) -> Test:
+    return lambda word: word != good and _BAD_HEALTH(word)
+
+
+def _fabric_evidence(driver: str | None) -> list[Field]:
+    return [
+        _field(
+            "fabric.state",
+            exactly("Completed"),
+            lambda word: is_text(word) and word != "Completed",
+            "has fabric state {}",
+            "reset",
+        ),
+        _field(
+            "fabric.status",
+            exactly("Success"),
+            lambda word: is_text(word) and word != "Success",
+            "has fabric status {}",
+            "reset",
+        ),
+        *(
+            _field(
+                f"fabric.health.{name}",
+                exactly(good, "N/A"),
+                _other_than(good),
+                f"has fabric {name} {{}}",
+                "reset",
+                when=_printed(f"fabric.health.{name}", driver, since),
+            )
+            for name, good, since in _FABRIC_HEALTH
+        ),
+    ]
+
+
+def _topology(facts: Facts, mig: bool) -> Result:
+    """Return whether every pair of GPUs is joined by all the NVLinks of a GPU."""
     check, topology = "gpu.topology", facts["topology"]
-    outside = _unless_switched(facts, check)
+    outside = _unless_switched(facts, check) or _unless_mig(check, mig)
     if outside:
         return outside
     if topology["problem"]:
         return undeterminable(check, topology["problem"])
     rows = {name: row for name, row in topology["matrix"].items() if name.startswith("GPU")}
-    count = facts["expected"]["count"]
+    count, wanted = facts["expected"]["count"], LINKS[facts["expected"]["name"]]
     pairs = {
         f"{name}-{peer}": kind for name, row in rows.items() for peer, kind in row.items() if peer.startswith("GPU")
     }
-    others = sorted(f"{pair} {kind}" for pair, kind in pairs.items() if not kind.startswith("NV"))
+    others = sorted(f"{pair} {kind}" for pair, kind in pairs.items() if kind in _WITHOUT_NVLINK)
     if others:
         return failed(check, f"GPUs reach each other without NVLink: {', '.join(others[:8])}", severity="reset")
-    if len(rows) < count:
+    if len(rows) != count:
         return undeterminable(check, f"nvidia-smi topo shows {len(rows)} of {count} GPUs")
-    if len(pairs) < count * (count - 1):
+    if len(pairs) != count * (count - 1):
         return undeterminable(check, f"nvidia-smi topo shows {len(pairs)} of {count * (count - 1)} connections")
-    return passed(check, f"every pair by {', '.join(sorted(set(pairs.values())))}")
+    joined = {pair: int(kind[2:]) if re.fullmatch(r"NV\d{1,3}", kind) else kind for pair, kind in pairs.items()}
+    evidence = Field("links", exactly(wanted), below(wanted), f"is joined by {{}} of {wanted} NVLinks", "reset")
+    pairs_read = [Subject({"links": links}, pair) for pair, links in joined.items()]
+    return decide(check, (evidence,), pairs_read, f"every pair by NV{wanted}")
+
+
+# The legend of nvidia-smi topo.
+_WITHOUT_NVLINK = ("SYS", "NODE", "PHB", "PXB", "PIX")

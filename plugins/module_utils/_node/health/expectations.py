@@ -39,6 +39,7 @@ KEYS = {
     "services": "systemd units that must run",
     "held": "names of packages that must be held back from upgrades, with * and ?",
     "allowed_xids": "Xids that do not count",
+    "mig": "whether the GPUs are split by MIG",
     "thresholds": "figures by name",
     "buckets": "places in S3, {url, rights, key}",
 }
@@ -65,6 +66,7 @@ class Expectations:
     services: tuple[str, ...] = ()
     held: tuple[str, ...] = ()
     allowed_xids: tuple[int, ...] = ()
+    mig: bool = False
     thresholds: t.Mapping[str, float] = dataclasses.field(default_factory=dict)
     buckets: tuple[Bucket, ...] = ()
     unresolved: tuple[str, ...] = ()
@@ -138,6 +140,10 @@ def _xids(where: str, value: object) -> list[str]:
     return [] if good else [f"{where} is {_word(value)}: give a list of numbers, such as [13, 31]"]
 
 
+def _mig(where: str, value: object) -> list[str]:
+    return [] if isinstance(value, bool) else [f"{where} is {_word(value)}: give true or false"]
+
+
 def _thresholds(where: str, value: object) -> list[str]:
     if not isinstance(value, dict):
         return [f"{where} is {_word(value)}: give a mapping of {', '.join(THRESHOLDS)}"]
@@ -158,6 +164,7 @@ _JUDGES: dict[str, t.Callable[[str, t.Any], list[str]]] = {
     "services": _texts,
     "held": _texts,
     "allowed_xids": _xids,
+    "mig": _mig,
     "thresholds": _thresholds,
     "buckets": bucket_problems,
 }

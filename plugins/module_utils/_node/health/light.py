@@ -93,16 +93,18 @@ def check_xids(host: Host, wishes: accelerator.Wishes, allowed: t.Collection[int
     return [verdict for verdict in judge_accelerators(facts, allowed) if verdict.id.startswith("gpu.xid")]
 
 
-def judge_accelerators(facts: t.Mapping[str, t.Any], allowed: t.Collection[int] = ()) -> list[Result]:
+def judge_accelerators(
+    facts: t.Mapping[str, t.Any], allowed: t.Collection[int] = (), mig: bool = False
+) -> list[Result]:
     """All verdicts on the accelerators. Xids that a site allows are counted in gpu.xid_count, {code: times, total},
-    and otherwise left out.
+    and otherwise left out. mig: the site wants its GPUs split.
     """
     log = facts["kernel_log"]
     if not log or log["problem"]:
-        return verify_accelerators(facts)
+        return verify_accelerators(facts, mig)
     counts = {**log["counts"], "total": sum(log["counts"].values())}
     left = [event for event in log["xids"] if event["code"] not in allowed]
-    judged = verify_accelerators({**facts, "kernel_log": {**log, "xids": left}})
+    judged = verify_accelerators({**facts, "kernel_log": {**log, "xids": left}}, mig)
     if facts["smi"] is None or log["partial"]:
         return judged
     return [*judged, passed("gpu.xid_count", counts, unit="Xids", message="as counted; gpu.xid judges them")]

@@ -219,7 +219,7 @@ def _accelerators(host: Host, wishes: accelerator.Wishes, expect: Expected) -> l
     facts = accelerator.look(host, wishes)
     firmware = sorted({gpu["vbios"] for gpu in (facts["smi"] or {}).get("gpus", []) if gpu["vbios"]})
     told = [passed(VERSIONS, {"gpu_firmware": ", ".join(firmware)})] if firmware else []
-    return [*health_checks.judge_accelerators(facts, expect.allowed_xids), *told]
+    return [*health_checks.judge_accelerators(facts, expect.allowed_xids, expect.mig), *told]
 
 
 def _fabric(host: Host, wishes: efa.Wishes, expect: Expected) -> list[Result]:

@@ -58,13 +58,14 @@ def test_a_good_node_passes_everything():
     found = judge(good_node())
     assert {key: result.status for key, result in found.items()} == dict.fromkeys(GPU_CHECKS, "pass")
     assert found["gpu.memory"].found == "81559 MiB"
-    assert found["gpu.nvlink"].found == "18 on each GPU"
+    assert found["gpu.nvlink"].found == "18 on each GPU, at 26.562 GB/s"
 
 
 def test_one_recorded_gpu_on_the_type_with_one():
     host = TrainingHost()
     firmware(host, "p5.4xlarge")
     host.programs.add("nvidia-smi")
+    host.files["/proc/driver/nvidia/version"] = good_node().files["/proc/driver/nvidia/version"]
     host.commands = {
         "nvidia-smi -q -x": RECORDED_XML,
         "nvidia-smi topo -m": training_host.RECORDED_TOPOLOGY,
@@ -196,23 +197,25 @@ CLOCKS_UNTOLD = dict.fromkeys(re.findall(r"<(clocks_event_reason_\w+)>", RECORDE
 
 
 @pytest.mark.parametrize(
-    ("fields", "check"),
+    ("fields", "check", "words"),
     [
-        ({"current_ecc": "N/A"}, "gpu.ecc"),
-        ({"product_name": "N/A"}, "gpu.model"),
-        ({"persistence_mode": "[Unknown Error]"}, "gpu.persistence"),
-        ({"sm_clock": "N/A"}, "gpu.clocks"),
-        (CLOCKS_UNTOLD, "gpu.clocks"),
-        ({"current_link_width": "N/A"}, "gpu.pcie"),
-        ({"current_mig": "N/A"}, "gpu.mig"),
-        ({"state": "N/A"}, "gpu.fabric"),
-        ({"uuid": "N/A"}, "gpu.nvlink"),
-        ({"gpu_recovery_action": "N/A"}, "gpu.recovery"),
+        ({"current_ecc": "N/A"}, "gpu.ecc", "gpu7 ecc_mode/current_ecc reads 'N/A'"),
+        ({"product_name": "N/A"}, "gpu.model", "gpu7 product_name reads 'N/A'"),
+        ({"persistence_mode": "[Unknown Error]"}, "gpu.persistence", "gpu7 persistence_mode reads '[Unknown Error]'"),
+        ({"sm_clock": "N/A"}, "gpu.clocks", "gpu7 clocks/sm_clock reads 'N/A'"),
+        (CLOCKS_UNTOLD, "gpu.clocks", "gpu7 clocks_event_reasons/hw_slowdown reads 'N/A'"),
+        ({"current_link_width": "N/A"}, "gpu.pcie", "gpu7 pci/pci_gpu_link_info/link_widths/current_link_width"),
+        ({"current_mig": "N/A"}, "gpu.mig", "gpu7 mig_mode/current_mig reads 'N/A'"),
+        ({"state": "N/A"}, "gpu.fabric", "gpu7 fabric/state reads 'N/A'"),
+        ({"uuid": "N/A"}, "gpu.nvlink", "gpu7 active is missing"),
+        ({"uuid": "N/A"}, "gpu.count", "gpu7 uuid reads 'N/A'"),
+        ({"gpu_recovery_action": "N/A"}, "gpu.recovery", "gpu7 gpu_recovery_action reads 'N/A'"),
     ],
 )
-def test_what_one_gpu_does_not_tell_is_no_pass(fields, check):
+def test_what_one_gpu_does_not_tell_is_no_pass(fields, check, words):
     result = judge(changed(**fields))[check]
-    assert (result.status, result.reason) == ("undeterminable", "not told by gpu7")
+    assert (result.status, result.reason) == ("undeterminable", "unread")
+    assert words in result.message
 
 
 def test_pages_that_were_retired_take_no_node_away():
@@ -279,7 +282,10 @@ def test_mig_that_is_wanted():
 
 def test_a_driver_without_recovery_actions():
     host = good_node()
-    host.commands["nvidia-smi -q -x"] = eight_gpus().replace("<gpu_recovery_action>None</gpu_recovery_action>", "")
+    text = eight_gpus().replace("<gpu_recovery_action>None</gpu_recovery_action>", "")
+    host.commands["nvidia-smi -q -x"] = text
+    assert judge(host)["gpu.recovery"].status == "undeterminable"
+    host.commands["nvidia-smi -q -x"] = text.replace(training_host.DRIVER, "535.183.01")
     assert judge(host)["gpu.recovery"].status == "not_applicable"
 
 

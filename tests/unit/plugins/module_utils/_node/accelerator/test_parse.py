@@ -34,7 +34,30 @@ OLD_GPU = """<?xml version="1.0" ?>
 def test_the_recorded_gpu():
     found = parse.parse_smi(RECORDED_XML)
     assert (found["driver"], found["cuda"], found["attached"]) == ("580.159.04", "13.0", 1)
+    assert found["warnings"] == []
     (gpu,) = found["gpus"]
+    counters = dict.fromkeys(
+        (
+            "sram_correctable",
+            "sram_uncorrectable_parity",
+            "sram_uncorrectable_secded",
+            "dram_correctable",
+            "dram_uncorrectable",
+        ),
+        0,
+    )
+    untold = ("single_bit", "double_bit", "pending", "pending_blacklist")
+    bad = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
+    harmless = ("applications_clocks_setting", "sw_power_cap", "sync_boost", "display_clocks_setting")
+    health = (
+        "summary",
+        "bandwidth",
+        "route_recovery_in_progress",
+        "route_unhealthy",
+        "access_timeout_recovery",
+        "incorrect_configuration",
+        "partition_assigned",
+    )
     assert gpu == {
         "index": 0,
         "bus_id": "00000000:00:06.0",
@@ -43,6 +66,7 @@ def test_the_recorded_gpu():
         "uuid": "GPU-00000000-1111-2222-3333-444444444444",
         "vbios": "96.00.DA.00.0C",
         "serial": "1650000000000",
+        "inforom": "G520.0200.00.05",
         "minor": 0,
         "memory_mib": 81559,
         "memory_used_mib": 0,
@@ -52,30 +76,63 @@ def test_the_recorded_gpu():
         "ecc": {
             "enabled": True,
             "pending": True,
-            "volatile": {"correctable": 0, "uncorrectable": 0},
-            "aggregate": {"correctable": 0, "uncorrectable": 0},
+            "volatile": {"correctable": 0, "uncorrectable": 0, "counters": counters},
+            "aggregate": {"correctable": 0, "uncorrectable": 0, "counters": counters},
+            "sram_sources": dict.fromkeys(("l2", "sm", "microcontroller", "pcie", "other"), 0),
             "sram_threshold_exceeded": False,
             "channel_repair_pending": False,
             "tpc_repair_pending": False,
             "unrepairable_memory": False,
         },
-        "retired_pages": {"single_bit": None, "double_bit": None, "pending": None},
-        "remapped_rows": {"correctable": 0, "uncorrectable": 0, "pending": False, "failure": False},
+        "retired_pages": dict.fromkeys(untold),
+        "remapped_rows": {
+            "correctable": 0,
+            "uncorrectable": 0,
+            "correctable_inactive": 0,
+            "uncorrectable_inactive": 0,
+            "pending": False,
+            "failure": False,
+            "banks": {"max": 2560, "high": 0, "partial": 0, "low": 0, "none": 0},
+        },
+        "clock_reasons": {"gpu_idle": True, **dict.fromkeys((*bad, *harmless), False)},
+        "clock_microseconds": dict.fromkeys(
+            ("sw_power_cap", "sync_boost", "sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake"), 0
+        ),
         "throttle_reasons": ["gpu_idle"],
-        "clocks_mhz": {"sm": 390, "sm_max": 1980, "memory": 2619, "memory_max": 2619},
+        "clocks_mhz": {
+            "sm": 390,
+            "sm_max": 1980,
+            "memory": 2619,
+            "memory_max": 2619,
+            "application": 1980,
+            "application_default": 1980,
+        },
+        "performance_state": "P0",
+        "power_state": "P0",
+        "power_watts": {"limit": 700.0, "limit_default": 700.0},
         "temperature_c": 33,
         "pcie": {"generation": 5, "generation_max": 5, "width": 16, "width_max": 16, "replays": 0},
-        "fabric": {"state": None, "status": None},
+        "fabric": {"state": None, "status": None, "health": dict.fromkeys(health, "N/A")},
         "recovery_action": "None",
+        "reset_status": {"required": None, "recommended": None},
+        "errors": {},
+        "requires_reset": False,
+        "unreadable": {
+            **{f"retired_pages.{name}": "N/A" for name in untold},
+            "fabric.state": "N/A",
+            "fabric.status": "N/A",
+        },
     }
 
 
 def test_a_gpu_of_before_row_remapping():
     (gpu,) = parse.parse_smi(OLD_GPU)["gpus"]
-    assert gpu["ecc"]["volatile"] == {"correctable": 3, "uncorrectable": 2}
-    assert gpu["ecc"]["aggregate"] == {"correctable": None, "uncorrectable": None}
+    counters = {"single_bit/total": 3, "double_bit/total": 2}
+    assert gpu["ecc"]["volatile"] == {"correctable": 3, "uncorrectable": 2, "counters": counters}
+    assert gpu["ecc"]["aggregate"] == {"correctable": None, "uncorrectable": None, "counters": dict.fromkeys(counters)}
+    assert gpu["unreadable"] == {"ecc.aggregate.counters.single_bit/total": "N/A"}
     assert (gpu["ecc"]["enabled"], gpu["ecc"]["pending"]) == (True, False)
-    assert gpu["retired_pages"] == {"single_bit": 5, "double_bit": 1, "pending": True}
+    assert gpu["retired_pages"] == {"single_bit": 5, "double_bit": 1, "pending": True, "pending_blacklist": None}
     assert gpu["remapped_rows"]["failure"] is None
     assert (gpu["throttle_reasons"], gpu["recovery_action"]) == (["hw_slowdown"], None)
 
@@ -161,14 +218,30 @@ def test_a_document_cut_anywhere_is_refused(length):
 
 def test_nvlinks():
     found = parse.parse_nvlinks(training_host.nvlinks(2, down=3))
+    speeds = {str(link): 26.562 for link in range(18)}
     assert found == {
-        training_host.uuid(0): {"active": 18, "inactive": 0},
-        training_host.uuid(1): {"active": 15, "inactive": 3},
+        training_host.uuid(0): {"active": 18, "inactive": 0, "gb_per_s": speeds},
+        training_host.uuid(1): {
+            "active": 15,
+            "inactive": 3,
+            "gb_per_s": {**speeds, **dict.fromkeys("012", 0.0)},
+        },
     }
     assert parse.parse_nvlinks("GPU 0: X (UUID: GPU-1)\n\t Link 0: 0 GB/s\n\t Link 1: 50 GB/s\n") == {
-        "GPU-1": {"active": 1, "inactive": 1}
+        "GPU-1": {"active": 1, "inactive": 1, "gb_per_s": {"0": 0.0, "1": 50.0}}
+    }
+    assert parse.parse_nvlinks("GPU 0: X (UUID: GPU-1)\nGPU 1: X (UUID: ?)\n\t Link 0: 50 GB/s\n") == {
+        "GPU-1": {"active": 0, "inactive": 0, "gb_per_s": {}}
     }
     assert parse.parse_nvlinks("\t Link 0: 50 GB/s\nNVML: Unable to retrieve NVLink information\n") == {}
+
+
+@pytest.mark.parametrize(
+    "word", ["", "<unknown>", "ERR!", "N/A", "26.562", "26.562 MB/s", "-1 GB/s", "nan GB/s", "26 GB/s?"]
+)
+def test_a_link_that_cannot_be_read_is_neither_up_nor_down(word):
+    found = parse.parse_nvlinks(f"GPU 0: X (UUID: GPU-1)\n\t Link 0: {word}\n")
+    assert found == {"GPU-1": {"active": 0, "inactive": 0, "gb_per_s": {"0": None}}}
 
 
 def test_the_recorded_topology_and_one_of_eight():
@@ -213,7 +286,7 @@ def test_xids_and_sxids():
         "2026-01-31T11:00:02,123456+00:00",
         None,
     ]
-    assert found["counts"] == {"79": 1, "154": 1, "31": 2}
+    assert (found["counts"], found["unread"]) == ({"79": 1, "154": 1, "31": 2}, 1)
     assert [(event["switch"], event["code"], event["fatal"], event["time"]) for event in found["sxids"]] == [
         ("nvidia-nvswitch3", 12028, False, "123.456789"),
         ("nvidia-nvswitch0", 23001, True, "124.456789"),

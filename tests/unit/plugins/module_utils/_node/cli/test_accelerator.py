@@ -8,6 +8,7 @@ import argparse
 import json
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.verify import GPU_CHECKS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import accelerator as accelerator_cli
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
 
@@ -45,7 +46,7 @@ def test_the_exit_code_is_that_of_the_verdicts(host, options, code, capsys):
 def test_a_report_as_json(capsys):
     assert show(good_node(), json=True) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["schema"], len(document["results"])) == ("mlcluster.report/1", 14)
+    assert (document["schema"], len(document["results"])) == ("mlcluster.report/1", len(GPU_CHECKS))
 
 
 def test_the_verb_is_part_of_the_command(monkeypatch, tmp_path):

@@ -14,7 +14,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import light as health_checks
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.s3 import Bucket
 
-from tests.unit.fakes.fake_training_host import TrainingHost, good_node, missing, unit
+from tests.unit.fakes.fake_training_host import TrainingHost, eight_gpus, good_node, missing, unit
 
 SITE = {
     "versions": {"driver": ">=580.95", "kernel": "6.8.0-*"},
@@ -49,10 +49,11 @@ def test_the_example_of_the_documentation_is_one():
     )
     example = yaml.safe_load(block)["node_health_expectations"]
     assert health_expect.problems(example) == []
-    assert set(example) == {*health_expect.KEYS, "types"} - {"efa", "gpus", "disks"}
+    assert set(example) == {*health_expect.KEYS, "types"} - {"efa", "gpus", "disks", "mig"}
     found = health_expect.resolve(example, "p5.48xlarge")
     assert (found.gpus, found.disks, found.efa, found.thresholds["gpu_celsius"]) == (8, 8, 32, 85)
     assert health_expect.resolve(example, "g6.xlarge").mounts == ()
+    assert (found.mig, health_expect.resolve(example, "p4d.24xlarge").mig) == (False, True)
 
 
 def test_nothing_expected_is_nothing_judged():
@@ -87,6 +88,8 @@ def test_types_that_could_not_be_used_are_told():
         ({"mounts": ["fsx"]}, "mounts has 'fsx': give absolute paths"),
         ({"services": [""]}, "services is ['']: give a list of texts"),
         ({"allowed_xids": ["13"]}, "allowed_xids is ['13']: give a list of numbers"),
+        ({"mig": "yes"}, "mig is 'yes': give true or false"),
+        ({"mig": 1}, "mig is 1: give true or false"),
         ({"thresholds": {"heat": 3}}, "thresholds.heat is not known: it knows scratch_free_percent"),
         ({"thresholds": {"root_free_percent": 101}}, "thresholds.root_free_percent is 101: give 0 to 100"),
         ({"thresholds": []}, "thresholds is []: give a mapping of scratch_free_percent"),
@@ -202,3 +205,13 @@ def test_xids_that_a_site_allows_are_counted_and_do_not_count():
     )
     assert (strict["gpu.xid"].status, patient["gpu.xid"].status) == ("fail", "pass")
     assert strict["gpu.xid_count"].found == patient["gpu.xid_count"].found == {"79": 2, "13": 1, "total": 3}
+
+
+def test_mig_that_a_site_expects():
+    host = good_node()
+    for document, split in ((eight_gpus(), False), (eight_gpus().replace("_mig>Disabled<", "_mig>Enabled<"), True)):
+        host.commands["nvidia-smi -q -x"] = document
+        for mig in (False, True):
+            verdicts = {one.id: one.status for one in health_checks.judge_accelerators(look(host, Wishes()), (), mig)}
+            assert verdicts["gpu.mig"] == ("pass" if mig == split else "fail")
+            assert verdicts["gpu.nvlink"] == ("not_applicable" if mig else "pass")

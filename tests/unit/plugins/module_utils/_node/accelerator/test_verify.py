@@ -1,0 +1,495 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the GPUs report and what that proves: each verdict names the field that it could not read."""
+
+from __future__ import annotations
+
+import copy
+import re
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator import look as accelerator
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.verify import GPU_CHECKS, verify
+
+from tests.unit.fakes import fake_training_host as training_host
+from tests.unit.fakes.fake_training_host import DRIVER, RECORDED_XML, eight_gpus, good_node, nvlinks, topology
+
+XML = "nvidia-smi -q -x"
+LINKS = "nvidia-smi nvlink --status"
+UNKNOWN_WORDS = ("Unknown Error", "[Unknown Error]", "ERR!", "", "[Not Supported]", "N/A", "NaN", "maybe")
+
+
+def node(document=None, links=None, matrix=None, log=()):
+    host = good_node()
+    host.commands[XML] = eight_gpus() if document is None else document
+    if links is not None:
+        host.commands[LINKS] = links
+    if matrix is not None:
+        host.commands["nvidia-smi topo -m"] = matrix
+    lines = ["Linux version 6.8.0-1030-aws (buildd@x) #32 SMP", *log]
+    host.commands["journalctl -k"] = "".join(f"2026-01-31T11:00:00+0000 node kernel: {text}\n" for text in lines)
+    return host
+
+
+def judge(host, mig=False, **options):
+    facts = accelerator.look(host, accelerator.Wishes(**options))
+    return {result.id: result for result in verify(facts, mig)}
+
+
+def without(*tags, document=None):
+    """The document of eight GPUs, of which the last lacks the first of each of these elements."""
+    text = eight_gpus() if document is None else document
+    for tag in tags:
+        start = text.index(f"<{tag}>", text.rindex("<gpu id="))
+        end = text.index(f"</{tag}>", start) + len(f"</{tag}>")
+        text = text[:start] + text[end:]
+    return text
+
+
+def old_driver(release, *tags, text=None):
+    """The document as an older driver prints it, without these elements in any GPU."""
+    text = eight_gpus() if text is None else text
+    for tag in tags:
+        text, number = re.subn(rf"\s*<{tag}>.*?</{tag}>", "", text, flags=re.DOTALL)
+        assert number, f"the document has no {tag}"
+    return text.replace(DRIVER, release)
+
+
+def statuses(found, status):
+    return {check for check, result in found.items() if result.status == status}
+
+
+ECC = (
+    ("sram_uncorrectable_parity", "ecc_errors/volatile/sram_uncorrectable_parity"),
+    ("dram_uncorrectable", "ecc_errors/volatile/dram_uncorrectable"),
+    ("dram_correctable", "ecc_errors/volatile/dram_correctable"),
+    ("sram_threshold_exceeded", "ecc_errors/aggregate/sram_threshold_exceeded"),
+    ("channel_repair_pending", "ecc_errors/channel_repair_pending"),
+    ("tpc_repair_pending", "ecc_errors/tpc_repair_pending"),
+    ("unrepairable_memory", "ecc_errors/unrepairable_memory"),
+    ("remapped_row_pending", "remapped_rows/remapped_row_pending"),
+    ("remapped_row_failure", "remapped_rows/remapped_row_failure"),
+    ("remapped_row_unc", "remapped_rows/remapped_row_unc"),
+    ("current_ecc", "ecc_mode/current_ecc"),
+    ("pending_ecc", "ecc_mode/pending_ecc"),
+)
+
+
+@pytest.mark.parametrize("word", UNKNOWN_WORDS)
+@pytest.mark.parametrize(("tag", "path"), ECC)
+def test_unreadable_memory_counter_is_named(tag, path, word):
+    result = judge(node(eight_gpus(**{tag: word})))["gpu.ecc"]
+    assert (result.status, result.reason) == ("undeterminable", "unread")
+    assert f"gpu7 {path} reads {repr(word) if word else 'nothing'}" in result.message
+
+
+@pytest.mark.parametrize(("tag", "path"), ECC)
+def test_missing_memory_counter_is_named(tag, path):
+    result = judge(node(without(tag)))["gpu.ecc"]
+    assert (result.status, result.message) == ("undeterminable", f"gpu7 {path} is missing")
+
+
+def test_missing_block_of_remapped_rows():
+    result = judge(node(without("remapped_rows")))["gpu.ecc"]
+    assert result.status == "undeterminable"
+    assert "gpu7 remapped_rows/remapped_row_failure is missing" in result.message
+
+
+def test_ecc_that_goes_off_at_the_next_reset():
+    result = judge(node(eight_gpus(pending_ecc="Disabled")))["gpu.ecc"]
+    assert (result.status, result.message) == ("fail", "gpu7 has ECC off after the next reset")
+
+
+@pytest.mark.parametrize(
+    ("release", "absent", "status"),
+    [
+        ("580.159.04", (), "pass"),
+        ("580.159.04", ("unrepairable_memory",), "undeterminable"),
+        ("575.51.02", ("channel_repair_pending", "tpc_repair_pending", "unrepairable_memory"), "pass"),
+        ("535.183.01", ("channel_repair_pending", "tpc_repair_pending", "sram_threshold_exceeded"), "pass"),
+        ("555.42.06", ("sram_threshold_exceeded",), "undeterminable"),
+        ("N/A", ("unrepairable_memory",), "undeterminable"),
+    ],
+)
+def test_fields_that_a_driver_does_not_print(release, absent, status):
+    assert judge(node(old_driver(release, *absent)))["gpu.ecc"].status == status
+
+
+@pytest.mark.parametrize(("architecture", "status"), [("Ampere", "pass"), ("Hopper", "undeterminable")])
+def test_older_gpus_have_no_repair_of_channels(architecture, status):
+    text = eight_gpus().replace(">Hopper<", f">{architecture}<")
+    text = text.replace("<channel_repair_pending>No", "<channel_repair_pending>N/A")
+    assert judge(node(text))["gpu.ecc"].status == status
+
+
+def turing(retired="0", pending="No", architecture="Turing"):
+    """Eight GPUs that retire pages: nvidia-smi reads N/A for their remapped rows."""
+    text = re.sub(r"<remapped_rows>.*?</remapped_rows>", "<remapped_rows>N/A</remapped_rows>", eight_gpus(), flags=re.S)
+    text = text.replace("<product_architecture>Hopper<", f"<product_architecture>{architecture}<")
+    text = text.replace("<retired_count>N/A", f"<retired_count>{retired}")
+    return text.replace("<pending_retirement>N/A", f"<pending_retirement>{pending}")
+
+
+def test_gpus_that_retire_pages():
+    assert judge(node(turing()))["gpu.ecc"].status == "pass"
+    for words in ({"retired": "N/A"}, {"pending": "N/A"}, {"retired": "Unknown Error"}, {"architecture": "Hopper"}):
+        assert judge(node(turing(**words)))["gpu.ecc"].status == "undeterminable", words
+    unnamed = turing(architecture="N/A")
+    assert judge(node(unnamed))["gpu.ecc"].status == "undeterminable"
+    named = unnamed.replace("NVIDIA H100 80GB HBM3", "Tesla T4")
+    assert judge(node(named))["gpu.ecc"].status == "pass"
+
+
+def test_kernel_module_of_unknown_version():
+    host = node()
+    host.files["/proc/driver/nvidia/version"] = "NVRM version: garbled\n"
+    result = judge(host)["gpu.driver"]
+    assert result.status == "undeterminable"
+    assert "/proc/driver/nvidia/version is missing" in result.message
+    assert judge(node(eight_gpus().replace(DRIVER, "N/A")))["gpu.driver"].status == "undeterminable"
+
+
+REASONS = re.findall(r"<clocks_event_reason_(\w+)>", RECORDED_XML)
+
+
+@pytest.mark.parametrize("word", UNKNOWN_WORDS)
+@pytest.mark.parametrize("reason", REASONS)
+def test_one_unknown_clock_reason(reason, word):
+    result = judge(node(eight_gpus(**{f"clocks_event_reason_{reason}": word})))["gpu.clocks"]
+    assert result.status == "undeterminable"
+    assert f"gpu7 clocks_event_reasons/{reason} reads" in result.message
+
+
+def test_missing_and_new_clock_reasons():
+    result = judge(node(without("clocks_event_reason_hw_slowdown")))["gpu.clocks"]
+    assert (result.status, "hw_slowdown is missing" in result.message) == ("undeterminable", True)
+    for word, status in (("Active", "undeterminable"), ("Not Active", "pass")):
+        new = f"</clocks_event_reasons><clocks_event_reasons><clocks_event_reason_x>{word}</clocks_event_reason_x>"
+        text = eight_gpus().replace("</clocks_event_reasons>", f"{new}</clocks_event_reasons>")
+        assert judge(node(text))["gpu.clocks"].status == status
+
+
+@pytest.mark.parametrize("reason", ["sw_power_cap", "sync_boost", "applications_clocks_setting"])
+def test_reasons_that_are_no_fault(reason):
+    assert judge(node(eight_gpus(**{f"clocks_event_reason_{reason}": "Active"})))["gpu.clocks"].status == "pass"
+
+
+def last(text, old, new):
+    """Change the last occurrence: in the last GPU."""
+    start = text.rindex(old)
+    return text[:start] + new + text[start + len(old) :]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("<current_power_limit>700.00 W", "<current_power_limit>350.00 W", "power limit of 350.0 W, and 700 W"),
+        ("<default_power_limit>700.00 W", "<default_power_limit>350.00 W", "power limit of 350.0 W"),
+        ("<sm_clock>1980 MHz", "<sm_clock>990 MHz", "maximum of 990 MHz, and its neighbours of 1980 MHz"),
+    ],
+)
+def test_a_gpu_held_below_its_speed(old, new, words):
+    text = eight_gpus()
+    if "power" in old:
+        # The power readings of the memory and the module read N/A, and have other numbers.
+        assert text.count(old) == 8
+    result = judge(node(last(text, old, new)))["gpu.clocks"]
+    assert (result.status, result.severity) == ("fail", "monitor")
+    assert words in result.message
+
+
+def test_application_clocks_below_their_default():
+    whole = "<applications_clocks>\n\t\t\t<graphics_clock>{} MHz"
+    slow = eight_gpus().replace(whole.format(1980), whole.format(1200))
+    result = judge(node(slow))["gpu.clocks"]
+    assert (result.status, "application clock of 1200 MHz" in result.message) == ("fail", True)
+    gone = re.sub(
+        r"(<(?:default_)?applications_clocks>\s*<graphics_clock>)1980 MHz",
+        r"\1Requested functionality has been deprecated",
+        eight_gpus(),
+    )
+    assert judge(node(gone))["gpu.clocks"].status == "pass"
+
+
+def test_fields_that_read_that_a_reset_is_required():
+    text = old_driver("535.183.01", "gpu_recovery_action")
+    for tag in ("gpu_temp", "dram_correctable", "performance_state"):
+        text = last(text, f"<{tag}>", f"<{tag}>GPU requires reset</{tag}><x{tag}>").replace(
+            f"<x{tag}>", f"<!--{tag}-->"
+        )
+    text = re.sub(r"<!--(\w+)-->[^<]*</\1>", "", text)
+    found = judge(node(text))
+    result = found["gpu.recovery"]
+    assert (result.status, result.severity, result.scope.device) == ("fail", "reset", "gpu7")
+    assert found["gpu.answers"].status == "undeterminable"
+    assert "gpu7 temperature/gpu_temp reads 'GPU requires reset'" in found["gpu.answers"].message
+
+
+@pytest.mark.parametrize(
+    ("required", "recommended", "status"),
+    [
+        ("No", "N/A", "pass"),
+        ("No", "No", "pass"),
+        ("Yes", "N/A", "fail"),
+        ("No", "Yes", "fail"),
+        ("Unknown Error", "N/A", "undeterminable"),
+        ("", "N/A", "undeterminable"),
+    ],
+)
+def test_reset_status_of_drivers_without_a_recovery_action(required, recommended, status):
+    block = (
+        f"<gpu_reset_status><reset_required>{required}</reset_required>"
+        f"<drain_and_reset_recommended>{recommended}</drain_and_reset_recommended></gpu_reset_status>"
+    )
+    text = old_driver("555.42.06", "gpu_recovery_action").replace("</gpu>", f"{block}</gpu>")
+    assert judge(node(text))["gpu.recovery"].status == status
+
+
+def test_recovery_words_that_only_begin_like_none():
+    result = judge(node(eight_gpus(gpu_recovery_action="None of these")))["gpu.recovery"]
+    assert (result.status, result.severity) == ("fail", "monitor")
+
+
+def test_gpu_that_does_not_answer_is_not_counted():
+    text = eight_gpus()
+    start, end = text.rindex("<gpu id="), text.rindex("</gpu>")
+    silent = text[:start] + '<gpu id="00000000:57:00.0"><product_name>Unknown Error</product_name>' + text[end:]
+    for document in (silent, re.sub(r"<product_name>Unknown Error</product_name>", "", silent)):
+        result = judge(node(document))["gpu.count"]
+        assert (result.status, result.severity, result.expected, result.found) == ("fail", "reset", 8, 7)
+        assert "gpu7 is listed and does not answer" in result.message
+
+
+@pytest.mark.parametrize("word", ["", "N/A", "Unknown Error", "80", "4"])
+def test_number_of_attached_gpus_has_to_be_read(word):
+    text = eight_gpus().replace("<attached_gpus>8<", f"<attached_gpus>{word}<")
+    assert judge(node(text))["gpu.count"].status == "undeterminable"
+
+
+CLOCKS = "<supported_clocks><supported_mem_clock><value>2619 MHz</value></supported_mem_clock></supported_clocks>"
+
+
+@pytest.mark.parametrize(
+    "clocks",
+    [
+        CLOCKS.replace("</value>", "</valu>"),
+        CLOCKS.replace("</supported_mem_clock>", ""),
+        CLOCKS.replace("</supported_clocks>", "</supported_clock>"),
+        CLOCKS.replace("2619 MHz", "\x1b&<"),
+    ],
+)
+def test_damage_in_the_list_of_clocks_is_left_out(clocks):
+    text = eight_gpus().replace("<processes>", f"{clocks}<processes>", 3)
+    assert statuses(judge(node(text)), "pass") == set(GPU_CHECKS)
+
+
+@pytest.mark.parametrize("line", ["WARNING: something else", "nvidia-smi: warning <b>", "\n\n", "</x>"])
+def test_lines_outside_of_the_document_change_nothing(line):
+    for text in (f"{eight_gpus()}\n{line}\n", f"{line}\n{eight_gpus()}"):
+        assert statuses(judge(node(text)), "pass") == set(GPU_CHECKS)
+
+
+@pytest.mark.parametrize("place", ["{0}{1}", "{1}\n{0}"])
+def test_corrupted_inforom_is_a_finding_of_its_own(place):
+    text = place.format(eight_gpus(), "WARNING: infoROM is corrupted at gpu 0000:57:00.0")
+    found = judge(node(text))
+    result = found["gpu.inforom"]
+    assert (result.status, result.severity) == ("fail", "monitor")
+    assert "infoROM is corrupted at gpu 0000:57:00.0" in result.message
+    assert statuses(found, "pass") == set(GPU_CHECKS) - {"gpu.inforom"}
+    assert judge(node(eight_gpus(img_version="N/A")))["gpu.inforom"].status == "undeterminable"
+
+
+@pytest.mark.parametrize("speed", ["13.281", "25.999", "0.1"])
+def test_a_link_slower_than_its_neighbours(speed):
+    links = nvlinks()
+    slow = last(links, "\t Link 7: 26.562 GB/s", f"\t Link 7: {speed} GB/s")
+    result = judge(node(links=slow))["gpu.nvlink"]
+    assert (result.status, result.severity, result.scope.device) == ("fail", "reset", "gpu7")
+    assert result.message == f"gpu7 has a link slower than 26.562 GB/s: link 7 {float(speed):g} GB/s"
+
+
+@pytest.mark.parametrize("word", ["<unknown>", "N/A", "Unknown Error", "", "26.562"])
+def test_a_link_that_cannot_be_read(word):
+    result = judge(node(links=last(nvlinks(), "\t Link 7: 26.562 GB/s", f"\t Link 7: {word}")))["gpu.nvlink"]
+    assert (result.status, result.message) == ("undeterminable", "gpu7 nvlink reads 'link 7'")
+
+
+def test_links_that_are_too_many_or_not_listed():
+    assert judge(node(links=nvlinks(links=19)))["gpu.nvlink"].status == "undeterminable"
+    assert (
+        judge(node(links=nvlinks(count=7)))["gpu.nvlink"].message == "gpu7 active is missing; gpu7 inactive is missing"
+    )
+    assert judge(node(links=""))["gpu.nvlink"].status == "undeterminable"
+
+
+V100 = eight_gpus().replace("NVIDIA H100 80GB HBM3", "Tesla V100-SXM2-32GB")
+
+
+@pytest.mark.parametrize(
+    ("kind", "links", "status", "words"),
+    [
+        ("p3dn.24xlarge", nvlinks(links=6, speed="25.781"), "pass", "6 on each GPU"),
+        ("p3dn.24xlarge", nvlinks(links=6, down=1), "fail", "gpu7 has 5 of 6 NVLinks up"),
+        ("p3dn.24xlarge", "", "undeterminable", "gpu0 active is missing"),
+        ("g5.48xlarge", nvlinks(links=6, down=6), "not_applicable", "no NVLinks"),
+        ("p99.new", nvlinks(), "undeterminable", "not known"),
+    ],
+)
+def test_nvlinks_of_types_without_switches(kind, links, status, words):
+    result = judge(node(V100, links=links), instance_type=kind)["gpu.nvlink"]
+    assert (result.status, words in result.line()) == (status, True), result.line()
+
+
+def test_mig_that_is_wanted_takes_nvlink_out_of_use():
+    text = eight_gpus().replace("_mig>Disabled<", "_mig>Enabled<")
+    found = judge(node(text, nvlinks(links=18, down=18), topology(kind="SYS")), mig=True)
+    assert statuses(found, "not_applicable") == {"gpu.nvlink", "gpu.topology"}
+    assert statuses(found, "pass") == set(GPU_CHECKS) - {"gpu.nvlink", "gpu.topology"}
+    assert statuses(judge(node(text)), "fail") == {"gpu.mig"}
+
+
+@pytest.mark.parametrize("word", UNKNOWN_WORDS)
+def test_mig_mode_that_cannot_be_read(word):
+    for tag in ("current_mig", "pending_mig"):
+        assert judge(node(eight_gpus(**{tag: word})))["gpu.mig"].status == "undeterminable"
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "words"),
+    [
+        ("NV18", "pass", "NV18"),
+        ("NV9", "fail", "is joined by 9 of 18 NVLinks"),
+        ("NV0", "fail", "is joined by 0 of 18"),
+        ("NV36", "undeterminable", "links reads '36'"),
+        ("NVERR", "undeterminable", "links reads 'NVERR'"),
+        ("N/A", "undeterminable", "links reads 'N/A'"),
+        ("PIX", "fail", "without NVLink"),
+    ],
+)
+def test_what_stands_between_a_pair(kind, status, words):
+    text = topology()
+    row = text.index("GPU3\t")
+    start = text.index("NV18", row)
+    result = judge(node(matrix=text[:start] + kind + text[start + 4 :]))["gpu.topology"]
+    assert (result.status, words in result.line()) == (status, True), result.line()
+
+
+@pytest.mark.parametrize(
+    ("tag", "word", "status"),
+    [
+        ("bandwidth", "Full", "pass"),
+        ("bandwidth", "Degraded", "fail"),
+        ("summary", "Healthy", "pass"),
+        ("summary", "Unhealthy", "fail"),
+        ("summary", "Limited Capacity", "fail"),
+        ("route_unhealthy", "False", "pass"),
+        ("route_unhealthy", "True", "fail"),
+        ("route_recovery_in_progress", "True", "fail"),
+        ("access_timeout_recovery", "True", "fail"),
+        ("incorrect_configuration", "None", "pass"),
+        ("incorrect_configuration", "Something", "undeterminable"),
+        ("partition_assigned", "False", "fail"),
+        *((tag, word, "undeterminable") for tag in ("summary", "route_unhealthy") for word in ("Unknown Error", "")),
+    ],
+)
+def test_health_of_the_fabric(tag, word, status):
+    assert judge(node(eight_gpus(**{tag: word})))["gpu.fabric"].status == status
+
+
+def test_fabric_health_of_older_drivers():
+    absent = ("summary", "route_unhealthy", "incorrect_configuration", "partition_assigned")
+    assert judge(node(old_driver("555.42.06", *absent)))["gpu.fabric"].status == "pass"
+    assert judge(node(old_driver("580.159.04", *absent)))["gpu.fabric"].status == "undeterminable"
+
+
+@pytest.mark.parametrize(
+    ("mode", "status"), [("Prohibited", "fail"), ("Exclusive_Process", "pass"), ("x", "undeterminable")]
+)
+def test_compute_mode(mode, status):
+    assert judge(node(eight_gpus(compute_mode=mode)))["gpu.compute_mode"].status == status
+
+
+@pytest.mark.parametrize("path", ["fan_speed", "egm", "replay_counter", "gsp_firmware_version"])
+@pytest.mark.parametrize("word", ["Unknown Error", "ERR!", "GPU is lost", "Insufficient Permissions"])
+def test_an_error_in_any_field_is_no_answer(path, word):
+    found = judge(node(eight_gpus(**{path: word})))
+    assert found["gpu.answers"].status == "undeterminable"
+    assert word in found["gpu.answers"].message
+
+
+def test_names_of_processes_are_no_errors():
+    process = "<processes><process_info><process_name>Unknown Error</process_name></process_info>"
+    assert judge(node(eight_gpus().replace("<processes>", process)))["gpu.answers"].status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("tag", "word", "status"),
+    [
+        ("current_link_width", "4x", "fail"),
+        ("current_link_width", "0x", "undeterminable"),
+        ("current_link_width", "160x", "undeterminable"),
+        ("max_link_width", "8x", "undeterminable"),
+        ("max_link_gen", "2", "undeterminable"),
+        ("current_link_gen", "50", "undeterminable"),
+        ("current_link_gen", "1", "pass"),
+        ("replay_counter", "N/A", "undeterminable"),
+        ("replay_counter", "12", "pass"),
+    ],
+)
+def test_pcie_fields(tag, word, status):
+    assert judge(node(eight_gpus(**{tag: word})))["gpu.pcie"].status == status
+
+
+def test_narrow_links_of_all_gpus_are_not_compared():
+    text = eight_gpus().replace("_link_width>16x", "_link_width>8x")
+    assert judge(node(text))["gpu.pcie"].found == "8 lanes on each GPU"
+
+
+BUS = "NVRM: Xid (PCI:0000:b3:00): "
+OTHER = "NVRM: Xid (PCI:0000:53:00): "
+TO_RESET = "154, pid=1, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
+TO_NONE = "154, pid=1, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
+FATAL = "149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000)"
+NONFATAL = "145, RLW_CTRL Nonfatal XC1 i0 Link -1 (0x00000005 0x00000000)"
+
+
+@pytest.mark.parametrize(
+    ("lines", "status", "severity"),
+    [
+        ([BUS + FATAL], "fail", "reset"),
+        ([BUS + NONFATAL], "fail", "monitor"),
+        ([f"{BUS}149, something else"], "fail", "monitor"),
+        ([BUS + FATAL, BUS + TO_RESET], "fail", "reset"),
+        ([BUS + FATAL, BUS + TO_RESET, BUS + TO_NONE], "pass", "none"),
+        ([BUS + NONFATAL, BUS + TO_NONE], "pass", "none"),
+        ([BUS + TO_NONE, BUS + FATAL], "fail", "reset"),
+        ([BUS + FATAL, OTHER + TO_NONE], "fail", "reset"),
+        ([BUS + TO_RESET, BUS + TO_NONE], "pass", "none"),
+        ([BUS + TO_RESET, OTHER + TO_NONE], "fail", "reset"),
+        ([BUS + TO_NONE, BUS + TO_RESET], "fail", "reset"),
+        ([f"{BUS}79, x", BUS + TO_RESET, BUS + TO_NONE], "fail", "reboot"),
+        ([*[OTHER + TO_NONE] * 30, BUS + TO_RESET, *[OTHER + TO_NONE] * 30], "fail", "reset"),
+        ([BUS + TO_NONE, *[OTHER + TO_RESET, OTHER + TO_NONE] * 30], "pass", "none"),
+        (["NVRM: Xid (garbled): what"], "undeterminable", "none"),
+        (["nvidia-nvswitch0: SXid (garbled"], "undeterminable", "none"),
+    ],
+)
+def test_xids_of_nvlink_and_of_recovery(lines, status, severity):
+    result = judge(node(log=lines))["gpu.xid"]
+    assert (result.status, result.severity) == (status, severity), result.line()
+
+
+def test_xid_154_is_only_named_where_there_is_one():
+    assert "154" not in judge(node(log=[BUS + FATAL]))["gpu.xid"].line()
+    assert "154" not in judge(node(log=[BUS + NONFATAL]))["gpu.xid"].line()
+    assert "Xid 154 on 0000:b3:00" in judge(node(log=[BUS + FATAL, BUS + TO_RESET]))["gpu.xid"].line()
+
+
+def test_verify_leaves_the_facts_as_they_are():
+    facts = accelerator.look(node(), accelerator.Wishes())
+    before = copy.deepcopy(facts)
+    verify(facts)
+    assert facts == before
+    assert training_host.uuid(7) in facts["nvlinks"]["gpus"]
