@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._efa.pinned import pinned_spec, unlike_pinned
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._efa.settings import efa_nccl_problems
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._efa.systems import efa_nccl_system_problem
 
 
 class FilterModule:
@@ -19,6 +20,7 @@ class FilterModule:
         """Return the filters by name."""
         return {
             "efa_nccl_problems": efa_nccl_problems,
+            "efa_nccl_system_problem": efa_nccl_system_problem,
             "pinned_spec": pinned_spec,
             "unlike_pinned": unlike_pinned,
         }

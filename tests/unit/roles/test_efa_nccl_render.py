@@ -31,7 +31,7 @@ def role(monkeypatch, capsys):
 
 @every_distribution
 def test_supported_distributions(facts, role):
-    new = role(facts)
+    new = role(facts, installer_version="1.51.0")
     assert (new.value("refusal"), new.value("setting_problems")) == ("", [])
 
 
@@ -43,6 +43,7 @@ def test_supported_distributions(facts, role):
             "1.51.0",
             "Debian 11 is too old for EFA installer 1.51.0: the last one for it",
         ),
+        (("Debian", "13", "Debian", "apt"), "1.30.0", "EFA installer 1.30.0 is too old for Debian 13: the first one"),
         (("Ubuntu", "20", "Debian", "apt"), "1.43.0", "set efa_nccl_installer_version: 1.42.0 or use a newer image"),
         (("Fedora", "43", "RedHat", "dnf"), "1.51.0", "Fedora 43 is not one that the EFA installer supports"),
         (("Amazon", "2", "RedHat", "yum"), "1.49.0", "Amazon Linux 2 is not supported: its Python 3.7 is too old"),
