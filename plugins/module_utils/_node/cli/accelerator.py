@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import typing as t
 
 from ..._data.checklists import CHECKLISTS
@@ -16,8 +15,7 @@ from ..accelerator.verify import verify
 from ..health import checklist as accelerator_checklist
 from ..system.ask import whole_number
 from ..system.host import Host
-from ..verdict import result
-from .report import report
+from .report import print_report
 
 
 def add_verbs(subparsers: t.Any) -> None:
@@ -44,6 +42,4 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
     if args.checklist:
         checks = accelerator_checklist.choose(args.checklist, {})
         results += accelerator_checklist.evaluate(checks, accelerator_checklist.gather(host, checks, facts))
-    judged = report(host, results, {"mlcluster.aws": args.runtime_version})
-    sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
-    return result.exit_code(results)
+    return print_report(host, results, {"mlcluster.aws": args.runtime_version}, args.json)

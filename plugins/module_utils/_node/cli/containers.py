@@ -20,7 +20,7 @@ from ..containers.host import EnrootHost
 from ..containers.verify import verify
 from ..system.host import NodeError
 from ..verdict import result
-from .report import report
+from .report import print_report
 
 LOGGER = logging.getLogger("mlcluster")
 
@@ -68,9 +68,7 @@ def containers_info(args: argparse.Namespace, host: EnrootHost | None = None) ->
     except NodeError as exc:
         LOGGER.error("containers-info: %s", exc)
         return result.EXIT_UNDETERMINABLE
-    judged = report(host, results, {"mlcluster.aws": args.runtime_version})
-    sys.stdout.write((json.dumps(judged.to_dict(), sort_keys=True) if args.json else "\n".join(judged.lines())) + "\n")
-    return result.exit_code(results)
+    return print_report(host, results, {"mlcluster.aws": args.runtime_version}, args.json)
 
 
 def registry_credential(args: argparse.Namespace, host: EnrootHost | None = None) -> int:

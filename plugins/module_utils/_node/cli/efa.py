@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import typing as t
 
 from ..._data.accelerator_versions import COMPONENTS
@@ -16,8 +15,7 @@ from ..efa import look as efa
 from ..efa.verify import verify
 from ..system.ask import whole_number
 from ..system.host import Host
-from ..verdict import result
-from .report import report
+from .report import print_report
 
 
 def add_verbs(subparsers: t.Any) -> None:
@@ -65,6 +63,4 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
         minima=dict(args.minimum),
     )
     results = verify(efa.look(host, wishes))
-    judged = report(host, results, {"mlcluster.aws": args.runtime_version})
-    sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
-    return result.exit_code(results)
+    return print_report(host, results, {"mlcluster.aws": args.runtime_version}, args.json)

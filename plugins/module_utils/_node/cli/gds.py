@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import logging
 import math
-import sys
 import typing as t
 
 from ..gds.decide import advice, survey
@@ -18,7 +17,7 @@ from ..gds.verify import verify
 from ..system.ask import whole_number
 from ..system.host import Host, NodeError
 from ..verdict import result
-from .report import report
+from .report import print_report
 
 LOGGER = logging.getLogger("mlcluster")
 # As the role has them: 1 TiB, and ten minutes.
@@ -71,7 +70,4 @@ def gds_verb(args: argparse.Namespace, host: Host | None = None) -> int:
     if args.bandwidth:
         results += [bandwidth(facts, mount, args.bandwidth_mib, args.baseline) for mount in facts["mounts"]]
     versions = {"mlcluster.aws": args.runtime_version, "libcufile": facts["library"]["version"] or "none"}
-    judged = report(host, results, versions)
-    lines = judged.lines() + [f"note: {text}" for text in advice(facts)]
-    sys.stdout.write((result.dumps(judged) if args.json else "\n".join(lines)) + "\n")
-    return result.exit_code(results)
+    return print_report(host, results, versions, args.json, [f"note: {text}" for text in advice(facts)])

@@ -20,7 +20,7 @@ from ..lustre.verify import verify
 from ..system.ask import whole_number
 from ..system.host import Host, NodeError
 from ..verdict import result
-from .report import report
+from .report import print_report
 
 LOGGER = logging.getLogger("mlcluster")
 MOST_PARALLEL = 64
@@ -64,9 +64,7 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
     except NodeError as exc:
         LOGGER.error("lustre-info: %s", exc)
         return result.EXIT_UNDETERMINABLE
-    judged = report(host, results, {"mlcluster.aws": args.runtime_version})
-    sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
-    return result.exit_code(results)
+    return print_report(host, results, {"mlcluster.aws": args.runtime_version}, args.json)
 
 
 def tune_verb(args: argparse.Namespace, host: Host | None = None) -> int:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import sys
 import time
 import typing as t
 
@@ -26,7 +25,7 @@ from ..system.host import Host, NodeError
 from ..system.parallel import STATE_DIRECTORY, Check, run_all
 from ..verdict import result
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
-from .report import report
+from .report import print_report
 
 LARGEST_ID = 0xFFFFFFFE
 SLURM_SECONDS = 10
@@ -77,12 +76,11 @@ def act(args: argparse.Namespace, host: Host | None = None, state_directory: str
     name = f"scratch.{args.action}"
     limit = MAKE_SECONDS if args.action == "make" else args.seconds + MORE_SECONDS[args.action]
     results = run_all(host, [Check(name, lambda host: _verdicts(args, host, name), limit)], limit, state_directory)
-    judged = report(host, results, {"mlcluster.aws": args.runtime_version})
-    sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
+    code = print_report(host, results, {"mlcluster.aws": args.runtime_version}, args.json)
     for verdict in results:
         if verdict.status not in (result.PASS, result.NOT_APPLICABLE):
             LOGGER.error("scratch: %s", verdict.line())
-    return result.exit_code(results)
+    return code
 
 
 def _verdicts(args: argparse.Namespace, host: Host, name: str) -> list[Result]:

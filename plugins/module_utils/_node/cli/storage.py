@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import logging
-import sys
 import typing as t
 
 from ..storage.config import CONFIG_PATH, StorageConfig, load_config
@@ -21,7 +20,7 @@ from ..storage.verify import verify
 from ..system.host import Host, NodeError
 from ..system.instance import instance_type, table_disks
 from ..verdict import result
-from .report import report
+from .report import print_report
 
 # How long a boot waits for disks that the record or the instance type calls for; NVMe controllers appear within
 # seconds, and a boot must never hang on one that has failed.
@@ -98,6 +97,4 @@ def storage_info(args: argparse.Namespace, host: Host | None = None) -> int:
         LOGGER.error("storage-info: %s", exc)
         return result.EXIT_UNDETERMINABLE
     results = verify(host, facts, plan, config, context_for(facts))
-    judged = report(host, results, {"mlcluster.aws": args.runtime_version})
-    sys.stdout.write((result.dumps(judged) if args.json else "\n".join(judged.lines())) + "\n")
-    return result.exit_code(results)
+    return print_report(host, results, {"mlcluster.aws": args.runtime_version}, args.json)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli.report import report
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli.report import print_report, report
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import (
     dumps,
@@ -31,3 +31,15 @@ def test_report_is_one_document_of_the_schema():
     assert (stored["schema"], stored["time"]) == ("mlcluster.report/1", "2026-01-02T03:04:05Z")
     assert stored["versions"] == {"mlcluster.aws": "0.1.0"}
     assert [result["id"] for result in stored["results"]] == ["storage.mounted", "storage.size"]
+
+
+def test_printed_report_ends_with_its_notes_and_gives_the_exit_code(capsys):
+    results = [failed("storage.size", "too small", severity="reset")]
+    assert print_report(Clock(), results, {}, as_json=False, notes=["note: x"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "storage.size" in lines[0] and lines[-1] == "note: x"
+
+
+def test_printed_report_in_json_has_no_notes(capsys):
+    assert print_report(Clock(), [passed("a", 1)], {}, as_json=True, notes=["note: x"]) == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == "mlcluster.report/1"
