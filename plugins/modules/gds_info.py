@@ -341,7 +341,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.prerequisi
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.verify import problems, verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.kernel import kernel_modules
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.packages import package_versions as packages
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.packages import package_versions
 
 FACTS = (
     "mounts",
@@ -388,7 +388,7 @@ def main() -> None:
             results += [bandwidth(facts, mount, wanted["bandwidth_mib"]) for mount in facts["mounts"]]
         answer = {name: facts[name] for name in FACTS}
         answer["kernel_modules"] = kernel_modules(host)
-        answer["packages"] = packages(host, wanted["packages"])
+        answer["packages"] = package_versions(host, wanted["packages"])
     except NodeError as exc:
         module.fail_json(msg=str(exc))
     module.exit_json(

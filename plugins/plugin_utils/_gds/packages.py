@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._data.accelerator_versions import DRIVERS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.versions import version_key
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._gds.package_table import (
     EVERYTHING,
     LIBRARY,
@@ -25,11 +26,6 @@ NVFS = "nvfs"
 P2PDMA = "p2pdma"
 DIRECT = (NVFS, P2PDMA)
 _TARGET = re.compile(r"/usr/local/cuda-([0-9]+\.[0-9]+)/")
-
-
-def numbers(version: str) -> tuple[int, ...]:
-    """(580, 159, 4) of "580.159.04"; empty where there are none."""
-    return tuple(int(part) for part in re.findall(r"[0-9]+", version))
 
 
 def named(pattern: str, cuda: str) -> str:
@@ -51,7 +47,7 @@ def cuda_release(look: Mapping[str, Any], wanted: str = "") -> tuple[str, str]:
     for pattern in (LIBRARY, RUNTIME):
         found = [cuda for cuda in RELEASES if look["packages"].get(named(pattern, cuda))]
         if found:
-            newest = max(found, key=numbers)
+            newest = max(found, key=version_key)
             return newest, f"package {named(pattern, newest)}"
     target = _TARGET.match(look["cufile_json"]["target"] or "")
     if target and look["cufile_json"]["exists"]:
@@ -73,7 +69,7 @@ def _wanted(cuda: str, mode: str) -> dict[str, list[str]]:
     """Packages by what they bring, in the order of their installation."""
     if mode != NVFS:
         return {"library": [named(LIBRARY, cuda)], "tools": [named(TOOLS, cuda)]}
-    separate = numbers(cuda) >= SEPARATE_SINCE
+    separate = version_key(cuda) >= SEPARATE_SINCE
     # Up to CUDA 13.3 the package of everything brings the module along.
     return {
         "library": [named(LIBRARY, cuda)],
@@ -114,7 +110,8 @@ def packages(look: Mapping[str, Any], mode: str, cuda: str = "", own: Sequence[s
 
 def _is_installed(spec: str, installed: Mapping[str, str | None]) -> bool:
     name, pinned, version = spec.partition("=")
-    return installed.get(name) == version if pinned else bool(installed.get(name))
+    # A look leaves the epoch out.
+    return installed.get(name) == re.sub(r"^[0-9]+:", "", version) if pinned else bool(installed.get(name))
 
 
 def _driver_problems(look: Mapping[str, Any], mode: str, cuda: str) -> list[str]:
@@ -126,13 +123,13 @@ def _driver_problems(look: Mapping[str, Any], mode: str, cuda: str) -> list[str]
         )
     if not cuda:
         return problems
-    oldest = DRIVERS.get(numbers(cuda)[0])
-    if oldest and numbers(driver["version"] or "")[:1] and numbers(driver["version"])[0] < oldest:
+    oldest = DRIVERS.get(version_key(cuda)[0])
+    if oldest and version_key(driver["version"])[:1] and version_key(driver["version"])[0] < oldest:
         problems.append(
             f"the NVIDIA driver {driver['version']} is too old for CUDA {cuda}, which needs {oldest} or newer: bring a "
             "newer driver, or give nvidia_gds_cuda_version a release that it takes"
         )
-    if mode == P2PDMA and numbers(cuda) < P2PDMA_SINCE:
+    if mode == P2PDMA and version_key(cuda) < P2PDMA_SINCE:
         since = ".".join(map(str, P2PDMA_SINCE))
         problems.append(f"CUDA {cuda} brings no P2PDMA, which needs {since} or newer: use another nvidia_gds_mode")
     return problems

@@ -16,6 +16,7 @@ import typing as t
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.versions import complaint, rules_for
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.versions import version_key
 
 from . import table
 
@@ -26,7 +27,6 @@ DEBUG_LEVELS = ("VERSION", "WARN", "INFO", "TRACE")
 # NCCL's own reader would give a meaning to.
 _NAME = re.compile(r"[A-Z][A-Za-z0-9_]{0,127}")
 _VALUE = re.compile(r"[A-Za-z0-9_./:,^=+%@-]([A-Za-z0-9_./:,^=+%@ -]{0,510}[A-Za-z0-9_./:,^=+%@-])?")
-_VERSION = re.compile(r"v?(\d{1,9}(?:\.\d{1,9})*)")
 # What a plugin built from a checkout calls itself; it counts as a current one.
 _REVISION = re.compile(r"git-[0-9a-f]{6,40}")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
@@ -52,18 +52,12 @@ class Setting:
         problems = [
             f"{name} is {value!r}: give a version such as 1.21.1"
             for name, value in (("plugin", self.plugin), ("nccl", self.nccl), ("libfabric", self.libfabric))
-            if value is not None and not (_VERSION.match(str(value)) or _REVISION.fullmatch(str(value)))
+            if value is not None and not (version_key(str(value)) or _REVISION.fullmatch(str(value)))
         ]
         if self.use not in USES:
             problems.append(f"use is {self.use!r}: give one of {', '.join(USES)}")
         if problems:
             raise NodeError("; ".join(problems))
-
-
-def version_tuple(text: str) -> tuple[int, ...]:
-    """The numbers a version begins with: ``2.1.0amzn2`` is (2, 1, 0); empty where there are none."""
-    found = _VERSION.match(text)
-    return tuple(int(part) for part in found.group(1).split(".")) if found else ()
 
 
 def traits(instance_type: str | None) -> dict[str, t.Any]:
@@ -100,7 +94,7 @@ def _version_fits(version: str | None, condition: str) -> bool:
     operator, limit = t.cast("re.Match[str]", re.fullmatch(r"(==|<)(.+)", condition)).groups()
     if version is None or _REVISION.fullmatch(version):
         return False
-    have, want = version_tuple(version), version_tuple(limit)
+    have, want = version_key(version), version_key(limit)
     width = max(len(have), len(want))
     have, want = (numbers + (0,) * (width - len(numbers)) for numbers in (have, want))
     return have < want if operator == "<" else have == want
@@ -129,7 +123,7 @@ def _unjudged(name: str, value: str, setting: Setting) -> dict[str, t.Any]:
     ):
         if not name.startswith(prefix):
             continue
-        newer = have is not None and version_tuple(have)[:2] > version_tuple(limit)
+        newer = have is not None and version_key(have)[:2] > version_key(limit)
         if name in known:
             why = f"{what} reads it; nothing speaks for or against it"
         elif newer:

@@ -30,8 +30,8 @@ def rules_for(component: str, versions: Versions, instance_type: str | None, gpu
 
 
 def _there_since(found: str | None, since: str) -> bool:
-    have, want = version_key(found), version_key(since)
-    return bool(have and want and at_least(have, want))
+    want = version_key(since)
+    return bool(want) and at_least(version_key(found), want)
 
 
 def complaint(rule: Rule, version: str) -> str | None:
@@ -40,13 +40,13 @@ def complaint(rule: Rule, version: str) -> str | None:
     A limit ``last`` takes the later releases of that version: 580 takes 580.159.04.
     """
     have, name = version_key(version), table.NAMES[rule["component"]]
-    if have is None:
+    if not have:
         return None
     told = f"{rule['why']} ({table.SOURCES[rule['source']]})"
-    if "least" in rule and not at_least(have, t.cast("tuple[int, ...]", version_key(rule["least"]))):
+    if "least" in rule and not at_least(have, version_key(rule["least"])):
         return f"{name} {version} is older than {rule['least']}, the oldest that will do: {told}"
     if "last" in rule:
-        last = t.cast("tuple[int, ...]", version_key(rule["last"]))
+        last = version_key(rule["last"])
         if have[: len(last)] > last:
             return f"{name} {version} is newer than {rule['last']}, the last that will do: {told}"
     return None
@@ -58,7 +58,7 @@ def minima_problems(minima: t.Mapping[str, t.Any]) -> list[str]:
     return [f"minima has {name!r}: give some of {known}" for name in minima if name not in table.COMPONENTS] + [
         f"the minimum of {name} is {value!r}: give a version in quotes, such as '580.95.05'"
         for name, value in minima.items()
-        if name in table.COMPONENTS and version_key(value) is None
+        if name in table.COMPONENTS and not version_key(value)
     ]
 
 
@@ -106,7 +106,7 @@ def _verify(component: str, facts: t.Mapping[str, t.Any], versions: Versions, us
             hint="name the oldest that you want (efa_nccl_minima, or mlcluster efa --minimum)",
         )
     fields: dict[str, t.Any] = {"expected": _expected(rules), "found": found or None, "source": _sources(rules)}
-    if version_key(found) is None:
+    if not version_key(found):
         return undeterminable(check, f"{name}: its version {repr(found) if found else ''} cannot be compared", **fields)
     wrong = [text for text in (complaint(rule, found) for rule in rules) if text]
     if wrong:
@@ -134,12 +134,8 @@ def _expected(rules: t.Sequence[Rule]) -> str:
     """The strictest of the limits in words."""
     leasts = [rule["least"] for rule in rules if "least" in rule]
     lasts = [rule["last"] for rule in rules if "last" in rule]
-    parts = [f"{max(leasts, key=_key)} or newer"] if leasts else []
-    return ", ".join(parts + ([f"up to {min(lasts, key=_key)}"] if lasts else []))
-
-
-def _key(text: str) -> tuple[int, ...]:
-    return version_key(text) or ()
+    parts = [f"{max(leasts, key=version_key)} or newer"] if leasts else []
+    return ", ".join(parts + ([f"up to {min(lasts, key=version_key)}"] if lasts else []))
 
 
 def _sources(rules: t.Sequence[Rule]) -> str:

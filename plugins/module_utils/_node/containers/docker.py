@@ -12,6 +12,7 @@ import re
 import typing as t
 
 from ..system.host import CommandError, NodeError
+from ..system.versions import version_key
 from ..verdict.result import Result, failed, passed, undeterminable
 from .host import EnrootHost
 from .local_directories import Place
@@ -102,9 +103,8 @@ def files(docker: t.Mapping[str, t.Any], text: str, place: Place) -> list[dict[s
     dropin = (
         f"{_HEADER}[Unit]\nAfter=mlcluster-storage.service\nConditionPathIsMountPoint={volume}\n" if inside else None
     )
-    major = int((docker["version"] or "0").split(".")[0])
     daemon = {"path": DAEMON_PATH, "text": text, "mode": "0644", "part": "docker_daemon"}
-    if major >= OLDEST_VALIDATING:
+    if version_key(docker["version"])[:1] >= (OLDEST_VALIDATING,):
         daemon["validate"] = f"{docker['path']} --validate --config-file %s"
     # {} would be a file that says nothing.
     kept = [daemon] if text.strip() != "{}" or docker["daemon"] is not None else []

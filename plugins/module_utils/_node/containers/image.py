@@ -17,6 +17,7 @@ import typing as t
 
 from ..system.host import CommandError, NodeError
 from ..system.shared_place import demand_answer
+from ..system.versions import at_least, version_key
 from . import squashfs as enroot_squashfs
 from .host import EnrootHost
 
@@ -266,7 +267,7 @@ def _by_digest(host: EnrootHost, wish: ImageWish, digest: str) -> str:
     if wish.kind == "dockerd":
         return f"dockerd://{digest}"
     said = re.search(r"\d+\.\d+\.\d+", host.run(["enroot", "version"], timeout=30).stdout)
-    if said is None or tuple(map(int, said.group(0).split("."))) < OLDEST_BY_DIGEST:
+    if said is None or not at_least(version_key(said.group(0)), OLDEST_BY_DIGEST):
         found = said.group(0) if said else "one that does not say its version"
         raise NodeError(
             f"importing {wish.source} by its digest needs Enroot 4 and this node has {found}: install Enroot 4, or "

@@ -14,6 +14,7 @@ import re
 import typing as t
 
 from ..system.host import CommandError, NodeError
+from ..system.versions import at_least, version_key
 from . import docker as enroot_docker
 from . import enroot_conf
 from . import files as enroot_texts
@@ -98,7 +99,7 @@ def enroot_look(host: EnrootHost) -> dict[str, t.Any]:
     """{"path", "version", "good", "caps"}: good says whether Pyxis can use it, caps whether it can import images."""
     path = host.which("enroot")
     version = _told_version(host, path, "version")
-    good = version is not None and tuple(map(int, version.split("."))) >= OLDEST_ENROOT
+    good = at_least(version_key(version), OLDEST_ENROOT)
     caps = host.capabilities(CAPS_PROGRAM) is not None
     return {"path": path, "version": version, "good": good, "caps": caps}
 

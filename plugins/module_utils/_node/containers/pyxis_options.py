@@ -13,6 +13,8 @@ from __future__ import annotations
 import re
 import typing as t
 
+from ..system.versions import at_least, version_key
+
 # Option: kind, first version that knows it. Read in the history of config.c of NVIDIA/pyxis.
 OPTIONS: dict[str, tuple[str, str]] = {
     "runtime_path": ("path", "0.8.0"),
@@ -31,11 +33,6 @@ _PATH = re.compile(r"/[A-Za-z0-9._/+-]*")
 _BOOLEANS = {"1": "1", "true": "1", "yes": "1", "y": "1", "0": "0", "false": "0", "no": "0", "n": "0"}
 
 
-def version_key(version: str) -> tuple[int, ...]:
-    """A version as something that sorts: "0.9.1" before "0.12.0"."""
-    return tuple(int(part) for part in re.findall(r"\d+", version))
-
-
 def option_problems(options: t.Mapping[str, t.Any], version: str | None) -> list[str]:
     """Every reason why a plugin of this version would refuse these options; version None is one that hides it."""
     problems = []
@@ -44,7 +41,7 @@ def option_problems(options: t.Mapping[str, t.Any], version: str | None) -> list
             problems.append(f"{name} is no option of Pyxis: it has {', '.join(OPTIONS)}")
             continue
         kind, since = OPTIONS[name]
-        if version_key(version or OLDEST_ASSUMED) < version_key(since):
+        if not at_least(version_key(version or OLDEST_ASSUMED), version_key(since)):
             found = f"version {version}" if version else "a plugin that does not say its version"
             problems.append(
                 f"the option {name} needs Pyxis {since} and {found} would refuse to start with it, and with it every "

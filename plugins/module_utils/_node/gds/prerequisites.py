@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ..system.versions import version_tuple
+from ..system.versions import version_key
 from .parse import setting
 
 MET = "met"
@@ -167,7 +167,7 @@ def _disks(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t
 
 def _raid(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t.Any]]:
     level = mount["md_level"]
-    library = version_tuple(facts["library"]["version"])
+    library = version_key(facts["library"]["version"])
     levels = ("raid0", "raid1", "raid10") if library >= (1, 19) else ("raid0",)
     if level in levels or (library == () and level in ("raid1", "raid10")):
         state = MET if level in levels else UNKNOWN
@@ -176,7 +176,7 @@ def _raid(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t.
     kernel, machine = facts["kernel"], facts["kernel"]["machine"]
     if machine and machine != "x86_64":
         p2pdma = MET
-    elif version_tuple(kernel["release"]) >= RAID_P2PDMA_KERNEL and _config(facts, "block.raid.use_pci_p2pdma", False):
+    elif version_key(kernel["release"]) >= RAID_P2PDMA_KERNEL and _config(facts, "block.raid.use_pci_p2pdma", False):
         p2pdma = DOUBTFUL
     else:
         p2pdma = MISSING
@@ -223,11 +223,11 @@ def _nvfs(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t.
         _item("nvme_driver" if not network else "client_driver", (NVFS,), _state(registered), found, hint),
     ]
     least = (facts.get("capability") or {}).get("versions", {}).get("nvidia_fs minimum version")
-    if least and version_tuple(nvfs["version"]):
-        good = version_tuple(nvfs["version"]) >= version_tuple(least)
+    if least and version_key(nvfs["version"]):
+        good = version_key(nvfs["version"]) >= version_key(least)
         hint = f"install nvidia-fs {least} or newer and load it again"
         items.append(_item("nvidia_fs_version", (NVFS,), _state(good), f"nvidia-fs {nvfs['version']}", hint))
-    if version_tuple(kernel["release"]) >= NVFS_HANG_KERNEL and not network:
+    if version_key(kernel["release"]) >= NVFS_HANG_KERNEL and not network:
         items.append(
             _item(
                 "kernel_nvfs",
@@ -255,8 +255,8 @@ def _p2pdma(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, 
     """What the path through the kernel's P2PDMA needs besides."""
     kernel, driver = facts["kernel"], facts["driver"]
     supported = kernel["p2pdma"] if kernel["p2pdma"] is not None else (False if kernel["config"] is False else None)
-    version = version_tuple(driver["version"])
-    library = version_tuple(facts["library"]["version"])
+    version = version_key(driver["version"])
+    library = version_key(facts["library"]["version"])
     multipath = facts["nvme_multipath"]
     wanted = bool(_config(facts, "properties.use_pci_p2pdma", False))
     items = [

@@ -26,7 +26,7 @@ import tempfile
 import time
 import typing as t
 
-from ..system.versions import version_tuple
+from ..system.versions import version_key
 from . import probe_child as gds_child
 from .parse import error_text, parse_table
 from .probe_child import PREFIX
@@ -334,4 +334,4 @@ def library_version(outcome: dict[str, t.Any] | None, named: str | None) -> str 
     candidates = [named]
     if outcome:
         candidates = [outcome["table"]["versions"].get("GDS release version"), named, outcome["version"]]
-    return next((text for text in candidates if text and version_tuple(text)), None)
+    return next((text for text in candidates if text and version_key(text)), None)

@@ -56,7 +56,7 @@ def _unfit(check: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) -> list[
     wanted: dict[str, tuple[bool, str]] = {}
     for key, value in values.items():
         if key == "expected" and check["kind"] == "version_at_least":
-            wanted[key] = (version_key(value) is not None, "a version in quotes, such as '1.50.0'")
+            wanted[key] = (bool(version_key(value)), "a version in quotes, such as '1.50.0'")
         elif key == "expected":
             number = _is_number(value) and math.isfinite(value) and value >= 0
             wanted[key] = (number and check["kind"] != "present", "a number of 0 or more, and none where a program is")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from .host import Host
-from .versions import version_tuple
+from .versions import version_key
 
 
 def kernel_modules(host: Host, name: str = "nvidia-fs") -> dict[str, t.Any]:
@@ -32,5 +32,5 @@ def kernel_releases(host: Host) -> dict[str, t.Any]:
     """{running, next: the newest, which is the next to boot, or None; installed: releases that have their modules}"""
     running = (host.read_text("/proc/sys/kernel/osrelease") or "").strip() or None
     releases = [name for name in host.listdir("/lib/modules") if host.exists(f"/lib/modules/{name}/modules.dep")]
-    newest = max(releases, key=lambda text: (version_tuple(text.replace("-", ".")), text), default=None)
+    newest = max(releases, key=lambda text: (version_key(text.replace("-", ".")), text), default=None)
     return {"running": running, "next": newest, "installed": releases}

@@ -10,9 +10,7 @@ import re
 import typing as t
 
 from .ask import ask
-from .host import Host
-
-_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._:-]*")
+from .host import Host, NodeError
 
 # dpkg-query's second status letter of a package whose installation did not end: unpacked, half-configured,
 # half-installed, and the two trigger states (dpkg-query(1), db:Status-Abbrev).
@@ -78,23 +76,16 @@ def installed_packages(host: Host) -> tuple[dict[str, dict[str, t.Any]] | None, 
     return None, None
 
 
-def package_versions(host: Host, names: list[str]) -> dict[str, str | None]:
-    """The installed version of each package by dpkg or rpm, None where it is not installed (or only half)."""
-    answer: dict[str, str | None] = dict.fromkeys(names)
-    # No other name can be installed, and one that begins with a hyphen would be an option.
-    names = [name for name in names if _PACKAGE.fullmatch(name)]
-    if not names:
-        return answer
-    if host.which("dpkg-query"):
-        argv = ["dpkg-query", "--show", "--showformat=${db:Status-Abbrev}\t${Package}\t${Version}\n", *names]
-        for line in host.run(argv, timeout=60, check=False).stdout.splitlines():
-            status, name, version = (line.split("\t") + ["", ""])[:3]
-            if status.strip().startswith("ii") and name in answer:
-                answer[name] = version
-    elif host.which("rpm"):
-        argv = ["rpm", "--query", "--queryformat", "%{NAME}\t%{VERSION}-%{RELEASE}\n", *names]
-        for line in host.run(argv, timeout=60, check=False).stdout.splitlines():
-            name, separator, version = line.partition("\t")
-            if separator and name in answer:
-                answer[name] = version
-    return answer
+def package_versions(host: Host, names: t.Iterable[str]) -> dict[str, str | None]:
+    """Return the installed version of each package, without the epoch; None where it is not installed, or only half.
+
+    Raises ``NodeError`` where there is a package manager and it does not answer.
+    """
+    packages, manager = installed_packages(host)
+    if manager is None and any(map(host.which, ("dpkg-query", "rpm"))):
+        raise NodeError(
+            "asked dpkg-query or rpm for all packages and got no answer: see that 'dpkg-query -W' or 'rpm -qa' "
+            "ends, then run again"
+        )
+    installed = {name: entry["version"] for name, entry in (packages or {}).items() if entry["installed"]}
+    return {name: installed.get(name) for name in names}

@@ -78,7 +78,7 @@ def test_everything_else_a_role_needs_in_one_answer(look):
     host.programs.update(modinfo="/sbin/modinfo", rpm="/usr/bin/rpm")
     host.files["/etc/modprobe.d/mlcluster-gds.conf"] = "x"
     host.files["/lib/modules/6.8.0-1021-aws/modules.dep"] = ""
-    host.commands["rpm --query --queryformat %{NAME}\t%{VERSION}-%{RELEASE}\n nvidia-gds"] = "nvidia-gds\t13.0.2-1\n"
+    host.commands["rpm -qa --qf %{NAME}\\t%{VERSION}-%{RELEASE}\\n"] = "nvidia-gds\t13.0.2-1\n"
     result = look(
         host,
         Asker(OPENED),

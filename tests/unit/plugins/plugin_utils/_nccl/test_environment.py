@@ -19,7 +19,6 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._nccl.environment im
     problem,
     render,
     traits,
-    version_tuple,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -373,13 +372,6 @@ def test_rules_are_well_formed():
         assert not rule["why"].endswith(".")
         re.compile(rule["names"])
     assert all(any(re.fullmatch(rule["names"], name) for rule in table.RULES) for name in names)
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers"), [("2.1.0amzn2", (2, 1, 0)), ("1.7.3-aws", (1, 7, 3)), ("v1.21.1", (1, 21, 1)), ("new", ())]
-)
-def test_versions_of_all_the_makers_are_read(text, numbers):
-    assert version_tuple(text) == numbers
 
 
 def test_a_line_with_an_open_quote_is_judged_all_the_same():

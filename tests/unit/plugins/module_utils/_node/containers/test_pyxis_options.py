@@ -12,12 +12,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.pyx
     option_problems,
     option_words,
     parse_words,
-    version_key,
 )
-
-
-def test_versions_sort_by_number():
-    assert version_key("0.9.1") < version_key("0.12.0") < version_key("0.24.0") < version_key("1.0")
 
 
 @pytest.mark.parametrize(

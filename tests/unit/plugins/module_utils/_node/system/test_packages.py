@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.packages import (
+    installed_packages,
     package_versions,
     parse_dpkg,
     parse_rpm,
@@ -13,7 +15,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.package
 )
 
 from tests.unit.fakes import fake_training_host as training_host
-from tests.unit.fakes.fake_gds_host import GdsHost, node
+from tests.unit.fakes.fake_gds_host import GdsHost
 
 
 def test_states_of_debian_packages():
@@ -48,34 +50,42 @@ def test_rpm_packages_and_their_locks():
     assert sorted(packages) == ["efa", "kernel"]
 
 
-def test_packages_of_dpkg():
+DPKG = "dpkg-query -W -f ${Package}\\t${Version}\\t${db:Status-Abbrev}\\n"
+RPM = "rpm -qa --qf %{NAME}\\t%{VERSION}-%{RELEASE}\\n"
+
+
+def managed(program, command, answer):
     host = GdsHost()
-    host.programs["dpkg-query"] = "/usr/bin/dpkg-query"
-    argv = "dpkg-query --show --showformat=${db:Status-Abbrev}\t${Package}\t${Version}\n nvidia-gds nvidia-fs-dkms half"
-    host.commands[argv] = "ii \tnvidia-gds\t13.0.2-1\niF \thalf\t1.0\nrc \tnvidia-fs-dkms\t2.26\n"
-    assert package_versions(host, ["nvidia-gds", "nvidia-fs-dkms", "half"]) == {
+    host.programs[program] = f"/usr/bin/{program}"
+    host.commands[command] = answer
+    return host
+
+
+def test_versions_of_dpkg_are_those_of_whole_packages():
+    listed = "nvidia-gds\t13.0.2-1\tii \nhalf\t1.0\tiF \nnvidia-fs-dkms\t2.26\trc \nheld\t2:1.5\thi \n"
+    host = managed("dpkg-query", DPKG, listed)
+    assert package_versions(host, ["nvidia-gds", "nvidia-fs-dkms", "half", "held", "--admindir=/tmp"]) == {
         "nvidia-gds": "13.0.2-1",
         "nvidia-fs-dkms": None,
         "half": None,
+        "held": "1.5",
+        "--admindir=/tmp": None,
     }
 
 
-def test_packages_of_rpm():
-    host = GdsHost()
-    host.programs["rpm"] = "/usr/bin/rpm"
-    host.commands["rpm --query --queryformat %{NAME}\t%{VERSION}-%{RELEASE}\n nvidia-gds absent"] = (
-        "nvidia-gds\t13.0.2-1\npackage absent is not installed\n"
-    )
+def test_versions_of_rpm():
+    host = managed("rpm", RPM, "nvidia-gds\t13.0.2-1\n")
     assert package_versions(host, ["nvidia-gds", "absent"]) == {"nvidia-gds": "13.0.2-1", "absent": None}
 
 
-def test_packages_of_neither():
+def test_machine_without_a_package_manager_has_no_packages():
     assert package_versions(GdsHost(), ["nvidia-gds"]) == {"nvidia-gds": None}
-    assert package_versions(GdsHost(), []) == {}
+    assert installed_packages(GdsHost()) == (None, None)
 
 
-def test_no_option_of_the_package_manager_is_taken_for_a_package():
-    host = node()
-    host.programs["dpkg-query"] = "/usr/bin/dpkg-query"
-    host.run = lambda argv, **more: pytest.fail("asked")
-    assert package_versions(host, ["--admindir=/tmp", ""]) == {"--admindir=/tmp": None, "": None}
+@pytest.mark.parametrize(("program", "command"), [("dpkg-query", DPKG), ("rpm", RPM)])
+def test_package_manager_without_an_answer_is_an_error(program, command):
+    host = managed(program, command, 2)
+    with pytest.raises(NodeError, match="got no answer"):
+        package_versions(host, ["nvidia-gds"])
+    assert installed_packages(host) == (None, None)

@@ -8,27 +8,41 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.versions import (
     at_least,
     version_key,
-    version_tuple,
 )
 
 
 @pytest.mark.parametrize(
-    ("text", "numbers"), [("v580.159.04", (580, 159, 4)), ("2.1.0amzn4", (2, 1, 0)), ("git-1", None)]
+    ("text", "numbers"),
+    [
+        ("v580.159.04", (580, 159, 4)),
+        ("2.1.0amzn4", (2, 1, 0)),
+        ("1.7.3-aws", (1, 7, 3)),
+        ("6.8.0-1021-aws", (6, 8, 0)),
+        ("v1", (1,)),
+        ("git-1", ()),
+        ("\u0661.2", ()),
+        ("", ()),
+        (None, ()),
+        (12.4, ()),
+    ],
 )
-def test_numbers_of_a_version(text, numbers):
+def test_version_key_is_the_leading_numbers(text, numbers):
     assert version_key(text) == numbers
+
+
+def test_versions_sort_by_their_keys():
+    assert version_key("0.9.1") < version_key("0.12.0") < version_key("0.24.0") < version_key("1.0")
 
 
 @pytest.mark.parametrize(
     ("found", "wanted", "good"),
-    [((1, 26), (1, 26, 0), True), ((1, 26, 0), (1, 26), True), ((1, 9), (1, 10), False), ((2,), (1, 99, 9), True)],
+    [
+        ((1, 26), (1, 26, 0), True),
+        ((1, 26, 0), (1, 26), True),
+        ((1, 9), (1, 10), False),
+        ((2,), (1, 99, 9), True),
+        ((), (0,), False),
+    ],
 )
 def test_version_is_compared_by_numbers_of_equal_length(found, wanted, good):
     assert at_least(found, wanted) is good
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("6.8.0-1021-aws", (6, 8, 0)), ("565.47.01", (565, 47, 1)), (None, ()), ("v1", ())]
-)
-def test_versions(text, expected):
-    assert version_tuple(text) == expected
