@@ -18,10 +18,12 @@ from mlcluster_data import __main__ as command
 from mlcluster_data.checkpoints import directory as checkpoint_store
 from mlcluster_data.checkpoints.directory import DirectoryStore, Manifest, TornError, removable, step_name
 from mlcluster_data.checkpoints.s3 import S3Store
-from mlcluster_data.files import durable
+from mlcluster_data.errors import DataError
+from mlcluster_data.files import durable, s3
 from mlcluster_data.files.durable import FileSum
 
 from tests.data.support.fake_s3 import _server, server
+from tests.data.support.planted import PLANTED, plant
 
 __all__ = ["_server", "server"]
 NODE = Path(__file__).resolve().parents[3] / "plugins" / "module_utils" / "_node"
@@ -128,7 +130,7 @@ def test_what_has_the_name_and_no_manifest_is_told_and_makes_room(store, caplog)
     assert f"{half} has no complete, so it is no checkpoint: get it back whole, or move it away" in caplog.text
     publish(store, 12)
     assert checkpoint_store.verify(store, 12) == []
-    checkpoint_store.retain(store, 1)
+    checkpoint_store.retain(store, 1, checkpoint_store.Proofs(store).good)
     store.prepare()
     (aside,) = store.path.glob(".strange-step-00000012-*")
     assert (aside / "weights").read_bytes() == b"half" and str(aside) in caplog.text
@@ -153,24 +155,26 @@ def test_an_earlier_run_that_still_writes_keeps_nobody_from_beginning(store, mon
 
 @pytest.fixture(params=["directory", "s3"])
 def kept(request, tmp_path):
-    """A place, a function that gives what its `latest` says, and the part of the program that writes that."""
+    """A place, a function that gives what its `latest` says, and the class and method that write that."""
     if request.param == "directory":
         latest = tmp_path / "kept" / "latest"
-        return DirectoryStore(tmp_path / "kept"), lambda: latest.read_text() if latest.exists() else None, durable.write
+        said = lambda: latest.read_text() if latest.exists() else None  # noqa: E731
+        return DirectoryStore(tmp_path / "kept"), said, durable.Directory, "write"
     prefix = request.getfixturevalue("server").prefix()
-    return S3Store(prefix), lambda: (prefix.get("latest") or b"").decode() or None, prefix.put
+    return S3Store(prefix), lambda: (prefix.get("latest") or b"").decode() or None, s3.Prefix, "put"
 
 
 def test_a_run_that_ends_before_it_names_its_checkpoint_is_made_good_by_the_next(kept, tmp_path, monkeypatch):
-    store, latest, write = kept
+    store, latest, writer, verb = kept
+    write = getattr(writer, verb)
 
     class Killed(BaseException):
         pass
 
-    def ends(name, *given):
-        if Path(name).name == "latest":
+    def ends(self, name, *given):
+        if name == "latest":
             raise Killed
-        return write(name, *given)
+        return write(self, name, *given)
 
     local = tmp_path / "local"
     store.prepare()
@@ -178,7 +182,7 @@ def test_a_run_that_ends_before_it_names_its_checkpoint_is_made_good_by_the_next
     publish(store, 1, source=local)
     assert latest() == "step-00000001\n"
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(durable if isinstance(store, DirectoryStore) else store.prefix, write.__name__, ends)
+        patch.setattr(writer, verb, ends)
         publish(store, 2, source=local)
     assert (store.steps(), latest()) == ([2, 1], "step-00000001\n")
     store.prepare()
@@ -198,7 +202,7 @@ def test_a_latest_that_cannot_be_set_right_keeps_nobody_from_training(store, cap
     assert f"{store.path}/latest does not name the newest checkpoint: " in caplog.text
 
 
-@pytest.mark.parametrize("when", ["rename", "unlink", "rmdir"])
+@pytest.mark.parametrize("when", ["replace", "unlink", "rmdir"])
 def test_one_that_another_takes_away_at_the_same_time_is_gone(store, monkeypatch, when):
     for step in (1, 2):
         publish(store, step)
@@ -207,12 +211,12 @@ def test_one_that_another_takes_away_at_the_same_time_is_gone(store, monkeypatch
     def meanwhile(path, *given, **named):
         if not second:
             second.append(store)
-            checkpoint_store.retain(store, 1)
+            checkpoint_store.retain(store, 1, checkpoint_store.Proofs(store).good)
             store.prepare()
         return before(path, *given, **named)
 
     monkeypatch.setattr(os, when, meanwhile)
-    checkpoint_store.retain(store, 1)
+    checkpoint_store.retain(store, 1, checkpoint_store.Proofs(store).good)
     assert second and sorted(path.name for path in store.path.iterdir()) == ["latest", step_name(2)]
 
 
@@ -245,26 +249,6 @@ def test_files_are_spread_evenly_and_none_is_left_out():
     assert sorted(sum(of.size for of in share.values()) for share in shares) == [405, 600, 900]
 
 
-def test_a_copy_that_fails_leaves_nothing(tmp_path):
-    (tmp_path / "source").write_bytes(b"x")
-    (tmp_path / "taken").write_bytes(b"mine")
-    with pytest.raises(FileExistsError):
-        durable.copy(tmp_path / "source", tmp_path / "taken")
-    assert (tmp_path / "taken").read_bytes() == b"mine"
-
-
-def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
-    durable.write(tmp_path / "file", b"before")
-
-    def full(*names):
-        raise OSError(28, "No space left")
-
-    monkeypatch.setattr(durable.os, "replace", full)
-    with pytest.raises(OSError, match="No space left"):
-        durable.write(tmp_path / "file", b"after")
-    assert [path.name for path in tmp_path.iterdir()] == ["file"] and (tmp_path / "file").read_bytes() == b"before"
-
-
 def test_the_command(store, capsys):
     where = str(store.path)
     assert command.main(["checkpoint", "list", where]) == 1
@@ -280,6 +264,124 @@ def test_the_command(store, capsys):
     out = capsys.readouterr().out.splitlines()
     assert out[0].startswith("step 3: ") and "has other content than was written" in out[0] and out[1] == "step 2: good"
     assert command.main(["checkpoint", "prune", where, "--keep", "2"]) == 0
+    assert capsys.readouterr().out == ""
+    assert command.main(["checkpoint", "prune", where, "--keep", "1"]) == 0
     assert capsys.readouterr().out == "step 1: removed\n"
     with pytest.raises(SystemExit, match="3"):
         command.main(["checkpoint", "prune", where, "--keep", "0"])
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[0] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.fixture(params=["directory", "s3"])
+def place(request, tmp_path):
+    """A store, the place that the command is given, and a function that flips a bit of a step's weights."""
+    if request.param == "directory":
+        found = DirectoryStore(tmp_path / "kept")
+        found.prepare()
+        return found, str(found.path), lambda step: flip(found.path / step_name(step) / "__0_0.distcp")
+    prefix = request.getfixturevalue("server").prefix()
+
+    def flip_object(step: int) -> None:
+        name = f"{step_name(step)}/__0_0.distcp"
+        prefix.put(name, b"WEIGHTS")
+
+    return S3Store(prefix), prefix.url, flip_object
+
+
+def test_prune_removes_nothing_for_a_checkpoint_with_a_flipped_bit(place, tmp_path, capsys, caplog):
+    store, where, flip_bit = place
+    for step in (1, 2, 3, 4):
+        publish(store, step, source=tmp_path / "local")
+    flip_bit(4)
+    assert command.main(["checkpoint", "prune", where, "--keep", "1"]) == 0
+    assert capsys.readouterr().out == "step 1: removed\nstep 2: removed\n"
+    assert store.steps() == [4, 3] and checkpoint_store.verify(store, 3) == []
+    assert f"{where}/step-00000004 does not count as a good checkpoint, so older ones stay" in caplog.text
+
+
+def test_prune_keeps_all_where_no_checkpoint_is_good(place, tmp_path, capsys):
+    store, where, flip_bit = place
+    for step in (1, 2, 3):
+        publish(store, step, source=tmp_path / "local")
+        flip_bit(step)
+    assert command.main(["checkpoint", "prune", where, "--keep", "1"]) == 0
+    assert capsys.readouterr().out == "" and store.steps() == [3, 2, 1]
+
+
+def test_checkpoint_is_read_once_unless_it_changes(place, tmp_path, monkeypatch):
+    store, _where, flip_bit = place
+    for step in (1, 2):
+        publish(store, step, source=tmp_path / "local")
+    read, check = [], store.check
+    monkeypatch.setattr(store, "check", lambda step, *rest: (read.append(step), check(step, *rest))[1])
+    proofs = checkpoint_store.Proofs(store)
+    assert [proofs.known(2), proofs.good(2), proofs.good(2), proofs.known(2)] == [None, True, True, True]
+    assert read == [2]
+    flip_bit(2)
+    assert [proofs.known(2), proofs.good(2), proofs.good(2), proofs.known(2)] == [None, False, False, False]
+    assert read == [2, 2]
+    store.remove(2)
+    assert [proofs.known(2), proofs.good(2)] == [None, False]
+
+
+def test_nothing_is_read_where_nothing_may_go(store, monkeypatch):
+    for step in (1, 2):
+        publish(store, step)
+    monkeypatch.setattr(store, "check", lambda *_given: pytest.fail("something was read"))
+    assert checkpoint_store.retain(store, 2, checkpoint_store.Proofs(store).good) == []
+
+
+def test_torn_ones_stay_until_a_good_one_has_come_as_far(place, tmp_path):
+    store, _where, flip_bit = place
+    for step in (1, 2, 3):
+        publish(store, step, source=tmp_path / "local")
+    store.set_aside(2)
+    flip_bit(3)
+    checkpoint_store.retain(store, 3, checkpoint_store.Proofs(store).good)
+    assert store.has_torn()
+    publish(store, 4, source=tmp_path / "local")
+    checkpoint_store.retain(store, 3, checkpoint_store.Proofs(store).good)
+    assert not store.has_torn()
+
+
+def test_mark_of_a_backup_is_no_change(store):
+    publish(store, 1)
+    before = store.signature(1)
+    (store.path / step_name(1) / ".backed-up").write_bytes(b"")
+    assert store.signature(1) == before
+    (store.path / step_name(1) / ".metadata").write_bytes(b"other")
+    assert store.signature(1) != before
+
+
+def test_removal_that_was_killed_stands_in_nobodys_way(store):
+    publish(store, 1)
+    left = store.path / ".removing-step-00000001"
+    left.mkdir()
+    (left / "file").write_bytes(b"x")
+    store.remove(1)
+    assert store.steps() == [] and left.exists()
+
+
+@pytest.mark.parametrize("what", PLANTED)
+@pytest.mark.parametrize("name", ["latest", step_name(7), f".incoming-{step_name(7)}-t", ".lock", ".job-lock"])
+def test_planted_names_are_replaced_or_refused(store, tmp_path, what, name):
+    (tmp_path / "victims").mkdir()
+    victim = tmp_path / "victims" / "file"
+    victim.write_bytes(b"precious")
+    plant(store.path / name, what, victim if name.startswith(("latest", ".lock", ".job")) else victim.parent)
+    lock = store.lock(0.5)
+    try:
+        lock.acquire()
+        publish(store, 7)
+        assert checkpoint_store.verify(store, 7) == []
+    except (OSError, DataError) as error:
+        assert name in str(error)
+    finally:
+        lock.release()
+    assert victim.read_bytes() == b"precious" and os.listdir(victim.parent) == ["file"]
+    assert not (tmp_path / "absent").exists()

@@ -114,7 +114,7 @@ def test_a_torn_one_never_drives_a_good_one_out(place):
 
     def work(tell):
         opened = place.open(keep=1)
-        checkpoint_store.retain(opened.store, opened.keep)
+        checkpoint_store.retain(opened.store, opened.keep, checkpoint_store.Proofs(opened.store).good)
         opened.close()
 
     ranks(1, work, place.root)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from mlcluster_data.errors import DataError
 from mlcluster_data.locks import directory as lock
 
 from tests.data.support.forked import RankDiedError, die_at_byte, die_at_change, ranks, small_disk
+from tests.data.support.planted import PLANTED, plant
 
 
 def read(folder):
@@ -201,3 +203,69 @@ def test_a_source_in_the_folder_for_the_inputs_is_refused_and_stays(tmp_path):
     source.write_text('{"text": "mine"}\n')
     assert command.main(["collect", str(source), "--output", str(tmp_path), "--inputs", "1"]) == 1
     assert source.read_text() == '{"text": "mine"}\n'
+
+
+DAMAGED = {
+    "cut off": lambda packed: packed[:-9],
+    "no gzip": lambda packed: b"no gzip at all",
+    "a bit in its data": lambda packed: packed[:40] + bytes([packed[40] ^ 1]) + packed[41:],
+    "a bit in its sum": lambda packed: packed[:-6] + bytes([packed[-6] ^ 1]) + packed[-5:],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+@pytest.mark.parametrize("name", ["b.jsonl.gz", "b.txt.gz"])
+def test_damaged_gzip_file_is_named_or_skipped_whole(tmp_path, capsys, damage, name):
+    """Whole: documents before the damage are not proved to be those that were packed."""
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "a.txt").write_text("good")
+    lines = "".join(f'{{"text": "{number} {"x" * number}"}}\n' for number in range(200))
+    (source / name).write_bytes(DAMAGED[damage](gzip.compress(lines.encode())))
+    words = ["collect", str(source), "--inputs", "1", "--output", str(tmp_path / "out")]
+    assert command.main(words) == 1
+    error = capsys.readouterr().err
+    assert f"ERROR: {source / name} is a damaged gzip file (" in error and "Traceback" not in error
+    assert not list((tmp_path / "out").iterdir())
+    assert command.main([*words, "--on-bad", "skip"]) == 0
+    assert read(tmp_path / "out") == ["good"]
+    assert "1 documents" in (out := capsys.readouterr().out) and ", 1 left out" in out
+
+
+def test_deeply_nested_line_is_named_or_skipped(tmp_path, capsys):
+    source = tmp_path / "a.jsonl"
+    source.write_text('{"text": "good"}\n' + "[" * 200_000 + "]" * 200_000 + "\n")
+    words = ["collect", str(source), "--inputs", "1", "--output", str(tmp_path / "out")]
+    assert command.main(words) == 1
+    assert f"ERROR: {source}: line 2 is nested too deeply to be read" in capsys.readouterr().err
+    assert command.main([*words, "--on-bad", "skip"]) == 0
+    assert read(tmp_path / "out") == ["good"]
+
+
+@pytest.mark.parametrize("what", ["link", "link to a file"])
+def test_planted_link_is_not_cleared(tmp_path, what):
+    """What killed runs left is removed by its name, which anybody may give to a link."""
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_bytes(b"precious")
+    (tmp_path / "out").mkdir()
+    target = tmp_path / "precious" if what == "link" else tmp_path / "precious" / "file"
+    (tmp_path / "out" / ".collect.planted").symlink_to(target)
+    collect.split(["a", "b"], tmp_path / "out", 1, {})
+    assert (tmp_path / "precious" / "file").read_bytes() == b"precious"
+    assert read(tmp_path / "out") == ["a", "b"]
+
+
+@pytest.mark.parametrize("what", PLANTED)
+@pytest.mark.parametrize("name", ["input-00000.jsonl", "inputs.json"])
+def test_planted_names_of_inputs_are_replaced_not_followed(tmp_path, what, name):
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    (tmp_path / "out").mkdir()
+    plant(tmp_path / "out" / name, what, victim)
+    try:
+        collect.split(["a", "b"], tmp_path / "out", 1, {})
+    except DataError:
+        assert what == "directory" or name == "inputs.json"
+    else:
+        assert read(tmp_path / "out") == ["a", "b"]
+    assert victim.read_bytes() == b"precious" and not (tmp_path / "absent").exists()

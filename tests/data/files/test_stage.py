@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 from mlcluster_data import __main__ as command
 from mlcluster_data.errors import DataError
 from mlcluster_data.files import durable, s3, stage
+from mlcluster_data.files.durable import Signature
 
 from tests.data.support.fake_s3 import BUCKET, _server, pauses, server
 from tests.data.support.forked import FORK, RankDiedError, die_at_change, ranks, small_disk
+from tests.data.support.planted import PLANTED, plant
 from tests.data.support.processes import stands_still
 
 __all__ = ["_server", "pauses", "server"]
@@ -118,7 +121,7 @@ def test_killed_at_any_change_it_is_never_taken_for_complete(weights, tmp_path):
         assert (local / stage.MARK).exists() <= (found(local) == found(weights))
         stage.stage(str(weights), local)
         assert found(local) == found(weights)
-        assert not list(local.rglob("*.part"))
+        assert not list(local.rglob("*.part")) and not list(local.glob(".staging-*"))
     assert killed > 5
 
 
@@ -151,7 +154,7 @@ def test_nothing_to_stage_is_one_sentence(tmp_path):
 
 def test_names_that_lead_out_of_the_folder_are_refused(tmp_path, server, monkeypatch):
     monkeypatch.setattr(s3.Prefix, "list", lambda self: {"../outside": s3.Remote(1, "e")})
-    with pytest.raises(DataError, match=r"has the name \.\./outside, which leads out of the folder"):
+    with pytest.raises(DataError, match=r"has the name '\.\./outside', which leads out of the folder"):
         stage.stage(f"s3://{BUCKET}/weights", tmp_path / "local")
 
 
@@ -159,13 +162,14 @@ def test_halves_of_others_stay(weights, tmp_path):
     """Below /data a preprocess task, or another staging, may be writing at this moment."""
     name = next(path.name for path in weights.iterdir() if path.is_file())
     local = tmp_path / "local"
-    (local / "other").mkdir(parents=True)
-    kept = [local / ".shard-00000-00000.tar.x.part", local / "other" / f".{name}.0123abcd.part", local / ".mine.part"]
-    gone = local / f".{name}.0123abcd.part"
-    for path in (*kept, gone):
+    (local / "other" / ".staging-2").mkdir(parents=True)
+    (local / ".staging-1").mkdir()
+    kept = [local / ".shard-00000-00000.tar.x.part", local / "other" / ".staging-2" / "0", local / f".{name}.0.part"]
+    gone = [local / ".staging-1" / "00000000", local / f".{stage.MARK}.0123abcd.part"]
+    for path in (*kept, *gone):
         path.write_bytes(b"x")
     stage.stage(str(weights), local)
-    assert all(path.exists() for path in kept) and not gone.exists()
+    assert all(path.exists() for path in kept) and not any(path.exists() for path in gone)
 
 
 @pytest.mark.parametrize("text", ["[]", "null", '{"a": 1}', '{"a": []}', "{"])
@@ -173,3 +177,175 @@ def test_a_mark_that_is_damaged_is_none(weights, tmp_path, text):
     copied = stage.stage(str(weights), tmp_path / "local")
     (tmp_path / "local" / stage.MARK).write_text(text)
     assert stage.stage(str(weights), tmp_path / "local") == copied
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["ds", "ds/part-0.tar"], "'ds', which is a file and a folder of other files"),
+        (["a/b", "a/b/c/d"], "'a/b', which is a file and a folder of other files"),
+        (["n" * 256], "which has a part of 256 bytes, and 255 are allowed"),
+        (["a//b"], "'a//b', which has an empty part"),
+        (["./a"], "'./a', which has an empty part"),
+        (["/etc/passwd"], "'/etc/passwd', which leads out of the folder"),
+        (["a\0b"], "which has a null byte in it"),
+    ],
+)
+def test_names_are_judged_before_the_first_byte(tmp_path, server, monkeypatch, names, said):
+    monkeypatch.setattr(s3.Prefix, "list", lambda self: {name: s3.Remote(1, "e") for name in [*names, "good"]})
+    monkeypatch.setattr(s3.Prefix, "fetch", lambda *_given: pytest.fail("something was fetched"))
+    with pytest.raises(DataError, match=re.escape(said)):
+        stage.stage(f"s3://{BUCKET}/weights", tmp_path / "local")
+    assert not (tmp_path / "local").exists()
+
+
+@pytest.mark.parametrize("length", [240, 241, 250, 255])
+def test_long_names_are_staged(tmp_path, length):
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / ("n" * length)).write_bytes(b"x")
+    assert stage.stage(str(tmp_path / "weights"), tmp_path / "local") == 1
+    assert found(tmp_path / "local") == {"n" * length: b"x"}
+    assert stage.stage(str(tmp_path / "weights"), tmp_path / "local") == 0
+
+
+def test_folder_that_was_staged_is_a_source(weights, tmp_path):
+    """Its own mark, lock and what is under way there are none of its files."""
+    stage.stage(str(weights), tmp_path / "local")
+    (tmp_path / "local" / ".staging-0123").mkdir()
+    (tmp_path / "local" / ".staging-0123" / "00000000").write_bytes(b"half")
+    assert stage.stage(str(tmp_path / "local"), tmp_path / "second") == 2
+    assert found(tmp_path / "second") == found(weights)
+    assert stage.stage(str(tmp_path / "local"), tmp_path / "second") == 0
+
+
+@pytest.mark.parametrize(("there", "source"), [("a/b", "a"), ("a", "a/b")])
+def test_what_stands_in_the_way_is_named_before_the_first_byte(tmp_path, monkeypatch, there, source):
+    for place in (tmp_path / "local" / there, tmp_path / "weights" / source, tmp_path / "weights" / "first"):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(b"x")
+    monkeypatch.setattr(durable, "copy", lambda *_given: pytest.fail("something was copied"))
+    with pytest.raises(DataError, match=rf"{tmp_path}/local/a.* and {source} is to be staged .*: move it away"):
+        stage.stage(str(tmp_path / "weights"), tmp_path / "local")
+
+
+def flip(path):
+    """Another content of the same size and times, as a disk that fails leaves it."""
+    state = path.stat()
+    content = bytearray(path.read_bytes())
+    content[0] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+
+
+@pytest.fixture
+def job(monkeypatch):
+    def run(number):
+        monkeypatch.setenv("SLURM_JOB_ID", str(number))
+
+    run(1)
+    return run
+
+
+@pytest.fixture
+def failing_disk(monkeypatch):
+    """A change that no time tells."""
+    of = Signature.of
+    monkeypatch.setattr(stage.Signature, "of", lambda state: Signature(1, of(state).size, 1, 1))
+
+
+def test_flipped_bit_is_found_once_in_a_run(weights, tmp_path, job, failing_disk, monkeypatch):
+    local = tmp_path / "local"
+    assert stage.stage(str(weights), local) == 2
+    flip(local / "model.safetensors")
+    read, digest = [], durable.Directory.digest
+    monkeypatch.setattr(durable.Directory, "digest", lambda self, name: (read.append(name), digest(self, name))[1])
+    assert stage.stage(str(weights), local) == 0
+    assert read == []
+    job(2)
+    assert stage.stage(str(weights), local) == 1
+    assert found(local) == found(weights) and sorted(read) == ["config.json", "model.safetensors"]
+    # The other ranks of this run read nothing again, and neither does a run in which all is good.
+    for number, times in ((2, 2), (3, 4), (3, 4)):
+        job(number)
+        assert stage.stage(str(weights), local) == 0
+        assert len(read) == times
+
+
+def test_change_that_keeps_size_and_time_is_staged_again(weights, tmp_path, job):
+    local = tmp_path / "local"
+    stage.stage(str(weights), local)
+    flip(local / "model.safetensors")
+    assert stage.stage(str(weights), local) == 1
+    assert found(local) == found(weights)
+
+
+def test_runs_differ_by_job_restart_and_starting_process(monkeypatch):
+    for name in ("SLURM_JOB_ID", "SLURM_RESTART_COUNT", "SLURM_CLUSTER_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    runs = [stage.this_run()]
+    assert runs[0] == stage.this_run() and str(os.getppid()) in runs[0]
+    monkeypatch.setattr(os, "getppid", lambda: 1)
+    runs.append(stage.this_run())
+    for name, value in (("JOB_ID", "7"), ("RESTART_COUNT", "1"), ("CLUSTER_NAME", "b"), ("JOB_ID", "8")):
+        monkeypatch.setenv(f"SLURM_{name}", value)
+        runs.append(stage.this_run())
+    assert len(set(runs)) == len(runs)
+
+
+def test_restaging_that_dies_keeps_no_mark(weights, tmp_path, job, failing_disk):
+    """The mark is of files that are being replaced: with the old source again it would vouch for new ones."""
+    local, model = tmp_path / "local", weights / "model.safetensors"
+    stage.stage(str(weights), local)
+    before = model.stat()
+    model.write_bytes(b"v" * 100_000)
+    (weights / "more" / "config.json").write_text('{"a": 2}')
+
+    def work(_tell):
+        room = stage._mark
+        stage._mark = lambda *_given: os.kill(os.getpid(), signal.SIGKILL)
+        stage.stage(str(weights), local)
+        return room
+
+    with pytest.raises(RankDiedError):
+        ranks(0, work, tmp_path)
+    assert (local / "model.safetensors").read_bytes() == b"v" * 100_000 and not (local / stage.MARK).exists()
+    model.write_bytes(b"w" * 100_000)
+    os.utime(model, ns=(before.st_atime_ns, before.st_mtime_ns))
+    stage.stage(str(weights), local)
+    assert found(local) == found(weights)
+
+
+def test_source_that_changes_while_it_is_read_is_no_copy(weights, tmp_path, monkeypatch):
+    copy = durable.copy
+
+    def growing(source, file):
+        with open(source, "ab") as other:
+            other.write(b"more")
+        return copy(source, file)
+
+    monkeypatch.setattr(durable, "copy", growing)
+    with pytest.raises(DataError, match=r"changed while .* was read: stage it again"):
+        stage.stage(str(weights), tmp_path / "local")
+    assert found(tmp_path / "local") == {} and not (tmp_path / "local" / stage.MARK).exists()
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_planted_names_are_replaced_or_refused(weights, tmp_path, what):
+    stage.stage(str(weights), tmp_path / "first")
+    names = [path.relative_to(tmp_path / "first") for path in (tmp_path / "first").rglob("*")]
+    names += [Path(".lock"), Path(".job-lock")]
+    assert {str(name) for name in names} >= {stage.MARK, ".stage-lock", "more", "more/config.json", "model.safetensors"}
+    (tmp_path / "victims").mkdir()
+    victim = tmp_path / "victims" / "file"
+    for at, name in enumerate(names):
+        local = tmp_path / f"local{at}"
+        (local / name).parent.mkdir(parents=True)
+        victim.write_bytes(b"precious")
+        plant(local / name, what, victim.parent if str(name) == "more" else victim)
+        try:
+            stage.stage(str(weights), local)
+            assert found(local) == found(weights)
+        except DataError:
+            pass
+        assert victim.read_bytes() == b"precious" and os.listdir(victim.parent) == ["file"], name
+        assert not (tmp_path / "absent").exists()

@@ -392,7 +392,7 @@ def test_a_full_cache_disk_is_said_once_and_does_no_harm(shards, tmp_path, capfd
 def test_another_error_of_the_cache_is_an_error(shards, tmp_path, monkeypatch):
     cache = shard_reader.Cache(tmp_path)
 
-    def broken(*_arguments):
+    def broken(*_arguments, **_handles):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(os, "replace", broken)

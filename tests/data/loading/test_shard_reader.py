@@ -35,7 +35,7 @@ def test_the_cache_removes_nothing_that_it_did_not_put_there(tmp_path):
 def test_a_shard_whose_half_was_removed_by_another_is_not_kept(tmp_path, monkeypatch):
     cache, content = shard_reader.Cache(tmp_path), b"1" * 4000
 
-    def gone(*names):
+    def gone(*names, **handles):
         raise FileNotFoundError(2, "No such file or directory")
 
     monkeypatch.setattr(shard_reader.os, "replace", gone)

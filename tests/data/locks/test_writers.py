@@ -69,7 +69,7 @@ def test_two_restores_into_one_directory_never_meet(kept, server, tmp_path, caps
     def first(wait):
         prefix = server.prefix()
         fetch = prefix.fetch
-        prefix.fetch = lambda name, path: (wait(), fetch(name, path))[1]
+        prefix.fetch = lambda *given: (wait(), fetch(*given))[1]
         return backup.Backup(target, prefix, workers=1).restore().ok
 
     with stands_still_once(first) as process:

@@ -377,7 +377,7 @@ def test_shards_go_to_s3_through_its_bad_moments(server, pauses, inputs, preproc
     assert len(pauses) == 3
     assert preprocess(inputs, tmp_path, *few) == 0
     listed = store.at(f"s3://{BUCKET}/set")
-    assert {name: listed.read(name) for name in listed.names()} == contents(tmp_path)
+    assert {name: listed.read(name) for name in listed.signatures()} == contents(tmp_path)
 
 
 def test_s3_that_stays_unwell_is_one_sentence(server, pauses, inputs, preprocess, capsys, monkeypatch):

@@ -46,11 +46,11 @@ def test_an_input_that_changed_since_its_first_shards_is_refused(tmp_path, input
     shutil.copy(inputs / "input-00000.jsonl", source)
     put = store.Folder.put
 
-    def filling_up(self, name, path):
+    def filling_up(self, name, path, wanted):
         full.append(name)
         if len(full) > 2:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        put(self, name, path)
+        return put(self, name, path, wanted)
 
     monkeypatch.setattr(store.Folder, "put", filling_up)
     assert preprocess(source, tmp_path / "out") == 1

@@ -28,6 +28,8 @@ FORK = multiprocessing.get_context("fork")
 CLONE_NEWNS = 0x00020000
 # What changes a directory, as Python's own audit events name it (docs.python.org, "Audit events table").
 CHANGES = frozenset({"os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.link", "os.utime"})
+# The functions of os that take a directory's descriptor, of which the audit events do not say where it is.
+BY_HANDLE = ("open", "replace", "rename", "mkdir", "unlink", "remove", "rmdir", "link", "utime")
 # Bytes of a file in whose middle a rank died: the shortest that any writes, the name of the newest checkpoint, has 14.
 HALF = 10
 torch.set_num_threads(1)
@@ -106,15 +108,38 @@ def die_at_change(number: int, below: Path, but: str = "\0") -> None:
     """
     left = [number]
 
-    def watch(event: str, arguments: tuple[Any, ...]) -> None:
-        if event not in CHANGES and not (event == "open" and (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR)):
-            return
-        if any(str(argument).startswith(str(below)) and but not in str(argument) for argument in arguments):
+    def watch(_change: str, paths: list[str]) -> None:
+        if any(path.startswith(str(below)) and but not in path for path in paths):
             left[0] -= 1
             if not left[0]:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    sys.addaudithook(watch)
+    watch_changes(watch)
+
+
+def watch_changes(watch: Callable[[str, list[str]], None]) -> None:
+    """Call watch(change, absolute paths) before each change of a directory and each file that is opened to write."""
+
+    def audited(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in CHANGES or (event == "open" and (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR)):
+            watch(event, [str(argument) for argument in arguments if str(argument).startswith("/")])
+
+    def handled(function: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*given: Any, **named: Any) -> Any:
+            handles = [named[key] for key in ("dir_fd", "src_dir_fd", "dst_dir_fd") if named.get(key) is not None]
+            names = [os.fsdecode(one) for one in given[: max(1, len(handles))] if isinstance(one, (str, bytes))]
+            reads = function is real_open and not given[1] & (os.O_WRONLY | os.O_RDWR)
+            if handles and not reads:
+                folders = [os.readlink(f"/proc/self/fd/{handle}") for handle in handles]
+                watch(function.__name__, [f"{folder}/{name}" for folder, name in zip(folders, names)])
+            return function(*given, **named)
+
+        return wrapped
+
+    real_open = os.open
+    for name in BY_HANDLE:
+        setattr(os, name, handled(getattr(os, name)))
+    sys.addaudithook(audited)
 
 
 def die_at_byte(number: int) -> None:
@@ -128,13 +153,13 @@ def die_in_file(number: int, below: Path) -> None:
     _heed_limit()
     left = [number]
 
-    def watch(event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "open" and (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR):
-            left[0] -= str(arguments[0]).startswith(str(below))
+    def watch(change: str, paths: list[str]) -> None:
+        if change == "open":
+            left[0] -= paths[0].startswith(str(below)) if paths else 0
             if not left[0]:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (HALF, HALF))
 
-    sys.addaudithook(watch)
+    watch_changes(watch)
 
 
 def _heed_limit() -> None:

@@ -14,7 +14,6 @@ import argparse
 import concurrent.futures
 import contextlib
 import dataclasses
-import hashlib
 import json
 import logging
 import os
@@ -28,7 +27,7 @@ from pathlib import Path, PurePosixPath
 from ..cli import arguments
 from ..errors import FAIL, PASS, DataError
 from ..files import durable, s3
-from ..files.durable import FileSum
+from ..files.durable import Directory, FileSum, Signature
 from ..locks.directory import JOB_NAME as JOB_LOCK
 from ..locks.directory import NAME as LOCK
 from ..locks.directory import STAGE_NAME as STAGE_LOCK
@@ -69,6 +68,12 @@ class Copy:
     def sum(self) -> FileSum:
         """Size and SHA-256."""
         return FileSum(self.size, self.sha256)
+
+    @property
+    def is_sound(self) -> bool:
+        """Return whether every value is of its type."""
+        numbers, texts = (self.size, self.mode, self.changed), (self.sha256, self.etag)
+        return all(type(of) is int for of in numbers) and all(type(of) is str for of in texts)
 
 
 @dataclasses.dataclass
@@ -183,10 +188,10 @@ class Backup:
         """
         begin = time.monotonic()
         copies = self._backed_up()
-        self.directory.mkdir(parents=True, exist_ok=True)
-        with only_writer(self.directory):
+        durable.make_directory(self.directory)
+        with only_writer(self.directory), Directory.open(self.directory) as top:
             check_below(self.directory)
-            self._rounds(rounds(sorted(copies)), lambda name: self._restore(name, copies[name], overwrite))
+            self._rounds(rounds(sorted(copies)), lambda name: self._restore(top, name, copies[name], overwrite))
         self.report.seconds = time.monotonic() - begin
         return self.report
 
@@ -211,11 +216,15 @@ class Backup:
             if found["schema"] != SCHEMA:
                 raise BackupError(f"{where} has schema {found['schema']} and not {SCHEMA}: use a newer version")
             copies = {str(name): Copy(**of) for name, of in found["files"].items()}
-        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+            if not all(copy.is_sound for copy in copies.values()):
+                raise ValueError("an entry has text and numbers confused")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
             raise BackupError(f"{where} is no manifest of a backup: move it away, and back up again") from exc
-        outside = [name for name in copies if name.startswith("/") or ".." in PurePosixPath(name).parts or not name]
-        if outside:
-            raise BackupError(f"{where} names {outside[0]}, which lies outside of a directory: do not trust it")
+        for name in copies:
+            try:
+                durable.parts_of(name)
+            except ValueError as exc:
+                raise BackupError(f"{where} names {name[:300]!r}, which {exc}: do not trust it") from exc
         return copies
 
     def _backed_up(self) -> dict[str, Copy]:
@@ -260,11 +269,12 @@ class Backup:
         if any("\ud800" <= letter <= "\udfff" for letter in name):
             raise BackupError(f"{str(path)!r} has a name that is no UTF-8, as no object in S3 can have: rename it")
         state = path.stat()
-        key = [state.st_size, state.st_mtime_ns, state.st_ino]
+        # The time of change of the inode too: that of the content can be set back, by tar, rsync or a program.
+        key = list(dataclasses.astuple(Signature.of(state)))
         parts = None
         known = sums.get(name)
-        if known and known[:3] == key:
-            found = FileSum(state.st_size, known[3])
+        if known and known[:4] == key:
+            found = FileSum(state.st_size, known[4])
         else:
             parts = s3.measure(path, self.prefix.part)
             found = parts.whole
@@ -281,34 +291,27 @@ class Backup:
             etag = before.etag
         with self._guard:
             proved[name] = Copy(found.size, found.sha256, etag, state.st_mode & 0o777, state.st_mtime_ns)
-            if time.time_ns() - state.st_mtime_ns > SETTLED_SECONDS * 1e9:
+            if time.time_ns() - max(state.st_mtime_ns, state.st_ctime_ns) > SETTLED_SECONDS * 1e9:
                 sums[name] = [*key, found.sha256]
         return result
 
-    def _restore(self, name: str, copy: Copy, overwrite: bool) -> str:
+    def _restore(self, top: Directory, name: str, copy: Copy, overwrite: bool) -> str:
+        *folders, last = durable.parts_of(name)
         target = self.directory / name
-        plain = target.is_file() and not target.is_symlink()
-        if plain and target.stat().st_size == copy.size and durable.digest(target) == copy.sum:
-            return "same"
-        if os.path.lexists(target) and not overwrite:
-            raise BackupError(f"{target} is there and differs from the backup: move it away, or allow overwriting")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # As short as can be: the name itself may be as long as the file system allows.
-        aside = target.with_name(f".{hashlib.sha256(target.name.encode()).hexdigest()[:16]}.part")
-        try:
-            found = self.prefix.fetch(name, aside)
-            if found != copy.sum:
-                raise BackupError(
-                    f"{self.prefix.under(name)} has other content than was backed up: it is not restored; "
-                    "see whether the bucket keeps older versions of it"
-                )
-            aside.chmod(copy.mode)
-            os.utime(aside, ns=(copy.changed, copy.changed))
-            os.replace(aside, target)
-        finally:
-            with contextlib.suppress(OSError):
-                aside.unlink()
-        durable.sync_directory(target.parent)
+        with top.below(*folders, make=True) as folder:
+            state = folder.state(last)
+            if folder.is_plain(last) and state and state.st_size == copy.size and folder.digest(last) == copy.sum:
+                return "same"
+            if state is not None and not overwrite:
+                raise BackupError(f"{target} is there and differs from the backup: move it away, or allow overwriting")
+            with folder.making(last, copy.mode) as file:
+                if self.prefix.fetch(name, file, target) != copy.sum:
+                    raise BackupError(
+                        f"{self.prefix.under(name)} has other content than was backed up: it is not restored; "
+                        "see whether the bucket keeps older versions of it"
+                    )
+                file.flush()
+                os.utime(file.fileno(), ns=(copy.changed, copy.changed))
         with self._guard:
             self.report.bytes += copy.size
         return "copied"
@@ -350,7 +353,7 @@ class Backup:
         with contextlib.suppress(OSError, ValueError):
             found = json.loads(durable.read(self.directory / SUMS))
             if isinstance(found, dict):
-                return {name: of for name, of in found.items() if isinstance(of, list) and len(of) == 4}
+                return {name: of for name, of in found.items() if isinstance(of, list) and len(of) == 5}
         return {}
 
     def _keep_sums(self, sums: dict[str, list[t.Any]]) -> None:

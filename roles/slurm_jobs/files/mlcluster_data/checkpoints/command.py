@@ -78,7 +78,7 @@ def _prune(store: Store, keep: int) -> int:
     lock = store.lock()
     lock.acquire()
     try:
-        for step in checkpoint_store.retain(store, keep):
+        for step in checkpoint_store.retain(store, keep, checkpoint_store.Proofs(store).good):
             print(f"step {step}: removed")
     finally:
         lock.release()

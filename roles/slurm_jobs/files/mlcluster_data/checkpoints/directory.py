@@ -17,6 +17,7 @@ import json
 import logging
 import os
 import re
+import secrets
 import shutil
 import stat
 import time
@@ -26,7 +27,7 @@ from pathlib import Path
 
 from ..errors import CorruptError, DataError
 from ..files import durable
-from ..files.durable import FileSum
+from ..files.durable import Directory, FileSum, Signature
 from ..locks.directory import JOB_NAME, STALE_SECONDS, DirectoryLock, Owner
 from ..locks.directory import NAME as LOCK
 
@@ -172,11 +173,14 @@ class Store(t.Protocol):
         Raises OSError or S3Error for one that cannot be read now: that says nothing of whether it is good.
         """
 
-    def looks_whole(self, step: int) -> bool:
-        """Whether manifest and sizes agree, without reading the files."""
+    def signature(self, step: int) -> object:
+        """Return what changes with the content of any file of a checkpoint. Raises FileNotFoundError for none."""
 
     def set_aside(self, step: int) -> None:
         """Hide a torn checkpoint, so that nobody resumes from it."""
+
+    def has_torn(self) -> bool:
+        """Return whether any checkpoint was set aside."""
 
     def forget_torn(self, until: int) -> None:
         """Remove what was set aside of steps up to this one."""
@@ -223,11 +227,11 @@ class DirectoryStore:
         self.url = str(path)
 
     def lock(self, stale_seconds: float | None = None) -> Guard:
-        self.path.mkdir(parents=True, exist_ok=True)
+        durable.make_directory(self.path)
         return DirectoryLock(self.path, stale_seconds or STALE_SECONDS)
 
     def prepare(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
+        durable.make_directory(self.path)
         for name in os.listdir(self.path):
             if name.startswith((INCOMING, REMOVING)):
                 self._clear(self.path / name)
@@ -258,27 +262,33 @@ class DirectoryStore:
             LOGGER.warning("%s stays for now: %s", left, durable.reason(exc))
 
     def put(self, step: int, token: str, source: Path) -> FileSum:
-        place = self._incoming(step, token)
-        place.mkdir(parents=True, exist_ok=True)
-        return durable.copy(source, place / source.name)
+        with (
+            Directory.open(self.path) as top,
+            top.below(_incoming(step, token), make=True) as place,
+            place.new(source.name) as file,
+        ):
+            return durable.copy(source, file)
 
     def publish(self, step: int, token: str, manifest: Manifest, index: Path) -> None:
-        place, final = self._incoming(step, token), self.path / step_name(step)
+        made, final = _incoming(step, token), self.path / step_name(step)
         files = {**manifest.files, INDEX: self.put(step, token, index)}
-        durable.write(place / COMPLETE, dataclasses.replace(manifest, files=files).text())
-        if _is_plain(final / COMPLETE):
-            raise StoreError(f"{final} is there already: resume from it, or give this run a directory of its own")
-        if os.path.lexists(final):
-            aside = self.path / f"{STRANGE}{final.name}-{time.time_ns():x}"
-            os.rename(final, aside)
-            LOGGER.warning("%s had no %s and made room for the checkpoint of its name: it is %s now", final, COMPLETE,
-                           aside)  # fmt: skip
-        os.rename(place, final)
-        durable.sync_directory(self.path)
-        durable.write(self.path / LATEST, naming(step))
+        with Directory.open(self.path) as top:
+            with top.below(made) as place:
+                # Its names are synced with it, those of the other files included.
+                place.write(COMPLETE, dataclasses.replace(manifest, files=files).text())
+            if _is_plain(final / COMPLETE):
+                raise StoreError(f"{final} is there already: resume from it, or give this run a directory of its own")
+            if top.state(final.name) is not None:
+                aside = f"{STRANGE}{final.name}-{time.time_ns():x}"
+                top.rename(final.name, aside)
+                LOGGER.warning("%s had no %s and made room for the checkpoint of its name: it is %s now", final,
+                               COMPLETE, self.path / aside)  # fmt: skip
+            top.rename(made, final.name)
+            top.sync()
+            top.write(LATEST, naming(step))
 
     def discard(self, step: int, token: str) -> None:
-        shutil.rmtree(self._incoming(step, token), ignore_errors=True)
+        shutil.rmtree(self.path / _incoming(step, token), ignore_errors=True)
 
     def steps(self) -> list[int]:
         found = []
@@ -300,14 +310,6 @@ class DirectoryStore:
     def check(self, step: int, files: Mapping[str, FileSum], copy_to: Path | None) -> list[str]:
         return check_files(self.path / step_name(step), files)
 
-    def looks_whole(self, step: int) -> bool:
-        try:
-            files = self.manifest(step).files
-            place = self.path / step_name(step)
-            return all((place / name).stat().st_size == of.size for name, of in files.items())
-        except (OSError, TornError):
-            return False
-
     def set_aside(self, step: int) -> None:
         name = step_name(step)
         os.rename(self.path / name, self.path / f"{TORN}{name}-{time.time_ns():x}")
@@ -321,46 +323,97 @@ class DirectoryStore:
 
     def remove(self, step: int) -> None:
         name = step_name(step)
-        leaving = self.path / f"{REMOVING}{name}"
+        leaving = f"{REMOVING}{name}-{secrets.token_hex(4)}"
         # Gone already where `mlcluster checkpoints` was faster.
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(self.path / name, leaving)
-            durable.remove_tree(leaving)
+        with contextlib.suppress(FileNotFoundError), Directory.open(self.path) as top:
+            top.rename(name, leaving)
+            # Before its files go: half a checkpoint must not have its name again after a power failure.
+            top.sync()
+            durable.remove_tree(self.path / leaving)
 
-    def _incoming(self, step: int, token: str) -> Path:
-        return self.path / f"{INCOMING}{step_name(step)}-{token}"
+    def signature(self, step: int) -> object:
+        with Directory.open(self.path) as top, top.below(step_name(step)) as place:
+            # Others leave hidden marks beside the files.
+            names = [name for name in os.listdir(place.descriptor) if name == INDEX or not name.startswith(".")]
+            states = {name: place.state(name) for name in names}
+        return {name: Signature.of(state) for name, state in states.items() if state}
+
+    def has_torn(self) -> bool:
+        return any(torn_step(name) is not None for name in os.listdir(self.path))
 
 
-def removable(steps: Sequence[int], whole: t.Callable[[int], bool], keep: int) -> list[int]:
-    """Which of the steps (newest first) may go: those older than the newest `keep` whole ones, never the only one.
+def _incoming(step: int, token: str) -> str:
+    return f"{INCOMING}{step_name(step)}-{token}"
 
-    What does not look whole does not count, so that a damaged one never drives a good one out. Raises ValueError for
-    keep below 1.
+
+class Proofs:
+    """Which checkpoints of a store were read to their last byte, what was found, and whether that still holds."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._found: dict[int, tuple[object, bool]] = {}
+
+    def known(self, step: int) -> bool | None:
+        """Return whether a checkpoint is good; None where it was not read or has changed since. Raises OSError."""
+        signature, good = self._found.get(step, (None, False))
+        return good if signature is not None and signature == self.look(step) else None
+
+    def look(self, step: int) -> object | None:
+        """Return the signature of a checkpoint as it is now; None where there is none. Raises OSError."""
+        try:
+            return self.store.signature(step)
+        except FileNotFoundError:
+            return None
+
+    def add(self, step: int, signature: object, problems: Sequence[str]) -> None:
+        """Note what reading a checkpoint found; `signature` was taken before."""
+        self._found[step] = signature, not problems
+        if problems:
+            LOGGER.warning("%s/%s does not count as a good checkpoint, so older ones stay: %s", self.store.url,
+                           step_name(step), joined(problems))  # fmt: skip
+
+    def good(self, step: int) -> bool:
+        """Return whether a checkpoint is good, which is read unless that is known. Raises as Store.check() does."""
+        known = self.known(step)
+        if known is None:
+            before = self.look(step)
+            problems = verify(self.store, step)
+            self.add(step, before, problems)
+            known = not problems
+        return known
+
+
+def removable(steps: Sequence[int], good: t.Callable[[int], bool], keep: int) -> list[int]:
+    """Return the steps (newest first) that may go: those older than the newest `keep` good ones, never the only one.
+
+    `good` proves one, and is asked only where something may go. Raises ValueError for keep below 1.
     """
     if keep < 1:
         raise ValueError(f"{keep} checkpoints were to be kept: keep at least 1")
-    good = 0
+    if len(steps) <= keep:
+        return []
+    proved = 0
     leaving = []
     for step in steps:
-        if good >= keep:
+        if proved >= keep:
             leaving.append(step)
-        elif whole(step):
-            good += 1
+        elif good(step):
+            proved += 1
     return leaving
 
 
-def retain(store: Store, keep: int) -> list[int]:
-    """Remove what may go; gives the steps that went, oldest first. Raises OSError.
+def retain(store: Store, keep: int, good: t.Callable[[int], bool]) -> list[int]:
+    """Remove what may go; return the steps that went, oldest first. Raises OSError.
 
-    What was set aside as torn goes once the training has come as far again.
+    good: proves a checkpoint, as Proofs.good() does. What was set aside as torn goes once the training has come as far
+    again.
     """
     steps = store.steps()
-    leaving = sorted(removable(steps, store.looks_whole, keep))
+    leaving = sorted(removable(steps, good, keep))
     for step in leaving:
         store.remove(step)
-    good = next((step for step in steps if store.looks_whole(step)), None)
-    if good is not None:
-        store.forget_torn(good)
+    if store.has_torn() and (newest := next((step for step in steps if good(step)), None)) is not None:
+        store.forget_torn(newest)
     return leaving
 
 

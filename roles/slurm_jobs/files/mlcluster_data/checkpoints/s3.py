@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..files import s3
-from ..files.durable import FileSum
+from ..files.durable import Directory, FileSum
 from ..locks import s3 as lock_s3
 from ..locks.s3 import S3Lock
 from . import directory as checkpoint_store
@@ -84,7 +84,7 @@ class S3Store:
         for name, wanted in files.items():
             key = f"{step_name(step)}/{name}"
             try:
-                found = self.prefix.fetch(key, copy_to / name) if copy_to else self.prefix.measure(key)
+                found = self._fetch(key, name, copy_to) if copy_to else self.prefix.measure(key)
             except s3.AbsentError as exc:
                 problems.append(str(exc))
                 continue
@@ -92,14 +92,15 @@ class S3Store:
                 problems.append(f"{self.url}/{key} has other content than was written")
         return problems
 
-    def looks_whole(self, step: int) -> bool:
-        name = step_name(step)
-        try:
-            files = self.manifest(step).files
-        except TornError:
-            return False
-        found = {entry.rpartition("/")[2]: of.size for entry, of in self.prefix.list(f"{name}/").items()}
-        return all(found.get(file) == of.size for file, of in files.items())
+    def _fetch(self, key: str, name: str, copy_to: Path) -> FileSum:
+        with Directory.open(copy_to) as folder, folder.making(name, 0o600, sync=False) as file:
+            return self.prefix.fetch(key, file, copy_to / name)
+
+    def signature(self, step: int) -> object:
+        return self.prefix.list(f"{step_name(step)}/")
+
+    def has_torn(self) -> bool:
+        return bool(self.prefix.list(TORN))
 
     def set_aside(self, step: int) -> None:
         # Without it the rest is no checkpoint any more, and goes at the next start.

@@ -120,6 +120,7 @@ class Checkpointer:
         self._together(lambda: self._open(stale_seconds), self._saving)
         # Only now: the run that left these is over, since its lock is ours.
         self._forget_earlier_runs()
+        self._proofs = checkpoint_store.Proofs(store)
         self._thread: threading.Thread | None = None
         self._outcome: Outcome | None = None
 
@@ -130,7 +131,7 @@ class Checkpointer:
             if before:
                 LOGGER.warning("%s: took the lock of %s, which is gone", self.store.url, before)
             self.store.prepare()
-        self.local.mkdir(parents=True, exist_ok=True)
+        durable.own_directory(self.local)
 
     def _forget_earlier_runs(self) -> None:
         for path in self.local.iterdir():
@@ -209,8 +210,7 @@ class Checkpointer:
         except FAILURES as exc:  # whatever it was, the training has to hear of it and can go on
             error = f"checkpoint of step {step} was not published in {self.store.url}: {durable.reason(exc)}"
         shutil.rmtree(target, ignore_errors=True)
-        if self.rank == 0 and self._still_ours():
-            self._tidy(step, bool(error))
+        self._tidy(step, bool(error))
         self._outcome = Outcome(step, error, blocked, written, time.monotonic() - begin)
 
     def _written(self, future: t.Any) -> None:
@@ -231,13 +231,50 @@ class Checkpointer:
             return False
 
     def _tidy(self, step: int, failed: bool) -> None:
+        """Remove a save that failed, or old checkpoints, after what stays was read to its last byte."""
         try:
-            if failed:
-                self.store.discard(step, self.token)
-            else:
-                checkpoint_store.retain(self.store, self.keep)
+            if not failed:
+                self._prove_newest()
+            if self.rank == 0 and self._still_ours():
+                if failed:
+                    self.store.discard(step, self.token)
+                else:
+                    checkpoint_store.retain(self.store, self.keep, lambda of: bool(self._proofs.known(of)))
         except Exception as exc:
             LOGGER.warning("%s: old checkpoints could not be removed: %s", self.store.url, durable.reason(exc))
+
+    def _prove_newest(self) -> None:
+        """Read so many checkpoints, the newest first, that others may be removed; each rank reads its share."""
+        steps, wanted = self._from_first(self._to_prove, self._draining)
+        for step in steps:
+            if not wanted:
+                return
+            known = self._from_first(functools.partial(self._proofs.known, step), self._draining)
+            wanted -= self._prove(step) if known is None else known
+
+    def _to_prove(self) -> tuple[list[int], int]:
+        """Return the steps, newest first, and how many of them have to be good before anything is removed."""
+        steps = self.store.steps() if self._still_ours() else []
+        return steps, self.keep if len(steps) > self.keep else int(bool(steps) and self.store.has_torn())
+
+    def _prove(self, step: int) -> bool:
+        """Return whether a checkpoint is good to its last byte, the same on every rank. Raises CheckpointError."""
+
+        def look() -> list[str]:
+            try:
+                files = self.store.manifest(step).files
+            except TornError as exc:
+                return [str(exc)]
+            mine = checkpoint_store.share(files, self.rank, self.world_size)
+            return ([] if INDEX in files else [f"{step_name(step)} has no {INDEX}"]) + self.store.check(
+                step, mine, None
+            )
+
+        before = self._from_first(functools.partial(self._proofs.look, step), self._draining)
+        problems = sorted({problem for part in self._together(look, self._draining) for problem in part})
+        if self.rank == 0:
+            self._proofs.add(step, before, problems)
+        return not problems
 
     # Loading
 
@@ -250,6 +287,7 @@ class Checkpointer:
         """
         for step in self._from_first(self.store.steps, self._saving):
             place = self.store_place(step)
+            before = self._from_first(functools.partial(self._proofs.look, step), self._saving)
             try:
                 problems = self._problems(step, place)
             except CheckpointError as exc:
@@ -260,6 +298,8 @@ class Checkpointer:
                     f"({exc}): mend that and start again, or move it away to go on from the one before"
                 ) from exc
             if not problems:
+                if self.rank == 0:
+                    self._proofs.add(step, before, problems)
                 try:
                     return self._read(step, place, state)
                 finally:
@@ -289,7 +329,7 @@ class Checkpointer:
             found = [] if INDEX in manifest.files else [f"{step_name(step)} has no {INDEX} in its manifest"]
             files = checkpoint_store.share(manifest.files, peers.index(self.rank), len(peers))
             if not self.store.in_place:
-                place.mkdir(parents=True, exist_ok=True)
+                durable.make_directory(place)
             return found + self.store.check(step, files, None if self.store.in_place else place)
 
         # What cannot be read now (no room to copy it to, a server that is away, a storage class that has to be asked

@@ -13,22 +13,22 @@ import contextlib
 import hashlib
 import heapq
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ..cli import arguments
 from ..cli.progress import Progress, amount
 from ..errors import PASS, DataError
 from ..files import durable
+from ..files.durable import Directory
 from ..locks.directory import DirectoryLock
 from . import manifest
 from .text import ON_BAD, Bad, Division, read_documents, text_files
 
 # Each input is an open file; the usual limit of a process is 1024.
 INPUTS_MOST = 900
+ASIDE = ".collect."
 
 
 def datasets_documents(source: str, division: Division, field: str) -> Iterator[str]:
@@ -66,8 +66,11 @@ class Splitter:
         self.sizes = [0] * count
         self.documents = [0] * count
         self._shortest = [(0, at) for at in range(count)]
-        self._aside = Path(tempfile.mkdtemp(prefix=".collect.", dir=folder))
-        self._files: list[IO[bytes]] = [(self._aside / name).open("wb") for name in self.names]
+        self._open = contextlib.ExitStack()
+        self._here = self._open.enter_context(Directory.open(folder))
+        self._aside = self._open.enter_context(self._here.private(ASIDE))
+        self._making = contextlib.ExitStack()
+        self._files = [self._making.enter_context(self._aside.new(name)) for name in self.names]
 
     def add(self, text: str) -> None:
         """Put a document into the input that is shortest so far; its id is its place: input and number therein."""
@@ -81,36 +84,34 @@ class Splitter:
 
     def publish(self, about: dict[str, Any]) -> dict[str, Any]:
         """Sync the files, give them their names, write the manifest; returns it."""
-        for file in self._files:
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
+        self._making.close()
         for name in self.names:
-            os.replace(self._aside / name, self.folder / name)
-        durable.sync_directory(self.folder)
-        self._aside.rmdir()
+            self._aside.rename(name, name, self._here)
+        self._here.sync()
+        self._aside.path.rmdir()
         files = [
             manifest.Input(name, documents, size, digest.hexdigest())
             for name, documents, size, digest in zip(self.names, self.documents, self.sizes, self.sums)
         ]
         content = {"schema": manifest.INPUTS_SCHEMA, "files": manifest.rows(files), **about}
-        durable.write(self.folder / manifest.INPUTS, manifest.dump(content))
+        self._here.write(manifest.INPUTS, manifest.dump(content))
+        self._open.close()
         return content
 
     def abandon(self) -> None:
         """Leave nothing behind."""
-        for file in self._files:
-            with contextlib.suppress(OSError):
-                file.close()
+        with contextlib.suppress(OSError):
+            self._making.close()
+        with contextlib.suppress(OSError):
+            self._open.close()
         remove_aside(self.folder)
 
 
 def remove_aside(folder: Path) -> None:
-    """Remove what runs that were killed left aside."""
-    for aside in folder.glob(".collect.*"):
-        for path in aside.iterdir():
-            path.unlink()
-        aside.rmdir()
+    """Remove what runs that were killed left aside; a link of such a name is none of it."""
+    for aside in folder.glob(f"{ASIDE}*"):
+        if aside.is_dir() and not aside.is_symlink():
+            durable.remove_tree(aside)
 
 
 def sources_of(texts: Sequence[str]) -> tuple[list[Path], list[str]]:
@@ -125,11 +126,11 @@ def documents_of(
 ) -> Iterator[str]:
     """Every document of every source, in the order given, an empty file said on the way. Raises DataError."""
     for file in files:
-        found = False
+        found, skipped = False, bad.skipped
         for text in read_documents(file, division, bad, field):
             found = True
             yield text
-        if not found:
+        if not found and bad.skipped == skipped:
             bad.document(f"{file} holds no document")
         progress.advance(file.stat().st_size)
     for name in sets:
@@ -144,7 +145,7 @@ def split(documents: Iterable[str], folder: Path, count: int, about: dict[str, A
     """
     lock = DirectoryLock(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        durable.make_directory(folder)
         lock.acquire()
     except OSError as exc:
         raise DataError(f"{folder} cannot be used ({durable.reason(exc)}): name a folder that can be written") from exc

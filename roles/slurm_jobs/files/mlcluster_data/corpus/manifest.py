@@ -9,6 +9,7 @@ A manifest is written last, so that a folder with one is complete. Names are rel
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +26,7 @@ DATASET = "manifest.json"
 DATASET_SCHEMA = "mlcluster.dataset/1"
 PART_SCHEMA = "mlcluster.dataset_part/1"
 
+SEAL = "seal"
 TEXTS = frozenset({"name", "sha256"})
 Entry = TypeVar("Entry", bound="Input | Shard")
 
@@ -57,11 +59,28 @@ def dump(content: dict[str, Any]) -> bytes:
     return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False).encode() + b"\n"
 
 
+def sealed(content: dict[str, Any]) -> bytes:
+    """Return a manifest with a SHA-256 of what it says, as the bytes of its file."""
+    return dump({**content, SEAL: _seal(content)})
+
+
+def _seal(content: dict[str, Any]) -> str:
+    return hashlib.sha256(dump(content)).hexdigest()
+
+
+def parse_sealed(raw: bytes, name: str, schema: str) -> dict[str, Any]:
+    """Read a manifest that `sealed` made. Raises DataError when it is none, or other content than was written."""
+    content = parse(raw, name, schema)
+    if content.pop(SEAL, None) != _seal(content):
+        raise DataError(f"{name} is damaged or was changed: remove it, and its shards are made anew")
+    return content
+
+
 def parse(raw: bytes, name: str, schema: str) -> dict[str, Any]:
     """Read a manifest. Raises DataError when it is none of this schema."""
     try:
         content = json.loads(raw.decode("utf-8"))
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise DataError(f"{name} is no JSON ({exc}): make it again") from exc
     found = content.get("schema") if isinstance(content, dict) else None
     if found != schema:

@@ -9,9 +9,11 @@ A document is what must not be torn apart: an article, a page, a conversation. H
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,6 +128,8 @@ def text_of(line: str, where: object, field: str = "text") -> str:
         value = json.loads(line)
     except ValueError as exc:
         raise DataError(f"{where} is no JSON ({exc})") from exc
+    except RecursionError as exc:
+        raise DataError(f"{where} is nested too deeply to be read") from exc
     text = value.get(field) if isinstance(value, dict) else None
     if not isinstance(text, str):
         raise DataError(f'{where} has no text in the field "{field}"')
@@ -140,6 +144,9 @@ def text_of(line: str, where: object, field: str = "text") -> str:
 def read_documents(path: Path, division: Division, bad: Bad, field: str = "text") -> Iterator[str]:
     """The documents of one file: JSON lines by its name, else plain text; ``.gz`` is unpacked. Raises DataError."""
     plain = path.with_suffix("") if path.suffix == ".gz" else path
+    if bad.policy == "skip" and path.suffix == ".gz" and (problem := _damage(path)):
+        bad.document(problem)
+        return
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
             lines = lines_of(file, str(path), bad)
@@ -150,9 +157,23 @@ def read_documents(path: Path, division: Division, bad: Bad, field: str = "text"
                         yield text
             else:
                 yield from division.documents(line for _number, line in lines)
-    except (OSError, EOFError) as exc:
-        reason = getattr(exc, "strerror", None) or exc
+    except (gzip.BadGzipFile, EOFError, zlib.error) as exc:
+        raise DataError(f"{path} is a damaged gzip file ({exc}): get it back whole, or leave it out") from exc
+    except OSError as exc:
+        reason = exc.strerror or exc
         raise DataError(f"{path} cannot be read ({reason}): see to it that it is whole and readable") from exc
+
+
+def _damage(path: Path) -> str:
+    """Return what is wrong with a gzip file, read to its end, since it is skipped as a whole; empty for a good one."""
+    with contextlib.suppress(OSError):
+        try:
+            with gzip.open(path, "rb") as file:
+                while file.read(1 << 20):
+                    pass
+        except (gzip.BadGzipFile, EOFError, zlib.error) as exc:
+            return f"{path} is a damaged gzip file ({exc})"
+    return ""
 
 
 def text_files(sources: Iterable[Path]) -> list[Path]:

@@ -1,7 +1,11 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that are whole or absent, whatever ends the process: written aside, synced, renamed, the directory synced."""
+"""Files that are whole or absent, whatever ends the process, in directories that others may write too.
+
+Only this module opens a file for writing. A file is made under a random name (O_EXCL, O_NOFOLLOW) in a directory that
+is open, synced, renamed, and the directory is synced. Links below an open directory are refused, never followed.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,19 @@ import dataclasses
 import errno
 import hashlib
 import os
+import secrets
 import shutil
 import stat
-import tempfile
 import typing as t
 from pathlib import Path
 
 CHUNK = 8 << 20
+# What a file system allows for a name, in bytes (NAME_MAX of Linux).
+NAME_MOST = 255
+PART = ".part"
+_TOKEN_BYTES = 8
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,18 +37,257 @@ class FileSum:
     sha256: str
 
 
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """What changes with the content of a file, unless its disk fails: inode, size, times of change in ns."""
+
+    inode: int
+    size: int
+    modified: int
+    changed: int
+
+    @classmethod
+    def of(cls, state: os.stat_result) -> Signature:
+        """Return the signature in a result of stat()."""
+        return cls(state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+
+
+class Directory:
+    """An open directory. Its methods raise OSError, also for a link where a file or directory is expected."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path, self.descriptor = path, descriptor
+
+    @classmethod
+    def open(cls, path: Path) -> Directory:
+        """Open a directory by the path that the user gave, in which links are followed."""
+        return cls(path, os.open(path, _FOLDER))
+
+    def __enter__(self) -> Directory:
+        return self
+
+    def __exit__(self, *_about: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close it; every other method fails from then on."""
+        os.close(self.descriptor)
+
+    def sync(self) -> None:
+        """Make the names in it outlast a power failure."""
+        os.fsync(self.descriptor)
+
+    def below(self, *names: str, make: bool = False) -> Directory:
+        """Open a directory below this one, name by name; `make` creates what is missing, each name synced."""
+        found = Directory(self.path, os.dup(self.descriptor))
+        for name in names:
+            with found as parent:
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(name, dir_fd=parent.descriptor)
+                        parent.sync()
+                found = Directory(parent.path / name, parent._open(name, _FOLDER | os.O_NOFOLLOW))
+        return found
+
+    def private(self, begin: str) -> Directory:
+        """Make a directory of a random name that begins so, for this user alone, and open it."""
+        name = begin + secrets.token_hex(_TOKEN_BYTES)
+        os.mkdir(name, 0o700, dir_fd=self.descriptor)
+        return self.below(name)
+
+    def state(self, name: str) -> os.stat_result | None:
+        """Return what lstat() says of a name; None where there is none."""
+        try:
+            return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def is_plain(self, name: str) -> bool:
+        """Return whether a name is a plain file and no link to one."""
+        state = self.state(name)
+        return state is not None and stat.S_ISREG(state.st_mode)
+
+    def read(self, name: str) -> bytes:
+        """Read a plain file as a whole."""
+        with self.reading(name) as file:
+            return file.read()
+
+    def digest(self, name: str) -> FileSum:
+        """Return the sum of a plain file."""
+        with self.reading(name) as file:
+            return _sum_of(file)
+
+    def reading(self, name: str) -> t.BinaryIO:
+        """Open a plain file to read."""
+        return os.fdopen(_only_plain(self._open(name, _READ | os.O_NOFOLLOW), self.path / name), "rb")
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put a file in place of what has its name, mode 0644 less the umask."""
+        with self.making(name) as file:
+            file.write(content)
+
+    @contextlib.contextmanager
+    def making(self, name: str, mode: int | None = None, sync: bool = True) -> t.Iterator[t.BinaryIO]:
+        """Give a file to write, which has a random name and takes the place of `name` when the block ends well.
+
+        Otherwise it is removed. mode: of the file, by default 0644 less the umask. sync: whether it has to outlast a
+        power failure.
+        """
+        aside = aside_of(name)
+        with self.new(aside, mode, sync) as file:
+            yield file
+        try:
+            os.replace(aside, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+        except BaseException:
+            self.remove(aside)
+            raise
+        if sync:
+            self.sync()
+
+    @contextlib.contextmanager
+    def new(self, name: str, mode: int | None = None, sync: bool = True) -> t.Iterator[t.BinaryIO]:
+        """Give a file to write of a name that nothing has; it is removed unless the block ends well.
+
+        The name itself is not synced: see sync(). Raises FileExistsError, also for a link.
+        """
+        descriptor = os.open(name, os.O_WRONLY | _NEW, 0o600, dir_fd=self.descriptor)
+        try:
+            with os.fdopen(descriptor, "wb", buffering=1 << 20) as file:
+                yield file
+                file.flush()
+                os.fchmod(descriptor, 0o644 & ~_umask() if mode is None else mode & 0o777)
+                if sync:
+                    os.fsync(descriptor)
+        except BaseException:
+            self.remove(name)
+            raise
+
+    def rename(self, name: str, to: str, other: Directory | None = None) -> None:
+        """Rename, into another directory where one is given; what has the new name is replaced."""
+        os.replace(name, to, src_dir_fd=self.descriptor, dst_dir_fd=(other or self).descriptor)
+
+    def link(self, name: str, to: str) -> None:
+        """Give a file a second name. Raises FileExistsError for one that is taken."""
+        fd = self.descriptor
+        os.link(name, to, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a link itself; nothing where there is none, or it cannot be removed."""
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=self.descriptor)
+
+    def lock_file(self, name: str) -> int:
+        """Open a file for the kernel's lock, made where it is missing; return its descriptor.
+
+        What another user planted under the name is refused: it may be held for ever.
+        """
+        try:
+            descriptor = self._open(name, os.O_RDWR | _NEW, 0o644)
+        except FileExistsError:
+            descriptor = self._open(name, _READ | os.O_NOFOLLOW)
+        return self._own(_only_plain(descriptor, self.path / name), name)
+
+    def appending(self, name: str) -> int:
+        """Open a file to append to, made where it is missing; return its descriptor.
+
+        A file of another user, or one with a second name, is refused.
+        """
+        try:
+            descriptor = self._open(name, os.O_WRONLY | os.O_APPEND | _NEW, 0o644)
+        except FileExistsError:
+            descriptor = self._open(name, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        found = self._own(_only_plain(descriptor, self.path / name), name)
+        if os.fstat(found).st_nlink > 1:
+            os.close(found)
+            raise OSError(errno.EMLINK, "has a second name, so it is not appended to", str(self.path / name))
+        return found
+
+    def _own(self, descriptor: int, name: str) -> int:
+        """Refuse a file that belongs neither to this user, nor to root, nor to the owner of the directory."""
+        if os.fstat(descriptor).st_uid not in (os.geteuid(), 0, os.fstat(self.descriptor).st_uid):
+            os.close(descriptor)
+            raise OSError(errno.EPERM, "belongs to another user, so it is not used", str(self.path / name))
+        return descriptor
+
+    def _open(self, name: str, flags: int, mode: int = 0) -> int:
+        try:
+            return os.open(name, flags, mode, dir_fd=self.descriptor)
+        except OSError as exc:
+            where = str(self.path / name)
+            state = self.state(name) if exc.errno in (errno.ELOOP, errno.ENOTDIR) else None
+            if state is not None and stat.S_ISLNK(state.st_mode):
+                raise OSError(errno.ELOOP, "is a symbolic link, which is not followed", where) from None
+            exc.filename = where
+            raise
+
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def aside_of(name: str) -> str:
+    """Return a random name for what will be called `name`: hidden, begun as the name is, and not too long."""
+    end = f".{secrets.token_hex(_TOKEN_BYTES)}{PART}"
+    begin = os.fsencode(name)[: NAME_MOST - len(end) - 1]
+    return f".{os.fsdecode(begin)}{end}"
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """Return the parts of a relative path. Raises ValueError, with the reason, for what is no path of a file."""
+    parts = tuple(name.split("/"))
+    if "\0" in name:
+        raise ValueError("has a null byte in it")
+    if ".." in parts or name.startswith("/"):
+        raise ValueError("leads out of the folder")
+    if not {"", "."}.isdisjoint(parts):
+        raise ValueError("has an empty part")
+    if longest := [part for part in parts if len(os.fsencode(part)) > NAME_MOST]:
+        raise ValueError(f"has a part of {len(os.fsencode(longest[0]))} bytes, and {NAME_MOST} are allowed")
+    return parts
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory and those above it, each name synced; nothing where there is one. Raises OSError."""
+    try:
+        os.mkdir(path)
+    except FileNotFoundError:
+        make_directory(path.parent)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+        return
+    sync_directory(path.parent)
+
+
+def own_directory(path: Path) -> None:
+    """Make a directory for this user alone; nothing where there is one. Raises OSError, also for one of others.
+
+    It may lie in one that all may write and nobody may rename in, such as /tmp; not in one of another user.
+    """
+    make_directory(path.parent)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    with Directory.open(path.parent) as parent, parent.below(path.name) as own:
+        above, state = os.fstat(parent.descriptor), os.fstat(own.descriptor)
+        if above.st_uid not in (0, os.geteuid()):
+            raise OSError(errno.EPERM, "belongs to another user, who could exchange what is in it", str(path.parent))
+        if state.st_uid != os.geteuid() or state.st_mode & 0o022:
+            raise OSError(errno.EPERM, "is not for this user alone (mode 0700): remove it", str(path))
+
+
 def sync_directory(path: Path) -> None:
     """Make the names in a directory outlast a power failure. Raises OSError."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with Directory.open(path) as directory:
+        directory.sync()
 
 
 def open_plain(path: Path) -> int:
-    """A descriptor to read a plain file by. Raises OSError, also for a pipe or a device, which might never end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    """Open a plain file to read; return its descriptor. Raises OSError, also for a pipe or a device."""
+    return _only_plain(os.open(path, _READ), path)
+
+
+def _only_plain(descriptor: int, path: Path) -> int:
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
@@ -48,63 +297,46 @@ def open_plain(path: Path) -> int:
 
 
 def read(path: Path) -> bytes:
-    """A plain file as a whole. Raises OSError."""
+    """Read a plain file as a whole. Raises OSError."""
     with os.fdopen(open_plain(path), "rb") as file:
         return file.read()
 
 
 def digest(path: Path) -> FileSum:
-    """Read a file in pieces of 8 MiB. Raises OSError."""
+    """Return the sum of a plain file. Raises OSError."""
+    with os.fdopen(open_plain(path), "rb") as file:
+        return _sum_of(file)
+
+
+def _sum_of(file: t.BinaryIO) -> FileSum:
     found = hashlib.sha256()
     size = 0
-    with open(path, "rb") as file:
-        while piece := file.read(CHUNK):
-            found.update(piece)
-            size += len(piece)
+    while piece := file.read(CHUNK):
+        found.update(piece)
+        size += len(piece)
     return FileSum(size, found.hexdigest())
 
 
 def write(path: Path, content: bytes) -> None:
     """Put a file in place of what has its name, mode 0644 less the umask. Raises OSError, and then leaves no half."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fchmod(file.fileno(), 0o644 & ~_umask())
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-    sync_directory(path.parent)
+    with Directory.open(path.parent) as directory:
+        directory.write(path.name, content)
 
 
-def copy(source: Path, target: Path) -> FileSum:
-    """Copy to a name that is not taken, synced; what is returned is of the bytes that were written.
-
-    Raises OSError (FileExistsError for a taken name), and then leaves no half.
-    """
+def copy(source: Path, file: t.BinaryIO) -> FileSum:
+    """Copy a plain file into an open one; return the sum of the bytes that were written. Raises OSError."""
     found = hashlib.sha256()
     size = 0
-    with open(source, "rb") as reader, open(target, "xb") as writer:
-        try:
-            while piece := reader.read(CHUNK):
-                writer.write(piece)
-                found.update(piece)
-                size += len(piece)
-            writer.flush()
-            os.fsync(writer.fileno())
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(target)
-            raise
+    with os.fdopen(open_plain(source), "rb") as reader:
+        while piece := reader.read(CHUNK):
+            file.write(piece)
+            found.update(piece)
+            size += len(piece)
     return FileSum(size, found.hexdigest())
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a directory and all in it, also where another process does the same. Raises OSError."""
+    """Remove a directory and all in it, also where another process does the same. Raises OSError, also for a link."""
     shutil.rmtree(path, onerror=_unless_gone)
 
 
@@ -114,7 +346,7 @@ def _unless_gone(_function: t.Any, _path: str, about: t.Any) -> None:
 
 
 def reason(error: BaseException) -> str:
-    """An error in a few words, with the path and the advice that fit it."""
+    """Return an error in a few words, with the path and the advice that fit it."""
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror}"
@@ -130,7 +362,7 @@ def _umask() -> int:
 
 
 def pieces(path: Path, size: int) -> t.Iterator[bytes]:
-    """The content of a file in pieces of `size` bytes, the last one shorter. Raises OSError."""
+    """Read a file in pieces of `size` bytes, the last one shorter. Raises OSError."""
     with open(path, "rb") as file:
         while piece := file.read(size):
             yield piece

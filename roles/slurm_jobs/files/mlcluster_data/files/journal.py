@@ -23,7 +23,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         """Raises OSError where its folder cannot be made."""
         self.path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
+        durable.make_directory(path.parent)
         self._file: t.BinaryIO | None = None
         self._missing = 0
 
@@ -50,7 +50,8 @@ class Journal:
 
     def _add(self, line: bytes) -> None:
         if self._file is None:
-            self._file = open(self.path, "ab", buffering=0)  # noqa: SIM115 closed by close()
+            with durable.Directory.open(self.path.parent) as folder:
+                self._file = os.fdopen(folder.appending(self.path.name), "ab", buffering=0)
         end = os.fstat(self._file.fileno()).st_size
         try:
             while line:

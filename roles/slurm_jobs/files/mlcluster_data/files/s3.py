@@ -176,17 +176,13 @@ class Prefix:
             raise S3Error(f"{self.under(name)} could not be read: {durable.reason(exc)}") from exc
         return b"".join(pieces)
 
-    def fetch(self, name: str, target: Path) -> FileSum:
-        """Get an object into a file (synced, whatever was there replaced); gives the sum of what was written."""
+    def fetch(self, name: str, file: t.BinaryIO, where: Path) -> FileSum:
+        """Get an object into an open file; return the sum of what was written. where: of the file, for people."""
         try:
-            with open(target, "wb") as file:
-                found = self._stream(name, file.write, lambda: (file.seek(0), file.truncate()))
-                file.flush()
-                os.fsync(file.fileno())
-            return found
+            return self._stream(name, file.write, lambda: (file.seek(0), file.truncate()))
         except self._failures as exc:
             kind = AbsentError if _code(exc) in ("NoSuchKey", "404") else S3Error
-            raise kind(f"{self.under(name)} could not be fetched to {target}: {durable.reason(exc)}") from exc
+            raise kind(f"{self.under(name)} could not be fetched to {where}: {durable.reason(exc)}") from exc
 
     def measure(self, name: str) -> FileSum:
         """Read an object to its end and keep nothing of it."""

@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Call it before the training's first step, from every rank: the first one on a node copies, the others wait, and all
-find the files whole. The source is a file, a folder, or an s3:// prefix. What was staged before and has not changed at
-the source is not copied again. The copy is complete when .staged.json is there, which comes last.
+find the files whole. The source is a file, a folder, or an s3:// prefix. A file that was staged before is copied again
+where the source or its size has changed; its SHA-256 is checked once in each job. .staged.json comes last.
 """
 
 from __future__ import annotations
@@ -11,30 +11,44 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import contextlib
+import dataclasses
+import errno
 import fcntl
+import hashlib
 import json
 import os
-import re
-import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from ..cli import arguments
 from ..cli.progress import Progress, amount
 from ..errors import PASS, DataError
-from ..locks.directory import STAGE_NAME, only_writer
+from ..locks.directory import STAGE_NAME, myself, only_writer
 from . import durable, s3
+from .durable import Directory, FileSum, Signature
 
 MARK = ".staged.json"
+SCHEMA = "mlcluster.staged/1"
+# A folder for what is under way, made anew by each staging and removed at its end, or by the next one.
+ASIDE = ".staging-"
 PARALLEL = 4
-_HALF = re.compile(r"\.(.+)\.[0-9a-z_]{8}\.part", re.DOTALL)
 Listing = dict[str, list[object]]
 
 
-def listing_of(source: str) -> Listing:
-    """The files of a source: name to size and what changes with the content (time of change, entity tag).
+@dataclasses.dataclass(frozen=True)
+class Staged:
+    """A file that was staged: what it was at the source, its sum, and its signature here."""
 
-    Raises DataError, S3Error.
+    source: list[object]
+    sum: FileSum
+    signature: Signature
+
+
+def listing_of(source: str) -> Listing:
+    """Return the files of a source: name to size and what changes with the content (time of change, entity tag).
+
+    What a staging keeps for itself is left out. Raises DataError, S3Error.
     """
     if s3.is_url(source):
         there = s3.Prefix(source).list().items()
@@ -46,94 +60,201 @@ def listing_of(source: str) -> Listing:
         top = path.parent if path.is_file() else path
         states = ((str(file.relative_to(top)), file.stat()) for file in files)
         found = {name: [state.st_size, state.st_mtime_ns] for name, state in states}
-    if outside := sorted(name for name in found if ".." in Path(name).parts or Path(name).is_absolute()):
-        raise DataError(f"{source} has the name {outside[0]}, which leads out of the folder: rename it there")
+    found = {name: about for name, about in found.items() if not _is_own(name)}
     if not found:
         raise DataError(f"{source} holds no file: name the file, folder or s3:// prefix to stage")
+    for problem in _problems(found):
+        raise DataError(f"{source} has the name {problem}: rename it there")
     return found
 
 
+def _is_own(name: str) -> bool:
+    first = name.partition("/")[0]
+    return first in (MARK, STAGE_NAME) or first.startswith(ASIDE)
+
+
+def _problems(names: Collection[str]) -> Iterator[str]:
+    """The names that cannot all be paths of files in one folder, shortened, each with the reason."""
+    folders = {"/".join(parts[:end]) for name in names for parts in [name.split("/")] for end in range(1, len(parts))}
+    for name in sorted(names):
+        shown = name if len(name) <= 300 else f"{name[:300]}..."
+        try:
+            durable.parts_of(name)
+        except ValueError as exc:
+            yield f"{shown!r}, which {exc}"
+        if name in folders:
+            yield f"{shown!r}, which is a file and a folder of other files"
+
+
 @contextlib.contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
+def _only_one(folder: Directory) -> Iterator[None]:
     # A local disk: the kernel's own lock ends with its holder, and waiting is what is wanted.
-    with open(folder / STAGE_NAME, "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    descriptor = folder.lock_file(STAGE_NAME)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(descriptor)
 
 
-def _fetch(source: str, name: str, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+def this_run() -> str:
+    """Return what tells this run of a job from others: the job and its restart, else the process that started it."""
+    me = myself()
+    if me.job:
+        return f"{me.cluster}/{me.job}/{me.restart}"
+    with contextlib.suppress(OSError, IndexError):
+        stat = Path(f"/proc/{os.getppid()}/stat").read_text(encoding="utf-8", errors="replace")
+        return f"{me.boot}/{os.getppid()}/{stat.rpartition(')')[2].split()[19]}"
+    return me.token
+
+
+def _marked(folder: Directory) -> tuple[str, dict[str, Staged]]:
+    """What the mark says: the run that checked the sums last, and the files. Nothing where it is missing or damaged."""
     try:
-        if s3.is_url(source):
-            s3.Prefix(source).fetch(name, aside)
-        else:
-            path = Path(source)
-            durable.copy(path if path.is_file() else path / name, aside)
-        os.replace(aside, target)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
+        content = json.loads(folder.read(MARK))
+        if content["schema"] != SCHEMA or content.pop("sha256") != _seal(content):
+            return "", {}
+        files = {
+            name: Staged(of["source"], FileSum(**of["sum"]), Signature(**of["signature"]))
+            for name, of in content["files"].items()
+        }
+        return str(content["run"]), files
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return "", {}
 
 
-def staged(folder: Path) -> Listing:
-    """What was staged here and is here still, in full length."""
+def _seal(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _mark(folder: Directory, run: str, files: Mapping[str, Staged]) -> None:
+    content = {"schema": SCHEMA, "run": run, "files": {name: dataclasses.asdict(of) for name, of in files.items()}}
+    folder.write(MARK, json.dumps({**content, "sha256": _seal(content)}).encode())
+
+
+def _open_folder(folder: Directory, name: str, make: bool = False) -> tuple[Directory, str]:
+    """The directory that a file lies in, open, and its name there."""
+    *folders, last = durable.parts_of(name)
+    return folder.below(*folders, make=make), last
+
+
+def _is_good(folder: Directory, name: str, staged: Staged, read: bool) -> bool:
+    """Whether a file is as it was staged; `read` has its sum checked too."""
     try:
-        marked: Listing = json.loads((folder / MARK).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return {}
-    if not isinstance(marked, dict) or not all(
-        isinstance(about, list) and len(about) == 2 for about in marked.values()
-    ):
-        return {}
-    there = {name: folder / name for name in marked}
-    return {
-        name: about
-        for name, about in marked.items()
-        if there[name].is_file() and there[name].stat().st_size == about[0]
-    }
+        place, last = _open_folder(folder, name)
+        with place:
+            state = place.state(last)
+            if state is None or Signature.of(state) != staged.signature:
+                return False
+            return not read or place.digest(last) == staged.sum
+    except OSError:
+        return False
+
+
+def staged(folder: Directory, wanted: Listing) -> dict[str, Staged]:
+    """Return the files of a listing that are here and good: as they were staged, their sums checked once a run."""
+    run, marked = _marked(folder)
+    known = {name: of for name, of in marked.items() if wanted.get(name) == of.source}
+    with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
+        read = run != this_run()
+        good = pool.map(lambda name: _is_good(folder, name, known[name], read), known)
+        return {name: of for (name, of), is_good in zip(known.items(), good) if is_good}
 
 
 def stage(source: str, folder: Path) -> int:
-    """Bring a source to a local folder; returns how many files were copied.
+    """Bring a source to a local folder; return how many files were copied.
 
     Raises DataError, LockedError where a program other than a staging writes there, and S3Error.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with _only_one(folder):
-            wanted, have = listing_of(source), staged(folder)
-            missing = [name for name in wanted if wanted[name] != have.get(name)]
+        wanted = listing_of(source)
+    except OSError as exc:
+        raise DataError(f"{source} cannot be read ({durable.reason(exc)}): name what this user may read") from exc
+    try:
+        durable.make_directory(folder)
+        with Directory.open(folder) as top, _only_one(top):
+            _remove_asides(top)
+            have = staged(top, wanted)
+            missing = [name for name in wanted if name not in have]
             if missing:
                 with only_writer(folder):
-                    _copy(source, folder, wanted, missing)
+                    _copy(source, top, wanted, have, missing)
+            elif _marked(top)[0] != this_run():
+                _mark(top, this_run(), have)
             return len(missing)
     except OSError as exc:
+        advice = "make room there" if exc.errno in (errno.ENOSPC, errno.EDQUOT) else "see to that"
         raise DataError(
-            f"{source} could not be staged in {folder} ({durable.reason(exc)}): make room there, or name a folder that "
-            "can be written"
+            f"{source} could not be staged in {folder} ({durable.reason(exc)}): {advice}, or name another folder"
         ) from exc
 
 
-def _copy(source: str, folder: Path, wanted: Listing, missing: list[str]) -> None:
-    (folder / MARK).unlink(missing_ok=True)
-    _remove_halves(folder, {*wanted, MARK})
+def _copy(source: str, folder: Directory, wanted: Listing, have: dict[str, Staged], missing: list[str]) -> None:
+    _refuse_obstacles(folder, missing)
+    # Before any file is replaced: it would speak of the old ones.
+    folder.remove(MARK)
+    folder.sync()
     size = sum(int(str(wanted[name][0])) for name in missing)
-    _room(folder, size)
-    with Progress("stage", size) as progress, concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
-        work = {pool.submit(_fetch, source, name, folder / name): name for name in missing}
-        for done in concurrent.futures.as_completed(work):
-            done.result()
-            progress.advance(int(str(wanted[work[done]][0])), work[done])
-    durable.write(folder / MARK, json.dumps(wanted).encode())
+    _room(folder.path, size)
+    aside = folder.private(ASIDE)
+    try:
+        with Progress("stage", size) as progress, concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
+            work = {
+                pool.submit(_fetch, source, name, wanted[name], folder, aside, f"{number:08d}"): name
+                for number, name in enumerate(missing)
+            }
+            for done in concurrent.futures.as_completed(work):
+                have[work[done]] = done.result()
+                progress.advance(int(str(wanted[work[done]][0])), work[done])
+        _mark(folder, this_run(), have)
+    finally:
+        aside.close()
+        _remove_asides(folder)
 
 
-def _remove_halves(folder: Path, wanted: set[str]) -> None:
-    """Those of these files alone: other programs write theirs below the same folder at this moment."""
-    for half in folder.rglob(".*.part"):
-        name = _HALF.fullmatch(half.name)
-        if name and str(half.with_name(name[1]).relative_to(folder)) in wanted:
-            half.unlink(missing_ok=True)
+def _refuse_obstacles(folder: Directory, names: Collection[str]) -> None:
+    """Raise DataError, before the first byte, for what stands here where a file or a folder of the source belongs."""
+    for name in names:
+        place, last = folder, name
+        try:
+            place, last = _open_folder(folder, name)
+        except FileNotFoundError:
+            continue
+        except OSError as exc:
+            raise DataError(f"{durable.reason(exc)}, and {name} is to be staged below it: move it away") from exc
+        with place:
+            if place.state(last) is not None and not place.is_plain(last):
+                raise DataError(f"{place.path / last} is no plain file, and {name} is to be staged there: move it away")
+
+
+def _fetch(source: str, name: str, about: list[object], folder: Directory, aside: Directory, part: str) -> Staged:
+    """Bring one file in place, and return what it is there."""
+    with aside.new(part, 0o644) as file:
+        if s3.is_url(source):
+            found = s3.Prefix(source).fetch(name, file, folder.path / name)
+        else:
+            path = Path(source)
+            found = durable.copy(path if path.is_file() else path / name, file)
+        if found.size != about[0]:
+            raise DataError(f"{source} changed while {name} was read: stage it again once nobody writes there")
+    place, last = _open_folder(folder, name, make=True)
+    with place:
+        aside.rename(part, last, place)
+        place.sync()
+        state = place.state(last)
+        if state is None:
+            raise DataError(f"{folder.path / name} was taken away: see what else writes there, and stage it again")
+        return Staged(about, found, Signature.of(state))
+
+
+def _remove_asides(folder: Directory) -> None:
+    """Remove what stagings that were killed left. A link of such a name is none of theirs."""
+    for name in os.listdir(folder.descriptor):
+        if name.startswith(f".{MARK}.") and name.endswith(durable.PART):
+            folder.remove(name)
+        elif name.startswith(ASIDE) and not (folder.path / name).is_symlink():
+            with contextlib.suppress(OSError):
+                durable.remove_tree(folder.path / name)
 
 
 def _room(folder: Path, size: int) -> None:

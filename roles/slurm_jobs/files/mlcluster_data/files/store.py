@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import tempfile
 from pathlib import Path
 from typing import Protocol
 
 from ..errors import DataError
 from . import durable, s3
+from .durable import Directory, FileSum, Signature
 
 
 class Store(Protocol):
@@ -28,11 +28,17 @@ class Store(Protocol):
     def create(self, name: str, content: bytes) -> bytes:
         """Put a small file in place unless there is one; gives what stands there then."""
 
-    def put(self, name: str, path: Path) -> None:
-        """Move a finished, synced file in place, whole or not at all."""
+    def put(self, name: str, path: Path, wanted: FileSum) -> object:
+        """Move a finished, synced file in place, whole or not at all; return its signature.
 
-    def names(self) -> list[str]:
-        """The files, sorted."""
+        Raises DataError for one of another sum.
+        """
+
+    def proof(self, name: str, wanted: FileSum) -> object | None:
+        """Read a file; return its signature, None where it has another sum or is missing."""
+
+    def signatures(self) -> dict[str, object]:
+        """Return what changes with the content of each file, unless its disk fails."""
 
     def clean(self, beginning: str) -> None:
         """Remove what writers that were killed left of files whose names begin so."""
@@ -47,7 +53,7 @@ class Folder:
     def __init__(self, path: Path) -> None:
         """Makes the folder where it is missing. Raises OSError."""
         self.path = path
-        path.mkdir(parents=True, exist_ok=True)
+        durable.make_directory(path)
 
     def read(self, name: str) -> bytes | None:
         """See Store."""
@@ -62,30 +68,48 @@ class Folder:
 
     def create(self, name: str, content: bytes) -> bytes:
         """See Store."""
-        aside = self.path / f".{name}.{secrets.token_hex(4)}.part"
-        durable.write(aside, content)
-        try:
-            # Unlike a rename, a link never takes the place of what another writer was faster with.
-            with contextlib.suppress(FileExistsError):
-                os.link(aside, self.path / name)
-        finally:
-            aside.unlink()
-        durable.sync_directory(self.path)
-        return durable.read(self.path / name)
+        aside = durable.aside_of(name)
+        with Directory.open(self.path) as here:
+            with here.new(aside) as file:
+                file.write(content)
+            try:
+                # Unlike a rename, a link never takes the place of what another writer was faster with.
+                with contextlib.suppress(FileExistsError):
+                    here.link(aside, name)
+            finally:
+                here.remove(aside)
+            here.sync()
+            return here.read(name)
 
-    def put(self, name: str, path: Path) -> None:
+    def put(self, name: str, path: Path, wanted: FileSum) -> object:
         """See Store."""
-        if path.parent != self.path:
-            aside = self.path / f".{name}.{secrets.token_hex(4)}.part"
-            durable.copy(path, aside)
-            path.unlink()
-            path = aside
-        os.replace(path, self.path / name)
-        durable.sync_directory(self.path)
+        with Directory.open(self.path) as here:
+            if path.parent == self.path:
+                here.rename(path.name, name)
+                here.sync()
+            else:
+                with here.making(name, 0o644) as file:
+                    _compare(path, durable.copy(path, file), wanted)
+                path.unlink()
+            state = here.state(name)
+            return state and Signature.of(state)
 
-    def names(self) -> list[str]:
+    def proof(self, name: str, wanted: FileSum) -> object | None:
         """See Store."""
-        return sorted(path.name for path in self.path.iterdir() if path.is_file() and not path.name.startswith("."))
+        with Directory.open(self.path) as here:
+            before = here.state(name)
+            if before is None or before.st_size != wanted.size or here.digest(name) != wanted:
+                return None
+            return Signature.of(before)
+
+    def signatures(self) -> dict[str, object]:
+        """See Store."""
+        found: dict[str, object] = {}
+        with Directory.open(self.path) as here:
+            for name in os.listdir(here.descriptor):
+                if not name.startswith(".") and here.is_plain(name) and (state := here.state(name)):
+                    found[name] = Signature.of(state)
+        return found
 
     def clean(self, beginning: str) -> None:
         """See Store."""
@@ -118,14 +142,24 @@ class Bucket:
         self.prefix.put(name, content)
         return self.prefix.get(name) or b""
 
-    def put(self, name: str, path: Path) -> None:
+    def put(self, name: str, path: Path, wanted: FileSum) -> object:
         """See Store."""
-        self.prefix.put_file(name, path)
+        found, etag = self.prefix.put_file(name, path)
+        _compare(path, found, wanted)
         path.unlink()
+        return s3.Remote(found.size, etag)
 
-    def names(self) -> list[str]:
+    def proof(self, name: str, wanted: FileSum) -> object | None:
         """See Store."""
-        return sorted(name for name in self.prefix.list() if "/" not in name)
+        before = self.prefix.list(name).get(name)
+        try:
+            return before if before and before.size == wanted.size and self.prefix.measure(name) == wanted else None
+        except s3.AbsentError:
+            return None
+
+    def signatures(self) -> dict[str, object]:
+        """See Store."""
+        return {name: remote for name, remote in self.prefix.list().items() if "/" not in name}
 
     def clean(self, beginning: str) -> None:
         """See Store."""
@@ -133,6 +167,11 @@ class Bucket:
     def place(self, name: str) -> str:
         """See Store."""
         return self.prefix.under(name)
+
+
+def _compare(path: Path, found: FileSum, wanted: FileSum) -> None:
+    if found != wanted:
+        raise DataError(f"{path} has other content than was written to it, so it is not used: start the task again")
 
 
 def at(where: str) -> Store:

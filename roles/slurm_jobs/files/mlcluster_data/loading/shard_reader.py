@@ -13,7 +13,6 @@ import os
 import re
 import sys
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +22,7 @@ import webdataset.tariterators
 
 from ..corpus.manifest import Shard
 from ..errors import CorruptError, DataError
-from ..files import s3
+from ..files import durable, s3
 from ..shards import tar as shards
 
 # Room that a cache without a limit of its own leaves on its disk.
@@ -62,7 +61,7 @@ class Cache:
     def __init__(self, folder: Path, most: int = 0) -> None:
         """`most` bytes are kept (0: nine tenths of the disk). Raises DataError."""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            durable.make_directory(folder)
         except OSError as exc:
             raise DataError(f"{folder} cannot keep shards ({exc.strerror}): name a folder on the local disks") from exc
         self.folder = folder
@@ -79,7 +78,7 @@ class Cache:
         try:
             content = path.read_bytes()
             if is_whole(content, shard):
-                os.utime(path)
+                os.utime(path, follow_symlinks=False)
                 return content
             path.unlink()
         except OSError:
@@ -90,18 +89,13 @@ class Cache:
         """Put a shard here, if there is room; a full disk is said once and is no error."""
         try:
             self._make_room(len(content))
-            prefix = f".{shard.sha256[:24]}-"
-            descriptor, aside = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=self.folder)
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(content)
-                # Gone where another one needed its room.
-                with contextlib.suppress(FileNotFoundError):
-                    os.replace(aside, self.path(shard))
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    os.unlink(aside)
-                raise
+            # Gone where another one needed its room. Not synced: it is read only where it has the right sum.
+            with (
+                contextlib.suppress(FileNotFoundError),
+                durable.Directory.open(self.folder) as here,
+                here.making(self.path(shard).name, 0o600, sync=False) as file,
+            ):
+                file.write(content)
         except OSError as exc:
             if exc.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES):
                 raise
@@ -117,7 +111,7 @@ class Cache:
             if not _KEPT.fullmatch(path.name):
                 continue
             with contextlib.suppress(FileNotFoundError):
-                state = path.stat()
+                state = path.lstat()
                 kept.append((state.st_mtime_ns, state.st_size, path))
         total = sum(one[1] for one in kept)
         for _used, taken, path in sorted(kept):

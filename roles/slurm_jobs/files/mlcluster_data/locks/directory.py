@@ -13,6 +13,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import errno
 import json
 import logging
 import os
@@ -40,6 +41,8 @@ STAGE_NAME = ".stage-lock"
 STALE_SECONDS = 30.0
 # Locks that are watched at once, so that several that were left behind cost no more time than one.
 WATCHED = 32
+# What durable says of a link, a directory, and a pipe or device where a file is expected.
+STRANGE = (errno.ELOOP, errno.EISDIR, errno.EINVAL)
 
 
 class LockedError(DataError):
@@ -158,7 +161,7 @@ class Lock:
         try:
             if self.ours():
                 self.path.unlink(missing_ok=True)
-        except OSError as exc:
+        except (OSError, LockedError) as exc:
             # Whatever made the run end is what has to be heard of.
             LOGGER.warning("%s was not given back (%s)", self.path, durable.reason(exc))
 
@@ -178,17 +181,21 @@ class Lock:
 
     def _make(self) -> bool:
         # Made elsewhere and linked, so that it is never seen empty.
-        own = self.path.with_name(f"{self.path.name}.{self.owner.token}")
+        own = f"{self.path.name}.{self.owner.token}"
         try:
-            durable.write(own, json.dumps(dataclasses.asdict(self.owner)).encode())
-            os.link(own, self.path)
+            with durable.Directory.open(self.path.parent) as here:
+                try:
+                    # Synced: an empty lock after a power failure would be nobody's, and stay.
+                    with here.new(own) as file:
+                        file.write(json.dumps(dataclasses.asdict(self.owner)).encode())
+                    here.link(own, self.path.name)
+                finally:
+                    here.remove(own)
         except (FileExistsError, FileNotFoundError):
             if not self.path.parent.is_dir():
                 raise
             # Taken, or swept up with what killed runs left by the one who has it.
             return False
-        finally:
-            own.unlink(missing_ok=True)
         return True
 
     def _sweep(self) -> None:
@@ -196,9 +203,9 @@ class Lock:
 
         Not what is on its way back to the one it was taken from by mistake: see _take_away().
         """
-        left = re.compile(rf"(\.?){re.escape(self.path.name)}\.[0-9a-f]{{16}}(\..{{8}}\.part)?")
+        left = re.compile(rf"{re.escape(self.path.name)}\.[0-9a-f]{{16}}")
         for name in os.listdir(self.path.parent):
-            if (found := left.fullmatch(name)) and bool(found[1]) == bool(found[2]):
+            if left.fullmatch(name):
                 with contextlib.suppress(OSError):
                     os.unlink(self.path.with_name(name))
 
@@ -221,7 +228,7 @@ class Lock:
         if self._read(aside) != judged:
             # Another one was faster and this is its own new lock: back with it.
             with contextlib.suppress(FileExistsError):
-                os.link(aside, self.path)
+                os.link(aside, self.path, follow_symlinks=False)
             aside.unlink()
             return False
         aside.unlink()
@@ -230,13 +237,10 @@ class Lock:
     def _mark(self) -> tuple[int, int] | None:
         # An NFS client may answer stat() from memory for a minute; opening a file makes it ask the server.
         try:
-            descriptor = durable.open_plain(self.path)
+            with durable.Directory.open(self.path.parent) as here, here.reading(self.path.name) as file:
+                state = os.fstat(file.fileno())
         except FileNotFoundError:
             return None
-        try:
-            state = os.fstat(descriptor)
-        finally:
-            os.close(descriptor)
         return state.st_ino, state.st_mtime_ns
 
     def _beat(self) -> None:
@@ -247,16 +251,23 @@ class Lock:
                 if found is not None and found.token != self.owner.token:
                     return
                 # It may be gone for a moment, taken by mistake and on its way back: see _take_away().
-                os.utime(self.path)
+                os.utime(self.path, follow_symlinks=False)
 
     @staticmethod
     def _read(path: Path) -> Owner | None:
         try:
-            return Owner(**json.loads(durable.read(path)))
+            with durable.Directory.open(path.parent) as here:
+                return Owner(**json.loads(here.read(path.name)))
         except (FileNotFoundError, NotADirectoryError):
             return None
-        except (ValueError, TypeError) as exc:
+        except (ValueError, TypeError, RecursionError) as exc:
             raise NoLockError(f"{path} is no lock of this program: see what it is, and move it away") from exc
+        except OSError as exc:
+            if exc.errno not in STRANGE:
+                raise
+            raise NoLockError(
+                f"{durable.reason(exc)}, and no lock of this program: see what it is, and move it away"
+            ) from exc
 
 
 class DirectoryLock:

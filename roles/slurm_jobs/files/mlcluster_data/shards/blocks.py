@@ -111,12 +111,15 @@ _encoder: Encoder | None = None
 _on_bad = ""
 
 
-def prepare(settings: Settings, child: bool) -> None:
-    """Make this process ready to encode."""
+def prepare(settings: Settings, parent: int | None) -> None:
+    """Make this process ready to encode; it ends with its parent, where it has one (a process ID)."""
     global _encoder, _on_bad
-    if child:
+    if parent is not None:
         # Without this the processes of a task that is killed would wait for work for ever.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            # Its parent ended before that, and no signal comes.
+            os.kill(os.getpid(), signal.SIGKILL)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     _encoder, _on_bad = Encoder(settings.definition, settings.ids, settings.whole), settings.on_bad
 
@@ -143,10 +146,10 @@ class Pool:
         self.processes = processes
         self._pool: concurrent.futures.ProcessPoolExecutor | None = None
         if processes == 1:
-            prepare(settings, child=False)
+            prepare(settings, None)
         else:
             self._pool = concurrent.futures.ProcessPoolExecutor(
-                processes, multiprocessing.get_context("spawn"), prepare, (settings, True)
+                processes, multiprocessing.get_context("spawn"), prepare, (settings, os.getpid())
             )
 
     def __enter__(self) -> Pool:

@@ -9,11 +9,12 @@ behind its last whole shard, whatever ended it. When all inputs are done, manife
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import contextlib
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ class Job:
     store: store.Store
     spool: Path
     plan: dict[str, Any]
+    # Signatures of the shards that this process made or has read.
+    proved: dict[str, object] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -109,7 +112,7 @@ def make_job(args: argparse.Namespace) -> tuple[Job, blocks.Settings]:
     if not (isinstance(where, store.Folder) and spool == where.path):
         # A disk that several jobs write to: each has a folder of its own.
         spool = spool / f"shards-{hashlib.sha256((args.output + digest).encode()).hexdigest()[:12]}"
-        spool.mkdir(parents=True, exist_ok=True)
+        durable.own_directory(spool)
     return Job(args.input, inputs, where, spool, plan), blocks.Settings(definition, ids, args.whole, args.on_bad)
 
 
@@ -136,23 +139,29 @@ class InputWork:
         raw = self.job.store.read(part_name(self.at))
         if raw is None:
             return
-        content = manifest.parse(raw, part_name(self.at), manifest.PART_SCHEMA)
+        where = self.job.store.place(part_name(self.at))
+        content = manifest.parse_sealed(raw, where, manifest.PART_SCHEMA)
         if content.get("plan") != self.job.key:
-            raise DataError(f"{self.job.store.place(part_name(self.at))} is of another plan: remove the folder")
-        there = set(self.job.store.names())
-        found = manifest.entries(Shard, content, "shards", part_name(self.at))
-        whole = next((number for number, shard in enumerate(found) if shard.name not in there), len(found))
+            raise DataError(f"{where} is of another plan: remove the folder")
+        found = manifest.entries(Shard, content, "shards", where)
         # The place to go on from comes from it: with another one documents would be left out, or be there twice.
         ends = content.get("ends")
         numbers = [*ends, content.get("skipped"), content.get("replaced")] if isinstance(ends, list) else []
         whole_numbers = all(isinstance(number, int) and not isinstance(number, bool) for number in numbers)
         if len(numbers) != len(found) + 2 or not whole_numbers or not isinstance(content.get("complete"), bool):
-            where = self.job.store.place(part_name(self.at))
             raise DataError(f"{where} is damaged: remove it, and its shards are made anew")
-        self.shards, self.ends = found[:whole], content["ends"][:whole]
-        self.complete = content["complete"] and whole == len(found)
+        self.shards, self.ends = found, content["ends"]
+        self.complete = content["complete"]
         self.skipped, self.replaced = content["skipped"], content["replaced"]
         self.sha256 = str(content.get("input_sha256") or self.sha256)
+
+    def keep_good(self) -> None:
+        """Forget the first shard that is not as it was made, and those behind it. Raises S3Error, OSError."""
+        bad = first_bad(self.job, self.shards)
+        if bad is not None:
+            print(f"{self.job.store.place(bad.name)} is missing or not as it was made: it is made anew", flush=True)
+            at = self.shards.index(bad)
+            self.shards, self.ends, self.complete = self.shards[:at], self.ends[:at], False
 
     @property
     def start(self) -> int:
@@ -177,7 +186,7 @@ class InputWork:
             "replaced": self.replaced,
             "input_sha256": self.sha256,
         }
-        self.job.store.write(part_name(self.at), manifest.dump(content))
+        self.job.store.write(part_name(self.at), manifest.sealed(content))
 
     def add(self, tokens: np.ndarray, counts: np.ndarray, end: int) -> Shard:
         """Write the next shard of these documents, the last of which ends at byte `end`."""
@@ -185,7 +194,7 @@ class InputWork:
         name = f"shard-{self.at:05d}-{len(self.shards):05d}.tar"
         rows = shards.rows_of(self.at, self.documents, tokens, counts, plan["length"], plan["packed"])
         path, size, digest = shards.write_shard(self.job.spool, name, rows, plan["form"])
-        self.job.store.put(name, path)
+        self.job.proved[name] = self.job.store.put(name, path, durable.FileSum(size, digest))
         shard = Shard(name, len(rows.lengths), len(tokens), len(counts), size, digest, self.at)
         self.shards.append(shard)
         self.ends.append(end)
@@ -254,12 +263,36 @@ class InputWork:
             yield np.concatenate(tokens), np.concatenate(counts), end
 
 
+def first_bad(job: Job, found: list[Shard]) -> Shard | None:
+    """Return the first shard that is missing or not as its part manifest says; each is read once in a run.
+
+    Raises S3Error, OSError.
+    """
+    now = job.store.signatures()
+
+    def is_good(shard: Shard) -> bool:
+        known = job.proved.get(shard.name)
+        if known is None or known != now.get(shard.name):
+            known = job.store.proof(shard.name, durable.FileSum(shard.bytes, shard.sha256))
+            job.proved[shard.name] = known
+        return known is not None
+
+    with concurrent.futures.ThreadPoolExecutor(cores()) as pool:
+        return next((shard for shard, good in zip(found, pool.map(is_good, found)) if not good), None)
+
+
 def finish(job: Job) -> dict[str, Any] | None:
     """Write the manifest of all when every input is done; None while some are missing. Raises DataError, S3Error."""
     works = [InputWork(job, at) for at in range(len(job.inputs))]
     if not all(work.complete for work in works):
         return None
     found = [shard for work in works for shard in work.shards]
+    bad = first_bad(job, found)
+    if bad is not None:
+        raise DataError(
+            f"{job.store.place(bad.name)} is missing or not as it was made, so the manifest is not written: start the "
+            f"task of {works[bad.input].name} again, which makes it anew"
+        )
     content = {
         **job.plan,
         "schema": manifest.DATASET_SCHEMA,
@@ -280,9 +313,8 @@ def only_one(job: Job, at: int) -> Iterator[None]:
     one node would do so in the same files that are on their way there, so they are kept apart by those.
     """
     base = job.store.path if isinstance(job.store, store.Folder) else job.spool
-    folder = base / ".locks" / f"input-{at:05d}"
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = Lock(folder)
+    with durable.Directory.open(base) as top, top.below(".locks", f"input-{at:05d}", make=True) as folder:
+        lock = Lock(folder.path)
     if before := lock.acquire():
         print(f"input {at}: the lock of {before}, which is over, was taken away")
     try:
@@ -301,6 +333,7 @@ def work_through(job: Job, settings: blocks.Settings, mine: list[int], processes
             for at in mine:
                 with only_one(job, at):
                     work = InputWork(job, at)
+                    work.keep_good()
                     if work.complete:
                         print(f"{work.name}: its {len(work.shards)} shards are there already")
                         progress.advance(job.inputs[at].bytes)

@@ -11,14 +11,11 @@ uint32) and `ids` (which sample each is, int64). In the JSON form each sample is
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import io
 import json
 import math
-import os
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +24,7 @@ from typing import IO, Any
 import numpy as np
 
 from ..errors import CorruptError, DataError
+from ..files import durable
 
 # A sample's number: 15 bits of the input, 30 of the document therein, 18 of the row in the document.
 INPUT_BITS, DOCUMENT_BITS, ROW_BITS = 15, 30, 18
@@ -123,23 +121,15 @@ def members(rows: Rows, form: str) -> Iterator[tuple[str, bytes]]:
 
 def write_shard(folder: Path, name: str, rows: Rows, form: str) -> tuple[Path, int, str]:
     """Write a shard to a hidden name in `folder`, synced: (path, bytes, SHA-256). Raises OSError, leaving no half."""
-    descriptor, aside = tempfile.mkstemp(prefix=f".{name}.", suffix=".part", dir=folder)
-    try:
-        with os.fdopen(descriptor, "wb", buffering=1 << 20) as file:
-            hashed = _Hashed(file)
-            with tarfile.open(fileobj=hashed, mode="w|", format=tarfile.USTAR_FORMAT) as tar:  # type: ignore[call-overload]
-                for member, content in members(rows, form):
-                    info = tarfile.TarInfo(member)
-                    info.size, info.mode = len(content), 0o644
-                    tar.addfile(info, io.BytesIO(content))
-            file.flush()
-            os.fchmod(descriptor, 0o644)
-            os.fsync(descriptor)
-        return Path(aside), hashed.size, hashed.sha256.hexdigest()
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(aside)
-        raise
+    aside = durable.aside_of(name)
+    with durable.Directory.open(folder) as here, here.new(aside, 0o644) as file:
+        hashed = _Hashed(file)
+        with tarfile.open(fileobj=hashed, mode="w|", format=tarfile.USTAR_FORMAT) as tar:  # type: ignore[call-overload]
+            for member, content in members(rows, form):
+                info = tarfile.TarInfo(member)
+                info.size, info.mode = len(content), 0o644
+                tar.addfile(info, io.BytesIO(content))
+    return folder / aside, hashed.size, hashed.sha256.hexdigest()
 
 
 def read_array(content: bytes, name: str) -> np.ndarray:

@@ -136,7 +136,7 @@ def _make_folders(args: argparse.Namespace) -> None:
         folder = getattr(args, name)
         try:
             if folder:
-                folder.mkdir(parents=True, exist_ok=True)
+                durable.make_directory(folder)
         except OSError as exc:
             option = f"--{name.replace('_', '-')}"
             raise DataError(f"{folder} cannot be made ({exc.strerror}): choose another {option}") from exc

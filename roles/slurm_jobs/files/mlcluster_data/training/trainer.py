@@ -281,7 +281,7 @@ class Trainer:
 def write_result(path: Path, network: models.Model) -> None:
     """Write the trained weights (a state dict, for torch.load) and beside it its sizes as JSON. Raises DataError."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        durable.make_directory(path.parent)
         content = io.BytesIO()
         torch.save(network.state_dict(), content)
         durable.write(path, content.getvalue())

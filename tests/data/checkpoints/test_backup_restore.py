@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a restore trusts: neither names nor types of a manifest, nor what others planted in its target."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+from mlcluster_data import __main__ as command
+from mlcluster_data.checkpoints import backup
+
+from tests.data.support.fake_s3 import _server, server
+from tests.data.support.planted import PLANTED, plant
+
+__all__ = ["_server", "server"]
+
+
+@pytest.fixture
+def source(tmp_path):
+    folder = tmp_path / "source"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "a").write_bytes(b"one")
+    (folder / "sub" / "b").write_bytes(b"two")
+    return folder
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_planted_names_are_replaced_or_refused(source, server, tmp_path, what):
+    """Every name that a restore makes: found by a restore, and those of locks and halves."""
+    backup.Backup(source, server.prefix()).push()
+    assert backup.Backup(tmp_path / "first", server.prefix()).restore().ok
+    names = [path.relative_to(tmp_path / "first") for path in (tmp_path / "first").rglob("*")]
+    assert {str(name) for name in names} >= {"a", "sub", "sub/b"}
+    # The name of a half was made of the file's.
+    names += [Path(".lock"), Path(".job-lock"), Path(f".{hashlib.sha256(b'a').hexdigest()[:16]}.part")]
+    (tmp_path / "victims").mkdir()
+    victim = tmp_path / "victims" / "file"
+    for at, name in enumerate(names):
+        target = tmp_path / f"target{at}"
+        (target / name).parent.mkdir(parents=True)
+        victim.write_bytes(b"precious")
+        plant(target / name, what, victim.parent if str(name) == "sub" else victim)
+        for options in ((), ("--overwrite",)):
+            command.main(["backup", "restore", server.prefix().url, str(target), *options])
+            assert victim.read_bytes() == b"precious" and os.listdir(victim.parent) == ["file"], name
+            assert not (tmp_path / "absent").exists()
+
+
+def test_link_below_the_target_is_named_and_nothing_goes_through_it(source, server, tmp_path, capsys):
+    backup.Backup(source, server.prefix()).push()
+    (tmp_path / "elsewhere").mkdir()
+    target = tmp_path / "target"
+    target.mkdir()
+    (target / "sub").symlink_to(tmp_path / "elsewhere")
+    assert command.main(["backup", "restore", server.prefix().url, str(target), "--overwrite"]) == 1
+    assert f"ERROR: {target}/sub: is a symbolic link, which is not followed" in capsys.readouterr().err
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("size", "1"), ("size", None), ("sha256", 1), ("etag", []), ("mode", "755"), ("changed", 1.5)]
+)
+def test_manifest_with_another_type_is_refused(server, tmp_path, key, value):
+    entry = {"size": 1, "sha256": "", "etag": "", "mode": 420, "changed": 0, key: value}
+    server.prefix().put(backup.MANIFEST, json.dumps({"schema": backup.SCHEMA, "files": {"a": entry}}).encode())
+    with pytest.raises(backup.BackupError, match="is no manifest of a backup"):
+        backup.Backup(tmp_path, server.prefix()).restore()

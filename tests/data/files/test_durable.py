@@ -1,0 +1,291 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Files that are whole or absent, and what is refused under a name."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from mlcluster_data.files import durable
+from mlcluster_data.files.durable import Directory
+
+from tests.data.support.planted import PLANTED, SOMEBODY, plant
+
+PROGRAMS = Path(durable.__file__).parents[1]
+# What makes, replaces or renames a file, or opens one for writing, but for reading and removing.
+WRITERS = {
+    "os": {"open", "fdopen", "rename", "renames", "replace", "symlink", "mkfifo", "mknod", "truncate", "mkdir",
+           "makedirs", "link", "chmod", "chown", "fchmod", "fchown"},
+    "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "copymode", "chown"},
+    "tempfile": {"mkstemp", "mkdtemp", "NamedTemporaryFile", "TemporaryDirectory", "TemporaryFile"},
+    "torch": {"save"},
+    "np": {"save", "savez", "savetxt", "memmap"},
+    "io": {"open"},
+}  # fmt: skip
+METHODS = {"write_text", "write_bytes", "touch", "symlink_to", "hardlink_to", "mkdir", "chmod", "tofile"}
+READING = {"rb", "r", "rt", "r:"}
+# Each with its reason. A lock is moved and linked whole; a descriptor of durable becomes a file.
+ALLOWED = {
+    ("locks/directory.py", "os.rename"): "a lock that is taken away from its owner gets another name",
+    ("locks/directory.py", "os.link"): "and the old one back where that was a mistake; a link takes no place",
+    ("checkpoints/directory.py", "os.rename"): "a torn checkpoint gets another name",
+    ("files/journal.py", "os.fdopen"): "the descriptor is of durable",
+    ("training/trainer.py", "torch.save"): "into memory",
+}
+
+
+def writes(source: str):
+    """The calls in a module that could make, replace or open a file for writing."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        owner, _dot, method = name.rpartition(".")
+        if method in WRITERS.get(owner, ()) or (owner and method in METHODS):
+            yield name
+        elif method == "open" and owner not in ("Directory", "durable.Directory"):
+            modes = [*node.args[(1 if owner in ("", "gzip", "tarfile") else 0) :][:1],
+                     *(word.value for word in node.keywords if word.arg == "mode")]  # fmt: skip
+            in_memory = any(word.arg == "fileobj" for word in node.keywords)
+            known = [mode.value for mode in modes if isinstance(mode, ast.Constant)]
+            if not in_memory and (len(known) != len(modes) or not set(known) <= READING):
+                yield name
+
+
+def test_only_durable_opens_files_for_writing():
+    found = {}
+    for path in sorted(PROGRAMS.rglob("*.py")):
+        where = path.relative_to(PROGRAMS).as_posix()
+        if where != "files/durable.py":
+            found |= {(where, name): path for name in writes(path.read_text())}
+    assert set(found) == set(ALLOWED)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["open('x', 'w')", "open('x', mode)", "open('x', mode='ab')", "Path('x').open('wb')", "p.write_text('')",
+     "os.open('x', os.O_WRONLY)", "os.replace('a', 'b')", "tempfile.mkstemp()", "shutil.move('a', 'b')",
+     "tarfile.open('x', 'w')", "gzip.open('x', 'wb')", "p.mkdir()", "np.save('x', y)"],
+)  # fmt: skip
+def test_rule_notices_a_write(line):
+    assert list(writes(line))
+
+
+@pytest.mark.parametrize("line", ["open('x')", "open('x', 'rb')", "gzip.open('x', 'rb')", "tarfile.open('x', 'r:')"])
+def test_rule_lets_reading_pass(line):
+    assert not list(writes(line))
+
+
+@pytest.fixture
+def victim(tmp_path):
+    """A file that nobody of ours may change, outside of the directory."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_bytes(b"precious")
+    return outside / "file"
+
+
+@pytest.fixture
+def here(tmp_path):
+    (tmp_path / "here").mkdir()
+    with Directory.open(tmp_path / "here") as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_file_is_replaced_and_nothing_followed(here, victim, what):
+    plant(here.path / "file", what, victim)
+    if what == "directory":
+        with pytest.raises(IsADirectoryError):
+            here.write("file", b"ours")
+    else:
+        here.write("file", b"ours")
+        assert here.is_plain("file") and here.read("file") == b"ours"
+        assert (here.path / "file").stat().st_uid == os.geteuid()
+    assert victim.read_bytes() == b"precious" and not (victim.parent / "absent").exists()
+    assert [path.name for path in here.path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_new_file_takes_no_name_that_is_taken(here, victim, what):
+    plant(here.path / "file", what, victim)
+    before = (here.path / "file").lstat().st_ino
+    with pytest.raises(FileExistsError), here.new("file") as file:
+        file.write(b"ours")
+    assert (here.path / "file").lstat().st_ino == before and victim.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("what", PLANTED)
+@pytest.mark.parametrize("method", ["lock_file", "appending", "reading"])
+def test_what_is_planted_is_not_opened(here, victim, what, method):
+    plant(here.path / "file", what, victim)
+    before = victim.stat()
+    if (what, method) == ("other owner", "reading"):
+        assert here.read("file") == b"theirs"
+        return
+    with pytest.raises(OSError, match=f"{here.path}/file") as caught:
+        getattr(here, method)("file")
+    wanted = {"link": "is a symbolic link", "dangling link": "is a symbolic link", "other owner": "belongs to another"}
+    assert wanted.get(what, "") in durable.reason(caught.value)
+    assert victim.read_bytes() == b"precious" and victim.stat().st_mtime_ns == before.st_mtime_ns
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_directory_owner_and_root_may_own_a_lock(here):
+    os.chown(here.path, SOMEBODY, SOMEBODY)
+    plant(here.path / "file", "other owner", here.path)
+    os.close(here.lock_file("file"))
+
+
+def test_file_with_a_second_name_is_not_appended_to(here, victim):
+    os.link(victim, here.path / "log")
+    with pytest.raises(OSError, match="has a second name"):
+        here.appending("log")
+
+
+def test_lock_and_log_are_made_and_found_again(here):
+    for method in ("lock_file", "appending"):
+        for _time in range(2):
+            descriptor = getattr(here, method)(method)
+            assert stat.S_ISREG(os.fstat(descriptor).st_mode)
+            os.close(descriptor)
+    descriptor = here.appending("appending")
+    os.write(descriptor, b"b")
+    os.close(descriptor)
+    assert here.read("appending") == b"b"
+
+
+def test_link_is_no_directory_below(here, victim):
+    (here.path / "sub").symlink_to(victim.parent)
+    for make in (False, True):
+        with pytest.raises(OSError, match=f"{here.path}/sub") as caught:
+            here.below("sub", make=make)
+        assert caught.value.errno == errno.ELOOP
+        with pytest.raises(OSError, match=f"{here.path}/sub"):
+            here.below("sub", "deep", make=make)
+    assert list(victim.parent.iterdir()) == [victim]
+
+
+def test_file_goes_where_the_directory_is_not_where_its_name_leads(here, victim):
+    """Another one exchanges the directory after it was opened."""
+    moved = here.path.with_name("moved")
+    here.path.rename(moved)
+    here.path.symlink_to(victim.parent)
+    here.write("file", b"ours")
+    assert (moved / "file").read_bytes() == b"ours" and victim.read_bytes() == b"precious"
+
+
+def test_failure_leaves_what_was_there(here, monkeypatch):
+    here.write("file", b"before")
+
+    def full(*names, **handles):
+        raise OSError(errno.ENOSPC, "No space left")
+
+    for name in ("replace", "fchmod", "fsync"):
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+            patch.setattr(durable.os, name, full)
+            here.write("file", b"after")
+        assert os.listdir(here.path) == ["file"] and here.read("file") == b"before"
+    with pytest.raises(ValueError, match="of the writer"), here.making("file") as file:
+        file.write(b"half")
+        raise ValueError("of the writer")
+    assert os.listdir(here.path) == ["file"] and here.read("file") == b"before"
+
+
+def test_half_written_file_is_private_and_has_a_random_name(here):
+    names = set()
+    for _time in range(3):
+        with here.making("file") as file:
+            (name,) = set(os.listdir(here.path)) - {"file"}
+            names.add(name)
+            assert (here.path / name).stat().st_mode & 0o777 == 0o600
+            file.write(b"x")
+    assert len(names) == 3 and all(name.startswith(".file.") and name.endswith(".part") for name in names)
+
+
+@pytest.mark.parametrize("name", ["n" * 255, "\u00e9" * 127, "x"])
+def test_names_aside_fit(here, name):
+    here.write(name, b"x")
+    assert os.listdir(here.path) == [name]
+
+
+def test_mode_is_as_asked_less_the_umask(here):
+    before = os.umask(0o027)
+    try:
+        here.write("plain", b"")
+        with here.making("given", 0o4604):
+            pass
+    finally:
+        os.umask(before)
+    assert [(here.path / name).stat().st_mode & 0o7777 for name in ("plain", "given")] == [0o640, 0o604]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("../x", "leads out"), ("a/../b", "leads out"), ("/etc/x", "leads out"), ("", "empty part"), ("a//b", "empty"),
+     ("a/", "empty"), ("./a", "empty"), ("a/./b", "empty"), ("n" * 256, "256 bytes"), ("a/" + "\u00e9" * 128, "256"),
+     ("a\0b", "null byte")],
+)  # fmt: skip
+def test_names_that_are_no_paths(name, said):
+    with pytest.raises(ValueError, match=said):
+        durable.parts_of(name)
+
+
+def test_names_that_are_paths():
+    assert durable.parts_of("a/..b/ c") == ("a", "..b", " c") and durable.parts_of("n" * 255) == ("n" * 255,)
+
+
+def test_directory_of_this_user_alone(tmp_path):
+    durable.own_directory(tmp_path / "a" / "own")
+    assert (tmp_path / "a" / "own").stat().st_mode & 0o777 == 0o700
+    durable.own_directory(tmp_path / "a" / "own")
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [("link", "is a symbolic link"), ("open", "is not for this user alone"), ("theirs", "is not for this user alone"),
+     ("above", "belongs to another user"), ("file", "Not a directory")],
+)  # fmt: skip
+def test_directory_of_others_is_refused(tmp_path, victim, what, said):
+    if os.geteuid() and what in ("theirs", "above"):
+        pytest.skip("only root gives files away")
+    place = tmp_path / "a" / "own"
+    place.parent.mkdir()
+    if what == "link":
+        place.symlink_to(victim.parent)
+    elif what == "file":
+        place.write_bytes(b"")
+    else:
+        place.mkdir()
+    if what == "open":
+        place.chmod(0o777)
+    elif what in ("theirs", "above"):
+        os.chown(place if what == "theirs" else place.parent, SOMEBODY, SOMEBODY)
+    with pytest.raises(OSError, match=said):
+        durable.own_directory(place)
+
+
+def test_directories_are_made_once(tmp_path):
+    durable.make_directory(tmp_path / "a" / "b" / "c")
+    durable.make_directory(tmp_path / "a" / "b" / "c")
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "dangling").symlink_to(tmp_path / "absent")
+    for path, kind in (("file", FileExistsError), ("file/x", NotADirectoryError), ("dangling", FileExistsError),
+                       ("dangling/x", FileExistsError)):  # fmt: skip
+        with pytest.raises(kind):
+            durable.make_directory(tmp_path / path)
+    with pytest.raises(FileNotFoundError):
+        durable.make_directory(Path("/proc/none"))
+
+
+def test_private_directories_have_random_names(here):
+    with here.private(".x-") as first, here.private(".x-") as second:
+        assert first.path != second.path and first.path.name.startswith(".x-")
+        assert first.path.stat().st_mode & 0o777 == 0o700

@@ -1,0 +1,32 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What another user may put where a program of ours is about to make a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+PLANTED = ("link", "dangling link", "directory", "pipe", "other owner")
+SOMEBODY = 4242
+
+
+def plant(place: Path, what: str, target: Path) -> None:
+    """Put it there; `target` is where a link leads, a dangling one to a name beside it."""
+    if what == "link":
+        place.symlink_to(target)
+    elif what == "dangling link":
+        place.symlink_to(target.with_name("absent"))
+    elif what == "directory":
+        place.mkdir()
+    elif what == "pipe":
+        os.mkfifo(place)
+    elif what == "other owner":
+        if os.geteuid():
+            pytest.skip("only root gives files away")
+        place.write_bytes(b"theirs")
+        os.chown(place, SOMEBODY, SOMEBODY)
