@@ -247,10 +247,30 @@ plugin:
       description: Whether the tuner could be opened, null where there is none.
       type: bool
       sample: true
+    tuner_error:
+      description: The loader's error for the tuner.
+      type: str
+      sample: null
     on_linker_path:
       description: Whether the dynamic linker finds it by its name, so that no library path has to be set.
       type: bool
       sample: true
+nccl_net:
+  description: >-
+    Which network plugin NCCL opens. C(value) and C(source) of NCCL_NET_PLUGIN, the C(names) that NCCL tries, the
+    C(path) of the first that the dynamic linker knows (null without one), and C(plugin), the C(net) of the OFI plugin
+    in RV(plugins) that this is (null where it is another library).
+  returned: always
+  type: dict
+  sample: {"value": "ofi", "source": "/etc/nccl.conf", "names": ["ofi", "libnccl-net-ofi.so"],
+           "path": "/opt/amazon/ofi-nccl/lib/libnccl-net-ofi.so",
+           "plugin": "/opt/amazon/ofi-nccl/lib/libnccl-net-ofi.so"}
+nccl_tuner:
+  description: >-
+    C(value) and C(source) of NCCL_TUNER_PLUGIN, whether it C(loads) (null where it is not set), and the C(error).
+  returned: always
+  type: dict
+  sample: {"value": null, "source": null, "loads": null, "error": null}
 nccl:
   description: NCCL as the dynamic linker finds it, with C(path), C(loads), C(error), C(version).
   returned: always

@@ -199,6 +199,7 @@ def good_node(devices: int = 32, instance_type: str = "p5.48xlarge") -> Training
             "/opt/amazon/openmpi/bin/mpirun": "",
             PLUGIN: "\x7fELF\0Initializing aws-ofi-nccl 1.16.1\0",
             "/opt/amazon/ofi-nccl/lib/libnccl-tuner-ofi.so": "",
+            "/etc/nccl.conf": "# of the role\nNCCL_SOCKET_IFNAME=^docker,lo,veth\nNCCL_NET_PLUGIN=ofi\n",
             "/etc/security/limits.conf": "# *  soft  memlock  1\n",
             "/etc/security/limits.d/01_efa.conf": EFA_LIMITS,
             "/proc/4711/limits": limits("unlimited"),

@@ -34,6 +34,9 @@ PLUGIN_PLACES = (
 NET_NAMES = ("libnccl-net-ofi.so", "libnccl-net-aws-ofi.so", "libnccl-net.so")
 TUNER_NAMES = ("libnccl-tuner-ofi.so", "libnccl-tuner-aws-ofi.so", "libnccl-ofi-tuner.so")
 
+DEFAULT_NET = "libnccl-net.so"
+NCCL_CONF = "/etc/nccl.conf"
+
 LOAD_SECONDS = 20
 # Above the newest interface there is (v11 of NCCL 2.28): a plugin names those it speaks as exported symbols.
 _INTERFACES = 20
@@ -104,8 +107,9 @@ def find_plugins(
     """Every plugin there is, the newest place first; a library reached over several names is listed once.
 
     Each: place, net and tuner (paths; tuner may be None), names (the file names that are there), version, loads,
-    error, interfaces (net interfaces it exports), tuner_loads, on_linker_path (NCCL finds it by name).
-    libraries is L{efa_parse.parse_ldconfig}.
+    error, interfaces (net interfaces it exports), tuner_loads, tuner_error, on_linker_path (the linker knows it under
+    one of its names; ``opened_net`` says what NCCL opens).
+    ``libraries`` is the result of ``parse_ldconfig``.
     """
     found: list[dict[str, t.Any]] = []
     seen: set[str] = set()
@@ -118,6 +122,7 @@ def find_plugins(
         seen.add(real)
         tuner = next((f"{place}/{name}" for name in TUNER_NAMES if name in there), None)
         tried = try_load(host, f"{place}/{names[0]}")
+        tuned = try_load(host, tuner) if tuner else {"loads": None, "error": None}
         found.append(
             {
                 "place": place,
@@ -129,7 +134,8 @@ def find_plugins(
                 "loads": tried["loads"],
                 "error": tried["error"],
                 "interfaces": [name for name in tried["symbols"] if name.startswith("ncclNetPlugin_")],
-                "tuner_loads": try_load(host, tuner)["loads"] if tuner else None,
+                "tuner_loads": tuned["loads"],
+                "tuner_error": tuned["error"],
                 "on_linker_path": any(real in map(host.realpath, libraries.get(name, ())) for name in NET_NAMES),
             }
         )
@@ -140,3 +146,57 @@ def choose_plugin(plugins: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any
     """The first that loads and speaks to NCCL; where none does, the first that is there at all."""
     working = [plugin for plugin in plugins if plugin["loads"] and plugin["interfaces"]]
     return dict((working or list(plugins))[0]) if plugins else None
+
+
+def nccl_setting(host: Host, name: str) -> dict[str, str | None]:
+    """Return ``value`` and ``source`` of a variable as NCCL reads it: the environment first, then /etc/nccl.conf.
+
+    Source: NCCL user guide, "Environment variables". The environment is that of this process: a job's in a step of it.
+    """
+    value = host.variable(name)
+    if value:
+        return {"value": value, "source": "the environment"}
+    for row in (host.read_text(NCCL_CONF) or "").splitlines():
+        key, equals, value = row.partition("=")
+        if equals and key.strip() == name and value.strip():
+            return {"value": value.strip(), "source": NCCL_CONF}
+    return {"value": None, "source": None}
+
+
+def opened_net(
+    host: Host, libraries: t.Mapping[str, t.Sequence[str]], plugins: t.Sequence[t.Mapping[str, t.Any]]
+) -> dict[str, t.Any]:
+    """Return which network plugin NCCL opens on this machine.
+
+    ``value`` and ``source`` of NCCL_NET_PLUGIN, ``names`` that NCCL tries in turn, ``path`` of the first that is there
+    (None: none is), ``plugin`` the ``net`` of the entry of ``plugins`` that this is (None: it is another library).
+    NCCL's default name is exactly libnccl-net.so. A value is tried as a library and then as libnccl-net-VALUE.so;
+    ``none`` turns plugins off (NCCL user guide, NCCL_NET_PLUGIN).
+    """
+    setting = nccl_setting(host, "NCCL_NET_PLUGIN")
+    value = setting["value"]
+    names = [DEFAULT_NET] if value is None else [] if value == "none" else [value, f"libnccl-net-{value}.so"]
+    path = next((found for name in names for found in [_resolve(host, name, libraries)] if found), None)
+    ours = {host.realpath(f"{plugin['place']}/{name}"): plugin["net"] for plugin in plugins for name in plugin["names"]}
+    return {**setting, "names": names, "path": path, "plugin": ours.get(host.realpath(path)) if path else None}
+
+
+def opened_tuner(host: Host) -> dict[str, t.Any]:
+    """Return ``value`` and ``source`` of NCCL_TUNER_PLUGIN, and whether it ``loads`` (None: not set), with ``error``.
+
+    A value is tried as a library and then as libnccl-tuner-VALUE.so (NCCL user guide, NCCL_TUNER_PLUGIN).
+    """
+    setting = nccl_setting(host, "NCCL_TUNER_PLUGIN")
+    value = setting["value"]
+    if value is None or value == "none":
+        return {**setting, "loads": None, "error": None}
+    first = try_load(host, value)
+    second = first if first["loads"] is not False or "/" in value else try_load(host, f"libnccl-tuner-{value}.so")
+    tried = second if second["loads"] else first
+    return {**setting, "loads": tried["loads"], "error": tried["error"]}
+
+
+def _resolve(host: Host, name: str, libraries: t.Mapping[str, t.Sequence[str]]) -> str | None:
+    if "/" in name:
+        return name if host.exists(name) else None
+    return next(iter(libraries.get(name, ())), None)

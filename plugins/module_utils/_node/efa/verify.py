@@ -211,7 +211,45 @@ def _plugin(facts: t.Mapping[str, t.Any]) -> Result:
             scope=scope,
             hint=f"put {plugin['place']} into a file of /etc/ld.so.conf.d, then run 'ldconfig'",
         )
-    shown = f"{plugin['version'] or 'unknown version'}, {plugin['interfaces'][-1]}"
+    return _opened(facts, plugin)
+
+
+def _opened(facts: t.Mapping[str, t.Any], plugin: t.Mapping[str, t.Any]) -> Result:
+    """Whether NCCL opens that plugin and its tuner: a plugin that is never opened proves nothing."""
+    check, scope, net = "efa.plugin", Scope(device=plugin["net"]), facts["nccl_net"]
+    set_by = f"NCCL_NET_PLUGIN={net['value']} in {net['source']}" if net["value"] else ""
+    if not net["names"]:
+        return failed(check, f"{set_by} keeps NCCL from opening any plugin", scope=scope, hint="remove it")
+    if net["path"] is None:
+        names = " or ".join(net["names"])
+        why = f", by {set_by}" if set_by else ", its default name"
+        return failed(
+            check,
+            f"NCCL opens {names}{why}, and the dynamic linker knows no library of that name",
+            scope=scope,
+            hint="set NCCL_NET_PLUGIN=ofi in /etc/nccl.conf, as the role efa_nccl does",
+        )
+    if net["plugin"] != plugin["net"]:
+        what = "another OFI plugin than the one that works" if net["plugin"] else "not the OFI plugin"
+        return failed(
+            check,
+            f"NCCL opens {net['path']}, {f'by {set_by}' if set_by else 'the first that the dynamic linker knows'}, "
+            f"which is {what}",
+            scope=scope,
+            hint="set NCCL_NET_PLUGIN=ofi in /etc/nccl.conf, or remove the other plugin",
+        )
+    named = facts["nccl_tuner"]
+    tuners = [(f"the tuner {plugin['tuner']}", plugin["tuner_loads"], plugin["tuner_error"])] if plugin["tuner"] else []
+    if named["value"] and named["value"] != "none":
+        what = f"NCCL_TUNER_PLUGIN={named['value']} in {named['source']}"
+        tuners.append((what, named["loads"], named["error"]))
+    for what, loads, error in tuners:
+        if loads is False:
+            return failed(check, f"{what} does not load: {error}", scope=scope, hint="run 'ldd' on it")
+    for what, loads, error in tuners:
+        if loads is not True:
+            return undeterminable(check, f"{what} could not be tried: {error}", scope=scope)
+    shown = f"{plugin['version'] or 'unknown version'}, {plugin['interfaces'][-1]}, opened as {net['path']}"
     return passed(check, shown, scope=scope)
 
 

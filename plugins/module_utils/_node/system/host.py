@@ -127,6 +127,10 @@ class Host:
         """The full path of a program on the system path, or None."""
         return shutil.which(program, path=SYSTEM_PATH)
 
+    def variable(self, name: str) -> str | None:
+        """Return a variable of this process's environment, or None."""
+        return os.environ.get(name)
+
     def read_text(self, path: str) -> str | None:
         """The text of a file up to READ_LIMIT; None where it is missing, unreadable, or no plain file."""
         try:

@@ -127,7 +127,8 @@ def test_a_plugin_that_works_is_preferred_to_a_newer_place():
     assert (facts["plugin"]["net"], facts["plugin"]["version"]) == (old, "1.7.4-aws")
     assert (judge(host)["efa.plugin"].status, judge(host)["efa.plugin"].found) == ("undeterminable", "1.7.4-aws")
     host.commands["ldconfig -p"] = training_host.ldconfig(old)
-    assert judge(host)["efa.plugin"].found == "1.7.4-aws, ncclNetPlugin_v6"
+    del host.files["/etc/nccl.conf"]
+    assert judge(host)["efa.plugin"].found == f"1.7.4-aws, ncclNetPlugin_v6, opened as {old}"
 
 
 def test_a_plugin_that_the_linker_does_not_know_is_no_pass():
@@ -297,3 +298,75 @@ def test_ports_that_are_down():
     host.files["/sys/class/infiniband/rdmap20s27/ports/1/state"] = "1: DOWN\n"
     result = judge(host)["efa.devices"]
     assert (result.status, result.severity, result.message) == ("fail", "reset", "ports are not active: rdmap20s27")
+
+
+FOREIGN = "/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so"
+DEFAULT = PLUGIN.replace("-ofi.so", ".so")
+TUNER = "/opt/amazon/ofi-nccl/lib/libnccl-tuner-ofi.so"
+
+
+def opened(conf, *linker, variables=()):
+    """The verdict on the plugin with these lines of nccl.conf, libraries of the linker, and variables."""
+    host = good_node()
+    host.files["/etc/nccl.conf"] = conf
+    host.files[FOREIGN] = ""
+    host.files[DEFAULT] = ""
+    host.links[DEFAULT] = PLUGIN
+    host.commands["ldconfig -p"] = training_host.ldconfig(*linker)
+    host.variable = dict(variables).get
+    return judge(host)["efa.plugin"]
+
+
+@pytest.mark.parametrize(
+    ("conf", "linker", "variables"),
+    [
+        ("NCCL_NET_PLUGIN=ofi\n", [PLUGIN], {}),
+        (f"# NCCL_NET_PLUGIN=none\nNCCL_NET_PLUGIN = {PLUGIN}\n", [PLUGIN], {}),
+        ("", [PLUGIN, DEFAULT], {}),
+        ("", [DEFAULT, FOREIGN], {}),
+        ("", [FOREIGN, PLUGIN], {"NCCL_NET_PLUGIN": "ofi"}),
+        ("NCCL_NET_PLUGIN=none\n", [PLUGIN], {"NCCL_NET_PLUGIN": "ofi"}),
+    ],
+)
+def test_plugin_that_nccl_opens_passes(conf, linker, variables):
+    found = opened(conf, *linker, variables=variables)
+    assert found.status == "pass" and "opened as" in found.found
+
+
+@pytest.mark.parametrize(
+    ("conf", "linker", "variables", "words"),
+    [
+        ("", [PLUGIN], {}, "NCCL opens libnccl-net.so, its default name, and the dynamic linker knows no library"),
+        ("", [FOREIGN, DEFAULT, PLUGIN], {}, f"NCCL opens {FOREIGN}, the first that the dynamic linker knows"),
+        ("NCCL_NET_PLUGIN=none\n", [PLUGIN, DEFAULT], {}, "NCCL_NET_PLUGIN=none in /etc/nccl.conf keeps NCCL from"),
+        ("NCCL_NET_PLUGIN=sharp\n", [PLUGIN, DEFAULT], {}, "NCCL opens sharp or libnccl-net-sharp.so, by NCCL_NET"),
+        ("NCCL_NET_PLUGIN=ofi\n", [PLUGIN], {"NCCL_NET_PLUGIN": FOREIGN}, "in the environment, which is not the OFI"),
+    ],
+)
+def test_plugin_that_nccl_never_opens_fails(conf, linker, variables, words):
+    found = opened(conf, *linker, variables=variables)
+    assert found.status == "fail" and words in found.message
+
+
+@pytest.mark.parametrize(
+    ("tuner", "status", "words"),
+    [
+        ({"error": "libcudart.so.13: cannot open shared object file"}, "fail", "libcudart.so.13: cannot open"),
+        (training_host.hanging("python3", 20), "undeterminable", "could not be tried: no answer within 20 seconds"),
+    ],
+)
+def test_tuner_beside_the_plugin_has_to_load(tuner, status, words):
+    host = good_node()
+    host.loads[TUNER] = tuner
+    found = judge(host)["efa.plugin"]
+    assert found.status == status and words in (found.message or found.reason)
+
+
+@pytest.mark.parametrize(("value", "status"), [("mine", "fail"), ("none", "pass"), ("ofi", "pass")])
+def test_tuner_that_is_named_has_to_load(value, status):
+    host = good_node()
+    host.files["/etc/nccl.conf"] += f"NCCL_TUNER_PLUGIN={value}\n"
+    host.loads["libnccl-tuner-ofi.so"] = {"loads": True}
+    found = judge(host)["efa.plugin"]
+    assert found.status == status
+    assert value != "mine" or "NCCL_TUNER_PLUGIN=mine in /etc/nccl.conf does not load" in found.message
