@@ -7,7 +7,7 @@ PYTHON ?= python3
 SCENARIO ?=
 BUNDLE ?=
 RETRY ?=
-STEP := $(PYTHON) tests/build/step.py
+START := $(PYTHON) -m tests.build.start
 VENV := .venv/bin
 
 .DEFAULT_GOAL := help
@@ -19,7 +19,7 @@ help: ## List the targets
 
 .PHONY: setup
 setup: ## Install what the build needs; RETRY=1 tries again what could not be had before
-	@RETRY="$(RETRY)" $(STEP) run setup
+	@RETRY="$(RETRY)" $(START) setup
 
 .PHONY: site
 site: setup ## Show the main job: a local EC2-like node, configured by ansible-playbook site.yml
@@ -27,23 +27,27 @@ site: setup ## Show the main job: a local EC2-like node, configured by ansible-p
 
 .PHONY: test
 test: ## Run the whole suite that fits the time of a continuous-integration run
-	@$(STEP) suite test
+	@$(START) test
 
 .PHONY: test-all
 test-all: ## Run every test there is, virtual machines included (hours)
-	@$(STEP) suite test-all
+	@$(START) test-all
 
 .PHONY: test-vm-all
 test-vm-all: ## Run every virtual-machine test
-	@$(STEP) suite test-vm-all
+	@$(START) vm_all
 
 .PHONY: test-matrix
-test-matrix: setup ## Run the inventory's tests on the oldest, a middle and the newest ansible-core
-	@$(VENV)/python -m tests.build.test_matrix
+test-matrix: ## Run the inventory's tests on ansible-core 2.17 to 2.21
+	@$(START) matrix
+
+.PHONY: quick
+quick: ## Check what differs from main in under 90 seconds: style, house rules, unit tests
+	@$(START) quick
 
 .PHONY: lint
-lint: setup ## Check style and types (under a minute when warm)
-	@$(STEP) run lint
+lint: ## Check style and types (under a minute when warm)
+	@$(START) lint
 
 .PHONY: format
 format: setup ## Bring Python into the project's style
@@ -51,32 +55,32 @@ format: setup ## Bring Python into the project's style
 	@.venv-lint/bin/ruff format --quiet .
 
 .PHONY: sanity
-sanity: setup ## Run ansible-test sanity
-	@$(STEP) run sanity
+sanity: ## Run ansible-test sanity
+	@$(START) sanity
 
 .PHONY: unit
-unit: setup ## Run the unit tests
-	@$(STEP) run unit
+unit: ## Run the unit tests
+	@$(START) unit
 
 .PHONY: integration
-integration: setup ## Run the tests that start Ansible against local stand-ins for AWS
-	@$(STEP) run integration
+integration: ## Run the tests that start Ansible against local stand-ins for AWS
+	@$(START) integration
 
 .PHONY: slurm
-slurm: setup ## Run the tests on a real Slurm
-	@$(STEP) run slurm
+slurm: ## Run the tests on a real Slurm
+	@$(START) slurm
 
 .PHONY: data
-data: setup ## Run the tests of the data programs
-	@$(STEP) run data
+data: ## Run the tests of the data programs
+	@$(START) data
 
 .PHONY: molecule
-molecule: setup ## Run the container tests; SCENARIO=name for one scenario
-	@$(STEP) run molecule $(SCENARIO)
+molecule: ## Run the container tests; SCENARIO=name for one scenario
+	@$(START) molecule $(SCENARIO)
 
 .PHONY: vm
-vm: setup ## Run the virtual-machine tests of the suite; SCENARIO=word for those whose name has it
-	@$(STEP) run $(if $(SCENARIO),vm-all -k $(SCENARIO),vm)
+vm: ## Run the virtual-machine tests of the suite; SCENARIO=word for those whose name has it
+	@$(START) $(if $(SCENARIO),vm_all -k $(SCENARIO),vm)
 
 .PHONY: rig-clean
 rig-clean: ## Remove test containers, test machines and their caches
@@ -84,8 +88,8 @@ rig-clean: ## Remove test containers, test machines and their caches
 	@if [ -x $(VENV)/python ]; then $(VENV)/python -m tests.rig.vm clean; fi
 
 .PHONY: pcluster
-pcluster: setup ## Install AWS ParallelCluster whole, with Node.js: what create_cluster.yml calls
-	@$(PYTHON) -m tests.build.pcluster
+pcluster: ## Install AWS ParallelCluster whole, with Node.js: what create_cluster.yml calls
+	@$(START) pcluster
 
 .PHONY: bench
 bench: setup ## Measure round trips and seconds of the roles
@@ -104,7 +108,7 @@ docs: setup ## Write the generated parts of the documentation again, and build t
 	@$(VENV)/python -m tests.docs_check.role_docs
 	@$(VENV)/python -m tests.docs_check.guide_tables
 	@$(VENV)/python -m tests.build.layers
-	@$(VENV)/python -m tests.docs_check.docs_site
+	@$(START) docs_site
 
 .PHONY: build
 build: setup ## Build the collection archive into dist/

@@ -2,24 +2,29 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Python environments and the Ansible collections that come from the `ansible` bundle wheel."""
+"""Python environments and the Ansible collections that come from the ``ansible`` wheel. Complete ones are kept."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from .packages import SetupError
 
+CHECKOUT = Path(__file__).resolve().parents[2]
+REQUIREMENTS = CHECKOUT / "requirements"
 STAMP = ".complete"
+# In an environment that could not be made: the key that it was to have.
+MISSING = ".not-had"
 # PyTorch's own index of builds without CUDA.
 TORCH_INDEX = "https://download.pytorch.org/whl/cpu"
 COLLECTIONS = (
@@ -40,18 +45,44 @@ def require_python(version: tuple[int, int]) -> None:
         )
 
 
-def find_python(name: str) -> str | None:
-    """The first interpreter of that name on the path that can make an environment; None where there is none.
+def find_python(version: str) -> str | None:
+    """An interpreter of this version that can make an environment, from the PATH or pyenv; None without one.
 
-    One that is found need not run: version managers leave stand-ins for versions that are not chosen.
+    A found one need not run: version managers leave stand-ins for versions that are not chosen.
     """
-    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        program = os.path.join(folder, name)
+    homes = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"), reverse=True)
+    on_path = [Path(folder, f"python{version}") for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)]
+    for program in map(str, (*on_path, *homes)):
+        command = [program, "-c", "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"]
         if os.access(program, os.X_OK):
-            command = [program, "-c", "import ensurepip, venv"]
-            if subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            if done.stdout.strip() == version:
                 return program
     return None
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """Hold a lock of this checkout: two set-ups at once would delete each other's half-made environment."""
+    (CHECKOUT / ".build").mkdir(exist_ok=True)
+    with open(CHECKOUT / ".build" / f"{name}.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def say(text: str) -> None:
+    """Print a line of progress at once."""
+    print(text, flush=True)
+
+
+def lock_without(lock: Path, package: str) -> str:
+    """The text of a lock without the pins of one package."""
+    kept, wanted = [], True
+    for line in lock.read_text(encoding="utf-8").splitlines(keepends=True):
+        if not line.startswith((" ", "#")):
+            wanted = not line.startswith(f"{package}==")
+        kept.append(line if wanted else "")
+    return "".join(kept)
 
 
 def environment_key(locks: Sequence[Path], where: Path, python: str) -> str:
@@ -68,32 +99,28 @@ def is_complete(folder: Path, key: str) -> bool:
 
 def _run(command: list[str], what: str) -> None:
     if subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode:
-        raise SetupError(f"{what} failed (the words of {Path(command[0]).name} are above): mend that and try again.")
+        raise SetupError(f"{what} failed (the output of {Path(command[0]).name} is above): correct that and try again.")
 
 
-def pip_of(where: Path) -> list[str]:
-    """The command that installs into the venv ``where``."""
+def _pip(where: Path) -> list[str]:
     return [str(where / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-qq"]
 
 
 def install(where: Path, lock: Path, partial: bool = False) -> None:
-    """Install what ``lock`` pins; ``partial``: it leaves out some of what its packages say that they need."""
+    """Install what ``lock`` pins; ``partial``: it leaves out some requirements of its packages."""
     options = ["--no-deps"] if partial else []
-    _run(
-        [*pip_of(where), "install", *options, "--require-hashes", "--requirement", str(lock)], f"Installing {lock.name}"
-    )
+    _run([*_pip(where), "install", *options, "--require-hashes", "--requirement", str(lock)], f"Installing {lock.name}")
 
 
 def install_beside(python: Path, lock: Path, target: Path) -> None:
     """Install what ``lock`` pins into the folder ``target``, for one program to have on its path."""
-    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "-qq"]
     options = ["--no-deps", "--require-hashes", "--requirement", str(lock), "--target", str(target)]
-    _run([*pip, "install", *options], f"Installing {lock.name}")
+    _run([*_pip(python.parents[1]), "install", *options], f"Installing {lock.name}")
 
 
-def _install_build(pip: list[str], build: Path, index: str) -> None:
+def _install_build(where: Path, build: Path, index: str) -> None:
     """Install the one package that ``build`` pins: from where pip looks by itself, else from ``index``."""
-    command = [*pip, "install", "--no-deps", "--require-hashes", "--requirement", str(build)]
+    command = [*_pip(where), "install", "--no-deps", "--require-hashes", "--requirement", str(build)]
     if subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode:
         _run([*command, "--index-url", index], f"Installing {build.name}")
 
@@ -101,74 +128,84 @@ def _install_build(pip: list[str], build: Path, index: str) -> None:
 def ensure_environment(
     where: Path,
     lock: Path,
-    say,
     build: Path | None = None,
     index: str = "",
     partial: bool = False,
-    python: str = sys.executable,
-) -> None:
-    """Make the venv ``where`` from ``lock``, anew when it is stale or was left half made.
+    python: str = sys._base_executable,
+) -> Path:
+    """The Python of the venv ``where``, which is made from ``lock`` when it is stale or half made.
 
-    ``build`` pins one more package, whose build is offered by the package index ``index`` only. ``partial``
-    is that of ``install``. ``python`` makes the environment.
+    ``build`` pins one more package, whose build only the package index ``index`` offers. ``partial`` is that of
+    ``install``. ``python`` makes the environment.
     """
     key = environment_key([lock, *([build] if build else [])], where, python)
-    if is_complete(where, key):
-        say(f"{where.name}: up to date")
-        return
-    say(f"{where.name}: installing {lock.name}")
-    shutil.rmtree(where, ignore_errors=True)
-    _run([python, "-m", "venv", str(where)], f"Making the Python environment {where.name}")
-    install(where, lock, partial)
-    if build:
-        _install_build(pip_of(where), build, index)
-    (where / STAMP).write_text(key, encoding="utf-8")
+    if not is_complete(where, key):
+        say(f"{where.name}: installing {lock.name}")
+        shutil.rmtree(where, ignore_errors=True)
+        _run([python, "-m", "venv", str(where)], f"Making the Python environment {where.name}")
+        install(where, lock, partial)
+        if build:
+            _install_build(where, build, index)
+        (where / STAMP).write_text(key, encoding="utf-8")
+    return where / "bin" / "python"
 
 
-def extract(wheel: Path, names: tuple[str, ...], root: Path) -> list[str]:
-    """Take the collections ``names`` out of ``wheel`` into ``root``; returns ``name version`` texts.
+def ensure_data(where: Path, retry: bool) -> None:
+    """The environment of the data programs, for which a sentence stands in where it cannot be had.
 
-    Each is unpacked aside and then renamed, so that a collection is whole or absent.
+    Only the sessions slurm and data need it, and they fail without it. It is not tried again, a minute of every
+    ``make``, with the same pins, unless ``retry`` asks for it.
     """
-    done = []
+    # The CPU build of torch that is pinned is one for Python 3.11.
+    python = sys._base_executable if sys.version_info[:2] == (3, 11) else find_python("3.11")
+    left_out = f"{where.name}: left out, so the sessions slurm and data cannot run:"
+    if python is None:
+        say(f"{left_out} there is no Python 3.11; install it and try again")
+        return
+    lock, build, mark = REQUIREMENTS / "data.txt", REQUIREMENTS / "torch-cpu.txt", where / MISSING
+    key = environment_key([lock, build], where, python)
+    if not retry and mark.is_file() and mark.read_text(encoding="utf-8") == key:
+        say(f"{left_out} the pinned build of torch was missing before; make setup RETRY=1 tries again")
+        return
+    try:
+        ensure_environment(where, lock, build=build, index=TORCH_INDEX, python=python)
+    except SetupError as error:
+        say(f"{left_out} {error}")
+        where.mkdir(exist_ok=True)
+        mark.write_text(key, encoding="utf-8")
+
+
+def extract(wheel: Path, names: tuple[str, ...], root: Path) -> None:
+    """Take the collections ``names`` out of ``wheel`` into ``root``; each is whole or absent there."""
     with zipfile.ZipFile(wheel) as archive:
         members = archive.namelist()
         for name in names:
             prefix = f"ansible_collections/{name.replace('.', '/')}/"
             wanted = [member for member in members if member.startswith(prefix)]
             if not wanted:
-                raise SetupError(
-                    f"{wheel.name} holds no collection {name}: correct the list in tests/build/environments.py."
-                )
+                raise SetupError(f"{wheel.name} holds no collection {name}: correct COLLECTIONS in environments.py.")
             target = root / prefix
             target.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=root) as aside:
                 archive.extractall(aside, wanted)
                 shutil.rmtree(target, ignore_errors=True)
                 os.replace(Path(aside) / prefix, target)
-            manifest = json.loads((target / "MANIFEST.json").read_text(encoding="utf-8"))
-            done.append(f"{name} {manifest['collection_info']['version']}")
-    return done
 
 
-def ensure_collections(root: Path, lock: Path, python: Path, say) -> None:
-    """Fill ``root``/ansible_collections from the bundle wheel that ``lock`` pins by checksum."""
+def ensure_collections(root: Path, lock: Path, python: Path) -> None:
+    """Fill ``root``/ansible_collections from the wheel that ``lock`` pins, and show the checkout there as our own."""
+    root.mkdir(parents=True, exist_ok=True)
     key = hashlib.sha256("\0".join([lock.read_text(encoding="utf-8"), *COLLECTIONS]).encode()).hexdigest()
-    if is_complete(root, key):
-        say("collections: up to date")
-        return
-    say(f"collections: fetching the bundle of {lock.name}")
-    (root / STAMP).unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory(dir=root) as download:
-        pip = [str(python), "-m", "pip", "--disable-pip-version-check", "-qq", "download"]
-        _run(
-            [*pip, "--no-deps", "--require-hashes", "--only-binary=:all:", "--dest", download, "-r", str(lock)],
-            "Fetching the collections",
-        )
-        (wheel,) = Path(download).glob("*.whl")
-        for line in extract(wheel, COLLECTIONS, root):
-            say(f"collections: {line}")
-    (root / STAMP).write_text(key, encoding="utf-8")
+    if not is_complete(root, key):
+        say(f"collections: fetching the wheel of {lock.name}")
+        (root / STAMP).unlink(missing_ok=True)
+        with tempfile.TemporaryDirectory(dir=root) as download:
+            options = ["--no-deps", "--require-hashes", "--only-binary=:all:", "--dest", download, "-r", str(lock)]
+            _run([*_pip(python.parents[1]), "download", *options], "Fetching the collections")
+            (wheel,) = Path(download).glob("ansible-*.whl")
+            extract(wheel, COLLECTIONS, root)
+        (root / STAMP).write_text(key, encoding="utf-8")
+    ensure_link(root, CHECKOUT)
 
 
 def ensure_link(root: Path, checkout: Path) -> None:

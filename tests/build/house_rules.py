@@ -153,12 +153,12 @@ def complaints(checkout: Path, names: list[str]) -> Iterator[str]:
             yield from rule(name, text)
 
 
-def main() -> int:
-    """Print every complaint; 1 when there is one."""
-    found = list(complaints(CHECKOUT, tracked_files(CHECKOUT)))
+def main(names: list[str]) -> int:
+    """Print every complaint about the named files, or about all; 1 when there is one."""
+    found = list(complaints(CHECKOUT, names or tracked_files(CHECKOUT)))
     print("\n".join(found) if found else "no complaints")
     return 1 if found else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

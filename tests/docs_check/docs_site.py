@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from tests.build import environments, house_rules, packages
+from tests.build import house_rules
 
 from . import docs_markdown
 
@@ -119,19 +119,12 @@ def lint() -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Make the environment if need be, then build or judge; returns the exit status."""
+    """Build or judge; returns the exit status."""
     begin = time.monotonic()
 
     def say(text: str) -> None:
         print(f"[{time.monotonic() - begin:4.0f} s] {text}", flush=True)
 
-    lock = CHECKOUT / "requirements" / "docs.txt"
-    python = sys._base_executable
-    try:
-        environments.ensure_environment(CHECKOUT / ".venv-docs", lock, say, python=python)
-    except packages.SetupError as error:
-        print(f"ERROR: {error}", file=sys.stderr)
-        return 1
     if arguments == ["lint"]:
         status = lint()
         say(

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import archive, build
 
-from tests.build import test_matrix
+from tests.build import environments
 from tests.rig import aws
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -41,10 +41,10 @@ def interpreter(version: str) -> str:
     """A Python of this version; skips the test where there is none."""
     if version == OWN:
         return sys.executable
-    found = test_matrix.find(version)
+    found = environments.find_python(version)
     if found is None:
         pytest.skip(f"no Python {version} is on this machine")
-    return found[1]
+    return found
 
 
 @pytest.fixture(scope="session")

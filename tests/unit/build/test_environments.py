@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import zipfile
@@ -21,30 +20,31 @@ def test_old_python_is_refused():
         environments.require_python((3, 10))
 
 
-def test_key_follows_the_lock_and_the_place(tmp_path):
+def test_key_follows_lock_place_and_interpreter(tmp_path):
     lock = tmp_path / "lock.txt"
-    lock.write_text("a==1\n", encoding="utf-8")
-    first = environments.environment_key([lock], tmp_path / "venv", "python3")
-    assert environments.environment_key([lock], tmp_path / "venv", "python3") == first
-    assert environments.environment_key([lock], tmp_path / "elsewhere", "python3") != first
-    lock.write_text("a==2\n", encoding="utf-8")
-    assert environments.environment_key([lock], tmp_path / "venv", "python3") != first
+    keys = set()
+    for text, place, python in (("a", "v", "p"), ("b", "v", "p"), ("a", "w", "p"), ("a", "v", "q"), ("a", "v", "p")):
+        lock.write_text(text, encoding="utf-8")
+        keys.add(environments.environment_key([lock], tmp_path / place, python))
+    assert len(keys) == 4
 
 
-def test_key_follows_the_interpreter(tmp_path):
-    one, other = (environments.environment_key([], tmp_path, python) for python in ("python3.11", "python3.12"))
-    assert one != other
-
-
-def test_an_interpreter_that_does_not_run_is_passed_over(tmp_path, monkeypatch):
+def test_interpreter_that_does_not_run_is_passed_over(tmp_path, monkeypatch):
+    own = "{}.{}".format(*sys.version_info[:2])
+    monkeypatch.setenv("HOME", str(tmp_path))
     for name, text in (("shims", "#!/bin/sh\nexit 127\n"), ("real", f'#!/bin/sh\nexec {sys.executable} "$@"\n')):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "python3.11").write_text(text, encoding="utf-8")
-        (tmp_path / name / "python3.11").chmod(0o755)
+        program = tmp_path / name / f"python{own}"
+        program.parent.mkdir()
+        program.write_text(text, encoding="utf-8")
+        program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'shims'}:{tmp_path / 'real'}")
-    assert environments.find_python("python3.11") == str(tmp_path / "real" / "python3.11")
+    assert environments.find_python(own) == str(tmp_path / "real" / f"python{own}")
     monkeypatch.setenv("PATH", str(tmp_path / "shims"))
-    assert environments.find_python("python3.11") is None
+    assert environments.find_python(own) is None
+    home = tmp_path / ".pyenv" / "versions" / f"{own}.7" / "bin"
+    home.mkdir(parents=True)
+    (tmp_path / "real" / f"python{own}").rename(home / "python")
+    assert environments.find_python(own) == str(home / "python")
 
 
 @pytest.fixture
@@ -61,30 +61,27 @@ def steps(monkeypatch):
     return calls
 
 
-def test_a_finished_environment_is_left_alone(tmp_path, steps):
-    lock = tmp_path / "lock.txt"
-    lock.write_text("a==1\n", encoding="utf-8")
-    for _turn in range(2):
-        environments.ensure_environment(tmp_path / "venv", lock, lambda text: None)
-    assert len(steps) == 2
-    assert steps[0][0] == sys.executable
-    assert "--require-hashes" in steps[1]
+@pytest.fixture
+def lock(tmp_path):
+    path = tmp_path / "lock.txt"
+    path.write_text("a==1\n", encoding="utf-8")
+    return path
 
 
-def test_what_an_interruption_left_is_made_again(tmp_path, steps):
-    lock = tmp_path / "lock.txt"
-    lock.write_text("a==1\n", encoding="utf-8")
+@pytest.mark.parametrize("partial", [False, True])
+def test_half_made_environment_is_made_again_and_complete_one_kept(tmp_path, steps, lock, partial):
     half = tmp_path / "venv" / "lib"
     half.mkdir(parents=True)
-    environments.ensure_environment(tmp_path / "venv", lock, lambda text: None)
-    assert not half.exists()
-    assert len(steps) == 2
+    for _turn in range(2):
+        environments.ensure_environment(tmp_path / "venv", lock, partial=partial)
+        assert not half.exists()
+    make, install = steps
+    assert make[0] == sys._base_executable
+    assert "--require-hashes" in install and ("--no-deps" in install) is partial
 
 
 @pytest.mark.parametrize(("status", "tries"), [(0, 1), (1, 2)])
-def test_a_build_comes_from_its_own_index_where_pip_finds_none(tmp_path, monkeypatch, steps, status, tries):
-    for name in ("lock.txt", "build.txt"):
-        (tmp_path / name).write_text("a==1\n", encoding="utf-8")
+def test_build_comes_from_its_own_index_where_pip_finds_none(tmp_path, monkeypatch, steps, lock, status, tries):
     first = []
 
     def run(command, **_options):
@@ -92,63 +89,64 @@ def test_a_build_comes_from_its_own_index_where_pip_finds_none(tmp_path, monkeyp
         return subprocess.CompletedProcess(command, status)
 
     monkeypatch.setattr(environments.subprocess, "run", run)
-    environments.ensure_environment(
-        tmp_path / "venv", tmp_path / "lock.txt", lambda text: None, build=tmp_path / "build.txt", index="https://here"
-    )
+    environments.ensure_environment(tmp_path / "venv", lock, build=lock, index="https://here")
     installs = [*first, *steps[2:]]
     assert len(installs) == tries
-    assert all({"--no-deps", "--require-hashes", str(tmp_path / "build.txt")} <= set(command) for command in installs)
+    assert all({"--no-deps", "--require-hashes", str(lock)} <= set(command) for command in installs)
     assert [command[-1] == "https://here" for command in installs] == [False, True][:tries]
 
 
-def bundle(path, names):
-    with zipfile.ZipFile(path, "w") as archive:
-        for name in names:
-            folder = f"ansible_collections/{name.replace('.', '/')}"
-            manifest = {"collection_info": {"version": "1.2.3"}}
-            archive.writestr(f"{folder}/MANIFEST.json", json.dumps(manifest))
-            archive.writestr(f"{folder}/README.md", name)
-    return path
+@pytest.fixture
+def torch(tmp_path, monkeypatch, capsys):
+    """torch(retry) sets up against an index without torch; returns what was printed and how often it tried."""
+    for name in ("data.txt", "torch-cpu.txt"):
+        (tmp_path / name).write_text("numpy==1\n", encoding="utf-8")
+    monkeypatch.setattr(environments, "REQUIREMENTS", tmp_path)
+    monkeypatch.setattr(environments, "find_python", lambda version: sys.executable)
+    tries = []
+
+    def make(where, *_given, **_options):
+        tries.append(where)
+        raise SetupError("Installing torch-cpu.txt failed")
+
+    def ask(retry=False):
+        tries.clear()
+        environments.ensure_data(tmp_path / ".venv-data", retry)
+        return capsys.readouterr().out, len(tries)
+
+    monkeypatch.setattr(environments, "ensure_environment", make)
+    return ask
 
 
-def test_extract_takes_only_what_is_wanted(tmp_path):
-    wheel = bundle(tmp_path / "bundle.whl", ["ansible.posix", "other.thing"])
-    assert environments.extract(wheel, ("ansible.posix",), tmp_path / "out") == ["ansible.posix 1.2.3"]
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["ansible_collections"]
-    assert [path.name for path in (tmp_path / "out" / "ansible_collections").iterdir()] == ["ansible"]
+LEFT_OUT = ".venv-data: left out, so the sessions slurm and data cannot run:"
+BEFORE = (f"{LEFT_OUT} the pinned build of torch was missing before; make setup RETRY=1 tries again\n", 0)
 
 
-def test_extract_replaces_an_older_copy(tmp_path):
-    wheel = bundle(tmp_path / "bundle.whl", ["ansible.posix"])
-    stale = tmp_path / "out" / "ansible_collections" / "ansible" / "posix" / "stale.py"
-    stale.parent.mkdir(parents=True)
-    stale.touch()
-    environments.extract(wheel, ("ansible.posix",), tmp_path / "out")
-    assert not stale.exists()
+def test_missing_torch_is_tried_once_and_on_request(torch, tmp_path):
+    failed = (f"{LEFT_OUT} Installing torch-cpu.txt failed\n", 1)
+    assert [torch(), torch(), torch(retry=True), torch()] == [failed, BEFORE, failed, BEFORE]
+    (tmp_path / "data.txt").write_text("numpy==2\n", encoding="utf-8")
+    assert torch() == failed
 
 
-def test_extract_names_a_collection_that_is_not_there(tmp_path):
-    wheel = bundle(tmp_path / "bundle.whl", ["ansible.posix"])
-    (tmp_path / "out").mkdir()
+def test_data_environment_needs_its_python(torch, monkeypatch):
+    monkeypatch.setattr(environments.sys, "version_info", (3, 13, 0))
+    monkeypatch.setattr(environments, "find_python", lambda version: None)
+    assert torch() == (f"{LEFT_OUT} there is no Python 3.11; install it and try again\n", 0)
+
+
+def test_lock_without_one_package(tmp_path, lock):
+    lock.write_text(
+        "a==1 \\\n    --hash=x\nab==2 \\\n    --hash=y\na==3 ; z \\\n    --hash=w\nb==1\n", encoding="utf-8"
+    )
+    assert environments.lock_without(lock, "a") == "ab==2 \\\n    --hash=y\nb==1\n"
+
+
+def test_missing_collection_is_named(tmp_path):
+    with zipfile.ZipFile(tmp_path / "ansible.whl", "w") as archive:
+        archive.writestr("ansible_collections/ansible/posix/README.md", "")
+        archive.writestr("ansible_collections/other/thing/README.md", "")
+    environments.extract(tmp_path / "ansible.whl", ("ansible.posix",), tmp_path)
+    assert [path.name for path in (tmp_path / "ansible_collections").iterdir()] == ["ansible"]
     with pytest.raises(SetupError, match=r"no collection amazon\.aws"):
-        environments.extract(wheel, ("amazon.aws",), tmp_path / "out")
-
-
-def test_link_is_relative_and_mended(tmp_path):
-    checkout = tmp_path / "checkout"
-    root = checkout / ".collections"
-    link = root / "ansible_collections" / "mlcluster" / "aws"
-    link.parent.mkdir(parents=True)
-    link.symlink_to("/nowhere")
-    environments.ensure_link(root, checkout)
-    assert link.resolve() == checkout.resolve()
-    assert not link.readlink().is_absolute()
-
-
-@pytest.mark.parametrize("partial", [False, True])
-def test_only_a_partial_lock_leaves_dependencies_out(tmp_path, steps, partial):
-    lock = tmp_path / "lock.txt"
-    lock.write_text("a==1\n", encoding="utf-8")
-    environments.ensure_environment(tmp_path / "venv", lock, lambda text: None, partial=partial)
-    assert ("--no-deps" in steps[1]) is partial
-    assert "--require-hashes" in steps[1]
+        environments.extract(tmp_path / "ansible.whl", ("amazon.aws",), tmp_path)

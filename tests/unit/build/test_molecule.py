@@ -58,3 +58,17 @@ def test_whoever_ends_the_run_ends_molecule_whose_hosts_are_locked_as_long_as_it
             run.kill()
             # Whoever still waits at the pipe comes to its end.
             os.close(os.open(tmp_path / "pipe", os.O_RDWR))
+
+
+def test_container_scenarios_are_those_without_a_virtual_node(tmp_path):
+    for name in ("default", "nvme_raid0", "nvme_raid0_vm", "shared"):
+        (tmp_path / name).mkdir()
+    for name in ("default", "nvme_raid0", "nvme_raid0_vm"):
+        (tmp_path / name / "molecule.yml").touch()
+    assert molecule.scenarios(tmp_path) == ["default", "nvme_raid0", "nvme_raid0_vm"]
+    assert molecule.in_containers(molecule.scenarios(tmp_path)) == ["default", "nvme_raid0"]
+
+
+def test_an_unknown_scenario_is_refused(capsys):
+    assert molecule.main(["no_such"]) == 2
+    assert "no scenario no_such: there are default" in capsys.readouterr().err

@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 
 import pytest
 
-from tests.build import step, surroundings
-from tests.build.parts import Part
+from tests.build import suite, surroundings
 
 # A job of Slurm, a shell of somebody with an account and a proxy, make, a virtual environment, git's own hooks.
 CALLER = {
@@ -60,7 +60,7 @@ def test_where_files_of_tests_are_is_looked_up_again(tmp_path):
     )
     environment = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path / "my files")}
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=step.CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=suite.CHECKOUT, env=environment, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("True False\n", "")
 
 
@@ -70,23 +70,24 @@ def test_a_proxy_is_for_other_machines():
     assert found["no_proxy"] == found["NO_PROXY"] == "127.0.0.1,localhost,mirror.example"
 
 
-@pytest.mark.parametrize("how", ["the first conftest", "a part"])
+@pytest.mark.parametrize("how", ["the first conftest", "a session"])
 def test_whoever_starts_tests_they_find_the_same(tmp_path, how):
     """The caller's variables, umask, deaf ears and closed standard input reach no program that a test starts."""
-    if how == "a part":
-        start = f"process = step.RUNNING.start(['sh', '-c', {CHILD!r}])"
-        program = f"from tests.build import step\n{start}\nprint(process.communicate()[0].decode())"
+    if how == "a session":
+        settings = f"suite.COMMAND = 'sh', '-c', {CHILD!r}\nsuite.CHECKOUT = suite.LOGS = Path({str(tmp_path)!r})"
+        session = "run = suite.Run('unit', []); run.process.wait(); sys.stdout.write(run.log.read_text())"
+        program = f"import sys\nfrom pathlib import Path\nfrom tests.build import suite\n{settings}\n{session}"
     else:
         program = f"import subprocess\nfrom tests import conftest\nsubprocess.run(['sh', '-c', {CHILD!r}])"
     deaf = 'umask 077; trap "" HUP INT; exec "$0" -c "$1" <&-'
     command = ["sh", "-c", deaf, sys.executable, program]
     environment = {**CALLER, "PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    done = subprocess.run(command, cwd=step.CHECKOUT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=suite.CHECKOUT, env=environment, capture_output=True, text=True, check=False)
     assert done.stderr == "", done
-    umask, *words = done.stdout.split()
+    umask, *words = re.sub(r"^unit: started.*\n", "", done.stdout).split()
     names = set(words) - {"heard", "silence", "PWD", "OLDPWD", "SHLVL", "_"}
     assert umask == "0022" and words.count("silence") == 1
-    if how == "a part":
+    if how == "a session":
         # Whoever starts a suite with nohup means it: tests make up for it themselves.
         assert names == {"PATH", "HOME", "ANSIBLE_CONFIG", "PYTHONUNBUFFERED", "RETRY", *HERE}
     else:
@@ -99,13 +100,5 @@ def test_a_signal_that_is_ignored_stays_ignored_here_and_is_heard_by_children():
         "os.kill(os.getpid(), signal.SIGHUP)\nprint(subprocess.run(['sh', '-c', 'kill -HUP $$']).returncode)"
     )
     deaf = ["sh", "-c", 'trap "" HUP; exec "$0" -c "$1"', sys.executable, program]
-    done = subprocess.run(deaf, cwd=step.CHECKOUT, capture_output=True, text=True, check=False)
+    done = subprocess.run(deaf, cwd=suite.CHECKOUT, capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == (f"{-signal.SIGHUP}\n", "")
-
-
-def test_every_part_has_time_for_the_busiest_machine():
-    for name, part in step.PARTS.items():
-        assert isinstance(part, Part)
-        for word in part.command:
-            if word.startswith("--timeout="):
-                assert int(word.removeprefix("--timeout=")) >= 300, name
