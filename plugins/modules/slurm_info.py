@@ -79,12 +79,23 @@ problems:
 nodes:
   description:
     - Every node. C(state) is the base state, C(flags) what is added to it (C(DRAIN), C(NOT_RESPONDING), C(CLOUD)).
+    - C(availability) is C(takes) where jobs start on the node, C(returns) where none starts now and Slurm ends that by
+      itself, C(closed) where none starts until somebody acts, and C(unknown) where the state has a word that is not
+      known. C(availability_reason) says why.
+    - C(next_state) is the state after a reboot that was requested, null without one.
     - Memory is in MiB; C(reason), C(reason_by) and C(reason_at) are null where nobody gave a reason.
   returned: always
   type: list
   elements: dict
   sample:
-    - {"name": "n1", "state": "IDLE", "flags": ["DRAIN"], "reason": "Xid 79", "gpus": 8, "gpus_allocated": 0}
+    - name: n1
+      state: IDLE
+      flags: [DRAIN]
+      availability: closed
+      availability_reason: drained
+      reason: Xid 79
+      gpus: 8
+      gpus_allocated: 0
 partitions:
   description: Every partition; a limit that is null is none.
   returned: always

@@ -47,6 +47,8 @@ COMMON = frozenset(
     "name kind nodes minutes partition account qos constraint options container_image container_mounts".split()
 )
 _COMMON_TYPES: dict[str, Type] = {"minutes": MINUTES, "nodes": NODES}
+# The path of a file that is not absolute: below the working directory, of a home, or with the end of a squashfs file.
+_RELATIVE_IMAGE = re.compile(r"[.~]|(?!/)(?!.*://).*\.(sqsh|squashfs|sqfs)\Z", re.IGNORECASE | re.DOTALL)
 VERSION = re.compile(r"[0-9][A-Za-z0-9._]{0,31}")
 
 
@@ -121,8 +123,15 @@ def _place_problems(who: str, found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _text_problems(who: str, found: Mapping[str, Any]) -> Iterator[str]:
-    if not _line(found.get("container_image", "")):
+    image = found.get("container_image", "")
+    if not _line(image):
         yield f"{who}container_image must be one line of text"
+    elif _RELATIVE_IMAGE.match(image):
+        # Pyxis looks for such a name in a registry, or in whatever directory srun was started in.
+        yield (
+            f"{who}container_image is {image!r}: give the absolute path of a .sqsh file, or the name of an image in a "
+            "registry"
+        )
     mounts = found.get("container_mounts", [])
     if not isinstance(mounts, list):
         yield f"{who}container_mounts must be a list"

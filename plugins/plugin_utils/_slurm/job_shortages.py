@@ -11,11 +11,10 @@ from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import parse as slurm_parse
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import request as slurm_request
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import states
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 Node = Mapping[str, Any]
-# Flags of a node that is down and comes back by itself (scontrol's manual page, POWER_DOWN_FORCE and REBOOT).
-_RETURNING = frozenset({"POWER_DOWN", "POWERING_DOWN", "POWERING_UP", "REBOOT", "REBOOT_ISSUED"})
 # A constraint that asks for all its features of every node; what the others ask for is left to Slurm.
 _ALL_OF = re.compile(r"[\w.-]+(&[\w.-]+)*")
 
@@ -68,11 +67,5 @@ def _problem(options: slurm_request.Options, facts: Mapping[str, Any], resumed: 
 
 
 def _away(node: Node) -> str | None:
-    """Why a node takes no jobs until somebody sees to it; None for one that does, if only later."""
-    if "DRAIN" in node["flags"]:
-        return "drained"
-    if "FAIL" in node["flags"]:
-        return "failing"
-    if node["state"] == "DOWN" and not _RETURNING & set(node["flags"]):
-        return "down"
-    return None
+    """Return why no job starts on a node until somebody acts; None where jobs start, if only later, or may start."""
+    return str(node["availability_reason"]) if node["availability"] == states.CLOSED else None

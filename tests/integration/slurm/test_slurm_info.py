@@ -34,6 +34,10 @@ def test_what_a_cluster_has(slurm, run_module):
         "gpu 3: State=IDLE fell off",
         "root",
     )
+    assert [(node["availability"], node["availability_reason"]) for node in nodes.values()] == [
+        ("takes", "partly allocated"),
+        ("closed", "drained"),
+    ]
     assert (found["jobs_by_node"], found["jobs"][0]["name"]) == ({"n1": [number]}, "a b|c JobState=X")
     assert [(entry["name"], entry["node_count"], entry["max_seconds"]) for entry in found["partitions"]] == [
         ("main", 2, 3600)

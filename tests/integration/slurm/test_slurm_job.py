@@ -36,7 +36,9 @@ def later(action, *arguments):
 def test_success_with_arguments_that_no_shell_sees(run, script, tmp_path):
     path = script("#SBATCH --nodes=2", 'echo "$1|$(pwd)|$LC_ALL"')
     options = {"gres": "gpu:8", "output": str(tmp_path / "%j.out")}
-    result = run(script=path, arguments=["$(touch /tmp/x); 'y"], options=options)
+    # The second looks like what scontrol says of the job itself.
+    looks_like = "StdOut=/x UserId=5 JobState=FAILED WorkDir=/y"
+    result = run(script=path, arguments=["$(touch /tmp/x); 'y", looks_like], options=options)
     job = result["job"]
     assert (result["changed"], job["ok"], job["state"], job["exit_code"], job["nodes"]) == (
         True,

@@ -175,7 +175,8 @@ mv {tmp_path}/seen.part.$(hostname) {tmp_path}/seen.$(hostname)
             "--nnodes=2",
             "--nproc-per-node=2",
             "--max-restarts=0",
-            "--master-addr=n1",
+            # NodeAddr of the node.
+            "--master-addr=127.0.0.1",
             port,
             *program,
         ]

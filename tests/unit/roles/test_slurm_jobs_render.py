@@ -98,7 +98,7 @@ def test_a_cluster_without_mpi_is_refused():
 
 @pytest.mark.parametrize("value", [text for text in HOSTILE if "\n" not in text])
 def test_no_value_is_more_than_a_word(value, tmp_path):
-    image = value or "empty"
+    image = f"r#{value}"
     text = texts(facts=WITH_PYXIS, jobs=[{**JOBS[-1], "container_image": image}], nccl_tests_dir=value)["nccl_image"]
     lines = [line for line in text.splitlines() if line.startswith(("  --container-image=", "tests="))]
     script = tmp_path / "part.sh"
@@ -153,6 +153,44 @@ def test_variables_come_from_the_table_and_harmful_ones_are_refused():
     assert "NCCL_DEBUG=INFO NCCL_NET=Libfabric" in text
     (problem,) = Role(jobs=JOBS[1:2], environment={"NCCL_IFNAME": "eth0"}).problems
     assert problem.startswith("job nccl_all: ") and "NCCL_IFNAME" in problem
+
+
+@pytest.mark.parametrize("image", ["nemo.sqsh", "images/nemo.sqsh", "~/nemo.sqsh", "./nemo", "../x.SQSH"])
+def test_relative_path_of_an_image_is_refused(image):
+    sentence = f"container_image is '{image}': give the absolute path of a .sqsh file, or the name of an image in a "
+    (of_job,) = Role(jobs=[{"name": "x", "kind": "nccl", "container_image": image}], facts=WITH_PYXIS).problems
+    assert of_job == f"job x: {sentence}registry"
+    (of_all,) = Role(jobs=[], container_image=image).problems
+    assert of_all == f"{sentence}registry"
+
+
+@pytest.mark.parametrize("image", ["/fsx/nemo.sqsh", "nvcr.io#nvidia/nemo:25.07", "ubuntu", "docker://r#n.sqsh"])
+def test_image_of_a_registry_or_with_an_absolute_path_is_taken(image):
+    assert Role(jobs=[{"name": "x", "kind": "nccl", "container_image": image}], facts=WITH_PYXIS).problems == []
+
+
+@pytest.mark.parametrize(
+    ("node", "hosts", "address"),
+    [
+        ("Arch=x NodeAddr=10.0.1.5 NodeHostName=n1 Comment=x NodeAddr=1.1.1.1", "127.0.1.1 n1", "10.0.1.5"),
+        ("NodeAddr=fd00::5 NodeHostName=n1", "127.0.1.1 n1", "fd00::5"),
+        ("NodeAddr=n1-data NodeHostName=n1", "10.0.1.6 STREAM n1-data\n10.0.1.6 DGRAM", "10.0.1.6"),
+        # A controller that does not answer.
+        ("", "10.0.1.7 STREAM n1", "10.0.1.7"),
+        ("", "", "n1"),
+    ],
+)
+def test_address_of_a_node_is_that_of_slurm(node, hosts, address, tmp_path):
+    text = texts(jobs=[{"name": "t", "kind": "nccom", "launch": "mpi", "workers_per_node": 2}])["t"]
+    function = text[text.index("address() {") :].partition("\n}\n")[0]
+    names = {"scontrol": f"NodeName=$4 {node}" if node else "", "getent": hosts}
+    for name, said in names.items():
+        (tmp_path / name).write_text(f'#!/bin/sh\nprintf "{said}\\n"\n')
+        (tmp_path / name).chmod(0o755)
+    run = ["bash", "-uo", "pipefail", "-c", function + "\n}\naddress n1"]
+    done = subprocess.run(run, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{address}\n"
+    assert "$(address" in text and "getent" not in text.replace(function, "")
 
 
 def test_a_job_for_other_accelerators_is_left_out():
@@ -222,7 +260,7 @@ def test_a_training_is_signalled_requeued_and_appended_to():
     assert "#SBATCH --ntasks-per-node=1\n" in torch and '--nproc-per-node="$processes"' in torch
     # Each task gives the number of its own node; nobody waits for who comes first.
     assert """bash -c 'exec torchrun --node-rank="$SLURM_NODEID" "$@"' torchrun""" in torch and "rdzv" not in torch
-    assert '--nnodes="${#nodes[@]}"' in torch and '--master-addr="${nodes[0]}" --master-port="$port"' in torch
+    assert '--nnodes="${#nodes[@]}"' in torch and '--master-addr="$master" --master-port="$port"' in torch
 
 
 def test_all_nodes_of_the_partition():

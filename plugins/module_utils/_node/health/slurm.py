@@ -9,14 +9,12 @@ from __future__ import annotations
 import typing as t
 
 from ..slurm import parse as slurm_parse
+from ..slurm import states
 from ..slurm.client import Slurm, node_name
 from ..system.host import CommandError, NodeError
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 
 SECONDS = 20
-# States of a node that takes no new jobs (sinfo's manual page, "NODE STATE CODES").
-CLOSED = ("DOWN", "ERROR", "FUTURE", "UNKNOWN")
-CLOSED_FLAGS = ("DRAIN", "FAIL", "NOT_RESPONDING", "INVALID_REG")
 
 
 def check_slurm(slurm: Slurm, kind: str | None = None) -> list[Result]:
@@ -70,10 +68,15 @@ def _node(slurm: Slurm, kind: str | None) -> Result:
 def _judge(check: str, node: t.Mapping[str, t.Any]) -> Result:
     state = "+".join([node["state"], *node["flags"]])
     scope = Scope(node=node["name"])
-    if node["state"] not in CLOSED and not set(node["flags"]) & set(CLOSED_FLAGS):
+    expected, why = node["availability"], node["availability_reason"]
+    if expected == states.TAKES:
         # The state itself differs between nodes from minute to minute, and a report compares what was found.
         return passed(check, "takes jobs", message=f"it takes jobs: {state}", scope=scope)
+    if expected == states.UNKNOWN:
+        return undeterminable(check, f"Slurm has the node {why}: see scontrol show node {node['name']}", scope=scope)
     # Watching is enough: whoever drained it knows why, and its end is not for this check to hinder.
-    told = f"it takes no new jobs: {node['reason'] or 'no reason is given'}"
+    message = f"it takes no new jobs: it is {why}, and the reason given is {node['reason'] or 'none'}"
     hint = f"once it is well: scontrol update NodeName={node['name']} State=RESUME"
-    return failed(check, told, severity="monitor", found=state, hint=hint, scope=scope)
+    if expected == states.RETURNS:
+        hint = "nothing to do: Slurm ends this by itself"
+    return failed(check, message, severity="monitor", found=state, hint=hint, scope=scope)

@@ -13,18 +13,21 @@ import re
 import typing as t
 
 from ..system.host import NodeError
+from . import states
 
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/]*)=")
-_NODE_REASON = re.compile(r"\sReason=(.*?)(?:\s\[([^\s@\]]+)@([\dT:-]+)\])?\s*(?=\s(?:Comment|Extra)=|\Z)")
+# What scontrol prints of a node behind its reason (Slurm 25.05, src/api/node_info.c).
+_AFTER_REASON = re.compile(r"\s(?:Comment|Extra|InstanceId|InstanceType|ReservationName)=")
+# Who gave the reason, and when. Only a second line of the reason may follow, or a key that is not known here.
+_STAMP = re.compile(r"(.*?)\s\[([^\s@\]]+)@([\dT:-]+)\](?:\s+(?![A-Z]\w*=)(\S.*)|\s.*|)", re.DOTALL)
 _JOB_NAME = re.compile(r"\sJobName=(.*?)(?=\sUserId=)")
 _JOB_START = re.compile(r"JobId=\d+\s")
+# The script with its arguments, and since 24.05 the whole command line of sbatch. Both are the user's text.
+_JOB_COMMAND = re.compile(r"\s(?:Command|SubmitLine)=(?:.*(?=\sWorkDir=)|.*)", re.DOTALL)
 # Stands once in what Slurm prints of a job, after its name; what comes next Slurm says before any other free text.
 _AFTER_NAME = re.compile(r"\sUserId=")
-# What stands behind a state (sinfo's manual page, "NODE STATE CODES").
-_STATE_MARKS = {"*": "NOT_RESPONDING", "~": "POWERED_DOWN", "#": "POWERING_UP", "!": "POWER_DOWN",
-                "%": "POWERING_DOWN", "$": "MAINTENANCE", "@": "REBOOT", "^": "REBOOT_ISSUED",
-                "-": "PLANNED"}  # fmt: skip
-_GRES = re.compile(r"gpu(?::([A-Za-z][\w.-]*))?(?::(\d+))?(?:\([^)]*\))?\Z")
+# Behind a number of GRES: sockets in Gres, indices in GresUsed (slurm.conf(5), Gres; scontrol --details show node).
+_GRES_PLACE = re.compile(r"\([A-Z]+:[^()]*\)\Z")
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _ABSENT = ("", "(null)", "N/A", "None", "Unknown", "NONE")
 # slurm.conf's manual page, MaxArraySize: 1001 by default, at most this; the index of a task is below it.
@@ -83,21 +86,33 @@ def exit_status(text: t.Optional[str]) -> tuple[int, int]:
 
 
 def gpus(gres: t.Optional[str]) -> tuple[int, t.Optional[str]]:
-    """Number of GPUs in a GRES text such as "gpu:h100:8(S:0-1),nvme:1", and their type if there is one."""
+    """Return the number of GPUs in a GRES text such as ``gpu:h100:8(S:0-1),nvme:1``, and their type if there is one.
+
+    An entry is NAME[:TYPE][:no_consume][:COUNT] (slurm.conf(5), Gres). GresUsed has ``(null)`` for no type.
+    """
     total, kind = 0, None
     for entry in re.split(r",(?![^(]*\))", gres or ""):
-        found = _GRES.match(entry.strip())
-        if found:
-            total += int(found.group(2) or 1)
-            kind = kind or found.group(1)
+        name, *parts = _GRES_PLACE.sub("", entry.strip()).split(":")
+        parts = [part for part in parts if part != "no_consume"]
+        counted = bool(parts) and re.fullmatch(r"[0-9]{1,18}", parts[-1])
+        count = int(parts.pop()) if counted else 1
+        if name == "gpu" and len(parts) <= 1:
+            total += count
+            kind = kind or (absent(parts[0]) if parts else None)
     return total, kind
 
 
-def state_of(text: str) -> tuple[str, list[str]]:
-    """Base state of a node and its flags: "IDLE*+DRAIN" gives IDLE, [DRAIN, NOT_RESPONDING]."""
-    base, *flags = text.upper().split("+")
-    marks = {_STATE_MARKS[mark] for mark in base if mark in _STATE_MARKS}
-    return base.rstrip("".join(_STATE_MARKS)), sorted(marks | set(flags))
+def _reason(line: str) -> tuple[t.Optional[str], t.Optional[str], t.Optional[str]]:
+    """Return the reason of a node, who gave it, and when."""
+    _before, key, after = line.partition(" Reason=")
+    if not key:
+        return None, None, None
+    text = _AFTER_REASON.split(after, maxsplit=1)[0].strip()
+    stamped = _STAMP.fullmatch(text)
+    if not stamped:
+        return absent(text), None, None
+    reason, by, at, more = stamped.groups()
+    return absent(" ".join([reason.strip(), *([more.strip()] if more else [])])), by, at
 
 
 def nodes(text: str) -> list[dict[str, t.Any]]:
@@ -107,17 +122,22 @@ def nodes(text: str) -> list[dict[str, t.Any]]:
         values = fields(line)
         if "NodeName" not in values:
             continue
-        state, flags = state_of(values.get("State", "UNKNOWN"))
-        reason = _NODE_REASON.search(line)
+        state, flags = states.split(values.get("State", ""))
+        next_state = absent(values.get("NextState"))
+        expected, why = states.availability(state, flags, next_state)
+        reason, reason_by, reason_at = _reason(line)
         total, kind = gpus(values.get("Gres"))
         found.append(
             {
                 "name": values["NodeName"],
                 "state": state,
                 "flags": flags,
-                "reason": absent(reason.group(1).strip()) if reason else None,
-                "reason_by": reason.group(2) if reason else None,
-                "reason_at": reason.group(3) if reason else None,
+                "next_state": next_state,
+                "availability": expected,
+                "availability_reason": why,
+                "reason": reason,
+                "reason_by": reason_by,
+                "reason_at": reason_at,
                 "cpus": number(values.get("CPUTot")) or 0,
                 "cpus_allocated": number(values.get("CPUAlloc")) or 0,
                 "memory_mib": number(values.get("RealMemory")) or 0,
@@ -247,7 +267,7 @@ def jobs(text: str, of: int | None = None) -> list[dict[str, t.Any]]:
             records.append(line)
         else:
             records[-1] += f" {line}"
-    records = [record for record in records if _JOB_START.match(record)]
+    records = [_without_command(record) for record in records if _JOB_START.match(record)]
     numbers = [fields(record)["JobId"] for record in records]
     if len(set(numbers)) < len(numbers) or any(len(_AFTER_NAME.findall(record)) != 1 for record in records):
         raise NodeError(
@@ -255,6 +275,13 @@ def jobs(text: str, of: int | None = None) -> list[dict[str, t.Any]]:
             "says of it cannot be told from that: give the job a plain name and comment"
         )
     return [found for found in map(job, records) if found and of in (None, *_numbers_of(found))]
+
+
+def _without_command(record: str) -> str:
+    """Return the record of a job without its command lines, which may hold any text, also that of Slurm's own keys."""
+    name = _JOB_NAME.search(record)
+    start = name.end() if name else 0
+    return record[:start] + _JOB_COMMAND.sub("", record[start:], count=1)
 
 
 def _numbers_of(found: t.Mapping[str, t.Any]) -> tuple[t.Any, ...]:

@@ -25,8 +25,8 @@ _OPTION = re.compile(r"[a-z][a-z0-9-]*")
 _DEPENDENCY = re.compile(
     r"singleton|(?:after|afterany|afterburstbuffer|aftercorr|afternotok|afterok)(?::\d+(?:_(?:\d+|\*))?(?:\+\d+)?)+"
 )
-# NAME, NAME@DATABASE, and either with a number behind a colon.
-_LICENSE = re.compile(r"(?P<name>[^:,;|@]+)(?:@[^:,;|]+)?(?::(?P<count>\d+))?")
+# NAME or NAME@SERVER, with a number behind a colon. NAME@SERVER is the whole name of a remote license (licenses.html).
+_LICENSE = re.compile(r"(?P<name>[^:,;|]+)(?::(?P<count>\d+))?")
 _FEATURE = re.compile(r"[A-Za-z][\w.-]*")
 # Options with numbers, and a number that is none of Slurm's, which counts in 64 bits (slurm.h, NO_VAL64).
 _COUNTED = ("nodes", "time", "gres", "gpus-per-node", "gpus-per-task", "ntasks-per-node", "array", "dependency",
@@ -132,7 +132,8 @@ def gpus_per_node(options: Options) -> t.Optional[int]:
 
 
 def _count(text: str) -> int:
-    return sum(slurm_parse.number(part.rpartition(":")[2]) or 0 for part in text.split(","))
+    """Return the number of GPUs in ``[TYPE:]NUMBER`` or TYPE, several joined by commas."""
+    return slurm_parse.gpus(",".join(f"gpu:{part}" for part in text.split(",")))[0]
 
 
 def node_count(options: Options) -> int:

@@ -23,9 +23,12 @@ STATES = {
 
 
 def node(name, state, partition="gpu", gpus=8, features=("p5",)):
-    base, flags = slurm_parse.state_of(state)
-    return {"name": name, "state": base, "flags": flags, "partitions": [partition], "gpus": gpus,
-            "features": list(features)}  # fmt: skip
+    # The lines that count of `scontrol --oneliner show node`.
+    gres = f"gpu:{gpus}" if gpus else "(null)"
+    (found,) = slurm_parse.nodes(
+        f"NodeName={name} AvailableFeatures={','.join(features)} Gres={gres} State={state} Partitions={partition}"
+    )
+    return found
 
 
 FACTS = {
@@ -58,6 +61,40 @@ def test_those_that_take_none_are_named_with_the_number_left():
     # What sbatch is given outweighs the script, and those that ask for the same are said together.
     assert told(job(), job("smoke"), nodes=4) == [f"nccl, smoke: {sentence}"]
     assert told(job(nodes=5), resumed=["g3", "g4"]) == []
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        # After `scontrol reboot ASAP`, which Slurm 22.05 shows with the first and 25.05 with the second.
+        "MIXED+DRAIN+REBOOT_REQUESTED NextState=RESUME",
+        "MIXED+DRAIN+REBOOT_REQUESTED NextState=UNDRAIN",
+        "IDLE+REBOOT_ISSUED",
+        "IDLE+CLOUD+POWER_DOWN",
+        "IDLE+BLOCKED",
+        "IDLE+RESERVED",
+        "IDLE+FLAG_OF_2030",
+    ],
+)
+def test_node_that_comes_back_by_itself_counts(state):
+    facts = {**FACTS, "nodes": [node("g1", "IDLE"), node("g2", state)]}
+    assert waits([job()], {}, facts, ()) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ("MIXED+DRAIN+REBOOT_REQUESTED", "drained"),
+        ("IDLE+DRAIN+REBOOT_REQUESTED NextState=DOWN", "drained"),
+        ("IDLE+REBOOT_REQUESTED NextState=DOWN", "to be down after its reboot"),
+        ("IDLE+INVALID_REG", "registered with less than slurm.conf says"),
+        ("DOWN*", "down"),
+    ],
+)
+def test_node_that_waits_for_somebody_is_named(state, why):
+    facts = {**FACTS, "nodes": [node("g1", "IDLE"), node("g2", state)]}
+    (found,) = waits([job()], {}, facts, ())
+    assert f"only 1 of partition gpu takes jobs (g2 is {why})" in found
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,17 @@ def test_a_node_that_takes_jobs(host):
     [
         ("IDLE+DRAIN", "Reason=disk is slow [root@2026-01-31T12:00:00]", "disk is slow"),
         ("DOWN*", "Reason=Not responding [slurm@2026-01-31T12:00:00]", "Not responding"),
-        ("MIXED+FAIL", "", "no reason is given"),
+        ("MIXED+FAIL", "", "it is failing, and the reason given is none"),
+        ("IDLE+POWERING_DOWN", "", "it is powering down"),
+        ("IDLE+POWER_DOWN", "", "it is to be powered down"),
+        ("IDLE+REBOOT_ISSUED", "", "it is rebooting"),
+        ("IDLE+BLOCKED", "", "it is blocked by a job with exclusive topology"),
+        ("DRAINED", "", "it is drained"),
+        ("INVAL", "", "it is registered with less than slurm.conf says"),
+        ("IDLE+INVALID_REG", "", "it is registered with less than slurm.conf says"),
+        ("IDLE*", "", "it is not responding"),
+        ("IDLE+MAINTENANCE+RESERVED", "", "it is in a maintenance reservation"),
+        ("FUTURE", "", "it is defined for the future only"),
     ],
 )
 def test_a_node_that_takes_none_is_worth_watching(host, state, reason, words):
@@ -85,6 +95,23 @@ def test_a_node_that_takes_none_is_worth_watching(host, state, reason, words):
     one = slurm_of(host)["slurm.node"]
     # Not graver: a drain must not be a reason for itself.
     assert (one.status, one.severity) == ("fail", "monitor") and words in one.message
+
+
+@pytest.mark.parametrize("state", ["IDLE+POWERING_DOWN", "IDLE+REBOOT_ISSUED", "IDLE+MAINTENANCE"])
+def test_nobody_is_sent_to_resume_what_slurm_ends_itself(host, state):
+    host.commands[f"{BIN}/scontrol --details"] = NODE.format(state, "")
+    assert slurm_of(host)["slurm.node"].hint == "nothing to do: Slurm ends this by itself"
+
+
+@pytest.mark.parametrize(
+    ("state", "word"),
+    [("DRNG", "'DRNG'"), ("NO_RESPOND", "'NO_RESPOND'"), ("IDLE+NEW_FLAG", "'NEW_FLAG'"), ("", "without a state"),
+     ("UNKNOWN", "that Slurm does not know yet")],
+)  # fmt: skip
+def test_a_state_that_is_not_known_proves_nothing(host, state, word):
+    host.commands[f"{BIN}/scontrol --details"] = NODE.format(state, "")
+    one = slurm_of(host)["slurm.node"]
+    assert one.status == "undeterminable" and word in one.reason
 
 
 @pytest.mark.parametrize(

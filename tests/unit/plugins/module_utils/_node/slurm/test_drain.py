@@ -17,8 +17,8 @@ OURS = "mlcluster health: gpu.count,storage.mounted: 2 GPUs are missing"
 class Controller(Host):
     """A controller that knows one node; the line is scontrol's (Slurm 22.05), cut short."""
 
-    def __init__(self, state="IDLE", reason=None, known=True):
-        told = f" Reason={reason} [root@2026-01-31T12:00:00]" if reason else ""
+    def __init__(self, state="IDLE", reason=None, known=True, after=""):
+        told = f" Reason={reason} [root@2026-01-31T12:00:00]{after}" if reason else ""
         self.line = f"NodeName=n1 Arch=x86_64 CPUTot=8 State={state}{told}\n" if known else ""
         self.updates = []
 
@@ -43,6 +43,12 @@ def test_a_node_is_drained_with_the_reason():
 @pytest.mark.parametrize("reason", ["a person's: gpu.count", OURS, "Prolog error"])
 def test_a_drain_of_somebody_else_and_one_for_the_same_stay_as_they_are(reason):
     assert drain(Controller("IDLE+DRAIN", reason)) == (f"n1 is drained already: {reason}", [])
+
+
+def test_second_check_updates_nothing_where_the_cluster_names_its_instances():
+    # The keys that ParallelCluster 3.12.1 and newer add behind the reason.
+    controller = Controller("IDLE+DRAIN", OURS, after=" InstanceId=i-0abc InstanceType=p5.48xlarge")
+    assert drain(controller) == (f"n1 is drained already: {OURS}", [])
 
 
 def test_a_drain_of_ours_for_something_else_gets_the_new_reason():

@@ -28,6 +28,9 @@ def test_recorded_nodes():
         "name": "n1",
         "state": "MIXED",
         "flags": [],
+        "next_state": None,
+        "availability": "takes",
+        "availability_reason": "partly allocated",
         "reason": None,
         "reason_by": None,
         "reason_at": None,
@@ -150,25 +153,20 @@ def test_the_recorded_queue():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("IDLE", ("IDLE", [])),
-        ("DOWN*", ("DOWN", ["NOT_RESPONDING"])),
-        ("DOWN*+DRAIN", ("DOWN", ["DRAIN", "NOT_RESPONDING"])),
-        ("IDLE+CLOUD+POWERED_DOWN", ("IDLE", ["CLOUD", "POWERED_DOWN"])),
-        ("idle~", ("IDLE", ["POWERED_DOWN"])),
-    ],
-)
-def test_states(text, expected):
-    assert slurm_parse.state_of(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
         ("gpu:8", (8, None)),
         ("gpu", (1, None)),
         ("gpu:h100:8(S:0-1)", (8, "h100")),
         ("gpu:a100:4(IDX:0,2-4),nvme:1", (4, "a100")),
         ("gpu:p5:2,gpu:p4:3", (5, "p5")),
+        ("gpu:1g.10gb:8", (8, "1g.10gb")),
+        ("gpu:3090:2(S:0)", (2, "3090")),
+        ("gpu:tesla:no_consume:4", (4, "tesla")),
+        ("gpu:no_consume:4", (4, None)),
+        ("gpu:(null):3(IDX:0-2)", (3, None)),
+        ("gpu:(null):0(IDX:N/A)", (0, None)),
+        ("gpu:a100:2(IDX:0,3),gpu:1g.10gb:1(IDX:4)", (3, "a100")),
+        ("gpu:h100", (1, "h100")),
+        ("gpu:h100:8:9", (0, None)),
         ("(null)", (0, None)),
         ("gpumem:80", (0, None)),
         (None, (0, None)),
@@ -206,6 +204,50 @@ def test_durations(text, seconds):
 )
 def test_node_expressions(text, names):
     assert slurm_parse.expand(text) == names
+
+
+# As ParallelCluster 3.12.1 and newer leave a node, in the order of Slurm 25.05 (src/api/node_info.c). The rest of the
+# line is recorded from 22.05.8.
+LINE = recorded("nodes").splitlines()[2].partition(" Reason=")[0]
+OURS = "mlcluster health: gpu.count: 2 GPUs are missing"
+
+
+@pytest.mark.parametrize(
+    ("end", "reason", "by", "at"),
+    [
+        (f"Reason={OURS} [root@2026-01-02T03:04:05]", OURS, "root", "2026-01-02T03:04:05"),
+        (
+            f"Reason={OURS} [root@2026-01-02T03:04:05] InstanceId=i-1 InstanceType=p5.48xlarge",
+            OURS, "root", "2026-01-02T03:04:05",
+        ),
+        (
+            f"Reason={OURS} [root@2026-01-02T03:04:05]  Comment=x [y@2026] Extra={{}} InstanceType=p5.48xlarge",
+            OURS, "root", "2026-01-02T03:04:05",
+        ),
+        ("Reason=slow [ana@2026-01-02T03:04:05] ReservationName=r", "slow", "ana", "2026-01-02T03:04:05"),
+        ("Reason=slow [ana@2026-01-02T03:04:05] KeyOf2030=x", "slow", "ana", "2026-01-02T03:04:05"),
+        ("Reason=slow [ana@2026-01-02T03:04:05]         and hot", "slow and hot", "ana", "2026-01-02T03:04:05"),
+        ("Reason=slow InstanceId=i-1 InstanceType=p5.48xlarge", "slow", None, None),
+        ("InstanceId=i-1 InstanceType=p5.48xlarge", None, None, None),
+    ],
+)  # fmt: skip
+def test_reason_ends_at_any_key_that_may_follow(end, reason, by, at):
+    (node,) = slurm_parse.nodes(f"{LINE} {end}\n")
+    assert (node["reason"], node["reason_by"], node["reason_at"]) == (reason, by, at)
+
+
+def test_gpus_in_use_are_counted_without_a_type():
+    line = LINE.replace("Gres=gpu:8", "Gres=gpu:8(S:0-1)").replace("GresUsed=gpu:0", "GresUsed=gpu:(null):3(IDX:0-2)")
+    (node,) = slurm_parse.nodes(line)
+    assert (node["gpus"], node["gpus_allocated"]) == (8, 3)
+
+
+def test_reboot_as_soon_as_possible_is_recorded():
+    # Recorded from Slurm 22.05.8 while a job ran, after `scontrol reboot ASAP n1`.
+    line = LINE.replace("State=IDLE+DRAIN", "State=MIXED+DRAIN+REBOOT_REQUESTED")
+    line = line.replace("MCS_label=N/A ", "MCS_label=N/A NextState=RESUME ")
+    (node,) = slurm_parse.nodes(f"{line} Reason=Reboot ASAP [root@2026-11-29T06:09:08]")
+    assert (node["next_state"], node["availability"], node["reason"]) == ("RESUME", "returns", "Reboot ASAP")
 
 
 @given(st.text(max_size=200))
@@ -297,6 +339,7 @@ def test_associations():
 
 
 def test_licenses():
+    # As scontrol 22.05.8 prints them, cut short.
     text = "LicenseName=matlab Total=2 Used=1 Free=1 Reserved=0 Remote=no\nLicenseName=idl@db Total=4 Used=0 Free=4\n"
     assert slurm_parse.licenses(text) == {"matlab": 2, "idl@db": 4}
     assert slurm_parse.licenses("No licenses configured in Slurm.\n") == {}
@@ -306,6 +349,23 @@ def test_what_newer_releases_number_is_one_setting():
     text = "Prolog[0]  = /a\nProlog[1]  = /b/*\nEpilog[0] = (null)\nPrologFlags = (null)\nTaskProlog = /c\n"
     found = {"Prolog": "/a,/b/*", "Epilog": None, "PrologFlags": None, "TaskProlog": "/c"}
     assert slurm_parse.settings(text) == found
+
+
+# Recorded from Slurm 22.05.8 for `sbatch --output=/rig/output/1 s.sh StdOut=/x UserId=5 JobState=COMPLETED`.
+_ARGUMENTS = "StdOut=/x UserId=5 JobState=COMPLETED WorkDir=/y"
+
+
+@pytest.mark.parametrize("where", ["Command=/rig/output/tmp9fm7cznd.sh {}", "Command=/a.sh SubmitLine=sbatch /a.sh {}"])
+def test_arguments_of_a_script_do_not_pass_for_fields(where):
+    text = recorded("job_name").replace("Command=/rig/output/tmp9fm7cznd.sh", where.format(_ARGUMENTS))
+    (job,) = slurm_parse.jobs(text, of=1)
+    assert (job["state"], job["stdout"], job["stderr"]) == ("RUNNING", "/rig/output/1", "/rig/output/1")
+
+
+def test_argument_with_a_line_end_does_not_pass_for_another_job():
+    text = recorded("job_name").replace("tmp9fm7cznd.sh", "s.sh x\nJobId=1 JobName=y UserId=a(1) JobState=COMPLETED")
+    with pytest.raises(NodeError, match="asked for job 1 and its name or comment has text such as UserId="):
+        slurm_parse.jobs(text, of=1)
 
 
 # As scontrol 22.05.8 printed them for jobs that waited, shortened at the end; the names and comments are hostile.

@@ -28,7 +28,7 @@ def facts() -> dict:
         "accounting": True,
         "accounts": ["research", "root"],
         "qos": ["normal"],
-        "licenses": {"matlab": 2},
+        "licenses": {"matlab": 2, "ansys@flex": 100},
         "settings": {"MaxArraySize": "1001"},
         "container_options": 1,
     }
@@ -51,7 +51,7 @@ def test_a_sound_submission_has_no_problem(judge):
         "array": "0-1000%4",
         "constraint": "p5&efa",
         "dependency": "afterok:1:2_3,singleton",
-        "licenses": "matlab:2",
+        "licenses": "matlab:2,ansys@flex:5",
     }
     assert judge(**options, **more, output="/logs/%j.out", container_image="nvcr.io#nvidia/pytorch") == []
 
@@ -74,7 +74,12 @@ def test_a_sound_submission_has_no_problem(judge):
         ({"array": "0-999999999"}, "the array goes to index 999999999 and this cluster allows 1000: split it"),
         ({"dependency": "afterok"}, "dependency is afterok: write it as afterok:JOB, several joined by commas"),
         ({"dependency": "afterok:1:9_2,singleton"}, "dependency names job 9 and Slurm does not know it, so nothing"),
-        ({"licenses": "matlab:1,idl@db:2"}, "license idl does not exist here: choose from matlab"),
+        ({"licenses": "matlab:1,idl@db:2"}, "license idl@db does not exist here: choose from ansys@fl"),
+        ({"licenses": "ansys:5"}, "license ansys does not exist here: choose from ansys@flex, matlab"),
+        ({"licenses": "ansys@flex:101"}, "101 of license ansys@flex were asked for and there are 100: ask for fewer"),
+        ({"gres": "gpu:1g.10gb:9"}, "9 GPUs a node were asked for on 1 nodes"),
+        ({"gres": "gpu:3090:9"}, "9 GPUs a node were asked for on 1 nodes"),
+        ({"gpus_per_node": "a100:4,1g.10gb:5"}, "9 GPUs a node were asked for on 1 nodes"),
         ({"licenses": "matlab:3"}, "3 of license matlab were asked for and there are 2: ask for fewer"),
     ],
 )

@@ -1,0 +1,136 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each state and flag of a node means for jobs. Pure.
+
+This is the only list of node states. A word that it lacks proves nothing: a newer Slurm may have added it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+# Jobs start on the node, at once or when others end, or Slurm powers it up for them.
+TAKES = "takes"
+# No job starts now. Slurm ends this by itself.
+RETURNS = "returns"
+# No job starts until somebody acts.
+CLOSED = "closed"
+# The state has a word that this table lacks, or Slurm does not know the state itself.
+UNKNOWN = "unknown"
+
+_SINFO = "sinfo(1), NODE STATE CODES"
+_SCONTROL = "scontrol(1), State of a node"
+_REBOOT = "scontrol(1), reboot"
+_CONF = "slurm.conf(5), State of a node"
+_NAMES = "src/common/slurm_protocol_defs.c, node_state_flags"
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """``effect`` of a word, what it says in a message, and where Slurm documents it.
+
+    ``lifts`` are the words that Slurm takes away when this one ends.
+    """
+
+    effect: str
+    text: str
+    source: str
+    lifts: frozenset[str] = frozenset()
+
+
+_DRAINS = frozenset({"DRAIN", "DRAINED", "DRAINING"})
+_DOWN = frozenset({"DOWN"})
+_SILENT = frozenset({"NOT_RESPONDING"})
+
+STATES: dict[str, State] = {
+    "IDLE": State(TAKES, "idle", _SINFO),
+    "ALLOCATED": State(TAKES, "allocated", _SINFO),
+    "MIXED": State(TAKES, "partly allocated", _SINFO),
+    "COMPLETING": State(TAKES, "completing a job", _SINFO),
+    "PLANNED": State(TAKES, "planned for a job", _SINFO),
+    "CLOUD": State(TAKES, "a cloud node", _CONF),
+    "DYNAMIC_FUTURE": State(TAKES, "a dynamic node", _NAMES),
+    "DYNAMIC_NORM": State(TAKES, "a dynamic node", _NAMES),
+    # A reservation is for some jobs, which start on the node.
+    "RESERVED": State(TAKES, "reserved", _SINFO),
+    "POWERED_DOWN": State(TAKES, "powered down", "slurm.schedmd.com/power_save.html", _SILENT),
+    "POWER_UP": State(TAKES, "to be powered up", _SCONTROL),
+    "POWERING_UP": State(TAKES, "powering up", _SINFO, _DOWN | _SILENT),
+    # A reboot that is requested without ASAP keeps no job away.
+    "REBOOT_REQUESTED": State(TAKES, "to be rebooted", _REBOOT, _DOWN | _SILENT),
+    # The name before Slurm 21.08.
+    "REBOOT": State(TAKES, "to be rebooted", _REBOOT, _DOWN | _SILENT),
+    "REBOOT_ISSUED": State(RETURNS, "rebooting", _SINFO, _DOWN | _SILENT),
+    # POWER_DOWN_ASAP drains the node, and Slurm ends that drain itself (src/slurmctld/power_save.c).
+    "POWER_DOWN": State(RETURNS, "to be powered down", _SCONTROL, _DRAINS | _DOWN | _SILENT),
+    "POWERING_DOWN": State(RETURNS, "powering down", _SINFO, _DOWN | _SILENT),
+    "MAINTENANCE": State(RETURNS, "in a maintenance reservation", _SINFO),
+    "MAINT": State(RETURNS, "in a maintenance reservation", _SINFO),
+    "PERFCTRS": State(RETURNS, "in use by network counters", _SINFO),
+    "BLOCKED": State(RETURNS, "blocked by a job with exclusive topology", _SINFO),
+    "NOT_RESPONDING": State(RETURNS, "not responding", _SINFO),
+    "DRAIN": State(CLOSED, "drained", _SCONTROL),
+    "DRAINED": State(CLOSED, "drained", _SINFO),
+    "DRAINING": State(CLOSED, "draining", _SINFO),
+    "FAIL": State(CLOSED, "failing", _SINFO),
+    "FAILING": State(CLOSED, "failing", _SINFO),
+    "DOWN": State(CLOSED, "down", _SINFO),
+    "ERROR": State(CLOSED, "in an error state", _NAMES),
+    "FUTURE": State(CLOSED, "defined for the future only", _SINFO),
+    "INVAL": State(CLOSED, "registered with less than slurm.conf says", _SINFO),
+    "INVALID_REG": State(CLOSED, "registered with less than slurm.conf says", _NAMES),
+    "UNKNOWN": State(UNKNOWN, "in a state that Slurm does not know yet", _SINFO),
+}
+_REBOOTS = frozenset({"REBOOT_REQUESTED", "REBOOT", "REBOOT_ISSUED"})
+# scontrol(1), reboot: ASAP sets RESUME (Slurm 22.05) or UNDRAIN (25.05), and such a reboot ends the drain.
+_NEXT_LIFTS = frozenset({"RESUME", "UNDRAIN"})
+# Marks behind a state (sinfo(1), NODE STATE CODES).
+MARKS = {
+    "*": "NOT_RESPONDING",
+    "~": "POWERED_DOWN",
+    "#": "POWERING_UP",
+    "!": "POWER_DOWN",
+    "%": "POWERING_DOWN",
+    "$": "MAINTENANCE",
+    "@": "REBOOT_REQUESTED",
+    "^": "REBOOT_ISSUED",
+    "-": "PLANNED",
+}
+
+
+def split(text: str) -> tuple[str, list[str]]:
+    """Return the base state and the flags: ``IDLE*+DRAIN`` gives ``IDLE``, ``[DRAIN, NOT_RESPONDING]``."""
+    base, *flags = text.upper().split("+")
+    marks = {MARKS[mark] for mark in base if mark in MARKS}
+    return base.rstrip("".join(MARKS)), sorted(marks | set(flags))
+
+
+def availability(state: str, flags: t.Iterable[str], next_state: t.Optional[str] = None) -> tuple[str, str]:
+    """Return what jobs can expect of a node, one of TAKES, RETURNS, CLOSED and UNKNOWN, and the reason.
+
+    ``next_state`` is the NextState of a node that is to be rebooted. What closes a node outweighs an unknown word.
+    """
+    words = [state, *flags]
+    known = [word for word in words if word in STATES]
+    lifted = frozenset().union(*(STATES[word].lifts for word in known))
+    if _REBOOTS & set(known):
+        lifted = lifted | _DRAINS if next_state in _NEXT_LIFTS else lifted
+        # The node stays down after such a reboot.
+        lifted = lifted - _DOWN if next_state == "DOWN" else lifted
+    closing = [word for word in known if STATES[word].effect == CLOSED]
+    for word in closing:
+        if word not in lifted:
+            return CLOSED, STATES[word].text
+    if _REBOOTS & set(known) and next_state == "DOWN":
+        return CLOSED, "to be down after its reboot"
+    strange = [word for word in words if word not in STATES]
+    if strange:
+        return UNKNOWN, f"in the state {strange[0]!r}, which is not known here" if strange[0] else "without a state"
+    if any(STATES[word].effect == UNKNOWN for word in known):
+        return UNKNOWN, STATES["UNKNOWN"].text
+    if closing or any(STATES[word].effect == RETURNS and word not in lifted for word in known):
+        reasons = [STATES[word] for word in known if STATES[word].effect == RETURNS or STATES[word].lifts]
+        return RETURNS, reasons[0].text
+    return TAKES, STATES[state].text
