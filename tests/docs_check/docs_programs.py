@@ -16,13 +16,11 @@ import io
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-import botocore.session
 import yaml
-from botocore import xform_name
 
 from plugins.module_utils._node.cli import main as cli
 from tests.build import house_rules
@@ -33,12 +31,6 @@ OWN = re.compile(r"(?:^|[/=:.,@-])[A-Z][A-Z0-9_]*(?:$|[/=:.,@-])|…|\.\.\.$|^[<
 # A variable that a play or an inventory asks for: with a default, or as all there is between the braces.
 ASKED = re.compile(r"\b([a-z][a-z0-9_]*)\s*\|\s*default\(|\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
 MAKE_VARIABLES = frozenset({"PYTHON", "V"})
-# High-level commands of the AWS command line, which no service model has.
-AWS_OWN = {"s3": frozenset({"cp", "sync", "ls", "mb", "rb", "rm", "mv", "presign"}), "configure": None, "sso": None}
-AWS_GLOBAL = frozenset(
-    "--region --profile --output --query --filters --no-cli-pager --cli-input-json --recursive --sse --sse-kms-key-id "
-    "--exclude --include --dryrun --endpoint-url --no-paginate --max-items --generate-cli-skeleton".split()
-)
 
 
 def is_own(word: str) -> bool:
@@ -113,25 +105,9 @@ class Checkout:
         return path if path in self.files else None
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise ValueError(message)
-
-
-def _ansible_parser() -> _Parser:
-    """The options of ansible-playbook and ansible-inventory that a page may use."""
-    parser = _Parser(add_help=False, allow_abbrev=False)
-    for names in (("-i", "--inventory"), ("-e", "--extra-vars"), ("-t", "--tags"), ("--skip-tags",)):
-        parser.add_argument(*names, action="append", default=[])
-    for names in (("-l", "--limit"), ("-f", "--forks"), ("-u", "--user"), ("--private-key",), ("--vault-id",)):
-        parser.add_argument(*names)
-    parser.add_argument("--vault-password-file")
-    for names in (("-C", "--check"), ("-D", "--diff"), ("-b", "--become"), ("-K", "--ask-become-pass")):
-        parser.add_argument(*names, action="store_true")
-    for name in ("--syntax-check", "--list-hosts", "--list-tags", "--list-tasks", "--ask-vault-pass", "--help"):
-        parser.add_argument(name, action="store_true")
-    parser.add_argument("-v", action="count")
-    return parser
+ANSIBLE = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+for _names in (("-i", "--inventory"), ("-e", "--extra-vars"), ("-t", "--tags"), ("--skip-tags",)):
+    ANSIBLE.add_argument(*_names, action="append", default=[])
 
 
 def extra_names(word: str) -> list[str]:
@@ -161,41 +137,12 @@ def _common(options: argparse.Namespace, checkout: Checkout) -> Iterator[str]:
                 yield f"nothing has the tag {tag}"
 
 
-def ansible_playbook(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
-    """``ansible-playbook``; whether its plays parse is asked of Ansible, of all playbooks at once, elsewhere."""
-    parser = _ansible_parser()
-    parser.add_argument("playbooks", nargs="*")
-    options = parser.parse_args(list(words[1:]))
-    yield from _common(options, checkout)
-    for name in options.playbooks:
-        if not is_own(name) and checkout.playbook(name) is None:
-            yield f"there is no playbook {name}"
-
-
-def ansible_inventory(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
-    """``ansible-inventory``."""
-    parser = _ansible_parser()
-    for name in ("--graph", "--list", "--vars", "-y", "--yaml", "--export"):
-        parser.add_argument(name, action="store_true")
-    parser.add_argument("--host")
-    parser.add_argument("group", nargs="?")
-    yield from _common(parser.parse_args(list(words[1:])), checkout)
-
-
-def ansible_navigator(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
-    """``ansible-navigator run PLAYBOOK …``."""
-    if words[1:2] != ["run"]:
-        yield "only ansible-navigator run is known here"
-        return
-    parser = _ansible_parser()
-    for names in (("-m", "--mode"), ("--ee", "--execution-environment"), ("--eei", "--execution-environment-image")):
-        parser.add_argument(*names)
-    parser.add_argument("--pp", "--pull-policy")
-    parser.add_argument("playbook")
-    options = parser.parse_args(list(words[2:]))
-    yield from _common(options, checkout)
-    if not is_own(options.playbook) and checkout.playbook(options.playbook) is None:
-        yield f"there is no playbook {options.playbook}"
+def ansible(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
+    """``ansible-playbook``, ``ansible-inventory``, ``ansible-navigator``: what of ours they name has to be there."""
+    yield from _common(ANSIBLE.parse_known_args(list(words[1:]))[0], checkout)
+    for word in words[1:]:
+        if word.startswith(("mlcluster.aws.", "playbooks/")) and not is_own(word) and checkout.playbook(word) is None:
+            yield f"there is no playbook {word}"
 
 
 def make(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
@@ -208,9 +155,7 @@ def make(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
         elif name not in MAKE_VARIABLES and f"$({name}" not in checkout.makefile:
             yield f"the Makefile has no variable {name}"
         elif name == "BUNDLE":
-            yield from ansible_playbook(
-                ["ansible-playbook", *shlex.split(value), "playbooks/build_bundle.yml"], checkout
-            )
+            yield from ansible(["ansible-playbook", *shlex.split(value)], checkout)
 
 
 def _filled(word: str) -> str:
@@ -311,62 +256,15 @@ def molecule(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
             yield f"there is no scenario {word}"
 
 
-@cache
-def _operation(service: str, operation: str) -> set[str] | None:
-    """Parameters of an operation as the command line writes them; None when AWS has no such operation."""
-    session = botocore.session.get_session()
-    if service not in session.get_available_services():
-        return None
-    model = session.get_service_model(service)
-    for name in model.operation_names:
-        if xform_name(name, "-") == operation:
-            shape = model.operation_model(name).input_shape
-            return {f"--{xform_name(member, '-')}" for member in (shape.members if shape else ())}
-    return None
-
-
-def aws(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
-    """AWS's own command line, by botocore's models of the services."""
-    if len(words) < 3:
-        return
-    service, operation = words[1], words[2]
-    if service in AWS_OWN:
-        known = AWS_OWN[service]
-        if known is not None and operation not in known:
-            yield f"aws {service} has no command {operation}"
-        yield from _paths(words[3:4], checkout)
-        return
-    parameters = _operation("s3" if service == "s3api" else service, operation)
-    if parameters is None:
-        yield f"aws {service} has no command {operation}"
-        return
-    for word in words[3:]:
-        option = word.partition("=")[0]
-        if option.startswith("--") and option not in AWS_GLOBAL and option not in parameters:
-            yield f"aws {service} {operation} has no option {option}"
-
-
-def ansible_doc(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
-    """``ansible-doc``: our plugins have to exist."""
-    for word in words[1:]:
-        if word.startswith("mlcluster.aws."):
-            name = word.removeprefix("mlcluster.aws.")
-            stems = {Path(path).stem for path in checkout.files if path.startswith("plugins/")}
-            if not is_own(name) and name not in stems and f"roles/{name}" not in checkout.files:
-                yield f"there is no plugin, module or role {word}"
-
-
 def anything(words: Sequence[str], checkout: Checkout) -> Iterator[str]:
     """A program that is not ours: only paths of the checkout among its words can be judged."""
     yield from _paths([word for word in words[1:] if word.startswith(("tests/", "hooks/", "docs/"))], checkout)
 
 
 JUDGES: dict[str, Callable[[Sequence[str], Checkout], Iterator[str]]] = {
-    "ansible-doc": ansible_doc,
-    "ansible-inventory": ansible_inventory,
-    "ansible-navigator": ansible_navigator,
-    "ansible-playbook": ansible_playbook,
-    "aws": aws,
+    "ansible-inventory": ansible,
+    "ansible-navigator": ansible,
+    "ansible-playbook": ansible,
     "make": make,
     "mlcluster": mlcluster,
     "molecule": molecule,
@@ -374,10 +272,3 @@ JUDGES: dict[str, Callable[[Sequence[str], Checkout], Iterator[str]]] = {
     "python": python,
     "python3": python,
 }
-# Programs that a reader has, of which nothing more can be said here.
-KNOWN = frozenset(
-    "ansible ansible-builder ansible-galaxy ansible-test antsibull-changelog apt-get bash cat cd cp curl diff dnf "
-    "docker echo enroot export fio git grep head journalctl jq less lfs ln ls lsblk mdadm mkdir modprobe mount "
-    "mpirun mv nvidia-smi openssl packer pcluster pip podman rm rsync sacct salloc sbatch scancel scontrol scp "
-    "sed sha256sum sinfo sort squeue srun ssh sysctl systemctl tail tar tee test time true umount".split()
-)
