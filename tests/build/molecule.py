@@ -17,8 +17,11 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def scenarios(folder: Path) -> list[str]:
-    """Names of all scenarios; those that need a virtual node end in _vm."""
-    return sorted(path.parent.name for path in folder.glob("*/molecule.yml"))
+    """Names of all scenarios; those that need a virtual node end in _vm. Raises FileNotFoundError without any."""
+    found = sorted(path.parent.name for path in folder.glob("*/molecule.yml"))
+    if not found:
+        raise FileNotFoundError(f"there is no scenario below {folder}")
+    return found
 
 
 def in_containers(names: list[str]) -> list[str]:

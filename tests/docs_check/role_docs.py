@@ -25,7 +25,10 @@ LONGEST_DEFAULT = 60
 
 def role_folders(checkout: Path) -> list[Path]:
     """The roles of the collection, in order of their names."""
-    return sorted(path for path in checkout.glob("roles/*") if path.is_dir())
+    found = sorted(path for path in checkout.glob("roles/*") if path.is_dir())
+    if not found:
+        raise FileNotFoundError(f"there is no role below {checkout}/roles")
+    return found
 
 
 def read_options(role: Path) -> dict[str, dict[str, Any]]:

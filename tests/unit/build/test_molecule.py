@@ -61,6 +61,8 @@ def test_whoever_ends_the_run_ends_molecule_whose_hosts_are_locked_as_long_as_it
 
 
 def test_container_scenarios_are_those_without_a_virtual_node(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no scenario below"):
+        molecule.scenarios(tmp_path)
     for name in ("default", "nvme_raid0", "nvme_raid0_vm", "shared"):
         (tmp_path / name).mkdir()
     for name in ("default", "nvme_raid0", "nvme_raid0_vm"):
