@@ -136,7 +136,8 @@ facts:
   description:
     - What is known of the run. C(collective), C(ranks), C(hosts), C(devices), C(rows) with size and bandwidths in GB/s,
       C(gpudirect_rdma) (all, some, none, or null), C(intra_node) (channels by path, P2P or SHM), C(nvls_channels)
-      (of NVLink SHARP), C(networks), C(providers), versions, C(warnings) and C(failures).
+      (of NVLink SHARP), C(networks), C(providers), versions, C(warnings), C(failures) and C(notes) (errors of a
+      launcher that may be harmless).
   returned: always
   type: dict
   sample: {"collective": "all_reduce", "ranks": 32, "gpudirect_rdma": "all", "intra_node": {"P2P": 448}}

@@ -32,6 +32,7 @@ class Plan:
     largest: int = 1 << 30
     factor: int = 4
     busbw: t.Callable[[int], float] = lambda size: 400.0 * size / (size + (1 << 26))
+    in_place_busbw: t.Callable[[int], float] | None = None
     network: str = "Libfabric"
     provider: str = "efa"
     gdr: str = "/GDRDMA"
@@ -47,6 +48,13 @@ class Plan:
             for index, host in enumerate(self.hosts)
             for device in range(self.gpus)
         ]
+
+    @property
+    def factor_of_bus(self) -> float:
+        """Bus bandwidth by algorithm bandwidth (NVIDIA/nccl-tests, doc/PERFORMANCE.md)."""
+        ranks = len(self.ranks)
+        shares = {"all_reduce": 2 * (ranks - 1) / ranks, "broadcast": 1, "reduce": 1, "sendrecv": 1}
+        return shares.get(self.collective, (ranks - 1) / ranks)
 
     @property
     def sizes(self) -> list[int]:
@@ -111,14 +119,18 @@ def log(plan: Plan) -> list[str]:
 
 def table(plan: Plan) -> list[str]:
     """The table and what closes it."""
-    rows, total = [], 0.0
+    rows, total, factor = [], 0.0, plan.factor_of_bus
+    operation = "sum" if plan.collective in ("all_reduce", "reduce_scatter", "reduce") else "none"
+    root = 0 if plan.collective in ("broadcast", "reduce") else -1
     for size in plan.sizes:
-        busbw = f"{plan.busbw(size):.2f}"
-        total += 2 * float(busbw)
-        half = f"  {9.5:7.2f}  {busbw:>6}  {busbw:>6}"
-        rows += [
-            f"{size:12}  {size // 4:12}  {'float':>8}  {'sum':>6}  {-1:6}{half}       0{half}  {plan.in_place_wrong:>6}"
-        ]
+        halves = []
+        for figure in (plan.busbw, plan.in_place_busbw or plan.busbw):
+            busbw = round(figure(size), 2) if factor else 0.0
+            algbw = busbw / factor if factor else 300.0
+            total += busbw
+            halves.append(f"  {size / algbw / 1e3:7.2f}  {algbw:6.2f}  {busbw:6.2f}")
+        start = f"{size:12}  {size // 4:12}  {'float':>8}  {operation:>6}  {root:6}"
+        rows += [f"{start}{halves[0]}       0{halves[1]}  {plan.in_place_wrong:>6}"]
     return [
         "#",
         f"#{'':62}out-of-place{'':23}in-place{'':10}",
@@ -175,7 +187,7 @@ OLD = [
     "#        (B)    (elements)                     (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       ",
     "           8             2   float     sum    41.94    0.50    0.50  0e+00    41.81    0.50    0.50  0e+00",
     "          16             4   float     sum    41.94    0.50    0.50  2e-07    41.81    0.50    0.50  2e-07",
-    "          32             8   float     sum    41.94    0.50    0.50  0e+00    41.81    0.50    0.50    N/A",
+    "          32             8   float     sum    41.94    0.50    0.50  0e+00    41.81    0.50    0.50  0e+00",
     "# Out of bounds values : 0 OK",
     "# Avg bus bandwidth    : 0.5 ",
     "#",

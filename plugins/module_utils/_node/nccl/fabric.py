@@ -33,7 +33,8 @@ def took_part(run: Run, ranks: int | None, nodes: int | None) -> str | None:
     logged = run.log.ranks - {len(run.where)}
     if logged:
         return f"the list has {len(run.where)} ranks, and NCCL logged communicators of {min(logged)}"
-    if nodes is not None and run.log.nodes - {nodes}:
+    # NCCL counts all hosts of one NVLink domain as one node.
+    if nodes is not None and run.log.nodes - {nodes} and not run.log.mnnvl:
         return f"asked for {nodes} nodes, and NCCL logged communicators over {min(run.log.nodes)}"
     return None
 
@@ -120,13 +121,15 @@ def _missing(run: Run, between: t.Mapping[str, HostChannels]) -> tuple[str, str]
     if run.log.unread:
         return "unread", f"{run.log.unread} lines of channels name a transport that is not known here"
     silent = sorted(host for host in run.hosts if host not in between or not between[host].efa)
-    if silent and any(channels.direct for channels in between.values()):
+    if silent and (run.log.mnnvl or any(channels.direct for channels in between.values())):
         return "not_the_network", "nodes talked to each other over NVLink (MNNVL), which says nothing of EFA"
     if silent:
         return "no_channels", f"no channel to another node was logged by {_some(silent)}"
     unknown = sorted(host for host in run.hosts if not run.log.providers.get(host))
     if unknown:
         return "no_provider", f"{_some(unknown)} did not log the provider of the plugin"
+    if not any(row.size for row in run.rows):
+        return "no_traffic", "the channels were set up, and the table has no row: nothing was seen to cross them"
     return None
 
 

@@ -34,17 +34,23 @@ _INTRA = re.compile(r"(P2P|SHM)/[\w /()\[\]]+")
 _UNKNOWN = re.compile(r"(?!(?:NET|P2P|SHM)/)[A-Z][A-Za-z0-9]{1,30}/[\w/()=]{0,60}")
 _PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is ([^\s,(]+)")
 _NETWORK = re.compile(r"Using network (\S.*)")
-_COMM = re.compile(r"comm 0x[0-9a-f]{1,16} rank \d{1,9} n[Rr]anks (\d{1,9})(?: nNodes (\d{1,9}))?\b")
+_COMM = re.compile(
+    r"comm 0x[0-9a-f]{1,16} rank \d{1,9} n[Rr]anks (\d{1,9})(?: nNodes (\d{1,9}))?\b(?:.{0,80}? MNNVL (\d)\b)?"
+)
 _PLUGIN = re.compile(r"NET/OFI (?:Initializing|Using) aws-ofi-nccl (\S+)")
 _NVLS = re.compile(r"\d+ coll channels, (?:\d+ collnet channels, )?(\d+) nvls channels,")
 _VERSION = re.compile(r"NCCL version (\S+)")
 
-# A run that says one of these did not go well, whatever its table looks like.
+# A run that says one of these did not go well, whatever its table looks like: a task ended, or was ended.
 _FAILURE = re.compile(
     r"Test (?:NCCL|CUDA) failure|Test failure |Test timeout|Invalid number of GPUs|Segmentation fault|\bcore dumped\b"
-    r"|srun: error|slurmstepd: error: (?!couldn't chdir)|mpirun noticed|prterun noticed|MPI_ABORT|MPI_Abort"
-    r"|CUDA error|Cuda failure|[Oo]ut of memory|CANCELLED AT|^Killed|^Aborted|^Bus error"
+    r"|srun: error: .{0,300}(?:Exited with exit code|Killed|Aborted|Terminated|Segmentation|Bus error|Out Of Memory"
+    r"|Node failure|[Tt]imed out waiting|CANCELLED)|Job step aborted|STEP .{0,60}CANCELLED|oom[_-]kill"
+    r"|mpirun noticed|prterun noticed|MPI_ABORT|MPI_Abort|CUDA error|Cuda failure|CANCELLED AT"
+    r"|^Killed|^Aborted|^Bus error|Out of bounds values\s*:\s*\d+ FAILED"
 )
+# What a launcher or a library reports and gets over, or not: the test's own result decides.
+_NOTE = re.compile(r"(?:srun|slurmstepd): error: (?!couldn't chdir|.{0,200}(?:retrying|will retry))|[Oo]ut of memory")
 
 
 def short_host(name: str) -> str:
@@ -76,7 +82,8 @@ class NcclLog:
 
     providers and networks: host to the names it logged; ranks and nodes: sizes of communicators; hosts: those that
     logged anything; channels: lines of any channel; unread: such lines whose transport is not one of those known;
-    nvls: channels of NVLink SHARP, which only NVSwitch has.
+    nvls: channels of NVLink SHARP, which only NVSwitch has. mnnvl: NCCL joined hosts by NVLink, and counts all hosts of
+    one NVLink domain as one node. failures: lines of a task that ended; notes: lines that may be harmless.
     """
 
     def __init__(self) -> None:
@@ -88,6 +95,8 @@ class NcclLog:
         self.channels = 0
         self.warnings: list[str] = []
         self.failures: list[str] = []
+        self.notes: list[str] = []
+        self.mnnvl = False
         self.plugin: str | None = None
         self.version: str | None = None
         self.intra: dict[str, int] = {}
@@ -106,9 +115,12 @@ class NcclLog:
         return self._failure(line)
 
     def _failure(self, text: str) -> bool:
-        if not _FAILURE.search(text):
+        if _FAILURE.search(text):
+            _keep(self.failures, text)
+        elif _NOTE.search(text):
+            _keep(self.notes, text)
+        else:
             return False
-        _keep(self.failures, text)
         return True
 
     def feed(self, host: str, level: str, text: str, where: t.Mapping[int, str]) -> None:
@@ -138,6 +150,7 @@ class NcclLog:
             self.ranks.add(int(found.group(1)))
             if found.group(2):
                 self.nodes.add(int(found.group(2)))
+            self.mnnvl = self.mnnvl or found.group(3) == "1"
         elif found := _NVLS.match(text):
             self.nvls = max(self.nvls or 0, int(found.group(1)))
         elif found := _VERSION.match(text):

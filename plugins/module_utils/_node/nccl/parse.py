@@ -23,6 +23,11 @@ MAX_TABLE_LINE = 4096
 # What srun --label and mpirun --tag-output put before a line; Open MPI 5 begins it with [prterun-HOST-PID@1,0].
 _LABEL = re.compile(r"(?:\[(?:prterun-[\w.@-]{1,300}|\d{1,9}),\d{1,9}\]<std(?:out|err)>: ?|\s{0,6}\d{1,6}: )")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# The lines that begin an output, behind whatever a launcher, scheduler or log collector puts before each line.
+_ANCHOR = re.compile(r"# (?:nccl-tests version \S|Collective test starting: \w|nThread \d+ nGpus \d+ minBytes \d)")
+MAX_DECORATION = 200
+MAX_DECORATIONS = 8
+_PART = re.compile(r"\d+|[A-Za-z]+|\s+|.", re.DOTALL)
 # What must not reach a terminal or a report: controls, and what turns or hides text.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
@@ -36,9 +41,41 @@ class Output:
     lines: int
 
 
+class _Decorations:
+    """What stands before each line of an output, read from the lines that begin it."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[str, re.Pattern[str]] = {}
+
+    def strip(self, line: str) -> str:
+        """Return a line without its decoration."""
+        found = _ANCHOR.search(line, 0, MAX_DECORATION + 40) if "# " in line else None
+        if found and found.start() and found.start() <= MAX_DECORATION and len(self._shapes) < MAX_DECORATIONS:
+            shape = _shape(line[: found.start()])
+            self._shapes.setdefault(shape, re.compile(shape))
+        for pattern in self._shapes.values():
+            if matched := pattern.match(line):
+                return line[matched.end() :]
+        return line
+
+
+def _shape(prefix: str) -> str:
+    """Return a pattern for decorations like this one: numbers, words and blanks may differ from line to line."""
+    parts = []
+    for part in _PART.findall(prefix):
+        if part[0].isdigit() and part.isascii():
+            parts.append(r"\d{1,19}")
+        elif part[0].isalpha() and part.isascii():
+            parts.append(r"[A-Za-z]{1,60}")
+        else:
+            parts.append(r"\s{1,20}" if part.isspace() else re.escape(part))
+    # The last blanks may belong to what the test printed: of them only one is the decoration's.
+    return "".join(parts[:-1]) + (r"\s?" if parts[-1].startswith(r"\s") else parts[-1])
+
+
 def parse(lines: t.Iterable[str]) -> Output:
     """Read an output. Never raises: what cannot be read is not there, or makes a run broken or tangled."""
-    tables, count = Tables(), 0
+    tables, count, decorations = Tables(), 0, _Decorations()
     for raw in lines:
         count += 1
         line = raw.rstrip("\r\n")
@@ -46,10 +83,17 @@ def parse(lines: t.Iterable[str]) -> Output:
             line = _CONTROL.sub("", _COLOUR.sub("", line))
         if line[:1] in "[ 0123456789" and (label := _LABEL.match(line)):
             line = line[label.end() :]
+        line = decorations.strip(line)
         mark = line.find(" NCCL ")
         found = NCCL_LINE.search(line, max(0, mark - PREFIX)) if mark >= 0 else None
         if found is None:
-            if line and not tables.log.plain(line) and len(line) <= MAX_TABLE_LINE:
+            text = line.lstrip()
+            # A comment of the test ends no task, whatever it says.
+            if text.startswith("#"):
+                line = text
+            elif tables.log.plain(text):
+                continue
+            if line and len(line) <= MAX_TABLE_LINE:
                 tables.feed(line)
             continue
         before, host = line[: found.start()], found.group("host")

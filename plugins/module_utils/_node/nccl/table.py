@@ -42,13 +42,28 @@ _NCCOM_AVERAGE = re.compile(r"Avg bus bandwidth:\s+([\d.]+)\s*GB/s\s*")
 
 _COLUMNS = "size count type redop root time algbw busbw #wrong time algbw busbw #wrong".split()
 
+# Operations of nccl-tests; a collective without one prints none, or nothing.
+REDUCTIONS = frozenset({"sum", "prod", "min", "max", "avg", "mulsum", "none", ""})
+# Bytes of each of its types.
+TYPE_BYTES = {
+    **dict.fromkeys(("int8", "uint8", "char", "f8e4m3", "f8e5m2", "fp8_e4m3", "fp8_e5m2"), 1),
+    **dict.fromkeys(("half", "float16", "bfloat16"), 2),
+    **dict.fromkeys(("int32", "uint32", "int", "float"), 4),
+    **dict.fromkeys(("int64", "uint64", "double"), 8),
+}
+_ROOT = re.compile(r"-1|\d{1,6}|")
+
 NCCL_TESTS = "nccl-tests"
 NCCOM_TEST = "nccom-test"
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One line of a table: size in bytes, bus bandwidths in GB/s, ``wrong`` elements (None: not checked)."""
+    """One line of a table: size in bytes, bandwidths in GB/s, ``wrong`` elements (None: not checked).
+
+    ``kind`` is type, redop and root. ``count`` are the elements of each rank, None where the table has none.
+    ``contradiction`` says which numbers of the row cannot belong together.
+    """
 
     size: int
     kind: tuple[str, str, str]
@@ -56,6 +71,10 @@ class Row:
     in_place_busbw: float | None
     wrong: float | None
     in_place_wrong: float | None
+    count: int | None = None
+    algbw: float | None = None
+    in_place_algbw: float | None = None
+    contradiction: str | None = None
 
 
 @dataclasses.dataclass
@@ -79,6 +98,7 @@ class Run:
     groups: set[int] = dataclasses.field(default_factory=set)
     devices: set[str] = dataclasses.field(default_factory=set)
     columns: list[str] = dataclasses.field(default_factory=list)
+    units: tuple[str, ...] = ()
     rows: list[Row] = dataclasses.field(default_factory=list)
     broken: int = 0
     out_of_bounds: int | None = None
@@ -131,7 +151,19 @@ class Run:
             for index, size in enumerate(rows):
                 if not sizes[index % len(sizes)] - slack <= size <= sizes[index % len(sizes)]:
                     return f"a row of {size} bytes stands where the header announces {sizes[index % len(sizes)]}"
-        return self._unlike_average()
+        return self._miscounted() or self._unlike_average()
+
+    def _miscounted(self) -> str | None:
+        """Say that a row has another number of elements than its size holds; None where every row fits."""
+        for row in self.rows:
+            width = TYPE_BYTES.get(row.kind[0])
+            if width is None:
+                return f"how many bytes a {row.kind[0]} has is not known"
+            # Some collectives count the elements of one rank, and the bytes of all.
+            held = (row.count or 0) * width
+            if row.size not in (held, held * max(len(self.where), 1)):
+                return f"a row of {row.size} bytes has {row.count} elements of {row.kind[0]}"
+        return None
 
     def _unlike_average(self) -> str | None:
         """The average that the test printed covers every bandwidth of the table, and so tells of a changed one."""
@@ -224,6 +256,9 @@ class Tables:
         if words[:3] == ["size", "count", "type"]:
             run.tangled = run.tangled or bool(run.columns)
             run.columns = words
+        elif words[:1] == ["(B)"] and run.columns and not run.rows:
+            run.tangled = run.tangled or bool(run.units)
+            run.units = tuple(words)
         elif found := _RANK.fullmatch(line):
             self._rank(run, found)
         elif found := _REDUCED.fullmatch(line):
@@ -288,8 +323,10 @@ def parse_row(columns: list[str], words: list[str]) -> Row | None:
     if len(words) != len(names) or len(times) != 2:
         return None
     fixed = dict(zip(names[: times[0]], words))
-    size = _integer(fixed.get("size", ""))
-    if size < 0 or _integer(fixed.get("count", "")) < 0 or not _TYPE.fullmatch(fixed.get("type", "")):
+    size, count = _integer(fixed.get("size", "")), _integer(fixed.get("count", ""))
+    if size < 0 or count < 0 or not _TYPE.fullmatch(fixed.get("type", "")):
+        return None
+    if not _ROOT.fullmatch(fixed.get("root", "-1")) or fixed.get("redop", "") not in REDUCTIONS:
         return None
     halves = [
         _half(names[times[0] : times[1]], words[times[0] : times[1]]),
@@ -297,24 +334,50 @@ def parse_row(columns: list[str], words: list[str]) -> Row | None:
     ]
     if None in halves:
         return None
-    (busbw, wrong), (in_place_busbw, in_place_wrong) = t.cast("list[tuple[float, float | None]]", halves)
+    (busbw, wrong, algbw), (in_place_busbw, in_place_wrong, in_place_algbw) = t.cast(
+        "list[tuple[float, float | None, float]]", halves
+    )
     kind = (fixed["type"], fixed.get("redop", ""), fixed.get("root", ""))
-    return Row(size, kind, busbw, in_place_busbw, wrong, in_place_wrong)
+    contradiction = _contradiction(size, names[times[0] : times[1]], words[times[0] : times[1]]) or _contradiction(
+        size, names[times[1] :], words[times[1] :]
+    )
+    return Row(size, kind, busbw, in_place_busbw, wrong, in_place_wrong, count, algbw, in_place_algbw, contradiction)
 
 
-def _half(names: list[str], words: list[str]) -> tuple[float, float | None] | None:
+def _contradiction(size: int, names: list[str], words: list[str]) -> str | None:
+    """Say that an algorithm bandwidth is not the size divided by the time, as far as both are rounded."""
     values = dict(zip(names, words))
-    busbw = _number(values.get("busbw", ""))
-    if busbw is None or _number(values.get("algbw", "")) is None or _number(words[0]) is None or busbw < 0:
+    time, algbw = (t.cast("float", _number(text)) for text in (words[0], values["algbw"]))
+    half = _half_digit(words[0])
+    if names[0] != "time" or time <= half:
+        return None
+    slowest, fastest = size / (time + half) / 1e3, size / (time - half) / 1e3
+    slack = _half_digit(values["algbw"]) + 0.001 * fastest
+    if slowest - slack <= algbw <= fastest + slack:
+        return None
+    return f"{size} bytes in {words[0]} us are not {values['algbw']} GB/s"
+
+
+def _half_digit(text: str) -> float:
+    """Return half of the last digit that a number was printed with."""
+    digits = text.partition("e")[0].partition(".")[2]
+    return 0.5 * 10 ** -len(digits)
+
+
+def _half(names: list[str], words: list[str]) -> tuple[float, float | None, float] | None:
+    """Return bus bandwidth, wrong values and algorithm bandwidth of one placement, or None."""
+    values = dict(zip(names, words))
+    busbw, algbw, time = (_number(text) for text in (values.get("busbw", ""), values.get("algbw", ""), words[0]))
+    if busbw is None or algbw is None or time is None or min(busbw, algbw, time) < 0:
         return None
     text = values.get("#wrong", values.get("error", ""))
     if text == "N/A":
-        return busbw, None
+        return busbw, None, algbw
     wrong = math.nan if text in ("nan", "-nan", "inf", "-inf") else _number(text)
     if wrong is None:
         return None
     # Before 2.13 the column is the largest deviation, which the closing line judges.
-    return busbw, 0.0 if "error" in values and not math.isnan(wrong) else wrong
+    return busbw, 0.0 if "error" in values and not math.isnan(wrong) else wrong, algbw
 
 
 def parse_nccom_row(columns: list[str], words: list[str]) -> Row | None:

@@ -12,6 +12,7 @@ from ..._data import instance_types
 from ..._data.thresholds import TOLERANCE_PERCENT, published
 from ..accelerator.parse import is_model
 from ..verdict import result
+from ..verdict.evidence import Field, Subject, decide, exactly, is_number, within
 from . import fabric as nccl_fabric
 from .baseline import Entry, figures
 from .counters import Snapshot
@@ -115,6 +116,7 @@ def facts(run: Run | None, output: Output) -> dict[str, t.Any]:
         else [],
         "warnings": list(log.warnings),
         "failures": list(log.failures),
+        "notes": list(log.notes),
     }
 
 
@@ -142,7 +144,9 @@ def _correct(
     if failures:
         return result.failed(check, f"the test failed: {failures[0]}", reason="test_failed")
     if asked.rc:
-        return result.failed(check, f"the test ended with status {asked.rc}", expected=0, found=asked.rc)
+        notes = (run.log if run else output.log).notes
+        said = f": {notes[0]}" if notes else ""
+        return result.failed(check, f"the test ended with status {asked.rc}{said}", expected=0, found=asked.rc)
     if run is None:
         return result.undeterminable(check, "no_single_run", message=problem, hint="Keep one output in a file")
     if not run.closed:
@@ -160,46 +164,120 @@ def _wrong(run: Run) -> int:
     return max(rows, run.out_of_bounds or 0)
 
 
+_COMPLETE = Field(
+    "incomplete",
+    exactly(""),
+    reason="incomplete",
+    unknown="{}",
+    hint="Run it again with NCCL_DEBUG_FILE=/path/%h.%p, so that NCCL's lines do not tear the table apart",
+)
+_COLLECTIVE = Field(
+    "other",
+    exactly(""),
+    reason="other_collective",
+    unknown="{}",
+    hint="Give the collective that was run, or run the one that was asked for",
+)
+_NOTES = Field(
+    "notes",
+    exactly(""),
+    reason="unclear_lines",
+    unknown="without the exit status it is not known whether the test got over this: {}",
+    hint="Give the exit status of the test",
+    when=lambda facts: facts["rc"] is None,
+)
+_NCCL_EVIDENCE = (
+    _COMPLETE,
+    _COLLECTIVE,
+    Field(
+        "unchecked",
+        exactly(0),
+        reason="not_checked",
+        unknown="{} rows were not checked",
+        hint="Run the test with -c 1",
+    ),
+    Field("out_of_bounds", exactly(0)),
+    _NOTES,
+)
+_NCCOM_EVIDENCE = (
+    _COMPLETE,
+    Field(
+        "compared",
+        exactly(True),
+        reason="not_checked",
+        unknown="the output does not say whether the results were compared",
+        hint="Run nccom-test with --check, and give its exit status",
+    ),
+    _NOTES,
+)
+
+
 def _whole(check: str, run: Run, asked: Asked) -> result.Result:
-    incomplete = run.completeness()
-    if incomplete:
-        return result.undeterminable(
-            check,
-            "incomplete",
-            message=incomplete,
-            hint="Run it again with NCCL_DEBUG_FILE=/path/%h.%p, so that NCCL's lines do not tear the table apart",
-        )
-    if run.tool == NCCOM_TEST:
-        if not asked.checked or asked.rc is None:
-            return result.undeterminable(
-                check,
-                "not_checked",
-                message="the output does not say whether the results were compared",
-                hint="Run nccom-test with --check, and give its exit status",
-            )
-        return result.passed(check, {"rows": len(run.rows), "rc": asked.rc})
-    unchecked = sum(1 for row in run.rows if not _checked(run, row))
-    if unchecked:
-        return result.undeterminable(
-            check,
-            "not_checked",
-            message=f"{unchecked} of {len(run.rows)} rows were not checked",
-            hint="Run the test with -c 1",
-        )
-    return result.passed(
-        check,
-        {"collective": run.program, "ranks": len(run.where), "rows": len(run.rows), "wrong": 0},
-        expected={"wrong": 0},
-        message=f"{len(run.rows)} rows of {run.program or 'a collective'} on {len(run.where)} ranks, and nothing wrong",
-    )
+    """Return the verdict on a run that ended and found nothing wrong: was all of it there, and compared?"""
+    neuron = run.tool == NCCOM_TEST
+    evidence = {
+        "incomplete": run.completeness() or "",
+        "other": "" if neuron else _other_collective(run, asked) or "",
+        "unchecked": sum(1 for row in run.rows if not _checked(run, row, asked)),
+        "out_of_bounds": run.out_of_bounds,
+        "compared": asked.checked and asked.rc is not None,
+        "notes": "; ".join(run.log.notes),
+        "rc": asked.rc,
+    }
+    noted = f", in spite of: {run.log.notes[0]}" if run.log.notes else ""
+    if neuron:
+        found: dict[str, t.Any] = {"rows": len(run.rows), "rc": asked.rc}
+        more: dict[str, t.Any] = {"message": f"{len(run.rows)} rows, and nothing wrong{noted}"} if noted else {}
+    else:
+        found = {"collective": run.program, "ranks": len(run.where), "rows": len(run.rows), "wrong": 0}
+        what = f"{len(run.rows)} rows of {run.program or 'a collective'} on {len(run.where)} ranks"
+        more = {"expected": {"wrong": 0}, "message": f"{what}, and nothing wrong{noted}"}
+    verdict = decide(check, _NCCOM_EVIDENCE if neuron else _NCCL_EVIDENCE, [Subject(evidence)], found)
+    return result.passed(check, found, **more) if verdict.status == result.PASS else verdict
 
 
-def _checked(run: Run, row: t.Any) -> bool:
+# Collectives that reduce, those from or to one rank, and the bus bandwidth of each by its algorithm bandwidth
+# (NVIDIA/nccl-tests, doc/PERFORMANCE.md); n ranks.
+_REDUCING = frozenset({"all_reduce", "reduce_scatter", "reduce"})
+_ROOTED = frozenset({"broadcast", "reduce", "gather", "scatter"})
+_BUS_FACTORS: dict[str, t.Callable[[int], float]] = {
+    "all_reduce": lambda n: 2 * (n - 1) / n,
+    **dict.fromkeys(("reduce_scatter", "all_gather", "alltoall", "gather", "scatter"), lambda n: (n - 1) / n),
+    **dict.fromkeys(("broadcast", "reduce", "sendrecv"), lambda _n: 1.0),
+}
+
+
+def _other_collective(run: Run, asked: Asked) -> str | None:
+    """Say that the table is of another collective than its own header, or the caller, names; None where it fits."""
+    name = run.program or asked.operation
+    if name is None:
+        return None
+    for row in run.rows:
+        _type, operation, root = row.kind
+        if name in _BUS_FACTORS and (name in _REDUCING) != (operation not in ("none", "")):
+            return f"a row of {name} has the operation {operation or 'none'}: it is of another collective"
+        if root and name in _BUS_FACTORS and (name in _ROOTED) != (root != "-1"):
+            return f"a row of {name} has the root {root}: it is of another collective"
+        factor = _BUS_FACTORS[name](len(run.where)) if name in _BUS_FACTORS and run.where else None
+        for algbw, busbw in ((row.algbw, row.busbw), (row.in_place_algbw, row.in_place_busbw)):
+            if factor is None or algbw is None or busbw is None:
+                continue
+            if abs(busbw - factor * algbw) > 0.011 + 0.006 * factor + 0.002 * busbw:
+                return (
+                    f"a row has {algbw:g} GB/s and a bus bandwidth of {busbw:g} GB/s: {name} on {len(run.where)} ranks "
+                    "has other figures"
+                )
+    return None
+
+
+def _checked(run: Run, row: t.Any, asked: Asked) -> bool:
     # With -c 0 nothing is compared, whatever stands in the column.
-    if run.header.get("validation") == 0:
+    if not is_number(run.header.get("validation")) or run.header["validation"] < 1:
         return False
     # nccl-tests never checks these in place.
-    return row.wrong is not None and (row.in_place_wrong is not None or run.program in _ONE_DIRECTION | {None})
+    return row.wrong is not None and (
+        row.in_place_wrong is not None or (run.program or asked.operation) in _ONE_DIRECTION
+    )
 
 
 def _fabric(
@@ -244,7 +322,7 @@ def _bandwidth(
     check = f"{prefix}.bandwidth"
     if run is None:
         return result.undeterminable(check, "no_single_run", message=problem)
-    if correct.status == result.FAIL or (correct.status == result.UNDETERMINABLE and run.completeness()):
+    if correct.status == result.FAIL or correct.reason in (_COMPLETE.reason, _COLLECTIVE.reason):
         return result.undeterminable(check, "not_correct", message="a run that is not whole and right has no bandwidth")
     if taken:
         return result.undeterminable(check, "not_all_took_part", message=taken)
@@ -270,6 +348,9 @@ def _bandwidth(
         return result.undeterminable(
             check, "other_type", message=strange, hint="Give the instance type on which the test ran"
         )
+    measured = decide(check, _MEASURED, [Subject(_measured(run, asked))], lowest(run))
+    if measured.status != result.PASS:
+        return measured
     collective = run.program or asked.operation
     limits = thresholds(run.tool, collective, asked)
     busbw = lowest(run)
@@ -287,21 +368,74 @@ def _bandwidth(
     return _compared(check, limits, busbw, common)
 
 
+# GB/s. No link of a GPU or network card comes near it: NVLink 5 has 900 in each direction.
+MOST_BUSBW = 2000
+# NCCL's trees on few nodes measure more than the network carries: 487 of 400 GB/s on two p5 (thresholds.py).
+_NETWORK_EXCESS = 2
+_UNITS = {"(us)": 2, "(GB/s)": 4}
+_MEASURED = (
+    Field(
+        "units",
+        exactly(""),
+        reason="unit",
+        unknown="the table's bandwidths are not in GB/s: its line of units reads {}",
+        hint="Keep the whole output, with the lines above the table",
+    ),
+    Field("iters", within(1), reason="not_measured", unknown="the header says that nothing was measured: iters {}"),
+    Field("contradiction", exactly(""), reason="contradictory", unknown="{}", hint="Keep the output as it was printed"),
+    Field(
+        "implausible",
+        exactly(""),
+        reason="implausible",
+        unknown="{}",
+        hint="Give the instance type on which the test ran, and the output as it was printed",
+    ),
+)
+
+
+def _measured(run: Run, asked: Asked) -> dict[str, t.Any]:
+    """Return the evidence that the bandwidths of a run are ones: unit, iterations, and what no hardware can do."""
+    units = " ".join(run.units) or "nothing"
+    counted = {unit: run.units.count(unit) for unit in set(run.units) - {"(B)", "(elements)"}}
+    most = _most_busbw(run, asked)
+    figures = [bw for row in run.rows for bw in (row.busbw, row.in_place_busbw) if bw is not None]
+    too_much = f"a bus bandwidth of {max(figures, default=0):g} GB/s is more than {most:g}, which no hardware reaches"
+    neuron = run.tool == NCCOM_TEST
+    return {
+        "units": "" if neuron or counted == _UNITS else units,
+        "iters": 1 if neuron else run.header.get("iters"),
+        "contradiction": next((row.contradiction for row in run.rows if row.contradiction), ""),
+        "implausible": too_much if max(figures, default=0) > most else "",
+    }
+
+
+def _most_busbw(run: Run, asked: Asked) -> float:
+    """Return what no run on these nodes can exceed, in GB/s."""
+    table = instance_types.lookup(asked.instance_type)
+    gbit = table["network_gbps"] if table else None
+    if asked.nodes is None or asked.nodes == 1 or run.log.mnnvl or not gbit:
+        return MOST_BUSBW
+    return min(MOST_BUSBW, _NETWORK_EXCESS * gbit / 8)
+
+
 def _strange(run: Run, instance_type: str | None) -> str | None:
-    """Says that the run was on other GPUs than this type has; None where nothing speaks for it."""
+    """Say that the run was on other GPUs than this type has; None where the list of ranks names the right ones."""
     table = instance_types.lookup(instance_type)
     chips = table["accelerators"] if table else None
     if not chips or chips["kind"] != "gpu":
         return None
-    others = sorted(name for name in run.devices if name and not is_model(chips["name"], name))
+    if "" in run.devices and run.tool == NCCL_TESTS:
+        return "the list of ranks does not name the GPU of every rank"
+    others = sorted(name for name in run.devices if not is_model(chips["name"], name))
     return f"the ranks were on {', '.join(others)}, and {instance_type} has {chips['name']}" if others else None
 
 
 def lowest(run: Run) -> dict[int, float]:
-    """Size to bus bandwidth (out of place, GB/s); the lowest where a size was measured several times."""
+    """Return size to bus bandwidth in GB/s: the lowest of both placements, and of all rows of a size."""
     found: dict[int, float] = {}
     for row in run.rows:
-        found[row.size] = min(row.busbw, found.get(row.size, row.busbw))
+        both = [busbw for busbw in (row.busbw, row.in_place_busbw) if busbw is not None]
+        found[row.size] = min([*both, found.get(row.size, row.busbw)])
     return found
 
 
@@ -360,6 +494,8 @@ def entries(judged: Judged, asked: Asked, now: str) -> tuple[list[Entry], str | 
                 one.line() for one in (correct, fabric) if one.status not in (result.PASS, result.NOT_APPLICABLE)
             )
         )
+    if bandwidth.status == result.UNDETERMINABLE and bandwidth.reason != "no_threshold":
+        return [], f"this run is no baseline, for its bandwidth is not known: {bandwidth.line()}"
     if bandwidth.status == result.FAIL:
         return [], f"this run is no baseline, for it is slower than what is known: {bandwidth.line()}"
     where = {"tool": run.tool, "instance_type": asked.instance_type, "nodes": asked.nodes, "collective": collective}

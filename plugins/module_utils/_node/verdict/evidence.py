@@ -75,6 +75,9 @@ class Field:
     accepts those that disprove; ``text`` then says what is wrong, with ``{}`` for the value, and ``severity`` what to
     do. ``label`` is the name in messages (default: ``name``). A field whose ``when`` refuses the subject's facts is
     not evidence there; ``when`` has to be true where its own facts are unknown.
+
+    Of an undeterminable verdict the first unknown field gives ``reason`` and ``hint``; ``unknown`` is the sentence
+    about it, with ``{}`` for the value, where "NAME reads VALUE" says too little.
     """
 
     name: str
@@ -84,6 +87,9 @@ class Field:
     severity: str = "monitor"
     label: str | None = None
     when: t.Callable[[Facts], bool] | None = None
+    reason: str = UNREAD
+    unknown: str | None = None
+    hint: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,6 +112,7 @@ class Finding:
     subject: Subject
     text: str
     severity: str = "none"
+    field: Field | None = None
 
     def sentence(self) -> str:
         """Return the text with the name of its subject in front."""
@@ -138,10 +145,11 @@ def weigh(fields: t.Sequence[Field], subjects: t.Sequence[Subject]) -> Weighed:
                 continue
             value = lookup(subject.facts, field.name)
             if field.bad(value):
-                bad.append(Finding(subject, field.text.format(value), field.severity))
+                bad.append(Finding(subject, field.text.format(value), field.severity, field))
             elif not field.good(value):
-                label = field.label or field.name
-                unknown.append(Finding(subject, f"{label} {_state(value, subject.raw.get(field.name))}"))
+                state = f"{field.label or field.name} {_state(value, subject.raw.get(field.name))}"
+                text = state if field.unknown is None else field.unknown.format(value)
+                unknown.append(Finding(subject, text, field=field))
     return Weighed(tuple(bad), tuple(unknown))
 
 
@@ -168,7 +176,10 @@ def decide(
     if weighed.bad:
         return _failed(check, weighed.bad, more)
     if weighed.unknown or not subjects or not fields:
-        return undeterminable(check, UNREAD, message=_unknown(weighed.unknown), **more)
+        field = weighed.unknown[0].field if weighed.unknown else None
+        hint = {"hint": field.hint} if field and field.hint else {}
+        reason = field.reason if field else UNREAD
+        return undeterminable(check, reason, message=_unknown(weighed.unknown), **{**more, **hint})
     return passed(check, found, **more)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, entries, judge
 
@@ -28,7 +29,7 @@ def test_bandwidth_is_compared_with_published_figures_of_exactly_this():
     assert "443.72 GB/s, less 10 percent" in good.source
     low = only(pair(420.0), "bandwidth", P5_PAIR)
     assert (low.status, sorted(low.found)) == ("fail", ["17179869184", "8589934592"])
-    assert only(pair(420.0), "bandwidth", Asked(ranks=16, nodes=2, instance_type="p5.4xlarge")).reason == "no_threshold"
+    assert only(pair(420.0), "bandwidth", Asked(ranks=16, nodes=2, instance_type="p5.4xlarge")).reason == "implausible"
     assert only(pair(420.0), "bandwidth", Asked(ranks=16, nodes=2)).reason == "no_threshold"
 
 
@@ -193,3 +194,62 @@ def test_nccom_bandwidth_is_compared_with_a_baseline_of_its_own():
 def test_the_ids_follow_the_tool_that_was_named():
     assert judge(parse([]), Asked(), "nccom-test").results[0].id == "nccom.correct"
     assert judge(parse([]), Asked()).results[0].id == "nccl.correct"
+
+
+def test_the_slower_placement_counts():
+    fast = {"hosts": ("a", "b"), "gpus": 8, "smallest": 1 << 30, "largest": 1 << 34, "factor": 2}
+    for one, other in ((480.0, 1.0), (1.0, 480.0)):
+        lines = output(Plan(**fast, busbw=lambda size, one=one: one, in_place_busbw=lambda size, other=other: other))
+        result = only(lines, "bandwidth", P5_PAIR)
+        assert (result.status, result.found["1073741824"]) == ("fail", 1.0)
+        recorded, problem = baseline(lines, dataclasses.replace(P5_PAIR, tolerance_percent=99.9))
+        assert (problem, {entry["busbw"] for entry in recorded}) == (None, {1.0})
+
+
+@pytest.mark.parametrize("unit", ["(MB/s)", "(Gb/s)", "(GiB/s)", ""])
+def test_unit_is_read_from_the_header(unit):
+    lines = [line.replace("(GB/s)", unit) for line in pair(480.0)]
+    result = only(lines, "bandwidth", P5_PAIR)
+    assert (result.status, result.reason) == ("undeterminable", "unit")
+    recorded, problem = baseline(lines, P5_PAIR)
+    assert (recorded, "its bandwidth is not known" in problem) == ([], True)
+
+
+def test_table_without_its_line_of_units():
+    assert only(without(pair(480.0), "(elements)"), "bandwidth", P5_PAIR).reason == "unit"
+    one = [line.replace("(GB/s)", "(Gb/s)", 1) for line in pair(480.0)]
+    assert only(one, "bandwidth", P5_PAIR).reason == "unit"
+    assert only([line.replace("(us)", "(ms)") for line in pair(480.0)], "bandwidth", P5_PAIR).reason == "unit"
+
+
+@pytest.mark.parametrize(("busbw", "reason"), [(799.0, None), (801.0, "implausible"), (99999.0, "implausible")])
+def test_bandwidth_that_no_hardware_reaches(busbw, reason):
+    assert only(pair(busbw), "bandwidth", P5_PAIR).reason == reason
+
+
+@pytest.mark.parametrize(("busbw", "reason"), [(1999.0, "no_threshold"), (2001.0, "implausible")])
+def test_bandwidth_that_no_link_reaches(busbw, reason):
+    lines = output(hosts=("a",), gpus=8, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda size: busbw)
+    assert only(lines, "bandwidth", Asked(ranks=8, nodes=1, instance_type="p5.48xlarge")).reason == reason
+    assert only(pair(busbw), "bandwidth", Asked(ranks=16, nodes=2)).reason == reason
+
+
+def test_size_and_time_have_to_give_the_bandwidth():
+    lines = pair(480.0)
+    row = next(number for number, line in enumerate(lines) if line.startswith("  1073741824"))
+    time = lines[row].split()[5]
+    lines[row] = lines[row].replace(time, f"{float(time) * 2:.2f}", 1)
+    result = only(lines, "bandwidth", P5_PAIR)
+    assert (result.status, result.reason) == ("undeterminable", "contradictory")
+    assert "1073741824 bytes in" in result.message
+
+
+def test_run_of_no_iterations_measures_nothing():
+    lines = [line.replace(" iters: 20 ", " iters: 0 ") for line in pair(480.0)]
+    assert only(lines, "bandwidth", P5_PAIR).reason == "not_measured"
+
+
+def test_ranks_without_the_name_of_their_gpu():
+    lines = [line.replace(" NVIDIA H100 80GB HBM3", "") if "Rank 15" in line else line for line in pair(480.0)]
+    result = only(lines, "bandwidth", P5_PAIR)
+    assert (result.status, result.reason) == ("undeterminable", "other_type")

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import log as nccl_log
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
@@ -253,3 +255,66 @@ def test_a_run_of_2022_under_mpirun_is_judged_as_well():
     judged = judge(parse(lines), Asked(ranks=2, nodes=2, collective="all_reduce"))
     assert [one.status for one in judged.results] == ["pass", "pass", "undeterminable"]
     assert (judged.facts["nccl_version"], judged.facts["plugin_version"]) == ("2.12.7+cuda11.4", "1.5.0aws")
+
+
+def anonymous(collective, **fields):
+    """An output of before the line "Collective test starting": the table has to say which collective it is of."""
+    return without(output(collective=collective, **fields), "Collective test", "nccl-tests version")
+
+
+@pytest.mark.parametrize(
+    ("made", "asked", "status"),
+    [
+        ("all_reduce", "all_reduce", "pass"),
+        ("all_gather", "all_gather", "pass"),
+        ("broadcast", "broadcast", "pass"),
+        ("reduce_scatter", "reduce_scatter_perf", "pass"),
+        ("all_gather", "all_reduce", "undeterminable"),
+        ("reduce_scatter", "all_reduce", "undeterminable"),
+        ("all_reduce", "reduce_scatter", "undeterminable"),
+        ("broadcast", "all_gather", "undeterminable"),
+        ("all_gather", "broadcast", "undeterminable"),
+        ("reduce", "all_reduce", "undeterminable"),
+    ],
+)
+def test_table_of_another_collective_than_asked_for(made, asked, status):
+    correct, _fabric, bandwidth = judge(parse(anonymous(made)), dataclasses.replace(FOUR, collective=asked)).results
+    assert (correct.status, correct.reason) == (status, None if status == "pass" else "other_collective")
+    assert status == "pass" or bandwidth.reason == "not_correct"
+
+
+def test_unchecked_in_place_values_are_not_those_of_all_reduce():
+    lines = anonymous("alltoall", in_place_wrong="N/A")
+    for asked in ("all_reduce", None):
+        correct = judge(parse(lines), dataclasses.replace(FOUR, collective=asked)).results[0]
+        assert correct.status == "undeterminable"
+    assert judge(parse(lines), dataclasses.replace(FOUR, collective="alltoall")).results[0].status == "pass"
+
+
+def test_header_that_names_another_collective_than_its_table():
+    lines = [line.replace("all_reduce_perf", "reduce_scatter_perf") for line in output()]
+    assert only(lines, "correct").reason == "other_collective"
+
+
+def test_hosts_of_one_nvlink_domain_say_nothing_of_efa():
+    hosts = ("gb200-1", "gb200-2")
+    lines = [
+        line.replace("nNodes 2", "nNodes 1").replace("MNNVL 0", "MNNVL 1")
+        for line in output(hosts=hosts, gpus=4)
+        if "[send]" not in line and "[receive]" not in line
+    ]
+    asked = Asked(ranks=8, nodes=2, instance_type="p6e-gb200.36xlarge")
+    correct, fabric, _bandwidth = judge(parse(lines), asked).results
+    assert (correct.status, fabric.status, fabric.reason) == ("pass", "undeterminable", "not_the_network")
+    assert "over NVLink (MNNVL), which says nothing of EFA" in fabric.message
+    # Without MNNVL the same numbers are a run that fell apart.
+    apart = [line.replace("MNNVL 1", "MNNVL 0") for line in lines]
+    assert only(apart, "fabric", asked).reason == "not_all_took_part"
+
+
+def test_channels_without_a_row_carried_nothing():
+    plan = Plan()
+    fabric = only(header(plan) + log(plan), "fabric")
+    assert (fabric.status, fabric.reason) == ("undeterminable", "no_traffic")
+    sockets = Plan(network="Socket", gdr="")
+    assert only(header(sockets) + log(sockets), "fabric").status == "fail"

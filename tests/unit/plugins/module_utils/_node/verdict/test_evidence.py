@@ -106,6 +106,14 @@ def test_a_long_list_is_cut():
     assert not decide("a.b", BOTH, names[:MOST_NAMED], "x").message.endswith("more")
 
 
+def test_the_first_unknown_field_gives_reason_and_hint():
+    first = Field("state", exactly("up"), reason="cut", unknown="it ends at {}", hint="run it again")
+    result = decide("a.b", (first, ERRORS), [Subject({"state": "row 3"})], "x", hint="look", source="here")
+    assert (result.reason, result.hint, result.source) == ("cut", "run it again", "here")
+    assert result.message == "it ends at row 3; hard_errors is missing"
+    assert decide("a.b", (ERRORS, first), [Subject({"state": "x"})], "x", hint="look").hint == "look"
+
+
 def test_weigh_keeps_the_order():
     weighed = weigh(BOTH, [subject("gpu0", state="down", errors={"hard": 2}), subject("gpu1", state=None)])
     assert [finding.text for finding in weighed.bad] == ["had 2 hard errors", "is down"]

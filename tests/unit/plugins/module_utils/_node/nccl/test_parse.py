@@ -1,0 +1,175 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whatever a launcher, scheduler or library puts around a good output leaves it a pass, and a failure a failure."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import parse as nccl_parse
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+
+from tests.unit.fakes.fake_nccl_output import output
+
+P5 = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge", collective="all_reduce", rc=0)
+
+
+def good(**fields):
+    """A run on two p5 that passes all three verdicts."""
+    plan = {
+        "hosts": ("node-1", "node-2"),
+        "gpus": 8,
+        "smallest": 1 << 30,
+        "largest": 1 << 34,
+        "factor": 2,
+        "busbw": lambda size: 480.0,
+    }
+    return output(**{**plan, **fields})
+
+
+def statuses(lines, asked=P5):
+    return [one.status for one in judge(parse(lines), asked).results]
+
+
+# A list that grows with cases: what stands before each line; {} is the number of the line.
+DECORATIONS = {
+    "srun --label": "{0}: ",
+    "mpirun --tag-output": "[1,{0}]<stdout>:",
+    "prterun --tag-output": "[prterun-ip-10-0-0-1-2711@1,{0}]<stdout>: ",
+    "mpirun --timestamp-output": "Sat Nov 29 05:52:{1:02} 2026[1,0]<stdout>:",
+    "pdsh": "10.9.0.11: ",
+    "collector": "| 2026-11-29T05:52:{1:02}.123456Z | node-1: ",
+    "RFC 3339 with zone": "2026-11-29T05:52:{1:02}+00:00 ",
+    "kubectl logs --prefix": "[pod/nccl-test-worker-0/main] ",
+    "kubectl logs --timestamps": "2026-11-29T05:52:{1:02}.{0}Z ",
+    "journald short": "Nov 29 05:52:{1:02} ip-10-0-0-1 srun[4711]: ",
+    "journald, day of one digit": "Nov  9 05:52:{1:02} ip-10-0-0-1 srun[4711]: ",
+    "systemd-cat": "nccl[{0}]: ",
+    "eight blanks": "        ",
+    "tab": "\t",
+    "ts": "05:52:{1:02} ",
+    "epoch": "1764395{1:03}.{0} ",
+    "Docker Compose": "worker-1  | ",
+    "GitHub Actions": "2026-11-29T05:52:{1:02}.1234567Z ",
+    "quoted mail": "> ",
+}
+
+
+def decorated(lines, decoration):
+    return [decoration.format(number, number % 60) + line for number, line in enumerate(lines)]
+
+
+@pytest.mark.parametrize("decoration", DECORATIONS.values(), ids=DECORATIONS)
+def test_decorated_lines_leave_a_good_output_good(decoration):
+    assert statuses(good()) == ["pass"] * 3
+    assert statuses(decorated(good(), decoration)) == ["pass"] * 3
+
+
+@pytest.mark.parametrize("decoration", DECORATIONS.values(), ids=DECORATIONS)
+def test_decorated_failures_stay_failures(decoration):
+    failed = [line.replace("0 OK", "3 FAILED") for line in good()]
+    assert statuses(decorated(failed, decoration))[0] == "fail"
+    wrong = [line[:-1] + "7" if line.startswith("  1073741824") else line for line in good()]
+    assert statuses(decorated(wrong, decoration))[0] == "fail"
+    assert statuses(decorated(good(network="Socket", gdr=""), decoration))[1] == "fail"
+    assert statuses(decorated(good(busbw=lambda size: 90.0), decoration))[2] == "fail"
+
+
+@pytest.mark.parametrize("decoration", ["~~ ", "@@{0}@@ ", "a b c d "])
+def test_closing_line_that_failed_counts_in_a_decoration_of_its_own(decoration):
+    lines = good()
+    last = next(number for number, line in enumerate(lines) if "Out of bounds" in line)
+    lines[last] = decoration.format(1) + "# Out of bounds values : 3 FAILED"
+    assert statuses(lines)[0] == "fail"
+
+
+def test_lines_of_two_decorations_are_read():
+    lines = good()
+    half = len(lines) // 2
+    mixed = decorated(lines[:4], "2026-11-29T05:52:{1:02}Z ") + lines[4:half] + decorated(lines[half:], "node-1: ")
+    assert statuses(mixed)[0] != "pass"
+    again = decorated(lines, "node-1: ")
+    again[:3] = decorated(lines[:3], "2026-11-29T05:52:{1:02}Z ")
+    again[2] = f"node-1: {lines[2]}"
+    assert statuses(again) == ["pass"] * 3
+
+
+def test_a_decoration_takes_nothing_of_a_row():
+    # After a decoration of digits and a blank, a row without it keeps its size.
+    lines = decorated(good(), "{0} ")
+    assert statuses(lines) == ["pass"] * 3
+    rows = parse(decorated(good()[:3], "{0} ") + good()[3:]).runs[0].rows
+    assert [row.size for row in rows] == [1 << power for power in range(30, 35)]
+
+
+def test_decorations_are_bounded(monkeypatch):
+    monkeypatch.setattr(nccl_parse, "MAX_DECORATIONS", 2)
+    noise = [f"{mark}x # nThread 1 nGpus 1 minBytes 8" for mark in "!$%&="]
+    found = nccl_parse._Decorations()
+    assert [found.strip(line) != line for line in noise] == [True, True, False, False, False]
+    long = "x" * (nccl_parse.MAX_DECORATION + 1) + " # nThread 1 nGpus 1 minBytes 8"
+    assert nccl_parse._Decorations().strip(long) == long
+
+
+# A list that grows with cases: lines that real programs print into a run that goes well.
+HARMLESS = [
+    "srun: error: Unable to create step for job 7: Job/step already completing or completed, retrying",
+    "srun: error: Task launch for StepId=7.0 failed on node node-2: Socket timed out on send/recv, retrying",
+    "slurmstepd: error: mpi/pmix_v4: pmixp_coll_log: collective timeout seq=0",
+    "slurmstepd: error: couldn't chdir to `/home/x': No such file or directory: going to /tmp instead",
+    "# note: raise the limit if a rank runs out of memory",
+    "python: warning: out of memory killer is not configured",
+    "srun: Job step creation temporarily disabled, retrying (Requested nodes are busy)",
+    "srun: Step created for StepId=7.0",
+    "WARNING: Open MPI accepted a TCP connection from what appears to be a process that is not its own",
+    "libibverbs: Warning: couldn't load driver 'libmlx5-rdmav34.so'",
+    "[node-1:01234] mca: base: components_register: component 'btl_openib' is deprecated",
+    "/usr/bin/id: cannot find name for group ID 1000",
+    "bash: warning: setlocale: LC_ALL: cannot change locale (en_US.UTF-8)",
+    "pyxis: imported docker image: nvcr.io#nvidia/pytorch:25.08-py3",
+    "",
+]
+
+
+@pytest.mark.parametrize("line", HARMLESS)
+@pytest.mark.parametrize("place", [0, 5, 30, -8, -1])
+def test_harmless_line_leaves_a_good_output_good(line, place):
+    lines = good()
+    lines.insert(place, line)
+    assert statuses(lines) == ["pass"] * 3
+
+
+def test_noted_line_stands_in_the_verdict():
+    lines = [*good(), HARMLESS[2]]
+    judged = judge(parse(lines), P5)
+    assert "in spite of: slurmstepd: error: mpi/pmix_v4" in judged.results[0].message
+    assert judged.facts["notes"] == [HARMLESS[2]]
+    without_rc = judge(parse(lines), Asked(ranks=16, nodes=2)).results[0]
+    assert (without_rc.status, without_rc.reason) == ("undeterminable", "unclear_lines")
+    failed = judge(parse(lines), Asked(ranks=16, nodes=2, rc=1)).results[0]
+    assert failed.message == f"the test ended with status 1: {HARMLESS[2]}"
+
+
+FATAL = [
+    "srun: error: node-2: task 3: Exited with exit code 1",
+    "srun: error: node-2: tasks 8-15: Killed",
+    "srun: error: node-2: task 9: Out Of Memory",
+    "srun: error: node-2: task 9: Bus error (core dumped)",
+    "srun: error: Node failure on node-2",
+    "slurmstepd: error: Detected 1 oom_kill event in StepId=7.0. Some of the step tasks have been OOM Killed.",
+    "slurmstepd: error: *** STEP 7.0 ON node-1 CANCELLED AT 2026-11-27T22:00:00 DUE TO TIME LIMIT ***",
+    "node-2: Test CUDA failure common.cu:892 'out of memory'",
+    "node-2: Test NCCL failure all_reduce.cu:60 'unhandled system error'",
+    "Segmentation fault (core dumped)",
+    "mpirun noticed that process rank 3 with PID 0 on node node-2 exited on signal 9 (Killed).",
+    "MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD",
+]
+
+
+@pytest.mark.parametrize("line", FATAL)
+@pytest.mark.parametrize("decoration", ["", "node-1: ", "2026-11-29T05:52:00Z "])
+def test_line_that_ends_a_task_fails_the_test(line, decoration):
+    lines = good()
+    lines.insert(-8, line)
+    assert statuses(decorated(lines, decoration))[0] == "fail"
