@@ -106,7 +106,6 @@ def ensure(list_file: Path, say) -> None:
     elif strange := other_versions(packages, have):
         say(f"WARNING: not the tested versions, kept as they are: {', '.join(strange)}.")
     if not missing:
-        say(f"apt: all {len(packages)} packages are there")
         return
     names = " ".join(package.name for package in missing)
     command = apt_command(os.geteuid(), shutil.which("sudo") is not None, sys.stdin is not None and sys.stdin.isatty())

@@ -19,13 +19,6 @@ MINT = 'ID=linuxmint\nID_LIKE="ubuntu debian"\nVERSION_ID="22"\n'
 ROCKY = 'ID="rocky"\nID_LIKE="rhel centos fedora"\nVERSION_ID="9.4"\n'
 
 
-def test_parse_list_skips_comments_and_takes_any_version_by_default():
-    assert packages.parse_list("# head\n\npodman=4.3.1*  # why\nmake\n") == [
-        Package("podman", "4.3.1*"),
-        Package("make", "*"),
-    ]
-
-
 def test_the_list_of_the_checkout_is_pinned_and_without_doubles():
     listed = packages.parse_list(APT_LIST.read_text(encoding="utf-8"))
     names = [package.name for package in listed]

@@ -18,7 +18,7 @@ from tests.rig.slurm import __main__ as command
 from tests.rig.slurm import processes, record
 from tests.rig.slurm.cluster import Cluster
 from tests.rig.slurm.processes import Process, RigError
-from tests.rig.slurm.spec import Ports, Spec, files
+from tests.rig.slurm.spec import Ports, Spec
 
 PORTS = Ports(20001, 20002, 20003, (20004, 20005))
 
@@ -27,48 +27,6 @@ PORTS = Ports(20001, 20002, 20003, (20004, 20005))
 def base(monkeypatch, tmp_path):
     monkeypatch.setattr(record, "base", lambda: tmp_path)
     return tmp_path
-
-
-def lines(spec: Spec, name: str = "slurm.conf") -> list[str]:
-    return files(spec, Path("/r"), PORTS, "head")[name].splitlines()
-
-
-def test_each_node_has_its_port_and_its_gpus():
-    text = lines(Spec(nodes=2, gpus=4, node_settings={"Feature": "p5"}))
-    assert [line for line in text if line.startswith("NodeName")] == [
-        f"NodeName={name} NodeHostname={name} NodeAddr=127.0.0.1 Port={port} CPUs=8 RealMemory=1000 Gres=gpu:4 "
-        "Feature=p5 State=UNKNOWN"
-        for name, port in (("n1", 20004), ("n2", 20005))
-    ]
-    assert lines(Spec(nodes=2, gpus=4), "gres.conf") == ["NodeName=n[1-2] Name=gpu File=/r/dev/nvidia[0-3]"]
-    assert lines(Spec(nodes=1, gpus=1), "gres.conf") == ["NodeName=n1 Name=gpu File=/r/dev/nvidia0"]
-
-
-def test_without_gpus_there_is_no_gres():
-    assert "gres.conf" not in files(Spec(gpus=0), Path("/r"), PORTS, "head")
-    assert not [line for line in lines(Spec(gpus=0)) if "gpu" in line]
-
-
-def test_a_setting_replaces_that_of_the_rig_and_is_written_once():
-    text = lines(Spec(settings={"KillWait": "30", "Prolog": "/p"}))
-    assert [line for line in text if line.startswith(("KillWait", "Prolog"))] == ["KillWait=30", "Prolog=/p"]
-
-
-def test_nothing_listens_beyond_this_machine_and_no_control_groups():
-    text = lines(Spec())
-    assert "CommunicationParameters=NoCtldInAddrAny,NoInAddrAny" in text
-    assert "SlurmctldHost=head(127.0.0.1)" in text
-    assert {"ProctrackType=proctrack/linuxproc", "TaskPlugin=task/none"} <= set(text)
-
-
-def test_partitions_topology_and_accounting_when_asked_for():
-    assert lines(Spec())[-1] == "PartitionName=main Nodes=n[1-2] Default=YES MaxTime=01:00:00 State=UP"
-    own = Spec(partitions={"a": {"Nodes": "n1"}, "b": {"Nodes": "n2", "MaxTime": "5"}}, topology="SwitchName=s\n")
-    assert lines(own)[-2:] == ["PartitionName=a Nodes=n1 State=UP", "PartitionName=b Nodes=n2 MaxTime=5 State=UP"]
-    assert "TopologyPlugin=topology/tree" in lines(own)
-    assert lines(own, "topology.conf") == ["SwitchName=s"]
-    assert "AccountingStoragePort=20002" in lines(Spec(accounting=True))
-    assert not [line for line in lines(Spec()) if line.startswith("Accounting")]
 
 
 @pytest.mark.parametrize(
@@ -97,16 +55,6 @@ def test_a_directory_of_its_own_has_to_be_there_when_a_cluster_is_made_and_not_w
 def test_a_name_never_leaves_the_directory_of_the_rig(base, name):
     with pytest.raises(RigError, match="is no name for a cluster"):
         record.folder(name)
-
-
-def test_the_record_comes_back_as_it_was(base):
-    root = base / "c1"
-    root.mkdir()
-    spec = Spec(private=("/tmp",), settings={"MinJobAge": "2"}, partitions={"a": {"Nodes": "n1"}})
-    kept = record.Record("m", spec, PORTS, Process(1, 2), {"n1": Process(3, 4)})
-    kept.save(root)
-    assert record.load(root) == kept
-    assert record.load(base / "c2") is None
 
 
 def test_ports_of_other_clusters_are_left_alone(base, monkeypatch):
