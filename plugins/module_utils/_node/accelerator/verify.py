@@ -144,8 +144,9 @@ def _values(gpus: t.Sequence[Subject], name: str) -> list[t.Any]:
 
 def _printed(name: str, driver: str | None, since: str) -> t.Callable[[Facts], bool]:
     """Return a test whether a field is evidence: it is there, or this driver has to print it."""
-    have, want = version_key(driver), version_key(since)
-    newer = have is None or want is None or at_least(have, want)
+    have = version_key(driver)
+    # A driver of unknown version has to print all that the newest does.
+    newer = not have or at_least(have, version_key(since))
 
     def there(facts: Facts) -> bool:
         value: t.Any = facts
