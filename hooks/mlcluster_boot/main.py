@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import faulthandler
+import functools
 import json
 import os
 import shutil
@@ -33,7 +34,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 from .node import Node, Role, choose_roles, look
 from .options import OptionsError, fallback_options, parse_options, read_vars, read_words
 from .play import MARKER, Outcome, RunError, run_playbook
-from .status import SHIP_SECONDS, Report, prune
+from .status import OVER, SHIP_SECONDS, Report, prune
 from .waits import (
     Wait,
     end_leftovers,
@@ -116,7 +117,7 @@ def bundled_variables() -> dict[str, Any]:
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
-def extra_variables(roles: Sequence[Role], given: Mapping[str, Any], results: Path, node: Node) -> dict[str, Any]:
+def extra_variables(roles: Sequence[Role], given: Mapping[str, Any], node: Node) -> dict[str, Any]:
     """The variables of the play: what was given, and what the hook does not let anybody change."""
     return {
         **bundled_variables(),
@@ -126,7 +127,6 @@ def extra_variables(roles: Sequence[Role], given: Mapping[str, Any], results: Pa
         "configure_node_roles": [
             {"name": role.full_name, "key": role.name, "required": role.required} for role in roles
         ],
-        "configure_node_results": str(results),
         "configure_node_kind": node.kind,
     }
 
@@ -178,29 +178,6 @@ def available_roles() -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
-class Progress:
-    """Follows the play: keeps the roles of the status file true, and tells in the log when one is over."""
-
-    def __init__(self, report: Report, roles: Sequence[Role], results: Path) -> None:
-        self.report = report
-        self.wanted = roles
-        self.results = results
-        self.told: set[str] = set()
-
-    def failed(self) -> list[str]:
-        """Names of the roles that the play has given up."""
-        return [role.name for role in self.wanted if (self.results / role.name).exists()]
-
-    def __call__(self, snapshot: dict[str, Any]) -> None:
-        self.report.roles(self.wanted, snapshot, self.failed())
-        for entry in self.report.document["roles"]:
-            if entry["state"] in ("configured", "failed") and entry["role"] not in self.told:
-                self.told.add(entry["role"])
-                self.report.say(
-                    f"role {entry['role']} {entry['state']} after {entry['seconds']:.1f} s, {entry['changed']} changed"
-                )
-
-
 def configure(report: Report) -> tuple[str, int]:
     """Look, wait, run the play. The sentence of a run that configured the node, and 0; else raises NoVerdictError."""
     options = report.options
@@ -230,16 +207,11 @@ def configure(report: Report) -> tuple[str, int]:
 
 def _play(report: Report, node: Node, roles: Sequence[Role], given: Mapping[str, Any]) -> tuple[str, int]:
     options = report.options
-    results = options.path("/run/mlcluster/failed_roles")
-    results.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for left in results.iterdir():
-        left.unlink()
     programs = playbook_command(BUNDLE / "programs")
     os.environ.update(environment(programs, options.path(STATE)))
     timeout = int(report.left() - RESERVE_SECONDS)
     if timeout < 1:
         raise NoVerdictError("the deadline was over before the first role began: see waits in the status file")
-    progress = Progress(report, roles, results)
     report.update(state="running", stage="roles")
     try:
         outcome = run_playbook(
@@ -247,15 +219,15 @@ def _play(report: Report, node: Node, roles: Sequence[Role], given: Mapping[str,
             inventories=["localhost,"],
             report_dir=options.path(REPORTS),
             project_dir=COLLECTIONS / PLAYBOOK.rpartition("/")[0],
-            extra_vars=extra_variables(roles, given, results, node),
+            extra_vars=extra_variables(roles, given, node),
             arguments=["--tags", options.phase] if options.phase == "build" else [],
             timeout=timeout,
             programs=programs,
-            watch=progress,
+            watch=functools.partial(report.roles, roles),
         )
     except RunError as exc:
         raise NoVerdictError(str(exc)) from exc
-    progress(outcome.status)
+    report.roles(roles, outcome.status)
     report.update(run=str(outcome.log_file))
     return verdict(report, outcome)
 
@@ -266,6 +238,8 @@ def verdict(report: Report, outcome: Outcome) -> tuple[str, int]:
     failed = [entry for entry in entries if entry["state"] == "failed"]
     told = "; ".join(f"{entry['role']}: {' '.join(entry['message'].split())[:300]}" for entry in failed)
     if outcome.state == "successful":
+        if unknown := [entry["role"] for entry in entries if entry["state"] not in OVER]:
+            raise NoVerdictError(f"the play ended without recording {', '.join(unknown)}: see {outcome.log_file}")
         if failed:
             report.warn(f"best effort was not enough for {told}")
         changed = sum(entry["changed"] for entry in entries)

@@ -179,7 +179,7 @@ class Run:
             for kind, text in self.tracker.handle(event):
                 if kind == "task":
                     self.display.task(text)
-                else:
+                elif kind == "failure":
                     self.display.line(text)
                 self.save()
         except Exception as exc:

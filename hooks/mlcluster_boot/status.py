@@ -32,6 +32,8 @@ CLUSTER_LOG = "/var/log/parallelcluster"
 # Who left a drain marker: what a boot left is taken away by the next one that succeeds, a person's stays.
 BY = "mlcluster boot hook"
 SHIP_SECONDS = 60
+# States of a role that has ended.
+OVER = ("configured", "failed")
 
 
 def uptime() -> float:
@@ -106,9 +108,25 @@ class Report:
         self.logger.warning("%s", text)
         self.update(warnings=[*self.document["warnings"], text])
 
-    def roles(self, roles: Sequence[Role], snapshot: Mapping[str, Any], failed: Sequence[str]) -> None:
-        """Take the progress of the play in: ``failed`` are names of roles that have failed for good."""
-        self.update(roles=role_states(roles, snapshot, failed))
+    def roles(self, roles: Sequence[Role], snapshot: Mapping[str, Any]) -> None:
+        """Take in the progress of the play; a role that ended since the last call gets its line in the log."""
+        over = {entry["role"] for entry in self.document["roles"] if entry["state"] in OVER}
+        self.update(roles=role_states(roles, snapshot))
+        for entry in self.document["roles"]:
+            if entry["state"] in OVER and entry["role"] not in over:
+                self._say_outcome(entry)
+
+    def _say_outcome(self, entry: Mapping[str, Any]) -> None:
+        text = f"role {entry['role']} {entry['state']} after {entry['seconds']:.1f} s"
+        if entry["state"] == "configured":
+            self.say(f"{text}, {entry['changed']} changed")
+            return
+        message = " ".join(entry["message"].split())
+        text += f" at {entry['task']!r}: {message}"
+        if entry["required"]:
+            self.logger.error("%s", text)
+        else:
+            self.logger.warning("%s; it is best effort, so the run goes on", text)
 
     def finish(self, state: str, message: str, exit_code: int) -> int:
         """The last word: state ``configured``, or what the policy makes of a failure; the exit code of the hook."""
@@ -204,24 +222,22 @@ def upload(path: Path, target: str, root: Path, owner: str = "") -> None:
     raise problem
 
 
-def role_states(roles: Sequence[Role], snapshot: Mapping[str, Any], failed: Sequence[str]) -> list[dict[str, Any]]:
-    """One entry a role, with seconds and number of changes.
+def role_states(roles: Sequence[Role], snapshot: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One entry a role, with seconds and number of changes; of a failed one also its ``task`` and ``message``.
 
-    The state is ``pending``, ``running``, ``configured``, ``failed``, or ``interrupted`` where the play ended in it.
+    The state is ``configured`` or ``failed`` once the play has recorded that; until then ``pending`` or ``running``,
+    and ``interrupted`` where the play ended first.
     """
     over = snapshot["state"] not in ("starting", "running")
-    last = snapshot["tasks"][-1]["role"] if snapshot["tasks"] else ""
     entries: list[dict[str, Any]] = []
     for role in roles:
         name = role.name.rpartition(".")[2]
         mine = [task for task in snapshot["tasks"] if task["role"] == name]
-        messages = [item["message"] for item in snapshot["failures"] if item["role"] == name]
-        if role.name in failed:
-            state = "failed"
+        outcome = snapshot["outcomes"].get(role.name)
+        if outcome:
+            state = outcome["state"]
         elif not mine:
             state = "pending"
-        elif name != last or snapshot["state"] == "successful":
-            state = "configured"
         else:
             state = "interrupted" if over else "running"
         entry = {
@@ -232,7 +248,7 @@ def role_states(roles: Sequence[Role], snapshot: Mapping[str, Any], failed: Sequ
             "changed": sum(task["changed"] for task in mine),
         }
         if state == "failed":
-            entry["message"] = messages[-1] if messages else "it failed and gave no message"
+            entry.update(task=outcome["task"], message=outcome["message"])
         entries.append(entry)
     return entries
 

@@ -18,6 +18,8 @@ COUNTS = ("ok", "changed", "failed", "unreachable", "skipped", "rescued", "ignor
 # Where the closing statistics event keeps each count.
 STATS = dict(zip(COUNTS, ("ok", "changed", "failures", "dark", "skipped", "rescued", "ignored")))
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+# The fact by which playbooks/tasks/node_role.yml says how a role ended.
+OUTCOME = "configure_node_outcome"
 # Messages that say only that something failed; what failed is in the output beside them.
 EMPTY_MESSAGES = re.compile(
     r"(non-zero return code|MODULE FAILURE.*|Module result deserialization failed.*|)", re.DOTALL
@@ -67,7 +69,7 @@ class Task:
 
 
 class Tracker:
-    """The state of one run; ``handle`` returns what is worth showing at once: (``task`` or ``failure``, text)."""
+    """The state of one run; ``handle`` returns what to show at once: (``task``, ``failure`` or ``outcome``, text)."""
 
     def __init__(self, playbook: str, started: float) -> None:
         self.playbook = playbook
@@ -78,6 +80,7 @@ class Tracker:
         self.tasks: list[Task] = []
         self.hosts: dict[str, dict[str, int]] = {}
         self.failures: list[dict[str, Any]] = []
+        self.outcomes: dict[str, dict[str, str]] = {}
         self.finished = False
         self.latest = started
         self.tail: collections.deque[str] = collections.deque(maxlen=12)
@@ -118,6 +121,8 @@ class Tracker:
             if isinstance(res, dict) and res.get("changed"):
                 counts["changed"] += 1
                 self.tasks[-1].changed += 1
+            if isinstance(res, dict) and OUTCOME in (res.get("ansible_facts") or {}):
+                return self._outcome(res["ansible_facts"][OUTCOME])
         elif outcome == "skipped":
             counts["skipped"] += 1
         elif outcome == "failed" and data.get("ignore_errors"):
@@ -126,6 +131,17 @@ class Tracker:
             counts[outcome] += 1
             return [self._failure(host, outcome, data)]
         return []
+
+    def _outcome(self, told: dict[str, str]) -> list[tuple[str, str]]:
+        """Take in how a role ended; of one that failed, with the task and message of its last failure."""
+        outcome = {"state": "configured", "task": "", "message": ""}
+        if told["state"] != "configured":
+            outcome["state"] = "failed"
+            last = self.failures[-1] if self.failures else {}
+            outcome["task"] = last.get("task") or "a task without a name"
+            outcome["message"] = last.get("message") or "the task gave no message"
+        self.outcomes[told["role"]] = outcome
+        return [("outcome", f"role {told['role']} {outcome['state']}")]
 
     def _failure(self, host: str, outcome: str, data: dict[str, Any]) -> tuple[str, str]:
         failure: dict[str, Any] = {
@@ -213,4 +229,5 @@ class Tracker:
             ],
             "hosts": self.hosts,
             "failures": self.failures,
+            "outcomes": self.outcomes,
         }

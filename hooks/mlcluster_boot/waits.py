@@ -31,6 +31,12 @@ LOCKS = (
     "var/lib/rpm/.rpm.lock",
     "usr/lib/sysimage/rpm/.rpm.lock",
 )
+# Each has the number of the process that holds it, as long as that lives (dnf/lock.py of dnf 4).
+DNF_LOCKS = (
+    "var/cache/dnf/metadata_lock.pid",
+    "var/cache/dnf/download_lock.pid",
+    "var/lib/dnf/rpmdb_lock.pid",
+)
 # What begins package work by itself; the services behind them are left to end.
 TIMERS = (
     "apt-daily.timer",
@@ -101,6 +107,19 @@ def held_lock(root: Path) -> str:
                 return f"/{name} is held by {lock_holder(path, table)}"
         finally:
             os.close(handle)
+    return held_dnf_lock(root)
+
+
+def held_dnf_lock(root: Path, proc: Path = Path("/proc")) -> str:
+    """A sentence part about the first lock of dnf whose process lives, or nothing."""
+    for name in DNF_LOCKS:
+        try:
+            number = int((root / name).read_text(encoding="ascii", errors="replace").split()[0])
+            command = (proc / str(number) / "comm").read_text(encoding="utf-8", errors="replace").strip()
+        except (OSError, ValueError, IndexError):
+            # None, an empty one, or one of a process that has ended, which dnf takes over.
+            continue
+        return f"/{name} is held by {command} (process {number})"
     return ""
 
 

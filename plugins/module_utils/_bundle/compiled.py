@@ -17,9 +17,13 @@ from pathlib import Path
 
 from .archive import BundleError, Member, Members
 
-# What the runner and ansible-playbook load themselves. Modules go to other processes as source (but for setup, which
-# node_facts loads), and the rest of these packages is for other programs and connections.
-LOADED = re.compile(r"^(hooks|site)/.*\.py\Z")
+# What the runner and ansible-playbook load themselves. A run writes nothing into the bundle: what is not compiled here
+# is compiled at every start. Modules go to other processes as source (but for setup, which node_facts loads), and the
+# rest of these packages is for other programs and connections.
+LOADED = re.compile(
+    r"^(hooks|site|collections/ansible_collections/mlcluster/aws/plugins/(action/node_facts|module_utils/(__init__|_data"
+    r"|_node/(__init__|system|storage|verdict|cli/(__init__|log)|health/(__init__|marker)))))\b.*\.py\Z"
+)
 OTHERS = re.compile(
     r"^site/(daemon/|lockfile/|packaging/licenses/|ansible/(modules/(?!__init__|setup)|galaxy/"
     r"|plugins/(cliconf|httpapi|netconf|terminal)/|cli/(?!__init__|playbook|arguments)))"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 from tests.integration.hook.conftest import ENTRY, Node, build_bundle
@@ -36,12 +37,20 @@ def test_best_effort_goes_on_and_a_required_role_drains_the_node_until_it_is_men
     assert (ran.rc, ran.status["state"]) == (0, "configured"), ran.out
     assert ran.roles == {"flop": "failed", "mark": "configured"}
     assert ran.status["roles"][0]["message"] == "the flop was wanted"
+    assert ran.status["roles"][0]["task"] == "Flop | Fail"
+    # Status, log and console say the same, and best effort is called that.
+    assert "role flop configured" not in ran.log and "role mark configured after" in ran.log
+    for text in (ran.log, ran.out):
+        assert re.search(r"role flop failed after \d+\.\d s at 'Flop \| Fail': the flop was wanted; it is best", text)
+    assert "Continue: role flop is best effort" in ran.out and "Fail the node" not in ran.out
     assert ran.status["warnings"] == ["best effort was not enough for flop: the flop was wanted"]
     ran = node.run(*real, "--roles", "flop,mark", "--phase", "build")
     assert (ran.rc, ran.status["state"], ran.status["exit_code"]) == (0, "drained", 1), ran.out
     assert ran.roles == {"flop": "failed", "mark": "pending"}
     assert ran.status["message"] == node.reason() == "flop: the flop was wanted"
     assert "ERROR: flop: the flop was wanted" in ran.log
+    assert re.search(r"role flop failed after \d+\.\d s at 'Flop \| Fail': the flop was wanted\n", ran.log)
+    assert "Fail the node: role flop is required" in ran.out and "role flop configured" not in ran.log
     ran = node.run(*real, "--roles", "mark", "--phase", "build")
     assert ran.status["state"] == "configured" and not node.marker.exists()
 

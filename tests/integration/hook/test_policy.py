@@ -22,7 +22,9 @@ OPERATIONS = {"GET": "s3:GetObject", "HEAD": "s3:HeadObject", "PUT": "s3:PutObje
 def allows(action: str, path: str) -> bool:
     """Whether the policy allows the action on /bucket/key; the example's bucket stands for any."""
     told = json.loads((policies.FOLDER / "hook.json").read_text(encoding="utf-8"))["Statement"]
-    keys = [entry["Resource"].partition("/")[2] for entry in told if action in entry["Action"]]
+    places = [entry["Resource"] for entry in told if action in entry["Action"]]
+    each = [name for place in places for name in (place if isinstance(place, list) else [place])]
+    keys = [name.partition("/")[2] for name in each]
     return any(fnmatch.fnmatchcase(path.removeprefix(f"/{BUCKET}/"), pattern) for pattern in keys)
 
 
@@ -42,10 +44,13 @@ def test_the_policy_is_what_a_node_asks_for(node, stored, proxy, bundle, key, tm
     # A failure that the runner reports, and two that the hook has to report: after a download, and before everything.
     assert node.run(*words, "--roles", "nothing").status["state"] == "drained"
     shipped = len([request for request in proxy.requests if request.method == "PUT"])
-    for wrong in (["--vars", address("none.json")], ["--deadline", "soon"]):
+    for wrong in (["--vars", address("vars.none.json")], ["--deadline", "soon"]):
         assert node.run(*words, *wrong, **BOOT).status["state"] == "drained"
     uploads = [request.path for request in proxy.requests if request.method == "PUT"]
     assert shipped == 2 and len(uploads) == shipped + 2
     policies.check_policy("hook", {OPERATIONS[request.method] for request in proxy.requests})
     asked = {(policies.permission(OPERATIONS[request.method]), request.path) for request in proxy.requests}
     assert [item for item in sorted(asked) if not allows(*item)] == []
+    # Logs of other nodes tell what runs there: nothing that the hook does needs them.
+    assert not allows("s3:GetObject", f"/{BUCKET}/mlcluster/logs/n2/status.json")
+    assert not allows("s3:PutObject", f"/{BUCKET}/mlcluster/vars.json")

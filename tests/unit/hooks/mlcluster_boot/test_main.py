@@ -33,6 +33,7 @@ def snapshot(state, tasks, failures=()):
         "state": state,
         "tasks": [{"role": role, "task": "x", "seconds": 1.5, "changed": changed} for role, changed in tasks],
         "failures": [{"role": role, "message": message} for role, message in failures],
+        "outcomes": {},
         "elapsed": 3.0,
     }
 
@@ -62,6 +63,12 @@ def test_a_play_that_said_nothing_of_a_role_is_told_in_its_own_last_words(report
     report.document["roles"] = []
     with pytest.raises(main.NoVerdictError, match="the play ended as error: b c"):
         main.verdict(report, outcome("error", [("", "a\nb\nc")]))
+
+
+def test_role_without_an_outcome_is_no_success(report):
+    report.document["roles"] = [{"role": "nvme_raid0", "required": False, "state": "running", "changed": 0}]
+    with pytest.raises(main.NoVerdictError, match="the play ended without recording nvme_raid0: see /log"):
+        main.verdict(report, outcome("successful"))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +126,7 @@ def test_the_log_has_its_time_to_be_copied_after_the_deadline(report, monkeypatc
 def test_no_variable_makes_a_role_reboot_the_node():
     node = hook_node.Node("compute", "", "", "", "", ())
     given = {"efa_nccl_reboot_allowed": True, "a": 1}
-    found = main.extra_variables([Role("efa_nccl", True)], given, Path("/r"), node)
+    found = main.extra_variables([Role("efa_nccl", True)], given, node)
     assert found["efa_nccl_reboot_allowed"] is False and found["a"] == 1
     assert found["configure_node_roles"] == [{"name": "mlcluster.aws.efa_nccl", "key": "efa_nccl", "required": True}]
 

@@ -25,38 +25,59 @@ def report(tmp_path):
     return status.Report(options.parse_options(words))
 
 
-def snapshot(state, tasks, failures=()):
+def snapshot(state, tasks, outcomes=()):
+    """A play's status; ``outcomes`` are (role, state)."""
+    words = {"failed": {"task": "Make | Make the array", "message": "no\n room"}}
     return {
         "state": state,
         "tasks": [{"role": role, "task": "x", "seconds": 1.5, "changed": changed} for role, changed in tasks],
-        "failures": [{"role": role, "message": message} for role, message in failures],
+        "outcomes": {role: {"state": state, **words.get(state, {})} for role, state in outcomes},
         "elapsed": 3.0,
     }
 
 
+DONE = [("nvme_raid0", "configured"), ("site.own.motd", "configured"), ("slurm_jobs", "configured")]
+FLOP = [("nvme_raid0", "configured"), ("site.own.motd", "failed")]
+
+
 @pytest.mark.parametrize(
-    "state, tasks, failed, states",
+    "state, tasks, outcomes, states",
     [
         ("starting", [], [], "pending pending pending"),
         ("running", [("", 0), ("nvme_raid0", 1)], [], "running pending pending"),
-        ("running", [("nvme_raid0", 1), ("", 0), ("motd", 0)], [], "configured running pending"),
-        (
-            "running",
-            [("nvme_raid0", 1), ("motd", 0), ("slurm_jobs", 0)],
-            ["site.own.motd"],
-            "configured failed running",
-        ),
-        ("successful", [("nvme_raid0", 1), ("motd", 0), ("slurm_jobs", 0)], [], "configured configured configured"),
-        ("timeout", [("nvme_raid0", 1), ("motd", 0)], [], "configured interrupted pending"),
-        ("failed", [("nvme_raid0", 1)], ["nvme_raid0"], "failed pending pending"),
+        # The tasks of its rescue run, or those of the next role: nothing is known of how it ended.
+        ("running", [("nvme_raid0", 1), ("", 0)], [], "running pending pending"),
+        ("running", [("nvme_raid0", 1), ("", 0), ("motd", 0)], DONE[:1], "configured running pending"),
+        ("running", [("nvme_raid0", 1), ("motd", 0), ("slurm_jobs", 0)], FLOP, "configured failed running"),
+        ("successful", [("nvme_raid0", 1), ("motd", 0), ("slurm_jobs", 0)], DONE, "configured configured configured"),
+        ("successful", [("nvme_raid0", 1), ("motd", 0)], [], "interrupted interrupted pending"),
+        # No task of a role has the tag of the phase.
+        ("successful", [("", 0)], DONE, "configured configured configured"),
+        ("timeout", [("nvme_raid0", 1), ("motd", 0)], DONE[:1], "configured interrupted pending"),
+        ("failed", [("nvme_raid0", 1)], [("nvme_raid0", "failed")], "failed pending pending"),
     ],
 )
-def test_states_of_the_roles(state, tasks, failed, states):
-    entries = status.role_states(ROLES, snapshot(state, tasks, [("motd", "no"), ("motd", "no room")]), failed)
+def test_states_of_the_roles(state, tasks, outcomes, states):
+    entries = status.role_states(ROLES, snapshot(state, tasks, outcomes))
     assert [entry["state"] for entry in entries] == states.split()
     assert [entry["role"] for entry in entries] == ["nvme_raid0", "site.own.motd", "slurm_jobs"]
-    if "site.own.motd" in failed:
-        assert entries[1]["message"] == "no room"
+    for entry in entries:
+        assert entry["state"] != "failed" or (entry["task"], entry["message"]) == ("Make | Make the array", "no\n room")
+
+
+def test_each_role_that_ended_has_one_line_with_task_and_message(report, caplog):
+    report.logger.addHandler(caplog.handler)
+    report.roles(ROLES, snapshot("running", [("nvme_raid0", 2), ("motd", 0)], DONE[:1]))
+    for _time in range(2):
+        report.roles(ROLES, snapshot("running", [("nvme_raid0", 2), ("motd", 0)], FLOP))
+    report.roles(ROLES, snapshot("failed", [("slurm_jobs", 0)], [*FLOP, ("slurm_jobs", "failed")]))
+    report.logger.removeHandler(caplog.handler)
+    failure = "at 'Make | Make the array': no room"
+    assert [record.getMessage() for record in caplog.records] == [
+        "role nvme_raid0 configured after 1.5 s, 2 changed",
+        f"role site.own.motd failed after 1.5 s {failure}; it is best effort, so the run goes on",
+        f"role slurm_jobs failed after 1.5 s {failure}",
+    ]
 
 
 def test_the_status_file_is_private_and_whole(report):

@@ -76,6 +76,34 @@ def test_the_status_of_a_run_in_progress_names_role_and_task():
     assert status["started"] == "2027-01-15T08:00:00Z"
 
 
+def outcome(after, role, state):
+    fact = {run_tracker.OUTCOME: {"role": role, "state": state}}
+    return event("runner_on_ok", after, host="localhost", task="Record", res={"ansible_facts": fact})
+
+
+def test_outcome_of_a_role_has_task_and_message_of_its_last_failure():
+    tracker, _shown = tracked(
+        event("playbook_on_task_start", 1, task="Try", role="motd"),
+        event("runner_on_failed", 2, host="localhost", task="Try", role="motd", res={"msg": "mended by the role"}),
+        event("playbook_on_task_start", 2, task="Make", role="motd"),
+        event("runner_on_failed", 3, host="localhost", task="Make", role="motd", res={"msg": "no room"}),
+    )
+    assert tracker.snapshot(START + 3)["outcomes"] == {}
+    assert tracker.handle(outcome(4, "site.own.motd", "failed")) == [("outcome", "role site.own.motd failed")]
+    tracker.handle(outcome(5, "mark", "configured"))
+    # What is no known word is no success, and a failure without an event has no message.
+    other = run_tracker.Tracker("site.yml", START)
+    other.handle(event("playbook_on_task_start", 1, task="Record", role=""))
+    other.handle(outcome(2, "mark", "good"))
+    assert tracker.snapshot(START + 6)["outcomes"] == {
+        "site.own.motd": {"state": "failed", "task": "Make", "message": "no room"},
+        "mark": {"state": "configured", "task": "", "message": ""},
+    }
+    assert other.outcomes == {
+        "mark": {"state": "failed", "task": "a task without a name", "message": "the task gave no message"}
+    }
+
+
 def test_a_failure_gives_host_task_and_message():
     tracker, shown = tracked(
         event("playbook_on_task_start", 1, task="Build", role="nvme_raid0"),

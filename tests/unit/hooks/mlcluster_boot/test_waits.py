@@ -79,6 +79,26 @@ input()
 """
 
 
+@pytest.mark.parametrize("name", waits.DNF_LOCKS)
+@pytest.mark.parametrize("text, held", [("4711", True), ("4711\n", True), ("4712", False), ("", False), ("dnf", False)])
+def test_dnf_lock_counts_while_its_process_lives(tmp_path, name, text, held):
+    (tmp_path / "proc/4711").mkdir(parents=True)
+    (tmp_path / "proc/4711/comm").write_text("amazon-ssm-agen\n")
+    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / name).write_text(text)
+    found = waits.held_dnf_lock(tmp_path, tmp_path / "proc")
+    assert found == (f"/{name} is held by amazon-ssm-agen (process 4711)" if held else "")
+
+
+def test_dnf_lock_is_one_of_the_package_locks(tmp_path):
+    lock = tmp_path / waits.DNF_LOCKS[0]
+    lock.parent.mkdir(parents=True)
+    lock.write_text(str(os.getpid()))
+    assert f"(process {os.getpid()})" in waits.held_lock(tmp_path)
+    lock.unlink()
+    assert waits.held_lock(tmp_path) == ""
+
+
 def test_a_lock_that_another_process_has_is_waited_for_until_it_lets_go(tmp_path, monkeypatch):
     lock = tmp_path / "var/lib/dpkg/lock"
     lock.parent.mkdir(parents=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import build, compiled
@@ -16,6 +17,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive impo
 
 from tests.unit.fakes import fake_collections as made
 
+ROOT = Path(__file__).resolve().parents[5]
 OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
 SOURCES = {
     "hooks/mlcluster_boot/main.py": b"WORDS = {'a', 'b', 'c'}\n\n\ndef f(x):\n    return x in {'d', 'e', 'f'}\n",
@@ -50,6 +52,25 @@ def test_what_is_loaded_first_is_compiled_and_runs_without_its_source(tmp_path):
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import main as r; print(r.f('e'), r.f.__code__)"
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.startswith("True ") and f'file "{tmp_path}/main.py"' in done.stdout, done.stderr
+
+
+LOADS = """
+import sys
+sys.path[:0] = [".collections", "hooks"]
+import mlcluster_boot.main
+print(*(module.__file__ for module in list(sys.modules.values()) if getattr(module, "__file__", None)), sep="\\n")
+"""
+
+
+def test_what_the_runner_loads_of_the_collection_is_compiled():
+    done = subprocess.run([sys.executable, "-c", LOADS], cwd=ROOT, capture_output=True, text=True, check=True)
+    below = ROOT / ".collections"
+    loaded = [Path(name).relative_to(below) for name in done.stdout.splitlines() if name.startswith(str(below))]
+    assert len(loaded) > 5
+    missing = [path for path in loaded if not compiled.LOADED.match(f"collections/{path}")]
+    assert missing == []
+    # Not the whole runtime: most of it runs as modules.
+    assert not compiled.LOADED.match(f"collections/{loaded[0].parents[-4]}/plugins/module_utils/_node/nccl/log.py")
 
 
 def test_the_same_files_compile_to_the_same_bytes():
