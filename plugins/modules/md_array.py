@@ -105,7 +105,11 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.apply 
     run_action,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import StorageConfig, parse_config
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.converge import context_for, look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.converge import (
+    context_for,
+    look,
+    note_stores,
+)
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.plan_array import ArrayPlan, plan_array
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import LOCK_PATH
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
@@ -143,6 +147,7 @@ def main() -> None:
             after = plan.found
             if plan.actions and not module.check_mode:
                 require_programs(host, plan.actions)
+                note_stores(host, at_boot=False)
                 for action in plan.actions:
                     run_action(host, action, ACTIONS)
                 after = look_and_plan(host, config, state).found

@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import typing as t
 import uuid
 
 INSTANCE_STORE = "Amazon EC2 NVMe Instance Storage"
 EBS = "Amazon Elastic Block Store"
 GIB = 1 << 30
+# How device-mapper's users begin the UUIDs of their devices.
+DM_UUIDS = {"lvm": "LVM", "crypt": "CRYPT-LUKS2", "mpath": "mpath"}
+# Where what is written to an array or a volume lies on the disks below it: behind the superblock and its reserve.
+MEMBER_CONTENT = (129 << 20, 4096)
+# What mkfs leaves besides its superblock: group descriptors, a backup superblock, inodes.
+FILESYSTEM_CONTENT = ((1024, 4096), (128 << 20, 4096), (4 << 30, 1 << 20))
 
 # How lsblk of the distributions prints the same thing; README.md of the fixtures says which of it was recorded.
 SHAPES = {
@@ -33,7 +40,8 @@ def fs_uuid(seed: object) -> str:
 @dataclasses.dataclass
 class Device:
     """A block device. parents: kernel names below it; held: somebody unseen has it open; loop: the device it shows;
-    bad: reads fail.
+    bad: reads fail; content: (offset, bytes) ranges that are not zero; written: sectors written since the boot, counted
+    only with iostats.
     """
 
     kname: str
@@ -53,6 +61,9 @@ class Device:
     hidden: bool = False
     md: dict = dataclasses.field(default_factory=dict)
     loop: str = ""
+    content: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    written: int = 0
+    iostats: bool = True
 
     @property
     def path(self) -> str:
@@ -73,11 +84,15 @@ class Machine:
         self.files: dict[str, str] = {
             "/etc/machine-id": "0123456789abcdef0123456789abcdef\n",
             "/proc/sys/kernel/random/boot_id": "boot-1\n",
+            "/proc/mdstat": "Personalities : [raid0]\nunused devices: <none>\n",
+            "/proc/stat": "cpu  1 2 3 4\nbtime 1767322800\nprocesses 9\n",
             "/sys/class/dmi/id/sys_vendor": "Amazon EC2\n",
             "/sys/class/dmi/id/product_name": "x9.unknown\n",
         }
         self.directories: dict[str, dict] = {"/etc/mdadm": {"mode": "0755", "uid": 0, "gid": 0}}
         self.links: dict[str, str] = {}
+        # When a path was made, in seconds of the epoch.
+        self.births: dict[str, int] = {}
         self.inside: dict[str, list[dict]] = {}
         self.trees: dict[str, tuple[dict, dict]] = {}
 
@@ -110,6 +125,15 @@ class Machine:
     def sign(self, kname: str, kind: str, identity: str | None = None, label: str | None = None) -> None:
         offset = f"0x{0x400 + 0x1000 * len(self.devices[kname].signatures):x}"
         self.devices[kname].signatures.append({"offset": offset, "type": kind, "uuid": identity, "label": label})
+        self.write(kname, [(int(offset, 16), 512)])
+
+    def write(self, kname: str, ranges: t.Iterable[tuple[int, int]]) -> None:
+        """Write data to a device, and with it to the disks below."""
+        device = self.devices[kname]
+        device.content += [(start, length) for start, length in ranges if start < device.size]
+        device.written += 8
+        for parent in device.parents:
+            self.write(parent, [MEMBER_CONTENT])
 
     def array(
         self, kname: str, members: list[str], identity: str, name: str = "any:mlcluster", level: str = "raid0", **fields
@@ -254,11 +278,15 @@ class Machine:
         array_uuid = str(uuid.UUID("0" * 32 if inactive else device.md["uuid"])) if running else None
         known = {
             "dev": None if device.hidden else device.number,
+            "queue/iostats": str(int(device.iostats)),
+            "stat": f"  120 0 {960 if device.iostats else 0} 40 {device.written} 0 {device.written} 9 0 40 49 0 0 0 0",
             "hidden": str(int(device.hidden)),
             "device/model": device.model.ljust(40) if device.model else None,
             "device/serial": device.serial.ljust(20) if device.model else None,
             "loop/backing_file": device.loop or None,
+            "size": str(device.size // 512),
             "dm/name": device.name if device.kname.startswith("dm-") else None,
+            "dm/uuid": f"{DM_UUIDS.get(device.type, '')}-{device.name}" if device.kname.startswith("dm-") else None,
             "md/array_state": device.md.get("state", "clean") if running else None,
             "md/level": ("" if inactive else device.md.get("level")) if running else None,
             "md/uuid": array_uuid if running and device.md.get("shows_uuid", True) else None,
@@ -273,6 +301,8 @@ class Machine:
         for target in [mount["target"] for mount in self.mounts if mount["target"] != "/"]:
             self.unmount(target)
         self.swaps = []
+        for device in self.devices.values():
+            device.written = 0
         arrays = [d for d in self.devices.values() if d.md and d.type.startswith("raid")]
         for number, device in enumerate(arrays):
             del self.devices[device.kname]
@@ -288,7 +318,7 @@ class Machine:
         for device in [d for store in stores for d in self.above(store.kname)]:
             self.devices.pop(device.kname, None)
         for device in stores:
-            device.signatures, device.md, device.serial = [], {}, f"{device.serial}b"
+            device.signatures, device.md, device.serial, device.content = [], {}, f"{device.serial}b", []
 
     def unmount(self, target: str) -> None:
         """Take the topmost mount away; what was in it goes out of sight with it."""

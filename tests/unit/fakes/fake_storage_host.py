@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import posixpath
@@ -14,9 +15,11 @@ import re
 import typing as t
 import uuid
 
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.first_boot import SEEN_PATH
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult, Host
 
-from tests.unit.fakes.fake_machine import Machine
+from tests.unit.fakes.fake_device import FakeDevice
+from tests.unit.fakes.fake_machine import FILESYSTEM_CONTENT, Machine
 
 PROGRAMS = (
     "blkid lsblk lvs mdadm mkfs.ext4 mkfs.xfs mount pvs udevadm wipefs umount swapoff vgremove lvchange systemctl "
@@ -33,9 +36,9 @@ class FailedError(Exception):
 
 
 class SimulatedHost(Host):
-    """calls: every command that was run. failures: {prefix of a command line: (rc, stderr)}. killed_before: a prefix
-    at which the whole run ends as by SIGKILL. on_start: {unit: function of the machine}. on_create: function of the
-    machine and the name of a new array.
+    """calls: every command that was run. failures: {prefix of a command line: (rc, stderr)}. killed_before: the pattern
+    of a command at which the whole run ends as by SIGKILL. on_start: {unit: function of the machine}. on_create:
+    function of the machine and the name of a new array.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -49,6 +52,10 @@ class SimulatedHost(Host):
         self.states: dict[str, list[str]] = {}
         self.accounts = {"root": (0, 0)}
         self.locks: list[str] = []
+        # Whether LVM is new enough to have a devices file.
+        self.devices_file = True
+        # Devices that are open now.
+        self.held: list[str] = []
         self.clock = 0.0
         self.write_errno = 0
 
@@ -56,7 +63,7 @@ class SimulatedHost(Host):
         self, argv: t.Sequence[str], timeout: float = 120, check: bool = True, stdin: str | None = None
     ) -> CommandResult:
         line = " ".join(argv)
-        if self.killed_before and line.startswith(self.killed_before):
+        if self.killed_before and re.match(self.killed_before, line):
             raise KeyboardInterrupt(line)
         self.calls.append(list(argv))
         try:
@@ -176,7 +183,10 @@ class SimulatedHost(Host):
             marked = any(signature["type"] == "LVM2_member" for signature in device.signatures)
             if marked and device.kname not in grouped:
                 rows.append({"pv_name": device.path, "vg_name": ""})
-        rows = [row for row in rows if row["pv_name"] not in self.machine.left_out]
+        if "--devicesfile" not in args:
+            rows = [row for row in rows if row["pv_name"] not in self.machine.left_out]
+        elif not self.devices_file:
+            raise FailedError(3, "  Error during parsing of command line.")
         return json.dumps({"report": [{"pv": rows}], "log": []})
 
     def _do_lvs(self, args: list[str]) -> str:
@@ -189,6 +199,7 @@ class SimulatedHost(Host):
             }
             for vg, group in self.machine.groups.items()
             for name, kname in group["volumes"].items()
+            if "--devicesfile" in args or not {f"/dev/{m}" for m in group["members"]} & self.machine.left_out
         ]
         return json.dumps({"report": [{"lv": rows}], "log": []})
 
@@ -198,11 +209,15 @@ class SimulatedHost(Host):
                 self._need_free(self.machine.devices[kname].path, "Logical volume {} in use.", 5)
                 del self.machine.devices[kname]
 
+    def _do_modprobe(self, args: list[str]) -> None:
+        assert args == ["raid0"]
+        self.machine.files["/proc/mdstat"] = "Personalities : [raid0]\n"
+
     def _do_vgremove(self, args: list[str]) -> None:
         del self.machine.groups[args[-1]]
 
     def _do_pvremove(self, args: list[str]) -> None:
-        for path in args[1:]:
+        for path in (arg for arg in args if arg.startswith("/dev/")):
             device = self.machine.find(path)
             device.signatures = [s for s in device.signatures if s["type"] != "LVM2_member"]
 
@@ -220,6 +235,7 @@ class SimulatedHost(Host):
         device = self.machine.find(args[-1])
         device.signatures = []
         self.machine.sign(device.kname, kind, identity, args[args.index("-L") + 1])
+        self.machine.write(device.kname, FILESYSTEM_CONTENT)
 
     def _do_mount(self, args: list[str]) -> None:
         if args[0] == "--bind":
@@ -260,6 +276,11 @@ class SimulatedHost(Host):
         if args[0] == "mask":
             self.machine.links[f"/etc/systemd/system/{unit}"] = "/dev/null"
         return None
+
+    def _do_stat(self, args: list[str]) -> str:
+        if args[1] not in self.machine.births:
+            raise FailedError(1, f"stat: cannot statx '{args[1]}': No such file or directory")
+        return f"{self.machine.births[args[1]]}\n"
 
     def _do_udevadm(self, args: list[str]) -> None:
         """There is nothing to wait for."""
@@ -308,9 +329,20 @@ class SimulatedHost(Host):
         kname = next((mount["kname"] for mount in reversed(self.machine.mounts) if mount["target"] == path), None)
         return self.machine.devices[kname].size * 98 // 100 if kname in self.machine.devices else None
 
-    def can_read_ends(self, device: str, size: int = 1 << 20) -> bool:
+    @contextlib.contextmanager
+    def opened_device(self, device: str, exclusive: bool = False) -> t.Iterator[FakeDevice]:
         found = self.machine.find(device)
-        return found is not None and not found.bad
+        if not found or not found.openable:
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+        if exclusive:
+            if self.machine.busy(found.kname):
+                raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+            self.calls.append(["hold", device])
+        self.held.append(device)
+        try:
+            yield FakeDevice(found.size, found.content, found.number, found.bad)
+        finally:
+            self.held.remove(device)
 
     def is_root(self) -> bool:
         return True
@@ -371,10 +403,11 @@ class SimulatedHost(Host):
         yield
 
     def changes(self) -> list[list[str]]:
-        """The calls that are not mere questions."""
-        questions = ("lsblk", "pvs", "lvs", "udevadm", "findmnt")
+        """The calls that are not mere questions, without the note of which disks there are."""
+        questions = ("lsblk", "pvs", "lvs", "udevadm", "findmnt", "hold", "stat")
         asked = ("--no-act", "--examine", "--detail", "show")
-        return [call for call in self.calls if call[0] not in questions and not set(call) & set(asked)]
+        calls = [call for call in self.calls if call != ["write", SEEN_PATH]]
+        return [call for call in calls if call[0] not in questions and not set(call) & set(asked)]
 
 
 def _colons(identity: str) -> str:

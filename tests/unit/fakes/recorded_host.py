@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import typing as t
 from pathlib import Path
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult, Host
+
+from tests.unit.fakes.fake_device import FakeDevice
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -65,8 +68,10 @@ class RecordedHost(Host):
     def stat(self, path: str) -> dict[str, t.Any] | None:
         return {"mode": "0755", "uid": 0, "gid": 0, "is_dir": True, "is_link": False}
 
-    def can_read_ends(self, device: str, size: int = 1 << 20) -> bool:
-        return True
+    @contextlib.contextmanager
+    def opened_device(self, device: str, exclusive: bool = False) -> t.Iterator[FakeDevice]:
+        """A blank device: the content of disks is not recorded."""
+        yield FakeDevice(100 << 30)
 
     def is_root(self) -> bool:
         return True

@@ -12,8 +12,8 @@ import logging
 import typing as t
 
 from ..storage.config import CONFIG_PATH, StorageConfig, load_config
-from ..storage.converge import RefusedError, context_for, converge, survey
-from ..storage.devices import disk_kind, is_hidden
+from ..storage.converge import RefusedError, context_for, converge, note_stores, survey
+from ..storage.devices import instance_store_serials
 from ..storage.plan import expected_disks
 from ..storage.record import RECORD_PATH, read_document, write_failure
 from ..storage.verify import verify
@@ -57,14 +57,14 @@ def wait_for_disks(host: Host, config: StorageConfig, limit: float) -> None:
 
 def count_instance_store(host: Host) -> int:
     """How many instance-store disks the kernel shows now."""
-    names = (name for name in host.listdir("/sys/class/block") if not is_hidden(host, name))
-    models = (host.read_text(f"/sys/class/block/{name}/device/model") for name in names)
-    return sum(1 for model in models if model and disk_kind(model) == "instance_store")
+    return len(instance_store_serials(host))
 
 
 def storage_boot(args: argparse.Namespace, host: Host | None = None) -> int:
     """Exit 0: none, intact or recreated; 1: lost or foreign, nothing touched; 2: failed, it could not be done."""
     host = host or Host()
+    # Before anything can fail: a boot that is not recorded proves nothing later.
+    note_stores(host, at_boot=True)
     try:
         config = load_config(host, args.config)
     except NodeError as exc:

@@ -2,17 +2,27 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Carry out the actions of a storage plan, one function an action. No decision is taken here."""
+"""Carry out the actions of a storage plan, one function an action.
+
+Right before it changes a disk, an action looks at it again, under an exclusive open: the plan is from an earlier look.
+What appeared in between is a refusal, never something to be removed. mdadm, wipefs and mkfs open their devices
+exclusively themselves and fail where another program has them open so; therefore the hold ends as the tool begins.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import errno
 import typing as t
 
 from ..system.host import CommandError, Host, NodeError
+from . import blank
 from .config import StorageConfig
 from .devices import shown_uuid
-from .parse import normal_uuid, parse_export
+from .first_boot import current_boot
+from .owner import describe_signature, printable
+from .parse import normal_uuid, parse_export, parse_lvm, parse_wipefs
 from .record import INTENT_PATH, build_record, write_intent, write_record
 from .volume import array_config, mdadm_uuid
 
@@ -25,8 +35,10 @@ Action = t.Mapping[str, t.Any]
 MKFS_TIMEOUT = 900
 # dlami-nvme.service allows itself 300 seconds.
 UNIT_TIMEOUT = 320
-
-
+# How long an array may take to appear, with its device node and its size, once mdadm has ended.
+DEVICE_TIMEOUT = 30
+# Halves of one array that were started apart; a node has no more arrays than this.
+MAX_REMAINDERS = 64
 # How often a new array is freed from what udev makes of its old content; activation can come a moment late.
 GHOST_ATTEMPTS = 3
 # What the actions run, besides the mkfs of the filesystem.
@@ -143,7 +155,111 @@ def _clear_intent(host: Host, action: Action) -> None:
     host.remove(INTENT_PATH)
 
 
+def _sysfs(device: str) -> str:
+    """The directory of a device in sysfs, from its path or its kernel name."""
+    return f"/sys/class/block/{device.rsplit('/', 1)[-1]}"
+
+
+def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]], prove_blank: bool) -> None:
+    """Raise L{NodeError} unless every device is still what the plan is about; all are held exclusively meanwhile.
+
+    disks: {path, serial (None: not asked), signatures (those that the plan knows)}. prove_blank: the device has to be
+    proved blank once more. Raises OSError with EBUSY where something took a device.
+    """
+    with contextlib.ExitStack() as held:
+        readers = [held.enter_context(host.opened_device(disk["path"], exclusive=True)) for disk in disks]
+        for disk, reader in zip(disks, readers):
+            path = disk["path"]
+            kname = path.rsplit("/", 1)[-1]
+            serial = (host.read_text(f"{_sysfs(kname)}/device/serial") or "").strip()
+            if disk["serial"] is not None and serial != disk["serial"]:
+                raise NodeError(f"{path} is another disk now ({serial or 'no serial number'}): run again")
+            known = [(entry["type"], entry["uuid"]) for entry in disk["signatures"]]
+            for entry in _signatures(host, path):
+                if (entry["type"], entry["uuid"]) not in known:
+                    what = printable(describe_signature(entry))
+                    raise NodeError(f"{path} carries {what} that was not there at the look: nothing was removed")
+            if prove_blank:
+                proof = blank.prove(host, reader, {"kname": kname, "serial": serial}, f"{current_boot(host)} {serial}")
+                if not proof["proof"]:
+                    raise NodeError(
+                        f"{path} was blank at the look, and now the byte at offset {proof['offset']:#x} is not zero"
+                    )
+
+
+def _signatures(host: Host, path: str) -> list[dict[str, t.Any]]:
+    return parse_wipefs(host.run(["wipefs", "--no-act", "--json", path], timeout=60).stdout)
+
+
+def _refuse_holder(host: Host, path: str) -> NodeError:
+    holders = host.listdir(f"{_sysfs(path)}/holders")
+    who = f" ({', '.join(holders)})" if holders else ""
+    return NodeError(
+        f"{path} has been taken by another program{who} since the look: nothing was removed; look with 'lsblk', take "
+        "it away if it may go, then run again"
+    )
+
+
+def _still_free(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]], prove_blank: bool) -> None:
+    try:
+        look_again(host, disks, prove_blank)
+    except OSError as exc:
+        if exc.errno != errno.EBUSY:
+            raise
+        busy = next((disk["path"] for disk in disks if _is_busy(host, disk["path"])), disks[0]["path"])
+        raise _refuse_holder(host, busy) from None
+
+
+def _is_busy(host: Host, path: str) -> bool:
+    try:
+        with host.opened_device(path, exclusive=True):
+            return False
+    except OSError:
+        return True
+
+
+def _load_raid0(host: Host) -> None:
+    """Load the kernel's RAID 0, without which mdadm reports no more than an invalid argument."""
+    if "[raid0]" in (host.read_text("/proc/mdstat") or ""):
+        return
+    done = host.run(["modprobe", "raid0"], timeout=60, check=False)
+    if done.rc != 0:
+        raise NodeError(
+            f"modprobe raid0 failed ({done.stderr.strip() or f'status {done.rc}'}): install the modules of the running "
+            "kernel, or reboot into the kernel that is installed, then run again"
+        )
+
+
+def _await_array(host: Host, array_uuid: str) -> None:
+    """Wait until the array runs, has a size and has its device node: mdadm can end before any of them is there."""
+    deadline = host.monotonic() + DEVICE_TIMEOUT
+    while not _is_ready(host, array_device(host, array_uuid)):
+        if host.monotonic() >= deadline:
+            raise NodeError(
+                f"mdadm reported success, and {DEVICE_TIMEOUT} seconds later the array {array_uuid} does not run: look "
+                "with 'cat /proc/mdstat' and 'dmesg', then run again"
+            )
+        host.sleep(0.2)
+    _settle(host)
+
+
+def _is_ready(host: Host, device: str | None) -> bool:
+    if not device:
+        return False
+    entry = _sysfs(device)
+    size = (host.read_text(f"{entry}/size") or "").strip()
+    return _is_running(host, device) and size.isdigit() and int(size) > 0 and host.exists(device)
+
+
+def _is_running(host: Host, device: str) -> bool:
+    state = host.read_text(f"{_sysfs(device)}/md/array_state")
+    return (state or "").strip() not in ("", "inactive", "clear")
+
+
 def _create_array(host: Host, action: Action) -> None:
+    _load_raid0(host)
+    disks = zip(action["devices"], action["serials"])
+    _still_free(host, [{"path": path, "serial": serial, "signatures": ()} for path, serial in disks], action["blank"])
     host.run(
         [
             "mdadm",
@@ -161,43 +277,68 @@ def _create_array(host: Host, action: Action) -> None:
         ],
         timeout=120,
     )
-    _settle(host)
+    _await_array(host, action["uuid"])
 
 
 def _assemble_array(host: Host, action: Action) -> None:
+    _load_raid0(host)
     spelled = mdadm_uuid(action["uuid"])
-    partial = array_device(host, action["uuid"])
-    if partial:
-        # Members that appeared late leave an inactive array that holds the early ones.
-        host.run(["mdadm", "--stop", partial], timeout=60)
+    _stop_remainders(host, action["uuid"])
     # The members by name: with the UUID alone mdadm would take a copied superblock on any other disk as well.
     argv = ["mdadm", "--assemble", f"/dev/md/{action['name']}", f"--uuid={spelled}", *action["devices"]]
     host.run(argv, timeout=120)
-    _settle(host)
+    _await_array(host, action["uuid"])
+
+
+def _stop_remainders(host: Host, array_uuid: str) -> None:
+    """Stop every inactive array with this UUID: members that appeared late leave several, each with some of them."""
+    for _remainder in range(MAX_REMAINDERS):
+        device = array_device(host, array_uuid)
+        if not device:
+            return
+        if _is_running(host, device):
+            raise NodeError(f"{device} has been started since the look: nothing was stopped; run again")
+        host.run(["mdadm", "--stop", device], timeout=60)
+        _settle(host)
+    raise NodeError(f"the array {array_uuid} comes back each time it is stopped: look with 'cat /proc/mdstat'")
 
 
 def _stop_array(host: Host, action: Action) -> None:
-    host.run(["mdadm", "--stop", action["device"]], timeout=60)
+    device, wanted = action["device"], action["uuid"]
+    found = shown_uuid(host, device.rsplit("/", 1)[-1])
+    if found and wanted and found != wanted:
+        raise NodeError(f"{device} is another array now ({found}): nothing was stopped; run again")
+    host.run(["mdadm", "--stop", device], timeout=60)
     _settle(host)
 
 
 def _wipe(host: Host, action: Action) -> None:
-    argv = ["wipefs", "--all", action["device"]]
+    device = action["device"]
+    disk = {"path": device, "serial": action["serial"], "signatures": action["signatures"]}
     # Never --force: without it wipefs refuses a device that something still holds.
-    done = host.run(argv, timeout=60, check=False)
-    if done.rc != 0:
+    argv = ["wipefs", "--all", device]
+    if _is_busy(host, device) or not _wiped(host, disk, argv):
         # udev may have put the array that was just stopped together again.
         for array_uuid in action["members_of"]:
-            device = array_device(host, array_uuid)
-            if device:
-                _stop_array(host, {"device": device})
+            again = array_device(host, array_uuid)
+            if again:
+                _stop_array(host, {"device": again, "uuid": array_uuid})
+        _still_free(host, [disk], prove_blank=False)
         host.run(argv, timeout=60)
     _settle(host)
 
 
+def _wiped(host: Host, disk: t.Mapping[str, t.Any], argv: t.Sequence[str]) -> bool:
+    _still_free(host, [disk], prove_blank=False)
+    return host.run(argv, timeout=60, check=False).rc == 0
+
+
 def _make_filesystem(host: Host, action: Action) -> None:
     device = _device(host, action)
-    _wipe_old_content(host, device)
+    if action["array_uuid"] and not action["blank"]:
+        _wipe_old_content(host, device)
+    disk = {"path": device, "serial": action["serial"], "signatures": ()}
+    _still_free(host, [disk], prove_blank=action["blank"] and not action["array_uuid"])
     if action["fstype"] == "ext4":
         # -m 0: the 5 % that ext4 keeps for root would be 1.4 TB of a p5; nodiscard: the disks come trimmed.
         argv = ["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1"]
@@ -212,32 +353,36 @@ def _make_filesystem(host: Host, action: Action) -> None:
 
 
 def _wipe_old_content(host: Host, device: str) -> None:
-    """Wipe what shines through a new array from an older one of the same shape.
+    """Wipe what shines through an array that was just made over disks whose content may go.
 
     A filesystem would be mounted by its old label. LVM or md in it is put to work by udev as soon as the array
-    appears: what stands on this array alone is stopped again, anything that reaches beyond it ends the run.
+    appears: what stands on this array alone is stopped again, anything else ends the run.
     """
     argv = ["wipefs", "--all", device]
     for _attempt in range(GHOST_ATTEMPTS):
         if host.run(argv, timeout=60, check=False).rc == 0:
             return
-        for holder in host.listdir(f"/sys/class/block/{device.rsplit('/', 1)[-1]}/holders"):
+        for holder in host.listdir(f"{_sysfs(device)}/holders"):
             _stop_ghost(host, device, holder)
         _settle(host)
     host.run(argv, timeout=60)
 
 
 def _stop_ghost(host: Host, device: str, holder: str) -> None:
-    beside = [name for name in host.listdir(f"/sys/class/block/{holder}/slaves") if f"/dev/{name}" != device]
+    entry = _sysfs(holder)
+    beside = [name for name in host.listdir(f"{entry}/slaves") if f"/dev/{name}" != device]
     if beside:
         raise NodeError(
             f"{holder} was on the disks before and uses {', '.join(beside)} too: take it apart by hand, see 'lsblk'"
         )
     if holder.startswith("md"):
         host.run(["mdadm", "--stop", f"/dev/{holder}"], timeout=60, check=False)
-    else:
-        name = (host.read_text(f"/sys/class/block/{holder}/dm/name") or holder).strip()
+    elif (host.read_text(f"{entry}/dm/uuid") or "").startswith("LVM-"):
+        name = (host.read_text(f"{entry}/dm/name") or holder).strip()
         host.run(["dmsetup", "remove", name], timeout=60, check=False)
+    else:
+        # udev starts md and LVM by itself, and nothing else.
+        raise _refuse_holder(host, device)
 
 
 def _mount(host: Host, action: Action) -> None:
@@ -282,14 +427,26 @@ def _swap_off(host: Host, action: Action) -> None:
 
 
 def _remove_volume_group(host: Host, action: Action) -> None:
-    host.run(["vgchange", "--activate", "n", action["vg"]], timeout=60)
-    host.run(["vgremove", "--yes", "--force", action["vg"]], timeout=60)
-    host.run(["pvremove", "--yes", *(f"/dev/{member}" for member in action["members"])], timeout=60)
+    vg, options = action["vg"], action["lvm_options"]
+    report = ["--reportformat", "json", "-o"]
+    physical = parse_lvm(host.run(["pvs", *options, *report, "pv_name,vg_name"], timeout=60).stdout, "pv")
+    logical = parse_lvm(host.run(["lvs", *options, *report, "vg_name,lv_name"], timeout=60).stdout, "lv")
+    members = sorted(row["pv_name"].rsplit("/", 1)[-1] for row in physical if row["vg_name"] == vg)
+    volumes = sorted(row["lv_name"] for row in logical if row["vg_name"] == vg)
+    if members != sorted(action["members"]) or volumes != sorted(action["volumes"]):
+        raise NodeError(
+            f"the volume group {vg} has changed since the look (physical volumes {', '.join(members)}; logical volumes "
+            f"{', '.join(volumes) or 'none'}): nothing was removed; run again"
+        )
+    host.run(["vgchange", *options, "--activate", "n", vg], timeout=60)
+    host.run(["vgremove", *options, "--yes", "--force", vg], timeout=60)
+    host.run(["pvremove", *options, "--yes", *(f"/dev/{member}" for member in action["members"])], timeout=60)
     _settle(host)
 
 
 def _activate_volume(host: Host, action: Action) -> None:
-    host.run(["lvchange", "--activate", "y", f"{action['vg']}/{action['lv']}"], timeout=60)
+    argv = ["lvchange", *action["lvm_options"], "--activate", "y", f"{action['vg']}/{action['lv']}"]
+    host.run(argv, timeout=60)
     _settle(host)
 
 
@@ -304,9 +461,11 @@ def _mask_unit(host: Host, action: Action) -> None:
 
 def _start_unit(host: Host, action: Action) -> None:
     unit = action["unit"]
-    host.run(["systemctl", "restart", unit], timeout=UNIT_TIMEOUT)
+    # A restart would stop a script that is at work already.
+    if _has_ended(_state(host, unit)):
+        host.run(["systemctl", "restart", unit], timeout=UNIT_TIMEOUT)
     deadline = host.monotonic() + UNIT_TIMEOUT
-    while not _has_ended(host, unit):
+    while not _has_ended(_state(host, unit)):
         if host.monotonic() >= deadline:
             raise NodeError(
                 f"{unit} is still at work after {UNIT_TIMEOUT} seconds: look with 'systemctl status {unit}'"
@@ -315,16 +474,21 @@ def _start_unit(host: Host, action: Action) -> None:
     _settle(host)
 
 
-def _has_ended(host: Host, unit: str) -> bool:
+def _state(host: Host, unit: str) -> dict[str, str]:
+    output = host.run(["systemctl", "show", "--property=ActiveState,SubState", unit], timeout=30).stdout
+    return parse_export(output)
+
+
+def _has_ended(state: t.Mapping[str, str]) -> bool:
     """Whether a service has done its work: a simple one counts as started as soon as its script has begun."""
-    shown = host.run(["systemctl", "show", "--property=ActiveState,SubState", unit], timeout=30).stdout
-    state = parse_export(shown)
     return state.get("ActiveState") in ("inactive", "failed") or state.get("SubState") == "exited"
 
 
 def _directory(host: Host, action: Action) -> None:
     if action["uid"] is None or action["gid"] is None:
         raise NodeError(f"there is no user {action['owner']} or group {action['group']}: create it, then run again")
+    if action.get("keep") and host.stat(action["path"]):
+        return
     host.make_directory(action["path"], action["uid"], action["gid"], int(action["mode"], 8))
 
 

@@ -17,6 +17,7 @@ from ..system.mounts import read_fstab
 from . import devices as block
 from .apply import Applied, apply_actions, mdadm_fragment_path
 from .config import MARKER_NAME, StorageConfig, mount_points
+from .first_boot import note_disks
 from .plan import Context, Plan, make_plan
 from .record import INTENT_PATH, LOCK_PATH, RECORD_PATH, build_record, read_document, write_failure, write_record
 from .volume import wanted_directories
@@ -139,14 +140,24 @@ def converge(host: Host, config: StorageConfig, at_boot: bool = False, lock_time
             raise
 
 
+def note_stores(host: Host, at_boot: bool) -> None:
+    """Remember the instance-store disks of this boot. A failure is none of this run: less can be proved later."""
+    with contextlib.suppress(NodeError):
+        note_disks(host, [serial for _kname, serial in block.instance_store_serials(host)], at_boot)
+
+
 def _converge(host: Host, config: StorageConfig, at_boot: bool) -> Applied:
     applied = Applied()
+    if at_boot:
+        note_stores(host, at_boot)
     for _round in range(MAX_ROUNDS):
         facts, plan = survey(host, config, at_boot)
         applied.plan = plan
         if plan.refusals:
             raise RefusedError(plan, facts)
         needs_write = at_boot and not any(action["action"] == "write_record" for action in plan.actions)
+        if plan.actions and not at_boot:
+            note_stores(host, at_boot)
         apply_actions(host, config, plan, facts, applied)
         if plan.situation != "owner_pending":
             if needs_write:

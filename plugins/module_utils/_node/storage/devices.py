@@ -16,7 +16,9 @@ from ..system.ask import first_number
 from ..system.host import CommandError, Host, NodeError
 from ..system.instance import instance_type
 from ..system.mounts import read_mounts, unescape
-from .parse import normal_uuid, parse_export, parse_lsblk, parse_lvm, parse_wipefs
+from . import blank
+from .first_boot import current_boot
+from .parse import SHARED_SIGNATURES, normal_uuid, parse_export, parse_lsblk, parse_lvm, parse_wipefs
 
 # The controller model strings of EC2's two kinds of NVMe disks; nothing else tells them apart reliably.
 INSTANCE_STORE_MODEL = "Amazon EC2 NVMe Instance Storage"
@@ -35,8 +37,9 @@ TOOLS = (
     "udevadm",
     "wipefs",
 )
-# Signatures whose UUID names the whole that several disks make together.
-SHARED_SIGNATURES = ("linux_raid_member", "btrfs", "zfs_member", "bcachefs")
+PVS = ("--reportformat", "json", "-o", "pv_name,vg_name")
+LVS = ("--reportformat", "json", "-o", "vg_name,lv_name,lv_path,lv_active")
+LVM_ALL_DEVICES = ("--devicesfile", "")
 # Services that take the instance-store disks by themselves at every boot.
 OWNER_UNITS = {"setup-ephemeral.service": "parallelcluster", "dlami-nvme.service": "dlami"}
 UNIT_DIRECTORIES = (
@@ -51,7 +54,8 @@ UNIT_DIRECTORIES = (
 def gather(host: Host) -> dict[str, t.Any]:
     """Everything a storage decision needs, in plain JSON types.
 
-    Keys: disks[], arrays[], logical_volumes[], physical_volumes[] (kernel names of what pvs shows), outside_members[]
+    Keys: disks[], arrays[], logical_volumes[], physical_volumes[] (kernel names of what pvs shows), lvm_options[]
+    (what LVM's tools need to see the disks), outside_members[]
     (members of arrays and of filesystems over several disks that are no instance-store disks), mounts[] (each with
     the kernel name of its device or None), units{}, tools{}, instance_type (str or None), boot_id.
     Sizes are in bytes. Raises L{NodeError} where the tools that could show a disk in use are missing.
@@ -71,12 +75,13 @@ def gather(host: Host) -> dict[str, t.Any]:
     interesting = _stack_of_instance_store(devices)
     _attach_signatures(host, devices, interesting)
     arrays = _arrays(host, devices, tools)
-    physical, logical = _lvm(host, devices, tools, interesting)
+    physical, logical, lvm_options = _lvm(host, devices, tools, interesting)
     return {
         "disks": [_disk(host, device, devices, tools) for device in devices.values() if device["type"] == "disk"],
         "arrays": arrays,
         "logical_volumes": logical,
         "physical_volumes": physical,
+        "lvm_options": lvm_options,
         "outside_members": [
             {"kname": kname, "uuid": normal_uuid(device["uuid"])}
             for kname, device in devices.items()
@@ -86,7 +91,7 @@ def gather(host: Host) -> dict[str, t.Any]:
         "units": owner_units(host),
         "tools": tools,
         "instance_type": instance_type(host),
-        "boot_id": (host.read_text("/proc/sys/kernel/random/boot_id") or "").strip(),
+        "boot_id": current_boot(host),
     }
 
 
@@ -106,6 +111,16 @@ def _lsblk(host: Host) -> str:
 def is_hidden(host: Host, kname: str) -> bool:
     """Whether this is one path of a multipath NVMe disk, which has no device node: the disk itself is listed too."""
     return (host.read_text(f"/sys/class/block/{kname}/hidden") or "").strip() == "1"
+
+
+def instance_store_serials(host: Host) -> list[tuple[str, str]]:
+    """The (kernel name, serial number) of every instance-store disk that the kernel shows now."""
+    found = []
+    for kname in host.listdir("/sys/class/block"):
+        model = host.read_text(f"/sys/class/block/{kname}/device/model")
+        if model and disk_kind(model) == "instance_store" and not is_hidden(host, kname):
+            found.append((kname, (host.read_text(f"/sys/class/block/{kname}/device/serial") or "").strip()))
+    return found
 
 
 def device_name(host: Host, path: str) -> str | None:
@@ -218,9 +233,12 @@ def _disk(
     kind = disk_kind(device["model"])
     below = _descendants(device, devices)
     members = [s for s in device["signatures"] if s["type"] == "linux_raid_member"]
-    if kind == "instance_store" and not device["signatures"]:
+    claimed = host.claimed(device["path"], _number(host, device["kname"])) if kind == "instance_store" else None
+    proof = None
+    if claimed is not None and not device["signatures"] and device["readable"]:
+        proof = prove_blank(host, device)
         # wipefs calls a disk that answers with read errors blank, and ends with status 0 (util-linux 2.38 and 2.41).
-        device["readable"] = device["readable"] and host.can_read_ends(device["path"])
+        device["readable"] = proof is not None
     return {
         **{key: device[key] for key in ("kname", "path", "model", "serial", "size", "read_only", "pttype", "readable")},
         "kind": kind,
@@ -231,9 +249,19 @@ def _disk(
         "swap": [d["path"] for d in [device, *below] if d["swap"]],
         "signatures": device["signatures"],
         "stack_signatures": [{"kname": d["kname"], **s} for d in below for s in d["signatures"]],
-        "claimed": host.claimed(device["path"], _number(host, device["kname"])) if kind == "instance_store" else None,
+        "claimed": claimed,
         "md": _examine(host, device["path"], tools) if members and kind == "instance_store" else None,
+        "blank": proof,
     }
+
+
+def prove_blank(host: Host, device: t.Mapping[str, t.Any], skip: int = 0) -> dict[str, t.Any] | None:
+    """Return what L{blank.prove} says of a device; None where the device cannot be read."""
+    try:
+        with host.opened_device(device["path"]) as reader:
+            return blank.prove(host, reader, device, f"{current_boot(host)} {device.get('serial')} look", skip)
+    except OSError:
+        return None
 
 
 def _number(host: Host, kname: str) -> str:
@@ -311,26 +339,21 @@ def _arrays(host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t
 
 def _lvm(
     host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t.Any], knames: list[str]
-) -> tuple[list[str], list[dict[str, t.Any]]]:
-    """What pvs shows, and the logical volumes of every volume group that uses an instance-store disk."""
-    if not any(s["type"] == "LVM2_member" for k in knames for s in devices[k]["signatures"]):
-        return [], []
-    if not (tools["pvs"] and tools["lvs"]):
-        return [], []
-    physical = parse_lvm(host.run(["pvs", "--reportformat", "json", "-o", "pv_name,vg_name"], timeout=60).stdout, "pv")
-    logical = parse_lvm(
-        host.run(
-            [
-                "lvs",
-                "--reportformat",
-                "json",
-                "-o",
-                "vg_name,lv_name,lv_path,lv_active",
-            ],
-            timeout=60,
-        ).stdout,
-        "lv",
-    )
+) -> tuple[list[str], list[dict[str, t.Any]], list[str]]:
+    """What pvs shows, the logical volumes of every volume group that uses an instance-store disk, and the options
+    with which LVM's tools see them.
+    """
+    marked = {k for k in knames for s in devices[k]["signatures"] if s["type"] == "LVM2_member"}
+    if not marked or not (tools["pvs"] and tools["lvs"]):
+        return [], [], []
+    options: list[str] = []
+    physical = parse_lvm(host.run(["pvs", *PVS], timeout=60).stdout, "pv")
+    if marked - {device_name(host, row["pv_name"]) for row in physical}:
+        # LVM's devices file (use_devicesfile) can leave the image's own disks out. Before 2.03.12 there is none.
+        every = host.run(["pvs", *LVM_ALL_DEVICES, *PVS], timeout=60, check=False)
+        if every.rc == 0:
+            options, physical = list(LVM_ALL_DEVICES), parse_lvm(every.stdout, "pv")
+    logical = parse_lvm(host.run(["lvs", *options, *LVS], timeout=60).stdout, "lv")
     groups: dict[str, list[str]] = {}
     shown = [device_name(host, row["pv_name"]) or row["pv_name"] for row in physical]
     for row, kname in zip(physical, shown):
@@ -357,7 +380,7 @@ def _lvm(
                 "mounts": device.get("mounts", []),
             }
         )
-    return shown, volumes
+    return shown, volumes, options
 
 
 def owner_units(host: Host) -> dict[str, dict[str, t.Any]]:

@@ -13,8 +13,7 @@ import dataclasses
 import typing as t
 
 from .config import SYSTEM_MOUNTS
-from .devices import SHARED_SIGNATURES
-from .parse import normal_uuid
+from .parse import SHARED_SIGNATURES, normal_uuid
 
 OWNER_NONE = "none"
 OWNER_OURS = "ours"
@@ -67,6 +66,7 @@ class Claim:
             **{key: self.disk[key] for key in keys},
             "owner": self.owner,
             "usable": self.usable,
+            "blank": self.disk["blank"],
             "reasons": list(self.findings),
         }
 
@@ -100,6 +100,11 @@ def findings(disk: t.Mapping[str, t.Any]) -> tuple[str, ...]:
         found.append(f"has devices on top: {', '.join(entry['kname'] for entry in disk['stack'])}")
     if disk["claimed"] and not found:
         found.append("is opened exclusively by another program")
+    if disk["blank"] and not disk["blank"]["proof"] and not found:
+        found.append(
+            f"is not proved blank (the byte at offset {disk['blank']['offset']:#x} is not zero, and nothing proves "
+            "that the disk was never written since the instance started)"
+        )
     if disk["claimed"] is None:
         found.append("cannot be opened, so nothing proves it free")
     if not disk["readable"]:

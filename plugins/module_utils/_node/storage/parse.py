@@ -12,6 +12,9 @@ import typing as t
 
 from ..system.host import NodeError
 
+# Signatures whose UUID names the whole that several disks make together.
+SHARED_SIGNATURES = ("linux_raid_member", "btrfs", "zfs_member", "bcachefs")
+
 
 def normal_uuid(uuid: str | None) -> str | None:
     """A UUID in mdadm's, blkid's or sysfs' spelling as 32 hex digits; other identifiers are kept as they are."""

@@ -320,7 +320,7 @@ def _create(
     config: StorageConfig,
     context: Context,
 ) -> None:
-    actions, volumes = create_actions(disks, config, context.array_uuid, context.namespace)
+    actions, volumes = create_actions(disks, config, context.array_uuid, context.namespace, plan.situation == "fresh")
     plan.volumes = volumes
     leaving = {action["target"] for action in plan.actions if action["action"] == "unmount"}
     plan.refusals += mount_obstacles(volumes, facts, context.at_boot, leaving)

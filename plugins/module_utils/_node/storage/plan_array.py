@@ -12,7 +12,7 @@ import typing as t
 from .config import StorageConfig
 from .owner import findings, teardown_obstacles
 from .plan import Action, select
-from .volume import array_config, teardown_actions
+from .volume import array_config, create_array_action, teardown_actions
 
 
 @dataclasses.dataclass
@@ -66,13 +66,7 @@ def _present(
         return
     _clear(plan, disks, facts, config)
     plan.actions += [
-        {
-            "action": "create_array",
-            "name": config.array_name,
-            "uuid": array_uuid,
-            "chunk_kib": config.chunk_kib,
-            "devices": [disk["path"] for disk in disks],
-        },
+        create_array_action(disks, config, array_uuid, blank=not any(findings(disk) for disk in disks)),
         {"action": "write_array_config", "name": config.array_name, "uuid": array_uuid},
     ]
 

@@ -12,6 +12,7 @@ import typing as t
 from ..system.host import Host
 from ..system.state import STATE_DIRECTORY, write_json
 from .config import StorageConfig
+from .first_boot import current_boot
 from .parse import normal_uuid
 from .volume import mount_options
 
@@ -41,6 +42,7 @@ IDENTITY = (
     "created_at",
     "size_bytes",
     "device",
+    "blank_proofs",
 )
 
 
@@ -115,9 +117,8 @@ def write_intent(host: Host, stage: str, intent: t.Mapping[str, t.Any]) -> None:
 def write_failure(host: Host, reason: str) -> None:
     """Say in local_storage.json that this boot could not bring the volume up; its identity stays for the next run."""
     known = read_document(host, RECORD_PATH) or {}
-    boot_id = (host.read_text("/proc/sys/kernel/random/boot_id") or "").strip()
-    told = {"state": "failed", "reason": reason, "boot_id": boot_id, "updated_at": host.now()}
-    write_record(host, {"schema": RECORD_SCHEMA, **known, **told})
+    failure = {"state": "failed", "reason": reason, "boot_id": current_boot(host), "updated_at": host.now()}
+    write_record(host, {"schema": RECORD_SCHEMA, **known, **failure})
 
 
 def build_record(host: Host, facts: t.Mapping[str, t.Any], config: StorageConfig, plan: Plan) -> dict[str, t.Any]:
@@ -170,5 +171,12 @@ def _identity(
         ],
         "size_bytes": sum(size for size in sizes if size),
         "created_at": host.now() if made_now else before.get("created_at"),
+        "blank_proofs": _blank_proofs(facts, serials) if made_now else before.get("blank_proofs"),
         "mount_options": mount_options(config) if first["owner"] == "ours" else [],
     }
+
+
+def _blank_proofs(facts: t.Mapping[str, t.Any], serials: t.Sequence[str]) -> dict[str, str]:
+    """By serial number, how each disk was proved blank before the volume was made; nothing of one that was not."""
+    disks = [disk for disk in facts["disks"] if disk["serial"] in serials]
+    return {disk["serial"]: disk["blank"]["proof"] for disk in disks if disk["blank"] and disk["blank"]["proof"]}

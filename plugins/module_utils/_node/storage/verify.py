@@ -10,6 +10,7 @@ import typing as t
 
 from ..system.host import Host
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
+from .blank import NEVER_WRITTEN, ZEROS
 from .config import StorageConfig
 from .plan import Context, Plan, expected_disks, select
 
@@ -24,7 +25,7 @@ def verify(
     context: Context,
     probe: bool = True,
 ) -> list[Result]:
-    """Verdicts with the ids storage.plan, storage.disks, storage.mounted, storage.size, storage.members,
+    """Verdicts with the ids storage.plan, storage.disks, storage.blank, storage.mounted, storage.size, storage.members,
     storage.write_read and storage.boot_unit; with probe false the write and read test is left undone and unsaid.
     """
     if plan.refusals:
@@ -32,7 +33,7 @@ def verify(
     if plan.situation in ("disabled", "no_disks"):
         reason = "the layout is none" if plan.situation == "disabled" else "this node has no instance-store disks"
         return [not_applicable("storage.plan", reason)]
-    results = [_disks(facts, config, context)]
+    results = [_disks(facts, config, context), *_blank(facts, plan)]
     for volume in plan.volumes:
         results.append(_mounted(volume, facts))
         if results[-1].status != "pass":
@@ -75,6 +76,17 @@ def _disks(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context
             hint="set nvme_raid0_expected_disks",
         )
     return passed("storage.disks", found, expected=expected, unit="disks", source=source)
+
+
+def _blank(facts: t.Mapping[str, t.Any], plan: Plan) -> list[Result]:
+    """How the disks are proved blank, or were before the volume was made; nothing where no proof was needed."""
+    proofs = {claim.disk["serial"]: claim.disk["blank"]["proof"] for claim in plan.claims if claim.disk["blank"]}
+    proofs = proofs or (facts["record"] or {}).get("blank_proofs") or {}
+    if not proofs:
+        return []
+    words = {ZEROS: "sampled reads are zero", NEVER_WRITTEN: "never written since the instance started"}
+    found = "; ".join(f"{serial}: {words.get(proof, proof)}" for serial, proof in sorted(proofs.items()))
+    return [passed("storage.blank", found, source="the proof before the volume is made")]
 
 
 def _mounted(volume: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> Result:

@@ -83,10 +83,28 @@ def _volume(path: str, fs_uuid: str | None, config: StorageConfig, disks: t.Sequ
     return base
 
 
+def create_array_action(
+    disks: t.Sequence[t.Mapping[str, t.Any]], config: StorageConfig, array_uuid: str, blank: bool
+) -> Action:
+    """The action that makes an array; blank: every disk has to be proved blank once more, right before it is made."""
+    return {
+        "action": "create_array",
+        "name": config.array_name,
+        "uuid": normal_uuid(array_uuid),
+        "chunk_kib": config.chunk_kib,
+        "devices": [disk["path"] for disk in disks],
+        "serials": [disk["serial"] for disk in disks],
+        "blank": blank,
+    }
+
+
 def create_actions(
-    disks: list[t.Mapping[str, t.Any]], config: StorageConfig, array_uuid: str, namespace: uuid.UUID
+    disks: list[t.Mapping[str, t.Any]], config: StorageConfig, array_uuid: str, namespace: uuid.UUID, blank: bool
 ) -> tuple[list[Action], list[dict[str, t.Any]]]:
-    """The actions that turn blank disks (in serial order) into filesystems, and the volumes they give."""
+    """The actions that turn free disks (in serial order) into filesystems, and the volumes they give.
+
+    blank: the disks are proved blank, and have to be proved so again before each step; else their content may go.
+    """
     if config.layout == "raid0" and len(disks) > 1:
         volumes = [
             _volume(
@@ -121,22 +139,14 @@ def create_actions(
     }
     actions: list[Action] = [{"action": "write_intent", "stage": "create", "intent": intent}]
     if layout == "raid0":
-        actions.append(
-            {
-                "action": "create_array",
-                "name": config.array_name,
-                "uuid": normal_uuid(array_uuid),
-                "chunk_kib": config.chunk_kib,
-                "devices": [disk["path"] for disk in disks],
-            }
-        )
+        actions.append(create_array_action(disks, config, array_uuid, blank))
     actions.append({"action": "write_intent", "stage": "mkfs", "intent": intent})
-    actions += [_mkfs(volume, config, layout) for volume in volumes]
+    actions += [_mkfs(volume, config, layout, blank) for volume in volumes]
     actions.append({"action": "write_intent", "stage": "mount", "intent": intent})
     return actions, volumes
 
 
-def _mkfs(volume: t.Mapping[str, t.Any], config: StorageConfig, layout: str) -> Action:
+def _mkfs(volume: t.Mapping[str, t.Any], config: StorageConfig, layout: str, blank: bool) -> Action:
     return {
         "action": "make_filesystem",
         "device": volume["device"],
@@ -145,6 +155,8 @@ def _mkfs(volume: t.Mapping[str, t.Any], config: StorageConfig, layout: str) -> 
         "fs_uuid": volume["fs_uuid"],
         "label": volume["label"],
         "chunk_kib": config.chunk_kib if layout == "raid0" else None,
+        "serial": None if volume["array_uuid"] else volume["serials"][0],
+        "blank": blank,
     }
 
 
@@ -188,12 +200,16 @@ def _has_filesystem(signatures: t.Sequence[t.Mapping[str, t.Any]], fs_uuid: str)
 
 
 def wanted_directories(config: StorageConfig) -> list[dict[str, t.Any]]:
-    """Every directory below the mount point, parents first: {path, owner, group (None: the owner's own), mode}."""
+    """Every directory below the mount point, parents first: {path, owner, group (None: the owner's own), mode}.
+
+    A parent that the configuration does not name has keep: it is left as it is where it exists.
+    """
     entries: dict[str, dict[str, t.Any]] = {}
     for directory in sorted(config.directories, key=lambda entry: entry.path):
         parent = posixpath.dirname(directory.path)
         while parent and parent not in entries:
-            entries[parent] = {"path": parent, "owner": "root", "group": "root", "mode": "0755"}
+            # Somebody's choice where it exists; made where it does not.
+            entries[parent] = {"path": parent, "owner": "root", "group": "root", "mode": "0755", "keep": True}
             parent = posixpath.dirname(parent)
         entries[directory.path] = {
             "path": directory.path,
@@ -277,6 +293,8 @@ def _furnish(volume: t.Mapping[str, t.Any], facts: Facts, config: StorageConfig,
         if at_boot and (uid is None or gid is None):
             continue
         seen = facts["paths"].get(entry["path"]) if volume["mounted"] else None
+        if seen and entry.get("keep"):
+            continue
         if not seen or (seen["uid"], seen["gid"], int(seen["mode"], 8)) != (uid, gid, int(entry["mode"], 8)):
             actions.append({"action": "directory", **entry, "uid": uid, "gid": gid})
     marker = f"{volume['path']}/{MARKER_NAME}"
@@ -306,7 +324,8 @@ def adopt_actions(
             return [{"action": "start_unit", "unit": unit, "why": f"it mounts {owner}'s volume"}], [], []
         if lv is not None and not lv["active"]:
             # What is on it shows once it is active: one more look follows.
-            return [{"action": "activate_volume", "vg": lv["vg"], "lv": lv["lv"]}], [], []
+            options = facts["lvm_options"]
+            return [{"action": "activate_volume", "vg": lv["vg"], "lv": lv["lv"], "lvm_options": options}], [], []
         if lv is None or not lv["filesystem"]:
             what = f"the volume of {owner} is unfinished and the service that finishes it does not exist on this node"
             return [], [], [f"{what}: look with 'lvs' and 'systemctl status', repair it, then run again"]
@@ -341,16 +360,46 @@ def teardown_actions(disks: list[t.Mapping[str, t.Any]], facts: Facts, units: t.
     for point in mounts:
         times = sum(mount["target"] == point and mount["kname"] in names for mount in facts["mounts"])
         actions += [{"action": "unmount", "target": point}] * max(times, 1)
-    groups = {lv["vg"]: lv["members"] for lv in facts["logical_volumes"] if set(lv["members"]) & names}
-    actions += [{"action": "remove_volume_group", "vg": vg, "members": groups[vg]} for vg in sorted(groups)]
+    volumes = [lv for lv in facts["logical_volumes"] if set(lv["members"]) & names]
+    actions += [
+        {
+            "action": "remove_volume_group",
+            "vg": vg,
+            "members": next(lv["members"] for lv in volumes if lv["vg"] == vg),
+            "volumes": sorted(lv["lv"] for lv in volumes if lv["vg"] == vg and lv["lv"]),
+            "lvm_options": facts["lvm_options"],
+        }
+        for vg in sorted({lv["vg"] for lv in volumes})
+    ]
     arrays = _top_down([array for array in facts["arrays"] if set(array["members"]) & names])
-    actions += [{"action": "stop_array", "device": array["path"]} for array in arrays]
-    # A partition of an array goes with the array; what was in it is wiped from the new one before mkfs.
-    parts = [e["path"] for d in disks for e in d["stack"] if e["type"] == "part" and e["kname"].startswith(d["kname"])]
+    actions += [{"action": "stop_array", "device": array["path"], "uuid": array["uuid"]} for array in arrays]
+    return actions + _wipe_actions(disks)
+
+
+def _wipe_actions(disks: list[t.Mapping[str, t.Any]]) -> list[Action]:
+    """Wipe the partitions, then the disks, each of the signatures that the look found on it."""
     uuids = {normal_uuid(s["uuid"]) for d in disks for s in all_signatures(d) if s["type"] == "linux_raid_member"}
     members = sorted(filter(None, uuids))
-    wiped = parts + [disk["path"] for disk in disks if disk["signatures"] or disk["partitions"]]
-    return actions + [{"action": "wipe", "device": path, "members_of": members} for path in wiped]
+    # A partition of an array goes with the array; what was in it is wiped from the new one before mkfs.
+    wiped = [
+        (entry["path"], None, [s for s in disk["stack_signatures"] if s["kname"] == entry["kname"]])
+        for disk in disks
+        for entry in disk["stack"]
+        if entry["type"] == "part" and entry["kname"].startswith(disk["kname"])
+    ]
+    wiped += [
+        (disk["path"], disk["serial"], disk["signatures"]) for disk in disks if disk["signatures"] or disk["partitions"]
+    ]
+    return [
+        {
+            "action": "wipe",
+            "device": path,
+            "serial": serial,
+            "signatures": [{"type": s["type"], "uuid": s["uuid"]} for s in signatures],
+            "members_of": members,
+        }
+        for path, serial, signatures in wiped
+    ]
 
 
 def _top_down(arrays: list[t.Mapping[str, t.Any]]) -> list[t.Mapping[str, t.Any]]:

@@ -93,6 +93,31 @@ def make_directories(path: str) -> None:
         os.umask(before)
 
 
+class DeviceReader:
+    """An open block device: number is its "major:minor" (empty for anything else), size its length in bytes."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        info = os.fstat(handle)
+        is_block = stat.S_ISBLK(info.st_mode)
+        self.number = f"{os.major(info.st_rdev)}:{os.minor(info.st_rdev)}" if is_block else ""
+        self.size = os.lseek(handle, 0, os.SEEK_END)
+        for advice in (os.POSIX_FADV_RANDOM, os.POSIX_FADV_DONTNEED):
+            # Pages that were read before could be older than the disk; reading ahead would multiply the bytes read.
+            os.posix_fadvise(handle, 0, 0, advice)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return length bytes from offset; raise OSError where they cannot all be read."""
+        pieces = []
+        while length > 0:
+            piece = os.pread(self._handle, length, offset)
+            if not piece:
+                raise OSError(errno.EIO, "the device ends before its size")
+            pieces.append(piece)
+            offset, length = offset + len(piece), length - len(piece)
+        return b"".join(pieces)
+
+
 class Host:
     """The machine this process runs on."""
 
@@ -212,18 +237,18 @@ class Host:
         found = f"{os.major(info.st_rdev)}:{os.minor(info.st_rdev)}"
         return False if stat.S_ISBLK(info.st_mode) and found == number else None
 
-    def can_read_ends(self, device: str, size: int = 1 << 20) -> bool:
-        """Whether the first and the last size bytes of a device, where signatures lie, can be read at all."""
+    @contextlib.contextmanager
+    def opened_device(self, device: str, exclusive: bool = False) -> t.Iterator[DeviceReader]:
+        """Open a block device to read it, for the length of a with statement.
+
+        exclusive: nothing can mount, map or use the device meanwhile. Raises OSError, EBUSY where something already
+        does.
+        """
+        handle = os.open(device, os.O_RDONLY | os.O_CLOEXEC | (os.O_EXCL if exclusive else 0))
         try:
-            with open(device, "rb", buffering=0) as stream:
-                end = stream.seek(0, os.SEEK_END)
-                for start in (0, max(0, end - size)):
-                    stream.seek(start)
-                    if not _reads(stream, min(size, end)):
-                        return False
-        except OSError:
-            return False
-        return end > 0
+            yield DeviceReader(handle)
+        finally:
+            os.close(handle)
 
     def is_root(self) -> bool:
         """Whether this process may open the devices of the node."""
@@ -389,15 +414,6 @@ class Host:
 
 def _is_number(name: str) -> bool:
     return name.isascii() and name.isdigit()
-
-
-def _reads(stream: t.Any, size: int) -> bool:
-    while size > 0:
-        got = len(stream.read(size))
-        if not got:
-            return False
-        size -= got
-    return True
 
 
 def _account_id(digits: str) -> int | None:

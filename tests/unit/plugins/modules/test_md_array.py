@@ -193,3 +193,30 @@ def test_absent_refuses_an_array_in_use(module):
     scene.foreign_array(host)
     text = module.refused(host, name="theirs", state="absent", safe_mode=False)
     assert text == "/dev/md127 is in use (/mnt/theirs): unmount it or take it apart, then run again"
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_data_without_a_signature_is_refused(module, check):
+    host = scene.node(4)
+    host.machine.write("nvme2n1", [(1 << 30, 50 << 30)])
+    result = module.run(host, check)
+    assert result["failed"]
+    assert "/dev/nvme2n1 (AWS0002) is not proved blank (the byte at offset 0x" in result["msg"]
+    assert "nothing was touched; set safe_mode: false to destroy what is on these disks" in result["msg"]
+    assert host.changes() == []
+    assert kinds(module.run(host, safe_mode=False)) == ["create_array", "write_array_config"]
+
+
+def test_disks_are_looked_at_again_right_before_the_array_is_made(module):
+    host = scene.node(4)
+    real = host.read_text
+
+    def taken(path):
+        if path == "/proc/mdstat":
+            host.machine.add("dm-3", "crypt", parents=["nvme3n1"], name="secret")
+        return real(path)
+
+    host.read_text = taken
+    result = module.run(host)
+    assert "/dev/nvme3n1 has been taken by another program (dm-3) since the look: nothing was removed" in result["msg"]
+    assert [call[0] for call in host.changes()] == []

@@ -16,7 +16,8 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config
     config_text,
     load_config,
 )
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import RECORD_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.first_boot import SEEN_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import INTENT_PATH, RECORD_PATH
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 from tests.unit.fakes import fake_storage_scene as scene
@@ -51,6 +52,63 @@ def test_a_boot_makes_keeps_and_makes_again(caplog):
     host.machine.stop_start()
     assert boot(host) == 0
     assert json.loads(host.machine.files[RECORD_PATH])["state"] == "recreated"
+
+
+def noisy(host):
+    """Disks whose blocks read as something else than zeros, though nobody wrote them."""
+    for device in host.machine.devices.values():
+        if device.model == INSTANCE_STORE:
+            device.content = [(0, device.size)]
+    return host
+
+
+def test_a_boot_after_a_stop_uses_disks_that_nobody_wrote(capsys):
+    host = configured(scene.node(2))
+    assert boot(host) == 0
+    host.machine.stop_start()
+    assert boot(noisy(host)) == 0
+    info(host)
+    output = capsys.readouterr().out
+    assert "AWS0001b: never written since the instance started; AWS0002b: never written since" in output
+
+
+def test_a_boot_after_a_reboot_does_not(caplog):
+    host = configured(scene.node(2))
+    assert boot(host) == 0
+    host.machine.stop_start()
+    host.failures["mdadm --create"] = (1, "no")
+    assert boot(host) == 2
+    host.failures.clear()
+    host.machine.reboot()
+    del host.machine.files[INTENT_PATH]
+    assert boot(noisy(host)) == 1
+    assert "/dev/nvme1n1 (AWS0001b) is not proved blank (the byte at offset 0x0 is not zero" in caplog.text
+
+
+@pytest.mark.parametrize("text", [None, "{"])
+def test_a_boot_records_its_disks_before_anything_can_fail(text):
+    host = scene.node(2)
+    if text:
+        host.machine.files[CONFIG_PATH] = text
+    assert boot(host) == 2
+    assert json.loads(host.machine.files[SEEN_PATH]) == {
+        "schema": "mlcluster.disks_seen/1",
+        "unit_boot_id": "boot-1",
+        "first_boot": {"AWS0001": "boot-1", "AWS0002": "boot-1"},
+    }
+
+
+def test_a_boot_goes_on_where_its_disks_cannot_be_recorded():
+    host = configured(scene.node(2))
+    write = host.write_text
+
+    def full(path, text, mode=0o644):
+        if path == SEEN_PATH:
+            raise OSError(28, "No space left on device")
+        write(path, text, mode)
+
+    host.write_text = full
+    assert boot(host) == 0
 
 
 def test_a_node_without_disks_boots(caplog):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import blank
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.apply import (
     ACTIONS,
     PROGRAMS,
@@ -17,6 +18,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 from tests.unit.fakes import fake_storage_scene as scene
+from tests.unit.fakes.fake_machine import fs_uuid
 
 UUID = "0123456789abcdef0123456789abcdef"
 SPELLED = "01234567:89abcdef:01234567:89abcdef"
@@ -26,7 +28,13 @@ SETTLE = ["udevadm", "settle", "--timeout=30"]
 
 def act(host, action, **fields):
     run_action(host, {"action": action, **fields}, ACTIONS)
-    return [call for call in host.calls if call != SETTLE]
+    return changes(host)
+
+
+def changes(host):
+    """The calls that change something, and what the tests of single actions ask for."""
+    looks = (["hold"], ["wipefs", "--no-act"], SETTLE[:2], ["pvs"], ["lvs"])
+    return [call for call in host.calls if not any(call[: len(look)] == look for look in looks)]
 
 
 def with_array(disks=2):
@@ -35,10 +43,20 @@ def with_array(disks=2):
     return host
 
 
+CREATE = {
+    "name": "mlcluster",
+    "uuid": UUID,
+    "chunk_kib": 512,
+    "devices": ["/dev/nvme1n1", "/dev/nvme2n1"],
+    "serials": ["AWS0001", "AWS0002"],
+    "blank": True,
+}
+EXT4 = [{"type": "ext4", "uuid": FS}]
+
+
 def test_create_array():
     host = scene.node(2)
-    devices = ["/dev/nvme1n1", "/dev/nvme2n1"]
-    assert act(host, "create_array", name="fast", uuid=UUID, chunk_kib=1024, devices=devices) == [
+    assert act(host, "create_array", **{**CREATE, "name": "fast", "chunk_kib": 1024}) == [
         [
             "mdadm",
             "--create",
@@ -80,16 +98,36 @@ def test_an_inactive_rest_is_stopped_before_assembly():
 
 
 def test_stop_array():
-    assert act(with_array(), "stop_array", device="/dev/md127") == [["mdadm", "--stop", "/dev/md127"]]
+    assert act(with_array(), "stop_array", device="/dev/md127", uuid=UUID) == [["mdadm", "--stop", "/dev/md127"]]
 
 
 def test_wipe_never_forces():
     host = scene.node(1)
     host.machine.sign("nvme1n1", "ext4", FS)
-    assert act(host, "wipe", device="/dev/nvme1n1", members_of=[]) == [["wipefs", "--all", "/dev/nvme1n1"]]
+    fields = {"device": "/dev/nvme1n1", "serial": "AWS0001", "signatures": EXT4, "members_of": []}
+    assert act(host, "wipe", **fields) == [["wipefs", "--all", "/dev/nvme1n1"]]
     assert host.machine.devices["nvme1n1"].signatures == []
 
 
+MAKE = {
+    "device": "/dev/nvme1n1",
+    "array_uuid": None,
+    "serial": "AWS0001",
+    "fstype": "ext4",
+    "fs_uuid": FS,
+    "label": "s",
+    "chunk_kib": None,
+    "blank": True,
+}
+ON_ARRAY = {
+    "device": None,
+    "array_uuid": UUID,
+    "serial": None,
+    "fstype": "ext4",
+    "fs_uuid": FS,
+    "label": "s",
+    "chunk_kib": 512,
+}
 MKFS = {
     ("ext4", 512): [
         *["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1"],
@@ -102,18 +140,23 @@ MKFS = {
 
 
 @pytest.mark.parametrize(("fstype", "chunk"), MKFS)
-def test_make_filesystem_wipes_first(fstype, chunk):
+def test_make_filesystem_on_a_disk(fstype, chunk):
     host = scene.node(1)
-    fields = {"device": "/dev/nvme1n1", "array_uuid": None, "fstype": fstype, "fs_uuid": FS, "label": "scratch"}
-    wipe, mkfs = act(host, "make_filesystem", chunk_kib=chunk, **fields)
-    assert wipe == ["wipefs", "--all", "/dev/nvme1n1"]
-    assert mkfs == [*MKFS[fstype, chunk], "/dev/nvme1n1"]
+    fields = {**MAKE, "fstype": fstype, "label": "scratch", "chunk_kib": chunk}
+    # Nothing is wiped: what has appeared on a blank disk is not ours to remove.
+    assert act(host, "make_filesystem", **fields) == [[*MKFS[fstype, chunk], "/dev/nvme1n1"]]
+
+
+@pytest.mark.parametrize("blank", [True, False])
+def test_make_filesystem_wipes_only_an_array_over_content_that_may_go(blank):
+    host = with_array()
+    commands = [call[0] for call in act(host, "make_filesystem", **ON_ARRAY, blank=blank)]
+    assert commands == ["mkfs.ext4"] if blank else ["wipefs", "mkfs.ext4"]
 
 
 def test_make_filesystem_finds_the_array_by_its_uuid():
     host = with_array()
-    fields = {"device": None, "array_uuid": UUID, "fstype": "xfs", "fs_uuid": FS, "label": "s", "chunk_kib": 512}
-    assert {call[-1] for call in act(host, "make_filesystem", **fields)} == {"/dev/md127"}
+    assert {call[-1] for call in act(host, "make_filesystem", **ON_ARRAY, blank=False)} == {"/dev/md127"}
 
 
 def test_mount_and_proof():
@@ -151,10 +194,13 @@ def test_unmount_and_swap_off():
     assert act(host, "swap_off", device="/dev/nvme2n1") == [["umount", "/mnt/a"], ["swapoff", "/dev/nvme2n1"]]
 
 
+GROUP = {"vg": "vg.01", "members": ["nvme1n1", "nvme2n1"], "volumes": ["lv_ephemeral"], "lvm_options": []}
+
+
 def test_remove_volume_group():
     host = scene.node(2)
     host.machine.volume("vg.01", "lv_ephemeral", scene.store_names(host))
-    assert act(host, "remove_volume_group", vg="vg.01", members=["nvme1n1", "nvme2n1"]) == [
+    assert act(host, "remove_volume_group", **GROUP) == [
         ["vgchange", "--activate", "n", "vg.01"],
         ["vgremove", "--yes", "--force", "vg.01"],
         ["pvremove", "--yes", "/dev/nvme1n1", "/dev/nvme2n1"],
@@ -164,7 +210,7 @@ def test_remove_volume_group():
 def test_activate_volume():
     host = scene.node(1)
     host.machine.volume("vg.01", "lv_ephemeral", ["nvme1n1"], active=False)
-    assert act(host, "activate_volume", vg="vg.01", lv="lv_ephemeral") == [
+    assert act(host, "activate_volume", vg="vg.01", lv="lv_ephemeral", lvm_options=[]) == [
         ["lvchange", "--activate", "y", "vg.01/lv_ephemeral"]
     ]
 
@@ -276,7 +322,7 @@ def test_a_failing_teardown_goes_no_further(command):
 def test_what_keeps_a_mount_busy_is_named():
     host = scene.node(1)
     host.programs.add("fuser")
-    host._do_fuser = lambda args: " 12 345"
+    host._do_fuser = lambda args: " 12 345" if args == ["-m", "/mnt"] else pytest.fail(f"fuser {args}")
     host.machine.mount("nvme1n1", "/mnt")
     host.failures["umount"] = (32, "target is busy.")
     with pytest.raises(NodeError, match=r"target is busy.; end what uses it \(process ids 12, 345\) and run again"):
@@ -298,34 +344,268 @@ def ghost(kind, name, beside=()):
     return appear
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "command"),
-    [("lvm", "dm-5", ["dmsetup", "remove", "old-dm-5"]), ("raid1", "md5", ["mdadm", "--stop", "/dev/md5"])],
-)
+def consented(disks=2):
+    """Disks with somebody's array, which the run may destroy."""
+    host = scene.node(disks)
+    scene.foreign_array(host)
+    return host
+
+
+GHOSTS = [("lvm", "dm-5", ["dmsetup", "remove", "old-dm-5"]), ("raid1", "md5", ["mdadm", "--stop", "/dev/md5"])]
+
+
+@pytest.mark.parametrize(("kind", "name", "command"), GHOSTS)
 def test_what_udev_finds_in_a_new_array_is_stopped_and_wiped(kind, name, command):
-    host = scene.node(2)
+    host = consented()
     host.on_create = ghost(kind, name)
-    scene.run(host)
+    scene.run(host, **scene.CONSENT)
     assert command in host.calls
     assert name not in host.machine.devices
     assert scene.run(host) == []
 
 
-def test_a_ghost_that_reaches_beyond_the_array_ends_the_run():
+@pytest.mark.parametrize(("kind", "name", "command"), GHOSTS)
+def test_what_appears_on_an_array_of_blank_disks_is_not_stopped(kind, name, command):
     host = scene.node(2)
+    host.on_create = ghost(kind, name)
+    with pytest.raises(NodeError, match=f"/dev/md127 has been taken by another program \\({name}\\) since the look"):
+        scene.run(host)
+    assert command not in host.calls
+    assert not [call for call in host.calls if call[:2] == ["wipefs", "--all"] or call[0].startswith("mkfs")]
+
+
+def test_a_luks_mapping_on_a_new_array_is_no_ghost():
+    host = consented()
+    host.on_create = ghost("crypt", "dm-5")
+    with pytest.raises(NodeError, match=r"/dev/md127 has been taken by another program \(dm-5\) since the look"):
+        scene.run(host, **scene.CONSENT)
+    assert not [call for call in host.calls if call[0] == "dmsetup"]
+    assert "dm-5" in host.machine.devices
+
+
+def test_a_signature_on_an_array_of_blank_disks_is_not_wiped():
+    host = scene.node(2)
+    host.on_create = lambda machine, array: machine.sign(array, "xfs", FS, "theirs")
+    with pytest.raises(NodeError, match=r"/dev/md127 carries an xfs signature .* that was not there at the look"):
+        scene.run(host)
+    assert [s["label"] for s in host.machine.devices["md127"].signatures] == ["theirs"]
+
+
+def test_a_ghost_that_reaches_beyond_the_array_ends_the_run():
+    host = consented()
     host.machine.ebs("nvme9n1")
     host.on_create = ghost("lvm", "dm-5", ["nvme9n1"])
     with pytest.raises(NodeError, match="dm-5 was on the disks before and uses nvme9n1 too: take it apart by hand"):
-        scene.run(host)
+        scene.run(host, **scene.CONSENT)
     assert not [call for call in host.calls if call[0] == "dmsetup"]
 
 
 def test_a_ghost_that_does_not_go_ends_the_run_with_wipefs_own_words():
-    host = scene.node(2)
+    host = consented()
     host.on_create = ghost("lvm", "dm-5")
     host.failures["dmsetup"] = (1, "Device or resource busy")
     with pytest.raises(NodeError, match=r"make filesystem failed: wipefs --all /dev/md127: .*Device or resource busy"):
+        scene.run(host, **scene.CONSENT)
+
+
+def luks(machine):
+    machine.sign("nvme1n1", "crypto_LUKS", FS)
+    machine.add("dm-7", "crypt", parents=["nvme1n1"], name="secret")
+
+
+APPEARED = {
+    "LUKS mapping": (luks, r"/dev/nvme1n1 has been taken by another program \(dm-7\) since the look: nothing was"),
+    "LVM": (
+        lambda machine: machine.volume("theirs", "all", ["nvme1n1"]),
+        r"/dev/nvme1n1 has been taken by another program \(dm-0\)",
+    ),
+    "md": (
+        lambda machine: machine.array("md5", ["nvme1n1"], "b" * 32),
+        r"/dev/nvme1n1 has been taken by another program \(md5\)",
+    ),
+    "mount": (lambda machine: machine.mount("nvme1n1", "/mnt/x"), "/dev/nvme1n1 has been taken by another program"),
+    "swap": (lambda machine: machine.swap_on("/dev/nvme1n1"), "/dev/nvme1n1 has been taken by another program"),
+    "filesystem": (
+        lambda machine: machine.sign("nvme1n1", "ext4", fs_uuid("x"), "theirs"),
+        r"/dev/nvme1n1 carries an ext4 signature \(label theirs, .* that was not there at the look",
+    ),
+    "raw data": (
+        lambda machine: machine.write("nvme1n1", [(1 << 30, 1 << 30)]),
+        "/dev/nvme1n1 was blank at the look, and now the byte at offset .* is not zero",
+    ),
+    "another disk": (
+        lambda machine: setattr(machine.devices["nvme1n1"], "serial", "AWS9999"),
+        r"/dev/nvme1n1 is another disk now \(AWS9999\): run again",
+    ),
+}
+
+
+@pytest.mark.parametrize("layout", ["raid0", "per_disk"])
+@pytest.mark.parametrize("name", APPEARED)
+def test_what_appears_after_the_look_is_refused_and_kept(name, layout):
+    host = scene.node(2)
+    appear, expected = APPEARED[name]
+    write = host.write_text
+
+    def write_text(path, text, mode=0o644):
+        if path == INTENT_PATH and "mkfs" not in text and "mount" not in text.split('"stage": ')[1][:8]:
+            appear(host.machine)
+        write(path, text, mode)
+
+    host.write_text = write_text
+    with pytest.raises(NodeError, match=expected):
+        scene.run(host, layout=layout)
+    commands = {call[0] for call in host.changes()}
+    assert not commands & {"mdadm", "wipefs", "dmsetup", "umount", "swapoff", "mkfs.ext4"}
+    assert host.held == []
+
+
+def test_every_disk_is_held_while_the_last_is_looked_at(monkeypatch):
+    host = scene.node(4)
+    held = []
+    monkeypatch.setattr(blank, "prove", lambda *args: held.append(list(host.held)) or {"proof": "zeros"})
+    devices = [f"/dev/nvme{n}n1" for n in (1, 2, 3, 4)]
+    act(host, "create_array", **{**CREATE, "devices": devices, "serials": [f"AWS000{n}" for n in (1, 2, 3, 4)]})
+    assert held == [devices] * 4
+
+
+def test_a_disk_is_proved_blank_again_at_other_places(monkeypatch):
+    host, seeds = scene.node(1), []
+    real = blank.places
+    monkeypatch.setattr(blank, "places", lambda size, seed: seeds.append(seed) or real(size, seed))
+    scene.run(host)
+    assert len(seeds) == len(set(seeds)) == 2
+
+
+def test_wipe_refuses_a_signature_that_it_does_not_know():
+    host = scene.node(1)
+    host.machine.sign("nvme1n1", "ext4", FS)
+    host.machine.sign("nvme1n1", "crypto_LUKS", fs_uuid("new"))
+    fields = {"device": "/dev/nvme1n1", "serial": "AWS0001", "signatures": EXT4, "members_of": []}
+    with pytest.raises(NodeError, match=r"carries a crypto_LUKS signature .* that was not there at the look: nothing"):
+        act(host, "wipe", **fields)
+    assert len(host.machine.devices["nvme1n1"].signatures) == 2
+
+
+def test_wipe_refuses_a_disk_that_was_taken():
+    host = scene.node(1)
+    luks(host.machine)
+    known = [{"type": "crypto_LUKS", "uuid": FS}]
+    fields = {"device": "/dev/nvme1n1", "serial": "AWS0001", "signatures": known, "members_of": [UUID]}
+    with pytest.raises(NodeError, match=r"taken by another program \(dm-7\) since the look: nothing was removed"):
+        act(host, "wipe", **fields)
+    assert changes(host) == []
+
+
+def test_stop_array_refuses_another_array():
+    with pytest.raises(NodeError, match=f"/dev/md127 is another array now \\({UUID}\\): nothing was stopped"):
+        act(with_array(), "stop_array", device="/dev/md127", uuid="f" * 32)
+
+
+@pytest.mark.parametrize("change", [{"members": ["nvme1n1"]}, {"volumes": []}, {"volumes": ["lv_ephemeral", "more"]}])
+def test_a_volume_group_that_has_changed_is_not_removed(change):
+    host = scene.node(2)
+    host.machine.volume("vg.01", "lv_ephemeral", scene.store_names(host))
+    with pytest.raises(NodeError, match=r"the volume group vg.01 has changed since the look .*nothing was removed"):
+        act(host, "remove_volume_group", **{**GROUP, **change})
+    assert changes(host) == []
+
+
+def test_both_inactive_halves_are_stopped_before_assembly():
+    host = scene.node(2)
+    host.machine.stopped_array(scene.store_names(host), UUID)
+    for number, name in enumerate(scene.store_names(host)):
+        half = {**host.machine.devices[name].md, "state": "inactive"}
+        host.machine.add(f"md{number}", "raid0", parents=[name], number=f"9:{number}", md=half)
+    paths = [f"/dev/{name}" for name in scene.store_names(host)]
+    calls = act(host, "assemble_array", name="fast", uuid=UUID, devices=paths)
+    assert [call[2] for call in calls if "--stop" in call] == ["/dev/md0", "/dev/md1"]
+    assert array_device(host, UUID) == "/dev/md127"
+
+
+def test_an_array_that_was_started_meanwhile_is_not_stopped():
+    host = with_array()
+    with pytest.raises(NodeError, match="/dev/md127 has been started since the look: nothing was stopped; run again"):
+        act(host, "assemble_array", name="fast", uuid=UUID, devices=[])
+    assert changes(host) == []
+
+
+def late(host, seconds, attribute):
+    """The array shows up only some time after mdadm has ended."""
+    real = host.machine.sysfs
+
+    def sysfs(kname, end):
+        hidden = kname.startswith("md") and end == attribute and host.clock < seconds
+        return None if hidden else real(kname, end)
+
+    host.machine.sysfs = sysfs
+
+
+@pytest.mark.parametrize("attribute", ["md/array_state", "size"])
+@pytest.mark.parametrize("action", ["create_array", "assemble_array"])
+def test_a_late_array_is_waited_for(action, attribute):
+    host = scene.node(2)
+    if action == "assemble_array":
+        host.machine.stopped_array(scene.store_names(host), UUID)
+    late(host, 2, attribute)
+    act(host, action, **CREATE)
+    assert 2 <= host.clock < 3
+    assert host.calls[-1] == SETTLE
+
+
+def test_an_array_that_never_appears_ends_the_run():
+    host = scene.node(2)
+    late(host, 99, "size")
+    with pytest.raises(NodeError, match=f"30 seconds later the array {UUID} does not run: look with 'cat /proc/mdst"):
+        act(host, "create_array", **CREATE)
+    assert 30 <= host.clock < 31
+
+
+def test_the_device_node_of_an_array_is_waited_for():
+    host = scene.node(2)
+    real = host.exists
+    host.exists = lambda path: real(path) and not (path == "/dev/md127" and host.clock < 2)
+    act(host, "create_array", **CREATE)
+    assert 2 <= host.clock < 3
+
+
+@pytest.mark.parametrize("text", [None, "Personalities : [raid1]\n"])
+@pytest.mark.parametrize("action", ["create_array", "assemble_array"])
+def test_raid0_is_loaded_first(action, text):
+    host = scene.node(2)
+    if action == "assemble_array":
+        host.machine.stopped_array(scene.store_names(host), UUID)
+    host.machine.files["/proc/mdstat"] = text
+    assert [call[:2] for call in act(host, action, **CREATE)] == [["modprobe", "raid0"], ["mdadm", f"--{action[:-6]}"]]
+
+
+def test_a_kernel_without_raid0_is_named():
+    host = scene.node(2)
+    del host.machine.files["/proc/mdstat"]
+    host.failures["modprobe"] = (1, "modprobe: FATAL: Module raid0 not found in directory /lib/modules/6.1.0")
+    with pytest.raises(NodeError, match=r"modprobe raid0 failed \(modprobe: FATAL: Module raid0 not found .*install"):
         scene.run(host)
+    assert not [call for call in host.changes() if call[0] == "mdadm"]
+
+
+@pytest.mark.parametrize("state", ["activating/start", "active/running", "reloading/reload"])
+def test_a_unit_at_work_is_waited_for_and_not_restarted(state):
+    host = scene.node(1)
+    host.states[scene.PCLUSTER_UNIT] = [state, state, "active/exited"]
+    calls = act(host, "start_unit", unit=scene.PCLUSTER_UNIT)
+    assert not [call for call in calls if "restart" in call]
+    assert host.clock == 0.5
+
+
+def test_a_parent_that_exists_keeps_its_owner_and_mode():
+    host = scene.converged(2, directories=[{"path": "team/cache/hf"}])
+    host.machine.directories["/data/team"] = {"mode": "2775", "uid": 1000, "gid": 1000}
+    assert scene.run(host, directories=[{"path": "team/cache/hf"}]) == []
+    host.machine.reboot()
+    assert "directory" in scene.run(host, at_boot=True, directories=[{"path": "team/cache/hf"}])
+    assert host.machine.directories["/data/team"] == {"mode": "2775", "uid": 1000, "gid": 1000}
+    scene.run(host, directories=[{"path": "team/cache/hf"}, {"path": "team", "mode": "0755"}])
+    assert host.machine.directories["/data/team"] == {"mode": "0755", "uid": 0, "gid": 0}
 
 
 def test_a_lost_array_is_told():

@@ -17,7 +17,6 @@ KILL_POINTS = {
     "raid0": [
         f"write {INTENT_PATH}",
         "mdadm --create",
-        "wipefs --all",
         "mkfs.ext4",
         "mount",
         "findmnt",
@@ -28,8 +27,8 @@ KILL_POINTS = {
     ],
     "per_disk": [
         f"write {INTENT_PATH}",
-        "wipefs --all /dev/nvme3n1",
-        "mkfs.ext4 -q -F -m 0 -E nodiscard,lazy_itable_init=1,lazy_journal_init=1 -U",
+        "mkfs.ext4",
+        "mkfs.ext4 .* /dev/nvme3n1",
         "mount",
         "mount -t ext4 -o noatime,data=ordered /dev/nvme2n1",
         "write /data/disk2/EPHEMERAL.txt",
@@ -84,7 +83,7 @@ def test_from_the_mount_on_nothing_is_made_again(point):
 
 @pytest.mark.parametrize(
     ("command", "stage"),
-    [("mdadm --create", "create"), ("wipefs --all", "mkfs"), ("mkfs.ext4", "mkfs"), ("mount", "mount")],
+    [("mdadm --create", "create"), ("mkfs.ext4", "mkfs"), ("mount", "mount")],
 )
 def test_the_intent_is_on_disk_before_the_command_that_needs_it(command, stage):
     host = killed(command)
@@ -102,7 +101,7 @@ def test_the_record_is_written_before_the_intent_goes():
 
 def half_array():
     """A run that was killed with its array made and no filesystem on it."""
-    return killed("wipefs --all")
+    return killed("mkfs.ext4")
 
 
 def forget(host):

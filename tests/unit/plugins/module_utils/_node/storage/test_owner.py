@@ -267,6 +267,7 @@ def mount_below(host):
 def unlisted_lvm(host):
     host.machine.volume("vg", "lv", ["nvme1n1"])
     host.machine.left_out.add("/dev/nvme1n1")
+    host.devices_file = False
 
 
 def lvm_without_tools(host):

@@ -52,7 +52,15 @@ def test_blank_disks_become_an_array():
     plan = plan_of(scene.node(4), chunk_kib=256, array_name="scratch")
     assert plan.found is None
     assert plan.actions == [
-        {"action": "create_array", "name": "scratch", "uuid": UUID, "chunk_kib": 256, "devices": DISKS},
+        {
+            "action": "create_array",
+            "name": "scratch",
+            "uuid": UUID,
+            "chunk_kib": 256,
+            "devices": DISKS,
+            "serials": ["AWS0001", "AWS0002", "AWS0003", "AWS0004"],
+            "blank": True,
+        },
         {"action": "write_array_config", "name": "scratch", "uuid": UUID},
     ]
 

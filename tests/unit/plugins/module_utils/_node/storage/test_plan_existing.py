@@ -302,7 +302,7 @@ def test_the_images_service_is_started_and_waited_for(prepare):
     host = scene.node(2)
     prepare(host)
     host.on_start[scene.PCLUSTER_UNIT] = image_script("/scratch")
-    host.states[scene.PCLUSTER_UNIT] = ["active/running", "active/running", "inactive/dead"]
+    host.states[scene.PCLUSTER_UNIT] = ["inactive/dead", "active/running", "active/running", "inactive/dead"]
     plan = scene.plan_of(host)
     assert (plan.situation, plan.owner) == ("owner_pending", "parallelcluster")
     assert scene.kinds(plan) == ["start_unit"]
@@ -327,7 +327,7 @@ def test_a_service_that_does_not_do_its_work_is_told():
 def test_a_service_that_never_ends_is_told():
     host = scene.node(2)
     blank(host)
-    host.states[scene.PCLUSTER_UNIT] = ["active/running"]
+    host.states[scene.PCLUSTER_UNIT] = ["inactive/dead", "active/running"]
     with pytest.raises(NodeError, match=r"setup-ephemeral.service is still at work after 320 seconds"):
         scene.run(host)
 

@@ -62,7 +62,8 @@ def carries_something(machine: Machine, kname: str) -> bool:
     device = machine.devices[kname]
     looped = any(other.loop == device.path for other in machine.devices.values())
     flawed = device.read_only or device.held or looped or not device.readable or not device.openable
-    return bool(device.signatures or machine.children(kname) or flawed or machine.busy(kname))
+    # Ranges that no sample can miss: what lies between the samples is proved by no read.
+    return bool(device.content or device.signatures or machine.children(kname) or flawed or machine.busy(kname))
 
 
 def may_destroy(topology: Topology) -> bool:

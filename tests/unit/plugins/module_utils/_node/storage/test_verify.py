@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import errno
+import json
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import converge as storage
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import RECORD_PATH
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.verify import verify
 
 from tests.unit.fakes import fake_storage_scene as scene
@@ -41,6 +43,7 @@ def test_a_volume_as_it_should_be_passes_everything():
     assert statuses(results) == dict.fromkeys(
         [
             "storage.disks",
+            "storage.blank",
             "storage.mounted",
             "storage.size",
             "storage.members",
@@ -52,6 +55,26 @@ def test_a_volume_as_it_should_be_passes_everything():
     assert one(results, "storage.mounted").found == "/dev/md127 on /data (ext4)"
     assert one(results, "storage.write_read").found == 1 << 20
     assert one(results, "storage.members").scope.device == "/dev/md127"
+
+
+def test_the_proof_of_blankness_is_reported_before_and_after_the_volume_is_made():
+    host = scene.node(2)
+    words = "AWS0001: sampled reads are zero; AWS0002: sampled reads are zero"
+    assert one(judged(host), "storage.blank").found == words
+    scene.run(host)
+    assert one(judged(host), "storage.blank").found == words
+    record = json.loads(host.machine.files[RECORD_PATH])
+    assert record["blank_proofs"] == {"AWS0001": "zeros", "AWS0002": "zeros"}
+    # A record of before this was recorded has no such key.
+    del record["blank_proofs"]
+    host.machine.files[RECORD_PATH] = json.dumps(record)
+    assert "storage.blank" not in statuses(judged(host))
+
+
+def test_a_disk_that_is_not_proved_blank_is_no_pass():
+    host = scene.node(2)
+    host.machine.write("nvme2n1", [(0, 1)])
+    assert statuses(judged(host)) == {"storage.plan": "fail"}
 
 
 def test_each_filesystem_of_per_disk_is_judged():

@@ -393,18 +393,32 @@ def test_clocks():
     assert HOST.now()[10] == "T" and HOST.now().endswith("Z")
 
 
-@pytest.mark.parametrize("size", [1, 4096, (1 << 20) + 1, 3 << 20])
-def test_the_ends_of_what_can_be_read(tmp_path, size):
-    (tmp_path / "disk").write_bytes(b"x" * size)
-    assert HOST.can_read_ends(str(tmp_path / "disk"))
+def test_opened_device_reads_where_it_is_asked(tmp_path):
+    (tmp_path / "disk").write_bytes(b"a" * 4096 + b"b" * 4096)
+    with HOST.opened_device(str(tmp_path / "disk")) as reader:
+        assert (reader.size, reader.number) == (8192, "")
+        assert reader.read(4095, 2) == b"ab"
+        with pytest.raises(OSError, match="ends before its size"):
+            reader.read(8000, 200)
 
 
-def test_the_ends_of_what_cannot_be_read(monkeypatch, tmp_path):
-    assert not HOST.can_read_ends(str(tmp_path / "none"))
-    (tmp_path / "empty").write_bytes(b"")
-    assert not HOST.can_read_ends(str(tmp_path / "empty"))
+def test_opened_device_reports_what_cannot_be_opened_or_read(tmp_path):
+    with pytest.raises(FileNotFoundError), HOST.opened_device(str(tmp_path / "none")):
+        pass
     # The start of a process's memory is mapped by nobody: reading it is an I/O error.
-    assert not HOST.can_read_ends("/proc/self/mem")
+    with pytest.raises(OSError), HOST.opened_device("/proc/self/mem") as reader:
+        reader.read(0, 1)
+
+
+@pytest.mark.parametrize(("exclusive", "flag"), [(True, os.O_EXCL), (False, 0)])
+def test_opened_device_holds_it_alone_when_asked(monkeypatch, exclusive, flag):
+    flags = []
+    real = os.open
+    monkeypatch.setattr(os, "open", lambda path, given: flags.append(given) or real(path, given & ~os.O_EXCL))
+    with HOST.opened_device("/dev/null", exclusive) as reader:
+        assert reader.number == ""
+    assert flags[0] & os.O_EXCL == flag
+    assert not flags[0] & (os.O_RDWR | os.O_WRONLY)
 
 
 def test_a_setting_of_the_kernel_can_be_read():

@@ -1,0 +1,106 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Prove that a disk is blank: sampled reads are zero, or nothing was written since the instance started.
+
+A missing signature proves nothing: raw data has none, and a filesystem without its first superblock has none either.
+"""
+
+from __future__ import annotations
+
+import random
+import typing as t
+
+from ..system.host import DeviceReader, Host
+from .first_boot import is_first_boot
+
+# The two proofs. ZEROS: every sampled block is zero. NEVER_WRITTEN: the kernel has written no sector in this boot,
+# and this boot is the first since the instance started, at which EC2 gives out blank instance-store disks.
+ZEROS = "zeros"
+NEVER_WRITTEN = "never_written"
+
+# Bounds of one disk's samples; a test holds them.
+MAX_READS = 64
+MAX_BYTES = 2 << 20
+
+KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
+BLOCK = 4 * KIB
+# Where an md superblock of format 1.1 or 1.2 and its bad-block log end, at the latest.
+SUPERBLOCK_END = MIB
+
+# Both ends: partition tables and GPT's second header, ext, XFS, LVM labels, LUKS, bcache, ZFS labels, md of every
+# format (0.90 and 1.0 lie at the end), imsm, ddf, drbd.
+_START_BYTES, _END_BYTES = 256 * KIB, 512 * KIB
+# Backup superblocks of ext: groups 1, 3, 5, 7 and 9 with 4 KiB blocks, the first ones with 1 and 2 KiB blocks.
+_EXT = [
+    *(group * 128 * MIB for group in (1, 3, 5, 7, 9)),
+    *((group * 8192 + 1) * KIB for group in (1, 3, 5)),
+    *(group * 32 * MIB for group in (1, 3)),
+]
+# Where the content of a partition, a logical volume, a LUKS container or an old array begins. 129 MiB is mdadm's
+# offset on large disks.
+_CONTENT = [number * MIB for number in (1, 2, 4, 8, 16, 64, 129)]
+_SPREAD = 30
+_SPREAD_BYTES = 16 * KIB
+
+
+def places(size: int, seed: str) -> list[tuple[int, int]]:
+    """Return (offset, bytes) of every sample of a device of size bytes, in ascending order.
+
+    seed spreads the last ones: one place in each of 30 equal parts of the device.
+    """
+    wanted = [(0, _START_BYTES), (size - _END_BYTES, _END_BYTES)]
+    # The third of the four ZFS labels, which are aligned to 256 KiB.
+    wanted.append((size // (256 * KIB) * 256 * KIB - 496 * KIB, BLOCK))
+    wanted += [(offset, BLOCK) for offset in [*_EXT, *_CONTENT]]
+    # XFS has four allocation groups up to 4 TiB, and beyond that some of almost 1 TiB each.
+    wanted += [(size * part // 4 // BLOCK * BLOCK - BLOCK, 6 * BLOCK) for part in (1, 2, 3)]
+    wanted += [(part * (TIB - 2 * BLOCK), 3 * BLOCK) for part in (1, 2, 3)]
+    spread = random.Random(seed)  # noqa: S311 - no secret: the places only have to differ
+    step = size // _SPREAD
+    wanted += [
+        ((part * step + spread.randrange(max(step, 1))) // BLOCK * BLOCK, _SPREAD_BYTES) for part in range(_SPREAD)
+    ]
+    return sorted({_inside(offset, length, size) for offset, length in wanted if offset < size})
+
+
+def _inside(offset: int, length: int, size: int) -> tuple[int, int]:
+    start = max(0, offset)
+    return start, min(length, size - start)
+
+
+def prove(host: Host, reader: DeviceReader, disk: t.Mapping[str, t.Any], seed: str, skip: int = 0) -> dict[str, t.Any]:
+    """Return {proof, offset, reads, bytes}; proof is ZEROS, NEVER_WRITTEN or None.
+
+    offset is that of the first sampled byte that is not zero. skip leaves out the bytes before it: with an md
+    superblock there, only ZEROS is a proof. Raises OSError where the disk cannot be read.
+    """
+    result: dict[str, t.Any] = {"proof": None, "offset": None, "reads": 0, "bytes": 0}
+    for offset, length in places(reader.size, seed):
+        if offset < skip:
+            continue
+        piece = reader.read(offset, length)
+        result["reads"] += 1
+        result["bytes"] += len(piece)
+        if piece != bytes(len(piece)):
+            result["offset"] = offset + len(piece) - len(piece.lstrip(b"\0"))
+            break
+    if result["offset"] is None and result["reads"]:
+        result["proof"] = ZEROS
+    elif not skip and written_sectors(host, disk["kname"]) == 0 and is_first_boot(host, disk["serial"]):
+        result["proof"] = NEVER_WRITTEN
+    return result
+
+
+def written_sectors(host: Host, kname: str) -> int | None:
+    """Return how many sectors the kernel has written to a disk since it boots; None where it does not count them.
+
+    A disk of which no read is counted either is one whose counters are off: the kernel itself reads every new disk.
+    """
+    if (host.read_text(f"/sys/class/block/{kname}/queue/iostats") or "").strip() != "1":
+        return None
+    fields = (host.read_text(f"/sys/class/block/{kname}/stat") or "").split()
+    if len(fields) < 11 or not all(field.isdigit() for field in fields) or int(fields[2]) == 0:
+        return None
+    return int(fields[6])

@@ -1,0 +1,41 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A made-up block device that can be read: zeros, except in the given ranges of bytes."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+import typing as t
+
+
+class FakeDevice:
+    """In place of L{host.DeviceReader}. content: (offset, bytes) ranges that hold data; bad: every read fails."""
+
+    def __init__(
+        self, size: int, content: t.Iterable[tuple[int, int]] = (), number: str = "259:0", bad: bool = False
+    ) -> None:
+        self.size, self.number = size, number
+        self._content, self._bad = list(content), bad
+        self.reads: list[tuple[int, int]] = []
+
+    def read(self, offset: int, length: int) -> bytes:
+        assert offset >= 0 and length > 0 and offset + length <= self.size, (offset, length, self.size)
+        self.reads.append((offset, length))
+        if self._bad:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        piece: bytearray | None = None
+        for start, size in self._content:
+            begin, end = max(start, offset), min(start + size, offset + length)
+            if begin < end:
+                piece = piece or bytearray(length)
+                piece[begin - offset : end - offset] = b"\xa5" * (end - begin)
+        return bytes(piece) if piece else _zeros(length)
+
+
+@functools.lru_cache
+def _zeros(length: int) -> bytes:
+    return bytes(length)
