@@ -97,6 +97,14 @@ disks:
       description: Whether nothing at all speaks against using the disk.
       type: bool
       sample: true
+    blank:
+      description:
+        - How the disk is proved blank. V(zeros) as C(proof) means that all sampled bytes are zero, V(never_written) that
+          nothing was written since the instance started, null that neither is proved.
+        - C(offset) is that of the first byte that is not zero, C(reads) and C(bytes) are what the proof has read.
+        - Null for a disk with a signature, which is not sampled.
+      type: dict
+      sample: {"proof": "zeros", "offset": null, "reads": 55, "bytes": 1331200}
     reasons:
       description: Every finding against it, as sentence parts.
       type: list
