@@ -99,8 +99,8 @@ disks:
       sample: true
     blank:
       description:
-        - How the disk is proved blank. V(zeros) as C(proof) means that all sampled bytes are zero, V(never_written) that
-          nothing was written since the instance started, null that neither is proved.
+        - How the disk is proved blank. V(zeros) as C(proof) means that all sampled bytes are zero, and V(never_written)
+          that nothing was written since the instance started. Null means that neither is proved.
         - C(offset) is that of the first byte that is not zero, C(reads) and C(bytes) are what the proof has read.
         - Null for a disk with a signature, which is not sampled.
       type: dict
