@@ -91,9 +91,7 @@ def slow_to_kill(slurm: Cluster) -> Iterator[Cluster]:
 @pytest.fixture(scope="session")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The node runtime."""
-    from ansible_collections.mlcluster.aws.plugins.plugin_utils import _runtime
-
-    return Path(_runtime.build(cache=tmp_path_factory.mktemp("runtime"))["path"])
+    return scripts.build_runtime(tmp_path_factory.mktemp("runtime"))
 
 
 @pytest.fixture(scope="session")

@@ -162,7 +162,7 @@ fi
         """Train, ask for a checkpoint in the midst, let it resume and finish; gives the step of the request."""
         self.submit_training()
         try:
-            wait_for("a checkpoint", self.published, PATIENCE)
+            wait_for("a checkpoint", self.published, PATIENCE, over=jobs.ended(self.slurm, self.number))
             self.slurm.run("scancel", "--signal=USR1", "--batch", str(self.number))
             wait_for("the requeue", lambda: "goes back into the queue" in self.events, PATIENCE)
             jobs.wait(self.slurm, self.number, "PENDING", timeout=PATIENCE)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
+from ansible_collections.mlcluster.aws.plugins.modules import slurm_info, slurm_job
 
 from tests.rig.slurm import scripts
 from tests.rig.slurm.fixture import needs_slurm
@@ -26,9 +27,8 @@ JOBS = [
     {"name": "smoke", "kind": "node_smoke"},
     {"name": "single", "kind": "nccl", "layout": "single", "collectives": ["all_reduce"], "largest": "1K", "factor": 4},
 ]
-
-
 FORGED = result.passed("smoke.placement", 1)
+THEN = "resume those that do not, or ask for others or fewer."
 
 
 class Play:
@@ -150,13 +150,16 @@ def test_results_that_cannot_be_written_hide_neither_the_verdict_nor_the_drain(p
         slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
 
 
-def test_a_run_that_is_refused_resumes_nobody(play, slurm, tmp_path):
+def test_a_missing_tool_is_refused_before_any_job_and_resumes_nobody(play, slurm, tmp_path):
     fsx = {"name": "fsx", "kind": "fsx_io", "minutes": 9, "nodes": 1}
     on = play(jobs=[*JOBS, fsx], ior=str(tmp_path / "tools/ior"), mdtest="mdtest")
     slurm.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=mlcluster: nccl: broken")
     try:
         done = on(slurm_jobs_run_undrain=["n2"])
-        assert done.returncode == 2 and "nothing was submitted: job fsx: the program" in " ".join(done.stdout.split())
+        assert done.returncode == 2
+        said = f"nothing was submitted: job fsx: the program {tmp_path}/tools/ior does not exist"
+        assert said in " ".join(done.stdout.split())
+        assert list((on.folder / "results").iterdir()) == []
         assert "Reason=mlcluster: nccl: broken" in slurm.run("scontrol", "show", "node", "n2").stdout
     finally:
         slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME", check=False)
@@ -214,30 +217,54 @@ def test_what_cannot_be_run_is_said_at_once_and_nothing_is_submitted(play, slurm
 def away(slurm):
     """away(state): n2 has it until the test ends. By the settings of the rig DOWN ends when its slurmd registers."""
     before = slurm.record.spec.settings.get("ReturnToService", "2")
-    slurm.configure(ReturnToService="0")
-    yield lambda state: slurm.run("scontrol", "update", "NodeName=n2", f"State={state}", "Reason=a person")
+    configured = []
+
+    def leave(state):
+        if state == "DOWN":
+            slurm.configure(ReturnToService="0")
+            configured.append(before)
+        slurm.run("scontrol", "update", "NodeName=n2", f"State={state}", "Reason=a person")
+
+    yield leave
     slurm.run("scontrol", "update", "NodeName=n2", "State=RESUME")
-    slurm.configure(ReturnToService=before)
+    for value in configured:
+        slurm.configure(ReturnToService=value)
+
+
+def too_few(word, among):
+    return f"smoke: 2 nodes were asked for and only 1 of {among} takes jobs (n2 is {word}): {THEN}"
+
+
+def test_nodes_that_take_no_jobs_are_said_instead_of_waited_for(play, away):
+    on = play()
+    away("DRAIN")
+    done = on(slurm_jobs_run=["smoke"], slurm_jobs_run_timeout=5, slurm_jobs_run_nodes="all")
+    assert done.returncode == 2
+    assert f"nothing was submitted: {too_few('drained', 'partition main')}" in " ".join(done.stdout.split())
+    assert list((on.folder / "results").iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("state", "word", "nodes"),
+    ("state", "word", "among", "nodes"),
     [
-        ("DRAIN", "drained", {"slurm_jobs_run_nodes": "all"}),
-        ("DRAIN", "drained", {"slurm_jobs_run_nodes": "2"}),
-        ("DOWN", "down", {"slurm_jobs_run_nodes": "2"}),
-        ("DOWN", "down", {"slurm_jobs_run_nodelist": ["n1", "n2"]}),
+        ("DRAIN", "drained", "partition main", {"run_nodes": "2"}),
+        ("DOWN", "down", "partition main", {"run_nodes": "2"}),
+        ("DOWN", "down", "those named", {"run_nodelist": ["n1", "n2"]}),
     ],
 )
-def test_nodes_that_take_no_jobs_are_said_instead_of_waited_for(play, away, state, word, nodes):
-    on = play()
+def test_the_role_refuses_with_what_slurm_says_of_its_nodes(
+    slurm, run_module, runtime, away, tmp_path, state, word, among, nodes
+):
+    """The modules' answers and the role's expression for its refusal; the play that shows it is the one above."""
     away(state)
-    done = on(slurm_jobs_run=["smoke"], slurm_jobs_run_timeout=5, **nodes)
-    assert done.returncode == 2
-    among = "those named" if "slurm_jobs_run_nodelist" in nodes else "partition main"
-    said = f"nothing was submitted: smoke: 2 nodes were asked for and only 1 of {among} takes jobs (n2 is {word}): "
-    assert f"{said}resume those that do not, or ask for others or fewer." in " ".join(done.stdout.split())
-    assert list((on.folder / "results").iterdir()) == []
+    facts = run_module(slurm_info, slurm)
+    role = scripts.Role(facts, dir=str(tmp_path), gpus_per_node=1, jobs=JOBS, run=["smoke"], **nodes)
+    role.install(runtime)
+    (job,) = role.value("__slurm_jobs_run_jobs")
+    asked = {"script": job["path"], "options": role.value("__slurm_jobs_run_options")}
+    judged = run_module(slurm_job, slurm, check=True, state="submitted", **asked)
+    role.variables["__slurm_jobs_judged"] = {"results": [{"__slurm_jobs_job": job, **judged}]}
+    assert role.value("__slurm_jobs_run_refused") == [too_few(word, among)]
 
 
 def test_a_node_that_takes_no_jobs_is_no_matter_to_those_that_do_not_need_it(play, away):
@@ -262,7 +289,8 @@ def test_of_two_people_at_once_one_submits_and_both_judge(play, slurm, tmp_path)
         # It waits for no node any more, so that this is nothing to the second.
         slurm.run("scontrol", "update", "NodeName=n[1-2]", "State=DRAIN", "Reason=a person")
         plays.append(on.begin(slurm_jobs_run=["smoke"]))
-        wait_for("the second to follow it", lambda: f"smoke: job {number} RUNNING" in plays[1].said())
+        # By the list of what it follows; the follower itself shows nothing before its first look is over.
+        wait_for("the second to take it", lambda: f"    - {number} smoke\n" in plays[1].said())
         assert slurm.run(*ask).stdout.split() == [number, "RUNNING"]
     finally:
         (tmp_path / "go").touch()
@@ -273,13 +301,3 @@ def test_of_two_people_at_once_one_submits_and_both_judge(play, slurm, tmp_path)
     assert f"job {number}, smoke, is the same and has no end yet, so nothing was submitted and job {number} is" in words
     assert [path.name for path in (tmp_path / "results").glob("smoke-*.exit")] == [f"smoke-{number}.exit"]
     assert (on.verdict()["status"], [job["job_id"] for job in on.verdict()["jobs"]]) == ("pass", [int(number)])
-
-
-def test_a_tool_that_is_missing_is_said_and_nothing_is_submitted(play, tmp_path):
-    fsx = {"name": "fsx", "kind": "fsx_io", "minutes": 9, "nodes": 1}
-    on = play(jobs=[*JOBS, fsx], ior=str(tmp_path / "tools/ior"), mdtest="mdtest")
-    done = on()
-    assert done.returncode == 2
-    said = " ".join(done.stdout.split())
-    assert f"nothing was submitted: job fsx: the program {tmp_path}/tools/ior does not exist" in said
-    assert list((on.folder / "results").iterdir()) == []

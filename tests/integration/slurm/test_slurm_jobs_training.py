@@ -321,6 +321,8 @@ def test_a_node_that_dies_is_survived(three, run_module, runtime, tmp_path):
     node = jobs.look(three, training.number).nodes
     assert node == "n[1-2]"
     three.power_off("n2")
+    # As Slurm would by itself some 20 seconds later, which test_a_node_that_dies_requeues_its_job_and_comes_back shows.
+    three.run("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=power")
     try:
         jobs.wait(three, training.number, "PENDING")
         jobs.release(three, training.number)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import subprocess
+import zipapp
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 
 from .cluster import Cluster
+from .processes import RigError
 
 ROLE = Path(__file__).parents[3] / "roles" / "slurm_jobs"
 MPI_TYPES = ["none", "pmi2", "pmix"]
@@ -85,6 +88,39 @@ class Role:
             program = Path(entry["path"])
             program.parent.mkdir(parents=True, exist_ok=True)
             program.write_text(entry["text"], encoding="utf-8")
+
+
+def write_checks(checks: dict[str, Any]) -> None:
+    """Write the scripts of tasks/node_checks.yml, with these slurm_jobs_checks, as the role would."""
+    role = Role(checks=checks)
+    role.variables.update(_load("vars/node_checks.yml"))
+    role.variables["__slurm_jobs_checks"] = role.value("__slurm_jobs_checks_wanted")
+    if problems := role.value("__slurm_jobs_checks_problems"):
+        raise RigError(f"the role would refuse these checks: {'; '.join(problems)}")
+    for entry in role.value("__slurm_jobs_checks_files"):
+        script = Path(entry["path"])
+        script.parent.mkdir(parents=True, exist_ok=True)
+        script.write_text(entry["text"], encoding="utf-8")
+        script.chmod(int(entry["mode"], 8))
+
+
+def build_runtime(folder: Path) -> Path:
+    """Build the node runtime into ``folder``, with compiled code beside its sources; return its path.
+
+    Without that, each start compiles the sources, which takes two thirds of a short command's time. Tests of Slurm
+    start it hundreds of times.
+    """
+    # A checkout is found as a collection only after the caller's own preparation.
+    from ansible_collections.mlcluster.aws.plugins.plugin_utils import _runtime
+
+    sources, target = folder / "sources", folder / "mlcluster.pyz"
+    with zipfile.ZipFile(_runtime.build(cache=folder / "cache")["path"]) as archive:
+        archive.extractall(sources)
+    compile_all = ["/usr/bin/python3", "-I", "-m", "compileall", "-q", "-b", "--invalidation-mode", "unchecked-hash"]
+    subprocess.run([*compile_all, str(sources)], check=True)
+    zipapp.create_archive(sources, target, "/usr/bin/env python3")
+    target.chmod(0o755)
+    return target
 
 
 def test_only(cluster: Cluster, path: str) -> subprocess.CompletedProcess[str]:
