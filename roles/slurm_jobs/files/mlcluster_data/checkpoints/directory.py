@@ -284,7 +284,7 @@ class DirectoryStore:
                 LOGGER.warning("%s had no %s and made room for the checkpoint of its name: it is %s now", final,
                                COMPLETE, self.path / aside)  # fmt: skip
             top.rename(made, final.name)
-            top.sync()
+            # Its name is synced with this one.
             top.write(LATEST, naming(step))
 
     def discard(self, step: int, token: str) -> None:

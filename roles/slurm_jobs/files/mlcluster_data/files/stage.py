@@ -191,9 +191,8 @@ def stage(source: str, folder: Path) -> int:
 
 def _copy(source: str, folder: Directory, wanted: Listing, have: dict[str, Staged], missing: list[str]) -> None:
     _refuse_obstacles(folder, missing)
-    # Before any file is replaced: it would speak of the old ones.
+    # It speaks of files that are replaced now; were it back after a power failure, their signatures would differ.
     folder.remove(MARK)
-    folder.sync()
     size = sum(int(str(wanted[name][0])) for name in missing)
     _room(folder.path, size)
     aside = folder.private(ASIDE)
