@@ -75,6 +75,7 @@ class ActionModule(ActionBase):
                 "validation": {"type": "path"},
                 "validation_content": {"type": "str"},
                 "validation_source": {"type": "str", "default": ""},
+                "validation_days": {"type": "float", "default": _report_model.VALIDATION_DAYS},
                 "timings": {"type": "path"},
                 "time": {"type": "str"},
             },
@@ -91,6 +92,7 @@ class ActionModule(ActionBase):
                 version=_version(),
                 validation=_read(given["validation"], "validation") if given["validation"] else validation,
                 source=given["validation"] or (given["validation_source"] if validation else ""),
+                validation_days=given["validation_days"],
                 run=_read(given["timings"], "timings"),
                 previous=_previous(directory / FILES["json"][0]),
             )

@@ -27,9 +27,11 @@ def slurm_jobs_quote(value: object) -> str:
         raise AnsibleFilterError(f"slurm_jobs_quote: {exc}") from exc
 
 
-def slurm_jobs_collect(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def slurm_jobs_collect(
+    runs: Sequence[Mapping[str, Any]], cluster: str = "", time: str = "", nodes: Sequence[str] = ()
+) -> dict[str, Any]:
     """The verdict on several jobs together, with a table and the nodes to drain."""
-    return _slurm_jobs_report.collect(runs)
+    return _slurm_jobs_report.collect(runs, cluster, time, nodes)
 
 
 def slurm_jobs_waits(

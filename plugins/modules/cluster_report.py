@@ -64,6 +64,12 @@ options:
     description: Where that was found, for the page.
     type: str
     default: ""
+  validation_days:
+    description:
+      - For how many days a validation proves something. An older one, one that is not dated, and one of another cluster
+        than O(cluster) is shown, and what passed in it is not proved.
+    type: float
+    default: 7.0
   timings:
     description: The C(status.json) of a configuration run, a file on the controller.
     type: path

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import datetime
 import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.profiles import FULL_SUBJECTS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
 
 from . import outliers as _report_outliers
@@ -29,6 +31,8 @@ ORDER = (result.FAIL, result.UNDETERMINABLE, result.PASS, result.NOT_APPLICABLE)
 BANDWIDTH = re.compile(r"(nccl|nccom)\.bandwidth\.(\w+)")
 IO = re.compile(r"io\.(fio|ior|gdsio)\.(\w+)")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+# How long a validation proves something. Our own choice: nodes are exchanged and repaired within days.
+VALIDATION_DAYS = 7.0
 # Bounds on what one node may put on everybody's page; node_health_info gives a hundred verdicts at most.
 MOST_SENTENCE = 2000
 MOST_NAME = 300
@@ -50,13 +54,15 @@ def build(
     run: Mapping[str, Any] | None = None,
     previous: Mapping[str, Any] | None = None,
     source: str = "",
+    validation_days: float = VALIDATION_DAYS,
 ) -> dict[str, Any]:
     """Everything together.
 
     Each of ``nodes`` has ``name``, perhaps ``kind``, ``instance_id``, ``instance_type``, ``queue``, ``place`` (network
     nodes or zone, the widest first), and ``health``: what M(node_health_info) returned, or Ansible's word that the node
     did not answer. ``time`` is ISO 8601. ``validation`` is what C(run_validation) kept, ``run`` the status file of a
-    configuration run, ``previous`` an earlier document, ``source`` where the validation was found. Raises ReportError.
+    configuration run, ``previous`` an earlier document, ``source`` where the validation was found. A validation of
+    another cluster, or older than ``validation_days``, proves nothing. Raises ReportError.
     """
     _demand(validation, VALIDATION_SCHEMA, "validation")
     _demand(run, RUN_SCHEMA, "timings")
@@ -67,7 +73,8 @@ def build(
     names = collections.Counter(node["name"] for node in judged)
     if twice := [name for name, count in names.items() if count > 1]:
         raise ReportError(f"nodes has {twice[0]} twice: give each node once")
-    jobs = _jobs(validation)
+    doubt = _doubt(validation, time, cluster, validation_days)
+    jobs = _jobs(validation, doubt)
     curves = bandwidth(jobs)
     status = _worst([*(node["status"] for node in judged), *(job["status"] for job in jobs)])
     document: dict[str, Any] = {
@@ -148,7 +155,17 @@ def _results(name: str, health: Mapping[str, Any]) -> tuple[list[result.Result],
     found = [read(entry, name) for entry in health["results"][:MOST_VERDICTS]]
     if more := len(health["results"]) - len(found):
         found.append(unproved("node.answer", "damaged", f"{more} more verdicts than {MOST_VERDICTS} were left", name))
-    return found or [unproved("node.answer", "no_verdicts", "the node gave no verdict at all", name)], True
+    if not found:
+        return [unproved("node.answer", "no_verdicts", "the node gave no verdict at all", name)], True
+    if health.get("failed"):
+        why = short(health.get("msg") or "no reason was given")
+        found.append(unproved("node.answer", "failed", f"the check of the node failed: {why}", name))
+    subjects = {entry.id.partition(".")[0] for entry in found}
+    missing = [wanted[0] for wanted in FULL_SUBJECTS if not subjects & set(wanted)]
+    if missing:
+        text = f"there is no verdict on {', '.join(missing)}: give what the profile full returns, and all of it"
+        found.append(unproved("node.answer", "incomplete", text, name))
+    return found, True
 
 
 def natural(name: str) -> list[Any]:
@@ -211,7 +228,28 @@ def problems(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any
     )
 
 
-def _jobs(validation: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+def _doubt(validation: Mapping[str, Any] | None, time: str, cluster: str, days: float) -> str:
+    """Return why a validation says nothing of this cluster now; empty where it does."""
+    if validation is None:
+        return ""
+    written, of = validation.get("time"), validation.get("cluster")
+    if not isinstance(written, str) or not TIME.fullmatch(written):
+        return f"the validation does not say when it was made (time is {short(written)}): run run_validation again"
+    age = (_moment(time) - _moment(written)).total_seconds() / 86400
+    if age > days or age < -1:
+        when = f"{age:.0f} days old" if age > 0 else "of a time to come"
+        return f"the validation of {written} is {when} and counts for {days:g} days: run run_validation again"
+    if cluster and of != cluster:
+        other = f"the cluster {short(of)}" if of else "a cluster without a name"
+        return f"the validation is of {other} and this is {cluster}: give the file of this one"
+    return ""
+
+
+def _moment(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def _jobs(validation: Mapping[str, Any] | None, doubt: str = "") -> list[dict[str, Any]]:
     """The validation jobs, each with a name, a status that is one, and verdicts that can be drawn.
 
     The status is no better than its verdicts, which nothing but this reads, and no better than what the file says.
@@ -221,13 +259,26 @@ def _jobs(validation: Mapping[str, Any] | None) -> list[dict[str, Any]]:
         if not isinstance(job, Mapping):
             raise ReportError(f"validation has {short(job)} for job {number}: give the file that this version wrote")
         verdicts = [read(entry, None).to_dict() for entry in listed(job.get("results"))] or [_NO_VERDICT.to_dict()]
+        if doubt:
+            verdicts.append(result.undeterminable("job.end", "not_of_now", message=doubt).to_dict())
         status = job.get("status")
         told = {key: value if is_figure(value) else label(value) for key, value in _job(job).items()}
         name = told["name"] or f"job {number}"
         said = status if status in ORDER else result.UNDETERMINABLE
         worst = _worst([said, *(entry["status"] for entry in verdicts)])
+        # Only a job that Slurm calls completed proves something. Its script fails where a verdict is no pass.
+        if worst in (result.PASS, result.NOT_APPLICABLE) and told["state"] != "COMPLETED":
+            verdicts.append(_not_completed(told["state"]).to_dict())
+            worst = verdicts[-1]["status"]
         found.append({**told, "name": str(name), "status": worst, "results": verdicts})
     return found
+
+
+def _not_completed(state: object) -> result.Result:
+    if state is None:
+        return result.undeterminable("job.end", "no_state", message="the file does not say how the job ended")
+    text = f"the job ended as {short(state)}, and the file says that it passed"
+    return result.failed("job.end", text, expected="COMPLETED", found=state)
 
 
 def _job(job: Mapping[str, Any]) -> dict[str, Any]:

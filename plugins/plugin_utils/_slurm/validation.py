@@ -16,8 +16,13 @@ WORDS = {result.PASS: "PASS", result.FAIL: "FAIL", result.UNDETERMINABLE: "????"
 _COLUMNS = ("job", "id", "nodes", "state", "seconds", "verdict")
 
 
-def collect(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def collect(
+    runs: Sequence[Mapping[str, Any]], cluster: str = "", time: str = "", nodes: Sequence[str] = ()
+) -> dict[str, Any]:
     """All runs judged together.
+
+    ``cluster``, ``time`` (ISO 8601) and ``nodes`` say of what and when this is: without them a report cannot tell it
+    from the validation of another cluster, or of years ago, and takes it for no proof.
 
     Each of ``runs`` has ``name``, ``job`` (as M(slurm_job) returns it, None where it was not submitted), ``report``
     (the text of report.json, None where there is none) and ``message`` (what M(slurm_job) said when it failed).
@@ -32,6 +37,9 @@ def collect(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             bad.setdefault(entry.scope.node, f"{MARK} {entry.id}: {entry.message}")
     return {
         "schema": SCHEMA,
+        "cluster": cluster,
+        "time": time,
+        "nodes": list(nodes),
         "status": status,
         "exit_code": result.exit_code(every),
         "jobs": [{**job, "results": [entry.to_dict() for entry in job["results"]]} for job in jobs],

@@ -15,6 +15,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -66,9 +67,10 @@ SITE = {
 def kept(folder, *results):
     """Two files of run_validation; gives the variables of the host where they lie."""
     (folder / "jobs" / "results").mkdir(parents=True)
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     for number, found in enumerate(([], results)):
         path = folder / "jobs" / "results" / f"validation-{number}.json"
-        path.write_text(json.dumps(scene.validation(*found)), encoding="utf-8")
+        path.write_text(json.dumps(scene.validation(*found, time=now)), encoding="utf-8")
         os.utime(path, (number, number))
     return {**HERE, "slurm_jobs_dir": str(folder / "jobs")}
 

@@ -18,10 +18,28 @@ def verdict(check: str, status: str = "pass", **fields: t.Any) -> dict[str, t.An
     return {"found": "well", **entry} if status == "pass" else entry
 
 
+# A verdict on each subject of the profile full besides those on the GPUs.
+OTHERS = (
+    "node.clock storage.plan scratch.space dcgm.fields efa.devices gds.mode mounts.answer lustre.mounted "
+    "enroot.config slurm.node pcluster.diag"
+)
+
+
+def others(*given: dict[str, t.Any]) -> list[dict[str, t.Any]]:
+    """What the profile full says of all that ``given`` leaves out: not applicable."""
+    known = {entry["id"].partition(".")[0] for entry in given if isinstance(entry.get("id"), str)}
+    return [
+        verdict(check, "not_applicable", reason="not here")
+        for check in [*OTHERS.split(), "gpu.count"]
+        if check.partition(".")[0] not in known
+    ]
+
+
 def node(name: str, *verdicts: dict[str, t.Any], **fields: t.Any) -> dict[str, t.Any]:
     """One that answered; by default all is well."""
     versions = fields.pop("versions", {"driver": "580.95.05", "kernel": "6.8.0-1030-aws"})
     results = list(verdicts) or [verdict("gpu.count", found=8, expected=8, unit="GPUs")]
+    results += others(*results)
     return {
         "name": name,
         "kind": "compute",
@@ -78,9 +96,14 @@ def bandwidth(share: float, device: str | None = None, status: str = "pass", **f
     )
 
 
-def validation(*results: dict[str, t.Any], status: str = "pass") -> dict[str, t.Any]:
+def validation(*results: dict[str, t.Any], status: str = "pass", time: str = TIME) -> dict[str, t.Any]:
     job = {"name": "nccl_all", "job_id": 7, "state": "COMPLETED", "nodes": 2, "seconds": 88}
-    return {"schema": "mlcluster.validation/1", "jobs": [{**job, "status": status, "results": list(results)}]}
+    return {
+        "schema": "mlcluster.validation/1",
+        "cluster": "train",
+        "time": time,
+        "jobs": [{**job, "status": status, "results": list(results)}],
+    }
 
 
 RUN = {"schema": "mlcluster.run/1", "roles": {"": 3.2, "nvme_raid0": 11.5, "efa_nccl": 40.0}}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.profiles import FULL_SUBJECTS
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import document as model
 
 from tests.unit.fakes import fake_cluster as scene
@@ -43,7 +44,8 @@ def test_no_node_at_all_proves_nothing():
 def test_a_node_that_cannot_be_judged_stays_on_the_page_as_not_proved(health, reason):
     document = build(scene.node("a"), {"name": "b", "health": health})
     (bad,) = (node for node in document["nodes"] if node["name"] == "b")
-    assert (bad["status"], [entry["reason"] for entry in bad["results"]]) == ("undeterminable", [reason])
+    found = [entry["reason"] for entry in bad["results"] if entry["reason"] != "incomplete"]
+    assert (bad["status"], found) == ("undeterminable", [reason])
     assert document["exit_code"] == 2
     assert document["problems"][0]["nodes"] == ["b"]
 
@@ -55,11 +57,73 @@ def test_of_a_module_that_crashed_the_last_line_says_why():
 
 
 def test_one_damaged_verdict_does_not_hide_the_others():
-    document = build({"name": "a", "health": {"results": [scene.verdict("gpu.xid"), {"id": "?"}]}})
-    assert [(entry["id"], entry["status"]) for entry in document["nodes"][0]["results"]] == [
+    document = build(scene.node("a", scene.verdict("gpu.xid"), {"id": "?"}))
+    assert [(entry["id"], entry["status"]) for entry in document["nodes"][0]["results"]][:2] == [
         ("gpu.xid", "pass"),
         ("node.answer", "undeterminable"),
     ]
+
+
+@pytest.mark.parametrize("subjects", FULL_SUBJECTS)
+def test_node_without_a_subject_is_not_proved(subjects):
+    node = scene.node("a")
+    left = [entry for entry in node["health"]["results"] if entry["id"].partition(".")[0] not in subjects]
+    document = build({**node, "health": {**node["health"], "results": left}})
+    assert document["nodes"][0]["status"] == "undeterminable"
+    assert document["problems"][0]["text"].startswith(f"there is no verdict on {subjects[0]}: give what the profile")
+
+
+def test_one_verdict_alone_proves_no_node():
+    document = build({"name": "a", "health": {"results": [scene.verdict("gpu.count")]}})
+    assert (document["status"], document["counts"]["pass"]) == ("undeterminable", 0)
+
+
+def test_failed_check_with_verdicts_is_not_proved():
+    node = scene.node("a")
+    node["health"].update(failed=True, msg="no space left")
+    (problem,) = build(node)["problems"]
+    assert (problem["id"], problem["status"]) == ("node.answer", "undeterminable")
+    assert problem["text"].startswith("the check of the node failed: no space left")
+
+
+def validated(days=14.0, **changes):
+    """The status of a validation job that passed, in a report of the cluster ``train``, and what is wrong with it."""
+    validation = {**scene.validation(scene.verdict("nccl.correct")), "cluster": "train"}
+    for key, value in changes.items():
+        (validation["jobs"][0] if key in validation["jobs"][0] else validation)[key] = value
+    validation = {key: value for key, value in validation.items() if value is not None}
+    document = build(scene.node("a"), validation=validation, cluster="train", validation_days=days)
+    return document["jobs"][0]["status"], " ".join(problem["text"] for problem in document["problems"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"cluster": "other"}, "the validation is of the cluster other and this is train"),
+        ({"cluster": None}, "the validation is of a cluster without a name and this is train"),
+        ({"time": None}, "the validation does not say when it was made"),
+        ({"time": "yesterday"}, "the validation does not say when it was made (time is yesterday)"),
+        ({"time": "2001-01-31T12:00:00Z"}, "9131 days old and counts for 14 days"),
+        ({"time": "2026-01-17T11:00:00Z"}, "14 days old and counts for 14 days"),
+        ({"time": "2026-02-03T12:00:00Z"}, "of a time to come"),
+    ],
+)
+def test_validation_of_another_cluster_or_time_is_not_proved(changes, words):
+    status, text = validated(**changes)
+    assert status == "undeterminable" and words in text
+
+
+@pytest.mark.parametrize("time", ["2026-01-31T12:00:00Z", "2026-01-17T13:00:00Z", "2026-01-31T14:00:00+02:00"])
+def test_recent_validation_of_this_cluster_counts(time):
+    assert validated(time=time) == ("pass", "")
+
+
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [("FAILED", "fail"), ("TIMEOUT", "fail"), ("NODE_FAIL", "fail"), ("STRANGE", "fail"), (None, "undeterminable")],
+)
+def test_job_that_did_not_complete_is_no_pass(state, status):
+    assert validated(state=state)[0] == status
 
 
 def test_the_same_problem_of_many_nodes_is_told_once_the_gravest_first():

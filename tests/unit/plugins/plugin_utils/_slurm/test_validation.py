@@ -72,3 +72,8 @@ def test_the_report_of_an_earlier_job_of_the_number_accuses_nobody():
     found = collect([run("CANCELLED", 0, report(BAD), nodes=None)])
     assert (found["status"], found["bad_nodes"]) == ("undeterminable", {})
     assert collect([run("CANCELLED", 0, report(BAD))])["bad_nodes"] != {}
+
+
+def test_validation_carries_cluster_time_and_nodes():
+    found = collect([], "train", "2026-01-31T12:00:00Z", ["n1"])
+    assert (found["cluster"], found["time"], found["nodes"]) == ("train", "2026-01-31T12:00:00Z", ["n1"])
