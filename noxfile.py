@@ -297,4 +297,4 @@ def matrix(session: nox.Session, core: str) -> None:
         "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
     }
     places = f"--override-ini=pythonpath=. {folder / 'collections'} roles/slurm_jobs/files"
-    pytest(session, HANGS, "-q", places, *MATRIX_TESTS, python=interpreter, env=values)
+    pytest(session, HANGS, "--numprocesses=2", "-q", places, *MATRIX_TESTS, python=interpreter, env=values)
