@@ -15,12 +15,12 @@ import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.text.converters import to_text
 from ansible.plugins.action import ActionBase
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files import replace_file
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import formats as report_formats
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import document as _report_model
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import html as _report_html
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import markdown as _report_markdown
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._runtime import replace_file
 
 COLLECTION = Path(__file__).parents[2]
 

@@ -9,13 +9,13 @@ import hashlib
 import io
 import json
 import os
-import tempfile
 import time
 import zipfile
 from pathlib import Path
 from typing import Union
 
 import yaml
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files import replace_file
 
 PACKAGES = ("_node", "_data")
 SHEBANG = b"#!/usr/bin/python3\n"
@@ -112,19 +112,6 @@ def cache_directory() -> Path:
     base = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG rules say that a relative value is to be ignored.
     return Path(base if os.path.isabs(base) else Path.home() / ".cache") / "mlcluster" / "runtime"
-
-
-def replace_file(path: Path, data: bytes, mode: int) -> None:
-    """Replace a file at once. Raises OSError."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "wb") as handle:
-            handle.write(data)
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _prune(directory: Path, keep: Path) -> None:

@@ -123,7 +123,42 @@ def loose_ends(path: str, text: str) -> Iterator[str]:
                 yield f"{path}:{line}: {LINE_FEED.format(chr(92) + 'Z')}"
 
 
-RULES: tuple[Rule, ...] = (foreign_names, unfinished, licence, target_syntax, unordered, loose_ends, layers)
+# Files that open others for writing by themselves, and why the one writer does not do for them.
+WRITERS = {
+    "plugins/module_utils/_bundle/compiled.py": "a directory of its own",
+    "plugins/module_utils/_bundle/pointer.py": "a directory of its own",
+    "plugins/module_utils/_bundle/wheels.py": "a directory of its own inside the cache",
+    "plugins/module_utils/_cluster/s3_tree.py": "an object of any size, proved before it takes its name",
+    "plugins/module_utils/_node/cli/log.py": "a log is appended to",
+    "plugins/module_utils/_node/gds/probe_child.py": "a program of its own that imports nothing of ours",
+    "plugins/module_utils/_node/system/host.py": "a lock, and a probe that is removed at once",
+    "plugins/modules/pcluster.py": "a directory of its own",
+}
+TEMPORARY = frozenset({"mkstemp", "NamedTemporaryFile", "mktemp"})
+
+
+def writes(call: ast.Call) -> bool:
+    """Whether a call opens or makes a file to write to."""
+    module, _dot, name = ast.unparse(call.func).rpartition(".")
+    words = [ast.unparse(node) for node in [*call.args, *(word.value for word in call.keywords)]]
+    if name == "open" and module == "os":
+        return any("O_CREAT" in word or "O_TMPFILE" in word for word in words)
+    if name == "open" and not module:
+        return any(re.fullmatch(r"'[rb+t]*[wax+][rb+t]*'", word) for word in words[1:])
+    if name in ("write_text", "write_bytes"):
+        return not re.search(r"(?i)host(\(\))?\Z", module)
+    return name in TEMPORARY
+
+
+def writers(path: str, text: str) -> Iterator[str]:
+    """Files are made and replaced by ``system/files.py``, which follows no link and loses nothing in a power cut."""
+    if path.endswith(".py") and path.startswith("plugins/") and path not in WRITERS:
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and writes(node):
+                yield f"{path}:{node.lineno}: opens a file for writing: use replace_file of system/files.py"
+
+
+RULES: tuple[Rule, ...] = (foreign_names, unfinished, licence, target_syntax, unordered, loose_ends, layers, writers)
 # This file has to name what it looks for, its tests too.
 EXEMPT = {"tests/build/house_rules.py", "tests/unit/build/test_house_rules.py", "LICENSE"}
 

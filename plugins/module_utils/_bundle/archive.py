@@ -9,12 +9,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import os
 import re
 import tarfile
-import tempfile
 import typing as t
 from pathlib import Path
+
+from .._node.system.files import replace_file
 
 FAMILIES = ("debian", "redhat", "amazon")
 # ansible-core's support matrix: 2.17 is the last for a 3.10 controller, 2.19 for 3.11, 2.21 runs on 3.12 to 3.14.
@@ -123,14 +123,6 @@ def write_file(path: Path, data: bytes, mode: int = 0o644) -> None:
     """Replace ``path`` atomically. Raises BundleError when the directory cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        replace_file(path, data, mode)
     except OSError as exc:
-        raise BundleError(f"{path} cannot be written ({exc.strerror}); name another directory") from exc
-    try:
-        with os.fdopen(descriptor, "wb") as handle:
-            handle.write(data)
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
-    except OSError as exc:
-        os.unlink(temporary)
         raise BundleError(f"{path} cannot be written ({exc.strerror}); name another directory") from exc

@@ -11,16 +11,17 @@ has None for all the rest.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
-import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Callable
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files import replace_file
 
 # EC2 takes at most this many names in one call.
 TYPES_PER_CALL = 100
@@ -176,13 +177,7 @@ class LongCache:
             return
         moment = self._now()
         self._entries.update({name: {"time": moment, "facts": entry} for name, entry in facts.items()})
-        temporary = None
-        try:
+        document = {"format": FORMAT, "types": self._entries}
+        with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor, temporary = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}.")
-            with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-                json.dump({"format": FORMAT, "types": self._entries}, handle)
-            os.replace(temporary, self._path)
-        except OSError:
-            if temporary and os.path.exists(temporary):
-                os.unlink(temporary)
+            replace_file(self._path, json.dumps(document).encode(), 0o600)

@@ -141,6 +141,42 @@ def test_a_condition_that_takes_none_is_let_be(condition):
     assert not list(rules.loose_ends("roles/a/vars/main.yml", condition))
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        'open(path, "w")',
+        'open(path, mode="ab")',
+        'open(path, "r+")',
+        "os.open(path, os.O_WRONLY | os.O_CREAT)",
+        "os.open(directory, flags | os.O_TMPFILE)",
+        "tempfile.mkstemp(dir=folder)",
+        "tempfile.NamedTemporaryFile()",
+        'path.write_text("x")',
+        'Path(name).write_bytes(b"x")',
+    ],
+)
+def test_writer_other_than_the_one_is_found(call):
+    (complaint,) = found(rules.writers, f"def f():\n    {call}\n")
+    assert complaint.startswith("plugins/module_utils/x.py:2: opens a file for writing")
+    assert found(rules.writers, call, "tests/unit/x.py") == []
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "open(path)",
+        'open(path, "rb")',
+        "os.open(path, os.O_RDONLY)",
+        'host.write_text(path, "x")',
+        'self._host.write_text(path, "x")',
+        'Host().write_text(path, "x")',
+        "replace_file(path, data)",
+    ],
+)
+def test_reader_and_the_one_writer_pass(call):
+    assert found(rules.writers, call) == []
+
+
 def test_files_are_those_that_git_would_take(tmp_path):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / ".gitignore").write_text("ignored\n", encoding="utf-8")

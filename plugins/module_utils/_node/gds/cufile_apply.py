@@ -10,10 +10,10 @@ import contextlib
 import dataclasses
 import os
 import stat
-import tempfile
 import time
 import typing as t
 
+from ..system.files import replace_file, sync_directory, write_new
 from ..system.host import Host, NodeError
 from . import cufile_plan as cufile
 from .cufile_parse import MAX_BYTES, decode, parse
@@ -48,48 +48,20 @@ class FileHost(Host):
         for number in range(100):
             name = f"{base}.{number}.bak" if number else f"{base}.bak"
             with contextlib.suppress(FileExistsError):
-                handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-                try:
-                    with os.fdopen(handle, "wb") as stream:
-                        stream.write(data)
-                        stream.flush()
-                        _take_over(stream.fileno(), path, info)
-                        os.fsync(stream.fileno())
-                except BaseException:
-                    # Half a copy, as of a full filesystem, would pass for a whole one later.
-                    with contextlib.suppress(OSError):
-                        os.unlink(name)
-                    raise
+                # Half a copy, as of a full filesystem, would pass for a whole one later.
+                write_new(name, data, lambda handle: _take_over(handle, path, info))
+                sync_directory(os.path.dirname(name))
                 return name
         raise NodeError(f"{base}.bak and 99 more names of this second are taken: remove old copies and run again")
 
     def replace_bytes(self, path: str, data: bytes) -> None:
         """Replace a file in one step, durably; owner, mode and extended attributes stay. A new file gets 0644."""
-        directory = os.path.dirname(path)
         try:
             info = os.stat(path)
         except FileNotFoundError:
-            info = None
-        handle, temporary = tempfile.mkstemp(dir=directory, prefix=f".{os.path.basename(path)}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                if info is None:
-                    os.fchmod(stream.fileno(), _NEW_MODE)
-                else:
-                    _take_over(stream.fileno(), path, info)
-                os.fsync(stream.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-        beside = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(beside)
-        finally:
-            os.close(beside)
+            replace_file(path, data, _NEW_MODE)
+        else:
+            replace_file(path, data, settle=lambda handle: _take_over(handle, path, info))
 
 
 def _take_over(handle: int, path: str, info: os.stat_result) -> None:

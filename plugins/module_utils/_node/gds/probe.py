@@ -26,6 +26,7 @@ import tempfile
 import time
 import typing as t
 
+from ..system.files import open_new, write_new
 from ..system.versions import version_key
 from . import probe_child as gds_child
 from .parse import error_text, parse_table
@@ -182,11 +183,10 @@ def _ask(
     private: str,
 ) -> dict[str, t.Any]:
     config, log, steps = (os.path.join(private, name) for name in ("cufile.json", "cufile.log", "steps"))
-    with open(config, "w", encoding="utf-8") as stream:
-        json.dump(probe_config(settings, changes, private), stream)
+    write_new(config, json.dumps(probe_config(settings, changes, private)).encode())
     extra = {VARIABLES[name]: str(value).lower() for name, value in changes.items()}
     extra.update(CUFILE_ENV_PATH_JSON=config, CUFILE_LOGFILE_PATH=log, CUFILE_LOGGING_LEVEL="INFO")
-    out = os.open(steps, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    out = open_new(steps)
     try:
         request = {
             "library": library,

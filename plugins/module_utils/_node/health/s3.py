@@ -21,6 +21,7 @@ import tempfile
 import typing as t
 import uuid
 
+from ..system.files import write_new
 from ..system.host import CommandError, Host
 from ..verdict.result import Result, Scope, failed, passed, undeterminable
 
@@ -250,8 +251,7 @@ def _write(
     if not may_write:
         return undeterminable("s3.write", "nothing is written in check mode", scope=Scope(device=place.url)), None
     key, path = posixpath.join(place.prefix, PROBE_FOLDER, uuid.uuid4().hex), os.path.join(folder, "probe")
-    with open(path, "w", encoding="utf-8") as stream:
-        stream.write("a health check of mlcluster.aws wrote this and removes it\n")
+    write_new(path, b"a health check of mlcluster.aws wrote this and removes it\n")
     written = client.ask("write", place.bucket, key, path)
     if written.trouble:
         return _judge("s3.write", place, written, key), None

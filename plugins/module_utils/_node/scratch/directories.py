@@ -27,6 +27,7 @@ import typing as t
 
 from ..storage.config import CONFIG_PATH
 from ..storage.record import RECORD_PATH, read_document
+from ..system.files import replace_in
 from ..system.host import Host, NodeError
 from ..system.mounts import read_mounts
 from .trash import Emptied, empty
@@ -287,11 +288,7 @@ def _throw(handle: int, trash: int, name: str) -> None:
 
 def _write_record(inner: int, job_id: int, uid: int, boot: str) -> None:
     text = json.dumps({"schema": SCHEMA, "job_id": job_id, "uid": uid, "boot_id": boot}, sort_keys=True) + "\n"
-    temporary = f".job-{secrets.token_hex(8)}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(temporary, flags, 0o644, dir_fd=inner), "w", encoding="utf-8") as stream:
-        stream.write(text)
-    os.rename(temporary, "job.json", src_dir_fd=inner, dst_dir_fd=inner)
+    replace_in(inner, "job.json", text.encode(), 0o644)
 
 
 def _torn(name: str) -> dict[str, t.Any]:

@@ -25,7 +25,7 @@ import tempfile
 import time
 import typing as t
 
-from . import command
+from . import command, files
 
 # Far above any configuration or table of the kernel that is read here.
 READ_LIMIT = 64 << 20
@@ -281,27 +281,14 @@ class Host:
 
         What of the text stands for bytes that are no UTF-8 (PEP 383) is written as those bytes.
         """
-        directory = os.path.dirname(path)
-        make_directories(directory)
-        handle, temporary = tempfile.mkstemp(dir=directory, prefix=f".{os.path.basename(path)}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as stream:
-                stream.write(text)
-                stream.flush()
-                os.fchmod(stream.fileno(), mode)
-                os.fsync(stream.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-        _sync_directory(directory)
+        make_directories(os.path.dirname(path))
+        files.replace_file(path, text.encode("utf-8", "surrogateescape"), mode)
 
     def remove(self, path: str) -> None:
         """Remove a file durably; a missing one is fine."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-            _sync_directory(os.path.dirname(path))
+            files.sync_directory(os.path.dirname(path))
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name; a file that has the name already is replaced."""
@@ -419,11 +406,3 @@ def _is_number(name: str) -> bool:
 def _account_id(digits: str) -> int | None:
     """A user or group id; None beyond what the kernel takes, where the last one means "leave it as it is"."""
     return int(digits) if len(digits) <= 10 and int(digits) < 0xFFFFFFFF else None
-
-
-def _sync_directory(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

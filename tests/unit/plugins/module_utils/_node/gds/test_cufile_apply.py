@@ -277,8 +277,8 @@ def script(file, body, number=4):
     [
         ("os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)", False),
         ("os.fchmod = lambda *_: os.kill(os.getpid(), signal.SIGKILL)", False),
-        ("os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)", False),
-        ("r = os.replace; os.replace = lambda *a: (r(*a), os.kill(os.getpid(), signal.SIGKILL))", True),
+        ("os.replace = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)", False),
+        ("r = os.replace; os.replace = lambda *a, **b: (r(*a, **b), os.kill(os.getpid(), signal.SIGKILL))", True),
     ],
 )
 def test_killed_in_the_middle_leaves_the_old_file_or_the_new_one(file, moment, is_new):
@@ -312,7 +312,7 @@ def test_half_a_copy_on_a_full_filesystem_does_not_stay(file, monkeypatch):
 def test_no_copy_stays_of_a_file_that_could_not_be_replaced(file, monkeypatch):
     target = file.resolve()
 
-    def busy(one, other):
+    def busy(one, other, **_more):
         raise OSError(errno.EBUSY, "Device or resource busy")
 
     monkeypatch.setattr(cufile_file.os, "replace", busy)

@@ -207,7 +207,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(monkeypatch, tm
     path = tmp_path / "record.json"
     path.write_text("old")
 
-    def fail(*_args):
+    def fail(*_args, **_more):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(host_module.os, step, fail)
@@ -221,7 +221,9 @@ def test_a_write_is_on_the_disk_before_the_name_and_the_name_before_the_return(m
     order = []
     for name in ("fsync", "replace"):
         real = getattr(os, name)
-        monkeypatch.setattr(host_module.os, name, lambda *args, n=name, r=real: order.append(n) or r(*args))
+        monkeypatch.setattr(
+            host_module.os, name, lambda *args, n=name, r=real, **more: order.append(n) or r(*args, **more)
+        )
     HOST.write_text(str(tmp_path / "file"), "text")
     assert order == ["fsync", "replace", "fsync"]
 
