@@ -17,6 +17,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import r
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._nccl import environment as nccl_env
 
+from . import mounts
 from .job_problems import shape_problems
 
 Job = dict[str, Any]
@@ -161,7 +162,8 @@ def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts
         "environment": _environment(settings, kind, bool(image)),
         "image": image,
         "instance_type": settings.get("instance_type") or "",
-        "mounts": _mounts(settings, wish) if image else [],
+        "mounts": _mounts(settings, wish, kind, values) if image else [],
+        "workdir": values.get("directory") or base,
         "values": values,
         "tools": {tool: settings[tool] for tool in kind.tools},
         "needs": list(_needs(settings, kind, values, image)),
@@ -180,10 +182,16 @@ def _needs(settings: Mapping[str, Any], kind: Kind, values: Mapping[str, Any], i
     yield from ((what, path) for what, path in wanted if path.startswith("/") and "\n" not in path)
 
 
-def _mounts(settings: Mapping[str, Any], wish: Mapping[str, Any]) -> list[str]:
-    own = list(wish.get("container_mounts", settings["container_mounts"]))
-    base = settings["dir"]
-    return [f"{base}:{base}", *(mount for mount in own if mount.split(":")[0] != base)]
+def _mounts(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, values: Mapping[str, Any]) -> list[str]:
+    """Return the mounts of the job's containers. Raises NodeError where they do not show what the job names."""
+    paths = [mounts.Path("slurm_jobs_dir", settings["dir"], True)]
+    paths += [
+        mounts.Path(option, values[option], written)
+        for option, written in kind.paths.items()
+        # An option may name something else, such as a tokenizer of the hub or a prefix in S3.
+        if str(values[option]).startswith("/")
+    ]
+    return mounts.container_mounts(paths, wish.get("container_mounts", settings["container_mounts"]))
 
 
 def _asked(

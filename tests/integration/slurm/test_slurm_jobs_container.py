@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Jobs in containers on a real Slurm with a real SPANK plugin, whose containers are the nodes themselves."""
+"""Jobs in containers on a real Slurm with a real SPANK plugin, whose containers see only what is mounted."""
 
 from __future__ import annotations
 
@@ -34,17 +34,26 @@ def contained(tmp_path_factory):
 
 
 @pytest.fixture
-def ran_inside(contained, run_module, runtime, tmp_path):
-    """ran_inside(job) renders a job with the image a.sqsh, submits it and gives what became of it."""
+def image(tmp_path_factory):
+    """An image with a working directory and an environment of its own."""
+    path = tmp_path_factory.mktemp("images") / "a.sqsh"
+    path.write_text("WORKDIR=/workspace\nIMAGE_SAYS=hello\n")
+    return path
+
+
+@pytest.fixture
+def ran_inside(contained, run_module, runtime, tmp_path, image):
+    """ran_inside(job) renders a job with that image, submits it and returns what became of it."""
     facts = run_module(slurm_info, contained)
     assert facts["container_options"] == 1
 
-    def run(job):
-        role = scripts.Role(facts, jobs=[job], dir=str(tmp_path), container_image="/images/a.sqsh")
+    def run(job, task="", **settings):
+        role = scripts.Role(facts, jobs=[job], dir=str(tmp_path), container_image=str(image), **settings)
         assert role.problems == []
         role.install(runtime)
         number = int(contained.run("sbatch", "--parsable", str(tmp_path / f"{job['name']}.sbatch")).stdout)
-        return Ran(jobs.wait(contained, number), tmp_path, job["name"])
+        # The files of an array have the number of their task behind that of the job.
+        return Ran(jobs.wait(contained, number)._replace(number=f"{number}{task}"), tmp_path, job["name"])
 
     return run
 
@@ -53,6 +62,9 @@ def test_tasks_are_placed_in_containers_which_are_compared_with_their_hosts(ran_
     done = ran_inside({"name": "inside", "kind": "container", "require": []})
     placed = {name: status for name, status in done.status.items() if name.rpartition(".")[2] in ("tasks", "placement")}
     assert placed == {"container.tasks": "pass", "container.placement": "pass"}
+    # Every step was in a container, those of the tasks and those that look at it.
+    roots = done.of("container.task_root") + done.of("container.root")
+    assert len(roots) == 3 and {entry["status"] for entry in roots} == {"pass"}
     assert done.of("container.placement")[0]["found"] == {"n1": [0, 1], "n2": [2, 3]}
     # The facts were written outside, by each node under its own name, and both containers found theirs.
     for node in ("n1", "n2"):
@@ -63,16 +75,102 @@ def test_tasks_are_placed_in_containers_which_are_compared_with_their_hosts(ran_
     assert done.job.exit_code == int(done.exit_file)
 
 
-def test_every_step_of_a_training_is_in_its_container_and_the_batch_step_is_not(ran_inside, tmp_path):
-    tell = 'echo "${STAND_IN_IMAGE:-bare} ${STAND_IN_MOUNTS:-none}" > $MLCLUSTER_CHECKPOINTS/$RANK'
-    times = {"minutes": 9, "monitor_seconds": 0, "signal_seconds": 60, "grace_seconds": 30}
-    what = {"launcher": "srun", "command": ["/bin/sh", "-c", tell], "checkpoints": str(tmp_path / "c")}
-    job = {"name": "train", "kind": "training", **times, **what}
+TIMES = {"minutes": 9, "monitor_seconds": 0, "notice_seconds": 0, "signal_seconds": 60, "grace_seconds": 30}
+
+
+def test_a_training_sees_what_it_names_and_nothing_else(ran_inside, tmp_path_factory, tmp_path):
+    fsx, elsewhere = tmp_path_factory.mktemp("fsx"), tmp_path_factory.mktemp("elsewhere")
+    (fsx / "code").mkdir()
+    (fsx / "code" / "train.sh").write_text(
+        'ls -d "$1" 2>/dev/null; echo "$(pwd) $IMAGE_SAYS" >"$MLCLUSTER_CHECKPOINTS/$RANK"\n'
+    )
+    # As in the README: an image, a directory and checkpoints, and no mounts.
+    job = {
+        "name": "train",
+        "kind": "training",
+        **TIMES,
+        "launcher": "srun",
+        "command": ["/bin/sh", "train.sh", str(elsewhere)],
+        "directory": str(fsx / "code"),
+        "checkpoints": str(fsx / "checkpoints"),
+    }
     done = ran_inside(job)
-    assert (done.job.state, done.exit_file) == ("COMPLETED", "0\n")
-    told = {path.name: path.read_text() for path in (tmp_path / "c").iterdir()}
-    assert told == {str(rank): f"/images/a.sqsh {tmp_path}:{tmp_path}\n" for rank in range(4)}
-    assert "STAND_IN" not in (done.folder.parent / f"train-{done.job.number}.out").read_text()
+    assert (done.job.state, done.exit_file) == ("COMPLETED", "0\n"), done.job.output
+    told = {path.name: path.read_text() for path in (fsx / "checkpoints").iterdir()}
+    assert told == {str(rank): f"{fsx}/code hello\n" for rank in range(4)}
+    assert str(elsewhere) not in (done.folder.parent / f"train-{done.job.number}.out").read_text()
+
+
+def test_what_a_training_writes_beside_its_mounts_is_lost(ran_inside, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside")
+    job = {
+        "name": "train",
+        "kind": "training",
+        **TIMES,
+        "launcher": "srun",
+        "command": ["/bin/sh", "-c", f"pwd; echo lost >{outside}/file; echo kept >{outside}/c/$RANK"],
+        "checkpoints": f"{outside}/c",
+    }
+    done = ran_inside(job)
+    assert done.exit_file == "0\n" and [path.name for path in outside.iterdir()] == ["c"]
+    assert {path.read_text() for path in (outside / "c").iterdir()} == {"kept\n"}
+    # Without a directory of its own it runs in that of the jobs.
+    assert done.job.output.count(f"{done.folder.parents[1]}\n") == 4
+
+
+def test_preprocessing_in_a_container_keeps_its_shards(ran_inside, tmp_path_factory, tmp_path):
+    fsx = tmp_path_factory.mktemp("fsx")
+    for name in ("in", "tokenizer"):
+        (fsx / name).mkdir()
+    (fsx / "in" / "0.jsonl").write_text("{}\n")
+    program = tmp_path_factory.mktemp("bin") / "python"
+    # Poses as the data programs, outside (array) and inside (preprocess), and takes their arguments as they come.
+    program.write_text(
+        '#!/bin/sh\nfor word; do case $word in --input=*|--tokenizer=*) ls "${word#*=}" >/dev/null || exit 9 ;;\n'
+        '--output=*|--spool=*) pwd >"${word#*=}/file" || exit 9 ;; esac; done\n'
+    )
+    program.chmod(0o755)
+    job = {
+        "name": "shards",
+        "kind": "preprocess",
+        **{name: str(fsx / name) for name in ("output", "tokenizer", "spool")},
+        "input": str(fsx / "in"),
+        "minutes": 9,
+        "container_mounts": [f"{program.parent}:{program.parent}:ro"],
+    }
+    done = ran_inside(job, "_0", data_python=str(program))
+    assert (done.job.state, done.exit_file) == ("COMPLETED", "0\n"), done.job.output
+    assert {(fsx / name / "file").read_text() for name in ("output", "spool")} == {f"{tmp_path}\n"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--container-image={image}", "--container-mounts=/no/such:/x"], "no such file or directory: /no/such"),
+        (["--container-image={image}", "--container-mounts=/usr"], "invalid mount: /usr"),
+        (["--container-image={image}", "--container-mounts=/usr:/x:fast"], "invalid mount flag: fast"),
+        (["--container-image={image}", "--container-workdir=/no/such"], "no such working directory: /no/such"),
+        (["--container-image=/no/such.sqsh"], "no such image: /no/such.sqsh"),
+        (["--container-image=./a.sqsh"], "no such image: ./a.sqsh"),
+        (["--container-mounts=/usr:/x"], "no --container-image: /usr:/x"),
+        (["--container-image={image}", "--container-writeable"], "unrecognized option '--container-writeable'"),
+    ],
+)
+def test_the_stand_in_refuses_what_pyxis_refuses(contained, image, options, words):
+    done = contained.run("srun", "--chdir=/", *(word.format(image=image) for word in options), "true", check=False)
+    assert done.returncode != 0 and words in done.stderr
+
+
+def test_the_stand_in_isolates(contained, image, tmp_path):
+    (tmp_path / "seen").touch()
+    look = f"ls -d {image} {tmp_path}/seen /work /home; pwd; echo $IMAGE_SAYS; touch /usr/x; touch {tmp_path}/x"
+    inside = ("srun", "--nodes=1", "--chdir=/", f"--container-image={image}")
+    done = contained.run(*inside, f"--container-mounts={tmp_path}:{tmp_path}:ro", "sh", "-c", look, check=False)
+    assert done.stdout.splitlines() == [f"{tmp_path}/seen", "/workspace", "hello"]
+    assert done.stderr.count("Read-only file system") == 2
+    thrown = f"mkdir -p {tmp_path}/lost && touch {tmp_path}/lost/file"
+    assert contained.run(*inside, "sh", "-c", thrown, check=False).returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["seen"]
 
 
 def health(cluster, runtime, *options):
@@ -96,8 +194,7 @@ def test_the_health_of_a_node_has_that_of_an_image_on_it(contained, runtime):
     assert found["container.image"]["status"] == "pass", done.stderr
     assert {entry["scope"]["device"] for key, entry in found.items() if key.startswith("container.")} == {image}
     assert found["slurm.controller"]["status"] == found["slurm.node"]["status"] == "pass"
-    # The stand-in's containers are the nodes themselves, which is exactly what must not look like a container.
-    assert found["container.root"]["status"] == "fail"
+    assert found["container.root"]["status"] == "pass"
     assert "no facts of the host" not in json.dumps(list(found.values()))
 
 

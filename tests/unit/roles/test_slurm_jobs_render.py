@@ -390,3 +390,53 @@ def test_package_without_python_files_is_refused():
     role.variables["__slurm_jobs_data_packages"] = ["", "absent"]
     with pytest.raises(AnsibleUndefinedVariable, match="no Python file lies in mlcluster_data/absent of the role"):
         role.value("__slurm_jobs_data_files")
+
+
+@pytest.mark.parametrize(
+    ("job", "mounts", "workdir"),
+    [
+        # The second example of the README, which has no mounts of its own.
+        (
+            {"kind": "training", "command": ["train.py"], "directory": "/fsx/src", "checkpoints": "/fsx/c"},
+            "/fsx/c:/fsx/c,/fsx/jobs:/fsx/jobs,/fsx/src:/fsx/src",
+            "/fsx/src",
+        ),
+        (
+            {"kind": "training", "command": ["t"], "checkpoints": "/fsx/c", "container_mounts": ["/fsx:/fsx"]},
+            "/fsx:/fsx",
+            "/fsx/jobs",
+        ),
+        (
+            {
+                "kind": "preprocess",
+                "input": "/fsx/in",
+                "output": "s3://buck/x",
+                "tokenizer": "gpt2",
+                "spool": "/local",
+            },
+            "/fsx/in:/fsx/in,/fsx/jobs:/fsx/jobs,/local:/local",
+            "/fsx/jobs",
+        ),
+        (
+            {"kind": "preprocess", "input": "/fsx/in", "output": "/fsx/out", "tokenizer": "/fsx/t/tokenizer.json"},
+            "/fsx/in:/fsx/in,/fsx/jobs:/fsx/jobs,/fsx/out:/fsx/out,/fsx/t/tokenizer.json:/fsx/t/tokenizer.json",
+            "/fsx/jobs",
+        ),
+        ({"kind": "nccl"}, "/fsx/jobs:/fsx/jobs", "/fsx/jobs"),
+        ({"kind": "container"}, "/fsx/jobs:/fsx/jobs", "/fsx/jobs"),
+    ],
+)
+def test_container_sees_every_path_that_its_job_names(job, mounts, workdir):
+    text = texts(
+        facts=WITH_PYXIS, jobs=[{"name": "x", "container_image": "/x.sqsh", "minutes": 50, **job}], dir="/fsx/jobs"
+    )["x"]
+    lines = [line.strip().strip("'") for line in text.splitlines()]
+    assert f"--container-workdir={workdir}" in lines
+    assert [line.partition("=")[2].strip("'") for line in lines if line.startswith("--container-mounts=")] == [mounts]
+    assert text.count("--container-workdir") == 1
+
+
+def test_a_mount_that_hides_what_a_job_names_is_refused():
+    job = {"name": "x", "kind": "training", "command": ["t"], "checkpoints": "/fsx/c", "container_image": "/x.sqsh"}
+    (problem,) = Role(jobs=[{**job, "container_mounts": ["/data:/fsx"]}], dir="/data/jobs", facts=WITH_PYXIS).problems
+    assert problem.startswith("job x: checkpoints is /fsx/c, and with /data:/fsx in container_mounts that is /data/c ")

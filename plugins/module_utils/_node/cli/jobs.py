@@ -14,6 +14,7 @@ import posixpath
 import sys
 import typing as t
 
+from ..health.container import mounted_root
 from ..jobs.job import Job
 from ..jobs.tasks import TASK_PREFIX
 from ..jobs.verify import judge_job, parse_asked
@@ -79,7 +80,7 @@ def job_task(args: argparse.Namespace, host: Host | None = None) -> int:
     """Write task-RANK.json into the directory, for job-verdict to find."""
     host = host or Host()
     try:
-        entry = placement(os.environ, platform.node())
+        entry = {**placement(os.environ, platform.node()), "root": mounted_root(host)}
         if not host.exists(args.results):
             # Not made here: on a node that lacks the shared directory it would be one that nobody else sees.
             raise NodeError(f"{args.results} is not there on {platform.node()}: mount the shared directory")

@@ -108,9 +108,14 @@ def look(host: Host) -> dict[str, t.Any]:
         facts["libcuda"] = version.group(1) if version else None
     facts["gpus"] = sum(1 for name in host.listdir("/dev") if re.fullmatch(r"nvidia\d+", name))
     facts["efa"] = sum(1 for name in host.listdir("/dev/infiniband") if name.startswith("uverbs"))
-    top = [m for m in read_mounts(host) if m["target"] == "/"]
-    facts["root"] = f"{top[-1]['device']} {top[-1]['root']}" if top else None
+    facts["root"] = mounted_root(host)
     return facts
+
+
+def mounted_root(host: Host) -> str | None:
+    """Return what is mounted at /, which tells a container from its host; None where nothing is listed there."""
+    top = [m for m in read_mounts(host) if m["target"] == "/"]
+    return f"{top[-1]['device']} {top[-1]['root']}" if top else None
 
 
 def host_facts(host: Host) -> dict[str, t.Any]:

@@ -27,6 +27,7 @@ class Kind:
     ``container`` is ``never``, ``may`` or ``always``; ``accelerator`` is the only type of node that it fits.
     ``array``: one task for each of many inputs, which shares its node with others.
     ``asked`` names the options that the verdict needs, ``tools`` the settings with paths of programs.
+    ``paths`` maps each option with a path that steps use to whether they write there; in a container it is mounted.
     ``baseline``: the verdict reads the site's baseline. ``writes`` names the option with a directory that no other job
     may write into. ``example`` is the smallest job of the kind with which nothing is wrong.
 
@@ -53,6 +54,7 @@ class Kind:
     array: bool = False
     baseline: bool = False
     writes: str = ""
+    paths: t.Mapping[str, bool] = dataclasses.field(default_factory=dict)
     options: t.Mapping[str, Option] = dataclasses.field(default_factory=dict)
     asked: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()

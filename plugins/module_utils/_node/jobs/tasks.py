@@ -111,3 +111,28 @@ def _gpus(prefix: str, job: Job, by_rank: t.Mapping[t.Any, t.Mapping[str, t.Any]
             scope=result.Scope(node=next(iter(short)) if len(short) == 1 else None),
         )
     return result.passed(f"{prefix}.gpus", wanted, message=f"every task sees the {wanted} GPUs of its node")
+
+
+def judge_task_roots(tasks: t.Sequence[t.Mapping[str, t.Any]], roots: t.Mapping[str, t.Any]) -> result.Result:
+    """Return container.task_root: whether each task had another root directory than its host. Pure.
+
+    ``roots`` maps each node to what it has mounted at /.
+    """
+    check = "container.task_root"
+    unknown = [task for task in tasks if not task.get("root") or not roots.get(str(task.get("node")))]
+    known = [task for task in tasks if task not in unknown]
+    bare = sorted({str(task["node"]) for task in known if task["root"] == roots[str(task["node"])]})
+    if bare:
+        return result.failed(
+            check,
+            f"tasks on {', '.join(bare)} ran outside of their containers: their root directory is the host's",
+            severity="reset",
+            found=bare,
+            hint="see that Pyxis is loaded: srun --help | grep container-image",
+        )
+    if unknown or not tasks:
+        where = ", ".join(sorted({str(task.get("node")) for task in unknown})) or "every node"
+        return result.undeterminable(
+            check, "no_root", message=f"what is mounted at / was not written on {where}, by a task or by the host"
+        )
+    return result.passed(check, len(tasks), message=f"{len(tasks)} tasks had a root directory of their own")

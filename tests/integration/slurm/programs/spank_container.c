@@ -3,46 +3,212 @@
  * GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
  * SPDX-License-Identifier: GPL-3.0-or-later
  *
- * A real SPANK plugin with the two options of Pyxis that the job scripts use. Its containers are the node itself; each
- * task is told of what it was given, so that a step without the options is seen.
+ * Stands in for Pyxis 0.24.0 with Enroot 4.1 (their READMEs): a real SPANK plugin with the options of Pyxis that the
+ * job scripts use. A container has a root of its own, which is thrown away with it. It sees the system's directories
+ * read-only, and of everything else only what was mounted. An image is a file with lines WORKDIR=PATH and NAME=VALUE;
+ * a name of a registry has neither.
+ *
+ * Refused, with Pyxis' mark in the message: a path of an image that is not there or not absolute, a mount without a
+ * target or with an unknown flag, a source that is not there, a working directory that is not there, and the options
+ * for mounts and working directory without an image, which Pyxis only warns of.
  */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <slurm/spank.h>
 
 SPANK_PLUGIN(container, 1)
 
-static char image[4096], mounts[4096];
+#define ROOT "/mnt"
+
+static char image[4096], mounts[8192], workdir[4096];
+static const char *const shared[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc" };
+static const char *const kernel[] = { "proc", "sys", "dev" };
+
+static int keep(char *where, size_t size, const char *argument)
+{
+	/* Slurm frees its own text. */
+	return snprintf(where, size, "%s", argument) < (int)size ? 0 : -1;
+}
 
 static int set_image(int value, const char *argument, int remote)
 {
 	(void)value;
 	(void)remote;
-	/* Slurm frees its own text. */
-	return snprintf(image, sizeof(image), "%s", argument) < (int)sizeof(image) ? 0 : -1;
+	return keep(image, sizeof(image), argument);
 }
 
 static int set_mounts(int value, const char *argument, int remote)
 {
 	(void)value;
 	(void)remote;
-	/* Slurm frees its own text. */
-	return snprintf(mounts, sizeof(mounts), "%s", argument) < (int)sizeof(mounts) ? 0 : -1;
+	return keep(mounts, sizeof(mounts), argument);
+}
+
+static int set_workdir(int value, const char *argument, int remote)
+{
+	(void)value;
+	(void)remote;
+	return keep(workdir, sizeof(workdir), argument);
 }
 
 struct spank_option spank_options[] = {
 	{ "container-image", "IMAGE", "the image", 1, 0, set_image },
 	{ "container-mounts", "MOUNTS", "what to mount", 1, 0, set_mounts },
+	{ "container-workdir", "PATH", "where the task starts", 1, 0, set_workdir },
 	SPANK_OPTIONS_TABLE_END
 };
 
-int slurm_spank_task_init(spank_t spank, int count, char **arguments)
+static int refuse(const char *what, const char *which)
 {
+	slurm_error("pyxis: %s: %s", what, which);
+	return -1;
+}
+
+/* Whether the image is a path, as Pyxis decides: one that begins with a dot or a slash. */
+static int is_path(void)
+{
+	return image[0] == '/' || image[0] == '.';
+}
+
+static int make_place(const char *target, int directory)
+{
+	char path[8192], *at;
+	int file;
+
+	if (snprintf(path, sizeof(path), ROOT "%s", target) >= (int)sizeof(path))
+		return -1;
+	for (at = path + strlen(ROOT) + 1; (at = strchr(at, '/')); ++at) {
+		*at = '\0';
+		if (mkdir(path, 0755) < 0 && errno != EEXIST)
+			return -1;
+		*at = '/';
+	}
+	if (directory)
+		return mkdir(path, 0755) < 0 && errno != EEXIST ? -1 : 0;
+	file = open(path, O_CREAT | O_WRONLY, 0644);
+	return file < 0 ? -1 : close(file);
+}
+
+static int show(const char *source, const char *target, int read_only)
+{
+	char path[8192];
+	struct stat state;
+
+	if (stat(source, &state) < 0)
+		return refuse("no such file or directory", source);
+	if (make_place(target, S_ISDIR(state.st_mode)) < 0)
+		return refuse("could not be made in the container", target);
+	snprintf(path, sizeof(path), ROOT "%s", target);
+	if (mount(source, path, NULL, MS_BIND | MS_REC, NULL) < 0)
+		return refuse("could not be mounted", target);
+	if (read_only && mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) < 0)
+		return refuse("could not be made read-only", target);
+	return 0;
+}
+
+/* A directory of the system, or the link that it is. */
+static int show_system(const char *name, int read_only)
+{
+	char path[64], place[64], link[256];
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/%s", name);
+	length = readlink(path, link, sizeof(link) - 1);
+	if (length < 0)
+		return access(path, F_OK) < 0 ? 0 : show(path, path, read_only);
+	link[length] = '\0';
+	snprintf(place, sizeof(place), ROOT "/%s", name);
+	return symlink(link, place) < 0 ? refuse("could not be linked", path) : 0;
+}
+
+static int show_mounts(void)
+{
+	char copy[sizeof(mounts)], *entry, *rest = copy;
+
+	strcpy(copy, mounts);
+	while (mounts[0] && (entry = strsep(&rest, ","))) {
+		char *source = strsep(&entry, ":"), *target = strsep(&entry, ":"), *flag;
+		int read_only = 0;
+
+		if (!source || source[0] != '/' || !target || target[0] != '/')
+			return refuse("invalid mount", source && *source ? source : "(empty)");
+		while (entry && (flag = strsep(&entry, "+"))) {
+			if (strcmp(flag, "ro") == 0)
+				read_only = 1;
+			else if (strcmp(flag, "rw") != 0)
+				return refuse("invalid mount flag", flag);
+		}
+		if (show(source, target, read_only) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* What the image sets; a working directory that was asked for outweighs its own. */
+static int read_image(spank_t spank)
+{
+	char line[4096];
+	FILE *file;
+
+	if (!is_path())
+		return 0;
+	if (image[0] != '/' || !(file = fopen(image, "r")))
+		return refuse("no such image", image);
+	while (fgets(line, sizeof(line), file)) {
+		char *value = strchr(line, '=');
+
+		line[strcspn(line, "\n")] = '\0';
+		if (!value)
+			continue;
+		*value++ = '\0';
+		if (strcmp(line, "WORKDIR") != 0)
+			spank_setenv(spank, line, value, 1);
+		else if (!workdir[0] && (keep(workdir, sizeof(workdir), value) < 0 || make_place(value, 1) < 0))
+			return refuse("WORKDIR of the image could not be made", value);
+	}
+	return fclose(file);
+}
+
+int slurm_spank_task_init_privileged(spank_t spank, int count, char **arguments)
+{
+	size_t at;
+
 	(void)count;
 	(void)arguments;
-	if (image[0])
-		spank_setenv(spank, "STAND_IN_IMAGE", image, 1);
-	if (mounts[0])
-		spank_setenv(spank, "STAND_IN_MOUNTS", mounts, 1);
+	if (!image[0])
+		return mounts[0] || workdir[0] ? refuse("no --container-image", mounts[0] ? mounts : workdir) : 0;
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("container", ROOT, "tmpfs", 0, "mode=0755") < 0)
+		return refuse("no namespace", strerror(errno));
+	for (at = 0; at < sizeof(shared) / sizeof(*shared); ++at)
+		if (show_system(shared[at], 1) < 0)
+			return -1;
+	for (at = 0; at < sizeof(kernel) / sizeof(*kernel); ++at)
+		if (show_system(kernel[at], 0) < 0)
+			return -1;
+	if (make_place("/tmp", 1) < 0 || chmod(ROOT "/tmp", 01777) < 0 || make_place("/run", 1) < 0)
+		return refuse("no directories", strerror(errno));
+	if (read_image(spank) < 0 || show_mounts() < 0)
+		return -1;
+	return chroot(ROOT) < 0 ? refuse("no root", strerror(errno)) : 0;
+}
+
+/* Slurm changes to its own working directory in between. */
+int slurm_spank_task_init(spank_t spank, int count, char **arguments)
+{
+	(void)spank;
+	(void)count;
+	(void)arguments;
+	if (image[0] && chdir(workdir[0] ? workdir : "/") < 0)
+		return refuse("no such working directory", workdir);
 	return 0;
 }

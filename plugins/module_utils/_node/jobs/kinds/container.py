@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
+import typing as t
 
 from ...system.host import Host
 from ...verdict import result
@@ -13,13 +15,24 @@ from .. import verify_io as io
 from ..job import Job
 from ..kind import Kind
 from ..options import Option, Type, list_of, match
-from ..tasks import judge_tasks, read_tasks
+from ..tasks import judge_task_roots, judge_tasks, read_tasks
 
 
 def judge_container(job: Job, host: Host) -> list[result.Result]:
     """Tasks in containers where they belong, and what each container has, compared with its host."""
-    tasks = judge_tasks("container", job, read_tasks(host, job.results))
-    return tasks + io.node_reports(host, job.results, job.nodes, "container")
+    tasks = read_tasks(host, job.results)
+    roots = {node: _host_root(host, posixpath.join(job.results, f"host-{node}.json")) for node in job.nodes}
+    return [
+        *judge_tasks("container", job, tasks),
+        judge_task_roots(tasks, roots),
+        *io.node_reports(host, job.results, job.nodes, "container"),
+    ]
+
+
+def _host_root(host: Host, path: str) -> t.Any:
+    """Return what a node has mounted at /, as it wrote outside of a container; None where it wrote nothing."""
+    document = host.read_json(path)
+    return document.get("root") if isinstance(document, dict) else None
 
 
 COMPONENT = re.compile(r"[a-z_]+(=[\w.+-]+)?")

@@ -41,6 +41,7 @@ KIND = Kind(
     requeue=True,
     array=True,
     writes="output",
+    paths={"input": False, "output": True, "tokenizer": False, "spool": True},
     options={
         "input": Option(
             Type(is_path, "the absolute path of a folder with inputs, on the shared file system"), "", required=True

@@ -76,6 +76,7 @@ KIND = Kind(
     requeue=True,
     signal=True,
     writes="checkpoints",
+    paths={"directory": False, "checkpoints": True},
     options={
         "command": Option(Type(list_of(is_word, 1), "the program and its arguments as a list"), [], required=True),
         "launcher": Option(Type(choice("torchrun", "srun").accepts, "torchrun or srun"), "torchrun"),

@@ -11,6 +11,7 @@ import json
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import tasks
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.job import Job
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds.container import judge_container
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds.node_smoke import judge_smoke
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
@@ -71,3 +72,38 @@ def test_more_tasks_than_memory_could_count_out_are_a_verdict(tmp_path):
     many = Job(asked(tasks_per_node=10**15), NODES, str(tmp_path))
     found = tasks.judge_tasks("smoke", many, [task(rank) for rank in range(4)])
     assert [(entry.status, entry.expected, entry.found) for entry in found] == [("fail", 2 * 10**15, 4)]
+
+
+HOSTS = {"n1": "/dev/nvme0n1p1 /", "n2": "/dev/nvme0n1p1 /"}
+INSIDE = "overlay /"
+
+
+@pytest.mark.parametrize(
+    ("roots", "hosts", "status", "words"),
+    [
+        ([INSIDE] * 4, HOSTS, "pass", "4 tasks had a root directory of their own"),
+        ([INSIDE] * 3 + [HOSTS["n2"]], HOSTS, "fail", "tasks on n2 ran outside of their containers"),
+        ([INSIDE] * 3 + [None], HOSTS, "undeterminable", "was not written on n2"),
+        ([INSIDE] * 4, {"n1": HOSTS["n1"], "n2": None}, "undeterminable", "was not written on n2"),
+        # One that is seen outside weighs more than one that is not seen.
+        ([None] * 3 + [HOSTS["n2"]], HOSTS, "fail", "tasks on n2 ran outside"),
+        ([], HOSTS, "undeterminable", "was not written on every node"),
+    ],
+)
+def test_tasks_have_a_root_of_their_own(roots, hosts, status, words):
+    ran = [task(rank, root=root) for rank, root in enumerate(roots)]
+    found = tasks.judge_task_roots(ran, hosts)
+    assert (found.id, found.status) == ("container.task_root", status) and words in found.message
+
+
+def test_container_job_compares_its_tasks_with_what_the_hosts_wrote(tmp_path):
+    for rank in range(4):
+        (tmp_path / f"task-{rank}.json").write_text(json.dumps(task(rank, root=INSIDE if rank < 2 else HOSTS["n2"])))
+    for node, root in HOSTS.items():
+        (tmp_path / f"host-{node}.json").write_text(json.dumps({"root": root}))
+    found = judge_container(Job(asked(kind="container"), NODES, str(tmp_path)), Host())
+    (one,) = [entry for entry in found if entry.id == "container.task_root"]
+    assert (one.status, one.found) == ("fail", ["n2"])
+    (tmp_path / "host-n1.json").write_text("[]")
+    found = judge_container(Job(asked(kind="container"), NODES[:1], str(tmp_path)), Host())
+    assert [entry.status for entry in found if entry.id == "container.task_root"] == ["undeterminable"]

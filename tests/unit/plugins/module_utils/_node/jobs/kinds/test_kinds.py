@@ -39,7 +39,18 @@ def test_kind_names_only_its_own_options(name):
     kind = KINDS[name]
     assert set(kind.asked) <= set(kind.options)
     assert not kind.writes or kind.writes in kind.options
+    assert set(kind.paths) <= set(kind.options)
     assert {key for key, option in kind.options.items() if option.required} <= set(kind.example)
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].container != "never"])
+def test_kind_says_which_options_are_paths_inside_of_its_container(name):
+    kind = KINDS[name]
+    paths = {
+        key for key, option in kind.options.items() if option.type.accepts("/fsx/x") and "path" in option.type.wanted
+    }
+    assert set(kind.paths) == paths
+    assert not kind.writes or kind.paths[kind.writes]
 
 
 @pytest.mark.parametrize("name", KINDS)
