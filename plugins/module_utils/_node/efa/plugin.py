@@ -163,6 +163,11 @@ def nccl_setting(host: Host, name: str) -> dict[str, str | None]:
     return {"value": None, "source": None}
 
 
+def net_names(value: str | None) -> list[str]:
+    """Return the names that NCCL tries for its network plugin, in turn; none for the value ``none``."""
+    return [DEFAULT_NET] if value is None else [] if value == "none" else [value, f"libnccl-net-{value}.so"]
+
+
 def opened_net(
     host: Host, libraries: t.Mapping[str, t.Sequence[str]], plugins: t.Sequence[t.Mapping[str, t.Any]]
 ) -> dict[str, t.Any]:
@@ -174,8 +179,7 @@ def opened_net(
     ``none`` turns plugins off (NCCL user guide, NCCL_NET_PLUGIN).
     """
     setting = nccl_setting(host, "NCCL_NET_PLUGIN")
-    value = setting["value"]
-    names = [DEFAULT_NET] if value is None else [] if value == "none" else [value, f"libnccl-net-{value}.so"]
+    names = net_names(setting["value"])
     path = next((found for name in names for found in [_resolve(host, name, libraries)] if found), None)
     ours = {host.realpath(f"{plugin['place']}/{name}"): plugin["net"] for plugin in plugins for name in plugin["names"]}
     return {**setting, "names": names, "path": path, "plugin": ours.get(host.realpath(path)) if path else None}

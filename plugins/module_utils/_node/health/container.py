@@ -27,6 +27,7 @@ from ..system.state import STATE_DIRECTORY
 from ..system.versions import at_least, version_key
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .checklist import evaluate, gather
+from .container_loads import verify_cuda, verify_net
 
 FACTS_PATH = f"{STATE_DIRECTORY}/host_facts.json"
 FACTS_SCHEMA = "mlcluster.host_facts/1"
@@ -142,7 +143,8 @@ def read_facts(host: Host, path: str) -> dict[str, t.Any] | None:
 
 def scan(host: Host, path: str, require: t.Mapping[str, str | None]) -> list[Result]:
     """Every verdict on this container: the checklist, container.root, container.driver, container.cuda, one for each of
-    L{COMPONENTS} against the host, container.gpus, container.efa and container.mounts.
+    ``COMPONENTS`` against the host, container.gpus, container.efa, container.nccl_net, container.cuda_init and
+    container.mounts.
     """
     inside, outside = look(host), read_facts(host, path)
     wanted = [check for check in CHECKLISTS["container"] if check["fact"] in inside]
@@ -152,6 +154,8 @@ def scan(host: Host, path: str, require: t.Mapping[str, str | None]) -> list[Res
     results += [_component(name, inside, outside, name in require, require.get(name)) for name in COMPONENTS]
     results += [_devices("container.gpus", "gpus", "GPUs", inside, outside, os.environ.get("SLURM_GPUS_ON_NODE"))]
     results += [_devices("container.efa", "efa", "EFA devices", inside, outside, None)]
+    results.append(verify_net(host, inside["efa"], (outside or {}).get("efa")))
+    results.append(verify_cuda(host, inside["driver"], inside["gpus"]))
     return [*results, *_mounts(host, outside)]
 
 
@@ -236,6 +240,9 @@ def _component(
     if found is None:
         if required:
             return failed(check, f"{what} is not in the container", expected=least or "any version")
+        if name in ("nccl", "plugin", "libfabric") and (outside or {}).get(fact):
+            told = f"{what} is not where it is looked for in the container, and the host has {(outside or {})[fact]}"
+            return undeterminable(check, told, hint="container.nccl_net says what a job opens; name it with --require")
         return not_applicable(check, f"{what} is not in the container, and nobody asked for it")
     have = version_key(found)
     for whose, version in (("was asked for", least), ("the host has", (outside or {}).get(fact))):

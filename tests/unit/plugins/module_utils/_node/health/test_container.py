@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import container as health_container
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, Host
 
-from tests.unit.fakes.fake_training_host import DRIVER, TrainingHost, good_node, hanging, ldconfig
+from tests.unit.fakes.fake_training_host import DRIVER, PLUGIN, TrainingHost, good_node, hanging, ldconfig
 
 FACTS = health_container.FACTS_PATH
 BOOT = "/proc/sys/kernel/random/boot_id"
@@ -47,6 +47,14 @@ def container(**torch):
     library = f"/usr/lib/x86_64-linux-gnu/libcuda.so.{DRIVER}"
     host.links["/usr/lib/x86_64-linux-gnu/libcuda.so.1"] = library
     host.commands["ldconfig -p"] = ldconfig("/usr/lib/x86_64-linux-gnu/libcuda.so.1")
+    host.loads['["ofi", "libnccl-net-ofi.so"]'] = {
+        "name": "libnccl-net-ofi.so", "path": PLUGIN, "files": [PLUGIN, "/opt/amazon/efa/lib/libfabric.so.1"],
+        "symbols": ["ncclNetPlugin_v10"], "errors": {}, "init": None, "version": None,
+    }  # fmt: skip
+    host.loads['["libcuda.so.1"]'] = {
+        "name": "libcuda.so.1", "path": library, "files": [library], "symbols": [], "errors": {}, "init": 0,
+        "version": 13000,
+    }  # fmt: skip
     host.commands[PYTHON] = "a library printed this\n" + json.dumps({**TORCH, **torch}) + "\n"
     return host
 
@@ -74,7 +82,7 @@ def test_one_that_fits_its_host():
     assert set(found) >= {
         "checklist.cuda", "checklist.nccl", "container.driver", "container.driver_for_cuda", "container.nccl",
         "container.plugin", "container.libfabric", "container.pytorch", "container.megatron", "container.gpus",
-        "container.efa", "container.mounts",
+        "container.efa", "container.nccl_net", "container.cuda_init", "container.mounts",
     }  # fmt: skip
 
 
@@ -155,6 +163,15 @@ def test_what_does_not_fit_is_named(change, check, status, told):
     change(host)
     found = scan(host)[check]
     assert (found.status, found.message) == (status, told)
+
+
+def test_component_that_only_the_host_has_is_not_left_out():
+    host = container()
+    host.files[FACTS] = facts()
+    del host.files[PLUGIN]
+    found = scan(host)["container.plugin"]
+    assert found.status == "undeterminable" and "and the host has 1.16.1" in found.reason
+    assert statuses(container())["container.plugin"] == "undeterminable"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,146 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a job in this container loads: NCCL's network plugin and CUDA, in the job's own environment.
+
+The libraries are really opened, in a child process with a time limit, by the names that NCCL and CUDA programs use and
+with this process's LD_LIBRARY_PATH: a step of the job has the environment of the image and of the job.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import typing as t
+
+from ..efa.parse import plugin_version
+from ..efa.plugin import nccl_setting, net_names
+from ..system.host import CommandError, Host
+from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
+
+SECONDS = 30
+# Variables that choose the transport, and the values with which it stays on EFA. Any other value leaves it: NCCL user
+# guide, NCCL_NET; aws-ofi-nccl, src/nccl_ofi_interface_nvidia.cpp (names of the plugin); fabric(7), FI_PROVIDER.
+STAYS_ON_EFA: dict[str, tuple[str, ...]] = {
+    "NCCL_NET": ("libfabric", "ofi", "aws libfabric"),
+    "FI_PROVIDER": ("efa",),
+}
+# Runs as python -c SOURCE NAMES, a JSON list: opens the first name that can be opened. The answer is the last line, for
+# a constructor may print.
+_CHILD = """
+import ctypes, json, sys
+def mapped():
+    return {row.split(None, 5)[5].strip() for row in open("/proc/self/maps") if ".so" in row}
+answer = {"name": None, "path": None, "files": [], "symbols": [], "errors": {}, "init": None, "version": None}
+before = mapped()
+for name in json.loads(sys.argv[1]):
+    try:
+        library = ctypes.CDLL(name, mode=2)
+    except OSError as problem:
+        answer["errors"][name] = str(problem)
+        continue
+    answer["name"], answer["files"] = name, sorted(mapped() - before)
+    class Info(ctypes.Structure):
+        _fields_ = [("address", ctypes.c_void_p), ("path", ctypes.c_char_p)]
+    info = ctypes.POINTER(Info)()
+    ctypes.CDLL(None).dlinfo(ctypes.c_void_p(library._handle), 2, ctypes.byref(info))
+    answer["path"] = info.contents.path.decode(errors="replace")
+    answer["symbols"] = [n for n in ("ncclNetPlugin_v%d" % i for i in range(1, 21)) if hasattr(library, n)]
+    if hasattr(library, "cuInit"):
+        answer["init"] = library.cuInit(0)
+        number = ctypes.c_int(0)
+        if library.cuDriverGetVersion(ctypes.byref(number)) == 0:
+            answer["version"] = number.value
+    break
+sys.stdout.write("\\n" + json.dumps(answer) + "\\n")
+"""
+
+
+def opened(host: Host, names: t.Sequence[str]) -> dict[str, t.Any]:
+    """Return which of these libraries opens first in this environment.
+
+    ``name`` and ``path`` of it (None: none opens), ``files`` that came with it, ``symbols`` (network interfaces of
+    NCCL), ``errors`` (name to the loader's text), for libcuda ``init`` (what cuInit returned) and ``version``, and
+    ``problem``: why it could not be tried.
+    """
+    python = sys.executable or "python3"
+    try:
+        # env: so that the loader reads this environment anew and nothing of this Python's own start-up counts.
+        done = host.run(["env", python, "-I", "-c", _CHILD, json.dumps(list(names))], timeout=SECONDS, check=False)
+    except CommandError as exc:
+        return {"problem": exc.problem}
+    try:
+        answer = json.loads(done.stdout.strip().splitlines()[-1])
+        return {**{key: answer[key] for key in ("name", "path", "files", "symbols", "errors", "init", "version")},
+                "problem": None}  # fmt: skip
+    except (ValueError, IndexError, KeyError, TypeError, RecursionError):
+        how = f"was ended by signal {-done.rc}" if done.rc < 0 else f"ended with status {done.rc}"
+        words = done.stderr.strip().splitlines()[-1:] or [""]
+        return {"problem": f"the process that opened {' or '.join(names)} {how} {words[0]}".strip()}
+
+
+def verify_net(host: Host, efa_inside: int, efa_outside: int | None) -> Result:
+    """Return whether NCCL in this container opens the OFI plugin, and so EFA."""
+    check = "container.nccl_net"
+    if not efa_inside and efa_outside == 0:
+        return not_applicable(check, "the host has no EFA devices")
+    if not efa_inside and efa_outside is None:
+        return undeterminable(check, "no EFA device is here, and the host's facts are not")
+    for name, good in STAYS_ON_EFA.items():
+        setting = nccl_setting(host, name)
+        if setting["value"] is not None and setting["value"].lower() not in good:
+            return failed(
+                check,
+                f"{name}={setting['value']} in {setting['source']} takes NCCL off EFA",
+                severity="reset",
+                expected=list(good),
+                found=setting["value"],
+                hint=f"unset {name} in the image or in the job",
+            )
+    setting = nccl_setting(host, "NCCL_NET_PLUGIN")
+    names = net_names(setting["value"])
+    why = f"NCCL_NET_PLUGIN={setting['value']} in {setting['source']}" if setting["value"] else "its default name"
+    if not names:
+        return failed(check, f"{why} keeps NCCL from opening any plugin", severity="reset", hint="unset it")
+    found = opened(host, names)
+    if found["problem"]:
+        return undeterminable(check, found["problem"])
+    if found["name"] is None:
+        words = "; ".join(found["errors"].values())
+        hint = "install the EFA software in the image, or correct LD_LIBRARY_PATH and NCCL_NET_PLUGIN"
+        return failed(check, f"NCCL opens no plugin by {why}: {words}", severity="reset", hint=hint)
+    scope = Scope(device=found["path"])
+    version = plugin_version(host.read_text(found["path"]) or "")
+    if version is None:
+        return failed(
+            check, f"NCCL opens {found['path']} by {why}, which is not the OFI plugin", severity="reset", scope=scope
+        )
+    if not found["symbols"]:
+        return failed(check, f"{found['path']} offers no NCCL network interface", severity="reset", scope=scope)
+    libfabric = next((path for path in found["files"] if path.rpartition("/")[2].startswith("libfabric")), None)
+    if libfabric is None:
+        return undeterminable(check, f"{found['path']} opens without libfabric", scope=scope)
+    shown = f"{version}, {found['symbols'][-1]}, by {why}, with {libfabric}"
+    return passed(check, shown, scope=scope)
+
+
+def verify_cuda(host: Host, driver: str | None, gpus: int) -> Result:
+    """Return whether CUDA starts: ``cuInit`` and the version of the libcuda that a program here gets."""
+    check = "container.cuda_init"
+    if not driver or not gpus:
+        return not_applicable(check, "there is no NVIDIA driver or no GPU here")
+    found = opened(host, ["libcuda.so.1"])
+    if found["problem"]:
+        return undeterminable(check, found["problem"])
+    if found["name"] is None:
+        words = "; ".join(found["errors"].values())
+        return failed(check, f"libcuda.so.1 does not open: {words}", severity="reset", expected=driver)
+    scope, number = Scope(device=found["path"]), found["version"]
+    if found["init"] != 0:
+        hint = "see cuInit in CUDA's list of errors; 803 and 804: driver and compatibility libraries do not fit"
+        code = "nothing" if found["init"] is None else found["init"]
+        return failed(check, f"cuInit returned {code}", severity="reset", scope=scope, found=found["init"], hint=hint)
+    if not isinstance(number, int) or number < 1000:
+        return undeterminable(check, f"cuDriverGetVersion gave {number}", scope=scope)
+    shown = f"CUDA {number // 1000}.{number % 1000 // 10} of {found['path']} on the kernel's driver {driver}"
+    return passed(check, shown, scope=scope)

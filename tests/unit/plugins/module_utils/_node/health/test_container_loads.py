@@ -1,0 +1,199 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a job in a container loads, with libraries that are really built and really opened."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import container_loads
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult, Host
+
+from tests.unit.fakes.fake_training_host import hanging
+
+pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
+NET = """
+int ncclNetPlugin_v9; int ncclNetPlugin_v10;
+const char *text = "NET/OFI Initializing aws-ofi-nccl 1.16.1";
+int fi_version(void); int use(void) { return fi_version(); }
+"""
+FOREIGN = 'int ncclNetPlugin_v8; const char *text = "IB sharp plugin";'
+FABRIC = "int fi_version(void) { return 1; }"
+CUDA = "int cuInit(unsigned f) {{ return {init}; }} int cuDriverGetVersion(int *v) {{ *v = {version}; return 0; }}"
+
+
+def build(path, source, *options):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    code = path.with_suffix(".c")
+    code.write_text(source)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(path), str(code), *options], check=True)
+    code.unlink()
+    return path
+
+
+@pytest.fixture
+def image(tmp_path, monkeypatch):
+    """Directories ``ofi`` (the plugin with libfabric beside it) and ``sharp`` (another plugin), and no variables."""
+    build(tmp_path / "ofi/libfabric-made.so.1", FABRIC, "-Wl,-soname,libfabric-made.so.1")
+    build(
+        tmp_path / "ofi/libnccl-net-ofi.so",
+        NET,
+        str(tmp_path / "ofi/libfabric-made.so.1"),
+        f"-Wl,-rpath,{tmp_path}/ofi",
+    )
+    build(tmp_path / "sharp/libnccl-net.so", FOREIGN)
+    for name in ("NCCL_NET", "NCCL_NET_PLUGIN", "FI_PROVIDER", "LD_LIBRARY_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+class Container(Host):
+    """The real machine with another /etc/nccl.conf."""
+
+    def __init__(self, conf=""):
+        self.conf = conf
+
+    def read_text(self, path):
+        return self.conf if path == "/etc/nccl.conf" else super().read_text(path)
+
+
+def net(conf="", inside=4, outside=4):
+    return container_loads.verify_net(Container(conf), inside, outside)
+
+
+def test_plugin_on_the_library_path_passes(image, monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "ofi"))
+    found = net("NCCL_NET_PLUGIN=ofi\n")
+    assert found.status == "pass" and found.scope.device == str(image / "ofi/libnccl-net-ofi.so")
+    assert found.found == (
+        "1.16.1, ncclNetPlugin_v10, by NCCL_NET_PLUGIN=ofi in /etc/nccl.conf, with "
+        f"{(image / 'ofi/libfabric-made.so.1').resolve()}"
+    )
+
+
+def test_default_name_is_tried_alone(image, monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "ofi"))
+    found = net()
+    assert found.status == "fail"
+    assert found.message.startswith("NCCL opens no plugin by its default name: libnccl-net.so: cannot open shared")
+    (image / "ofi/libnccl-net.so").symlink_to("libnccl-net-ofi.so")
+    assert net().status == "pass"
+
+
+def test_first_directory_of_the_library_path_wins(image, monkeypatch):
+    (image / "ofi/libnccl-net.so").symlink_to("libnccl-net-ofi.so")
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{image}/sharp:{image}/ofi")
+    found = net()
+    assert found.status == "fail" and "which is not the OFI plugin" in found.message
+    assert str(image / "sharp/libnccl-net.so") in found.message
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{image}/ofi:{image}/sharp")
+    assert net().status == "pass"
+
+
+def test_plugin_that_does_not_load_fails_in_the_loaders_words(image, monkeypatch):
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "ofi"))
+    (image / "ofi/libfabric-made.so.1").unlink()
+    found = net("NCCL_NET_PLUGIN=ofi\n")
+    assert found.status == "fail"
+    assert "libfabric-made.so.1: cannot open shared object file" in found.message
+
+
+def test_missing_version_of_a_symbol_fails(image, monkeypatch):
+    script = image / "versions"
+    script.write_text("FABRIC_1.0 { global: fi_version; };")
+    build(
+        image / "new/libfabric-made.so.1", FABRIC, "-Wl,-soname,libfabric-made.so.1", f"-Wl,--version-script={script}"
+    )
+    build(image / "new/libnccl-net-ofi.so", NET, str(image / "new/libfabric-made.so.1"))
+    # The older libfabric, without that version of the symbol, is found first.
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{image}/ofi:{image}/new")
+    (image / "ofi/libnccl-net-ofi.so").unlink()
+    script.write_text("FABRIC_0.9 { global: fi_version; };")
+    build(
+        image / "ofi/libfabric-made.so.1", FABRIC, "-Wl,-soname,libfabric-made.so.1", f"-Wl,--version-script={script}"
+    )
+    found = net("NCCL_NET_PLUGIN=ofi\n")
+    assert found.status == "fail" and "version `FABRIC_1.0' not found" in found.message
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "status"),
+    [
+        ("NCCL_NET", "Socket", "fail"), ("NCCL_NET", "IB", "fail"), ("NCCL_NET", "AWS Libfabric", "pass"),
+        ("FI_PROVIDER", "tcp", "fail"), ("FI_PROVIDER", "efa", "pass"), ("FI_PROVIDER", "^efa", "fail"),
+        ("NCCL_NET_PLUGIN", "none", "fail"), ("NCCL_NET_PLUGIN", "", "pass"),
+    ],
+)  # fmt: skip
+def test_variable_that_leaves_efa_fails_by_its_name(image, monkeypatch, variable, value, status):
+    (image / "ofi/libnccl-net.so").symlink_to("libnccl-net-ofi.so")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "ofi"))
+    monkeypatch.setenv(variable, value)
+    found = net()
+    assert found.status == status
+    assert status == "pass" or f"{variable}={value} in the environment" in found.message
+
+
+def test_library_without_libfabric_proves_nothing(image, monkeypatch):
+    build(image / "odd/libnccl-net.so", NET.replace("return fi_version();", "return 0;"))
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "odd"))
+    assert net().status == "undeterminable"
+
+
+@pytest.mark.parametrize(("inside", "outside", "status"), [(0, 0, "not_applicable"), (0, None, "undeterminable")])
+def test_without_efa_there_is_nothing_to_open(image, inside, outside, status):
+    assert net(inside=inside, outside=outside).status == status
+
+
+@pytest.mark.parametrize(
+    ("init", "version", "status", "words"),
+    [
+        (0, 13000, "pass", "CUDA 13.0 of"),
+        (804, 13000, "fail", "cuInit returned 804"),
+        (0, 0, "undeterminable", "gave 0"),
+    ],
+)
+def test_cuda_has_to_start(image, monkeypatch, init, version, status, words):
+    build(image / "cuda/libcuda.so.1", CUDA.format(init=init, version=version))
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "cuda"))
+    found = container_loads.verify_cuda(Host(), "580.95.05", 8)
+    assert found.status == status and words in str(found.found or "") + str(found.message or found.reason)
+    assert container_loads.verify_cuda(Host(), None, 8).status == "not_applicable"
+
+
+def test_libcuda_that_is_none_fails(image, monkeypatch):
+    (image / "cuda").mkdir()
+    (image / "cuda/libcuda.so.1").write_text("no library")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "cuda"))
+    found = container_loads.verify_cuda(Host(), "580.95.05", 8)
+    assert found.status == "fail" and "libcuda.so.1 does not open: " in found.message
+
+
+def test_library_that_crashes_is_undeterminable(image, monkeypatch):
+    build(image / "cuda/libcuda.so.1", "__attribute__((constructor)) void c(void) { __builtin_trap(); }")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(image / "cuda"))
+    found = container_loads.verify_cuda(Host(), "580.95.05", 8)
+    assert found.status == "undeterminable" and "was ended by signal" in found.reason
+
+
+class Answers(Host):
+    """Gives one answer to every command."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def run(self, argv, timeout=120, check=True, stdin=None):
+        if isinstance(self.answer, CommandError):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [hanging("python3", 30), CommandResult(0, "", ""), CommandResult(0, "{}", ""), CommandResult(0, "[1]", "")],
+)
+def test_child_without_an_answer_is_undeterminable(answer):
+    assert container_loads.verify_cuda(Answers(answer), "580.95.05", 8).status == "undeterminable"
