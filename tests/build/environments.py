@@ -48,16 +48,19 @@ def require_python(version: tuple[int, int]) -> None:
 def find_python(version: str) -> str | None:
     """An interpreter of this version that can make an environment, from the PATH or pyenv; None without one.
 
-    A found one need not run: version managers leave stand-ins for versions that are not chosen.
+    A found one need not run: version managers leave stand-ins for versions that are not chosen. The interpreter behind
+    a stand-in or an environment is returned.
     """
     homes = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"), reverse=True)
     on_path = [Path(folder, f"python{version}") for folder in os.environ.get("PATH", os.defpath).split(os.pathsep)]
     for program in map(str, (*on_path, *homes)):
-        command = [program, "-c", "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"]
+        code = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2], sys._base_executable)"
+        command = [program, "-c", code]
         if os.access(program, os.X_OK):
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-            if done.stdout.strip() == version:
-                return program
+            found, _blank, executable = done.stdout.strip().partition(" ")
+            if found == version:
+                return executable
     return None
 
 

@@ -38,13 +38,13 @@ def test_interpreter_that_does_not_run_is_passed_over(tmp_path, monkeypatch):
         program.write_text(text, encoding="utf-8")
         program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'shims'}:{tmp_path / 'real'}")
-    assert environments.find_python(own) == str(tmp_path / "real" / f"python{own}")
+    assert environments.find_python(own) == sys._base_executable
     monkeypatch.setenv("PATH", str(tmp_path / "shims"))
     assert environments.find_python(own) is None
     home = tmp_path / ".pyenv" / "versions" / f"{own}.7" / "bin"
     home.mkdir(parents=True)
     (tmp_path / "real" / f"python{own}").rename(home / "python")
-    assert environments.find_python(own) == str(home / "python")
+    assert environments.find_python(own) == sys._base_executable
 
 
 @pytest.fixture
