@@ -33,7 +33,7 @@ ARGUMENTS: dict[str, Any] = {
 
 
 class ActionModule(ActionBase):
-    """Looks again and again with M(slurm_job), for a module could say nothing before its end."""
+    """Looks again and again with ``slurm_job``, for a module could say nothing before its end."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True

@@ -74,7 +74,7 @@ def described(value: Any) -> str:
 
 def problems(given: Mapping[str, Any], spec: Spec, above: str = "") -> Iterator[str]:
     """A sentence for each value that is not of the type that ``spec`` (options of an argument spec) has for it, and for
-    each key of a mapping with C(options) that is none of those; null counts as not given."""
+    each key of a mapping with ``options`` that is none of those; null counts as not given."""
     for name, option in spec.items():
         value, kind, inner = given.get(name), kind_of(option), option.get("options")
         if value is None or not kind:

@@ -158,7 +158,31 @@ def writers(path: str, text: str) -> Iterator[str]:
                 yield f"{path}:{node.lineno}: opens a file for writing: use replace_file of system/files.py"
 
 
-RULES: tuple[Rule, ...] = (foreign_names, unfinished, licence, target_syntax, unordered, loose_ends, layers, writers)
+# Markup of Epydoc and of Ansible: the latter belongs in DOCUMENTATION, EXAMPLES and RETURN, which are no docstrings.
+MARKUP = re.compile(r"\b[LCVOIBMUEP]\{[^{}\n]+\}|\b[CVOIBMEP]\([^()\n]+\)")
+
+
+def markup(path: str, text: str) -> Iterator[str]:
+    """Docstrings mark names with double backquotes and with nothing else."""
+    if path.endswith(".py") and MARKUP.search(text):
+        for node in ast.walk(ast.parse(text)):
+            if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+                continue
+            if found := MARKUP.search(ast.get_docstring(node, clean=False) or ""):
+                yield f"{path}:{node.body[0].lineno}: {found.group()} in a docstring: use double backquotes"
+
+
+RULES: tuple[Rule, ...] = (
+    foreign_names,
+    unfinished,
+    licence,
+    target_syntax,
+    unordered,
+    loose_ends,
+    layers,
+    writers,
+    markup,
+)
 # This file has to name what it looks for, its tests too.
 EXEMPT = {"tests/build/house_rules.py", "tests/unit/build/test_house_rules.py", "LICENSE"}
 

@@ -237,7 +237,7 @@ def _route_tables(ec2: t.Any, name: str, inside: list[dict[str, t.Any]], strange
 
 
 def wanted_rules(part: str, wanted: t.Mapping[str, t.Any]) -> list[str]:
-    """The rules that a group has to have, as L{look} writes them; none: the group is not wanted."""
+    """The rules that a group has to have, as ``look`` writes them; none: the group is not wanted."""
     if part == "nodes":
         return ["all from itself"]
     if part == "fsx":
@@ -247,7 +247,7 @@ def wanted_rules(part: str, wanted: t.Mapping[str, t.Any]) -> list[str]:
 
 
 def _networks(cidrs: t.Sequence[str]) -> list[str]:
-    """Networks as EC2 writes them: 10.9.0.1/32 for 10.9.0.1. Those that are none are told by L{wish_problems}."""
+    """Networks as EC2 writes them: 10.9.0.1/32 for 10.9.0.1. Those that are none are told by ``wish_problems``."""
     found = []
     for value in cidrs:
         try:

@@ -42,7 +42,7 @@ def shared(config: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any], str]]:
 def fate(text: str) -> dict[str, Any]:
     """``names`` of the file systems whose data go with the cluster, and sentences: what ``goes`` and what ``stays``.
 
-    ``text`` is the configuration; of one that is none nobody knows what goes, and C(unknown) stands for it.
+    ``text`` is the configuration; of one that is none nobody knows what goes, and ``unknown`` stands for it.
     """
     try:
         config = yaml.safe_load(text)

@@ -258,7 +258,7 @@ def placeholders(settings: Settings, network: Settings) -> list[str]:
 
 
 def meant(settings: Settings) -> dict[str, Any]:
-    """The settings with those numbers and switches as such that C(-e KEY=VALUE) gave as a text."""
+    """The settings with those numbers and switches as such that ``-e KEY=VALUE`` gave as a text."""
     kinds = {key: kind for key, kind in SETTINGS_KINDS.items() if kind in ("a whole number", "true or false")}
     return {
         key: _argument_types.coerce(kinds[key], value) if key in kinds else value for key, value in settings.items()

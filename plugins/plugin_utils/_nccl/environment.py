@@ -63,7 +63,7 @@ class Setting:
 def traits(instance_type: str | None) -> dict[str, t.Any]:
     """``kind`` (nvidia, neuron, none), ``efa``, ``rdma``, ``nvlink`` (None: not known), ``plugin_sets``.
 
-    Without a type: an NVIDIA type with EFA of which nothing else is known. Raises L{NodeError} for an unknown type.
+    Without a type: an NVIDIA type with EFA of which nothing else is known. Raises ``NodeError`` for an unknown type.
     """
     if instance_type is None:
         return {"kind": "nvidia", "efa": True, "rdma": None, "nvlink": None, "plugin_sets": {}}
@@ -202,7 +202,7 @@ def lint(variables: t.Mapping[str, object] | str, setting: Setting) -> list[dict
 
     verdict is keep, drop (without effect, or better left to the software), rename (nothing reads this name; ``to``
     is the one that is read) or harmful; ``to_value`` is the value to use instead, ``since`` the version from which
-    on this holds, ``judged`` whether the table has an opinion. Raises L{NodeError} for an unknown instance type.
+    on this holds, ``judged`` whether the table has an opinion. Raises ``NodeError`` for an unknown instance type.
     """
     known = traits(setting.instance_type)
     return [judge(name, value, setting, known) for name, value in assignments(variables)]
@@ -275,7 +275,7 @@ def _notes(setting: Setting) -> list[str]:
 
 
 def refuse_bad(variables: t.Mapping[str, str]) -> None:
-    """Raise L{NodeError} with every name and value that would not be the same thing in every file format."""
+    """Raise ``NodeError`` with every name and value that would not be the same thing in every file format."""
     problems = [
         f"{name!r} is no name for a variable: give capital letters, digits and underscores"
         for name in variables
@@ -294,7 +294,7 @@ def render(setting: Setting, wishes: Wishes | None = None) -> dict[str, t.Any]:
 
     ``variables``; ``nccl_conf`` (what NCCL reads by itself: /etc/nccl.conf), ``profile`` (the rest, for
     /etc/profile.d; a value set before wins), ``environ`` (all, NAME=value: enroot's environ.d, systemd), ``modulefile``
-    (all, Tcl); ``why`` for each name; ``notes``; ``lint`` of the variables of one's own. Raises L{NodeError}.
+    (all, Tcl); ``why`` for each name; ``notes``; ``lint`` of the variables of one's own. Raises ``NodeError``.
     """
     wishes = wishes or Wishes()
     known = traits(setting.instance_type)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The document that all reports are drawn from: C(mlcluster.cluster/1). Pure.
+"""The document that all reports are drawn from: ``mlcluster.cluster/1``. Pure.
 
 What cannot be read becomes a verdict that says so: a node must never vanish from the page, nor turn good by silence.
 """
@@ -59,8 +59,8 @@ def build(
     """Everything together.
 
     Each of ``nodes`` has ``name``, perhaps ``kind``, ``instance_id``, ``instance_type``, ``queue``, ``place`` (network
-    nodes or zone, the widest first), and ``health``: what M(node_health_info) returned, or Ansible's word that the node
-    did not answer. ``time`` is ISO 8601. ``validation`` is what C(run_validation) kept, ``run`` the status file of a
+    nodes or zone, the widest first), and ``health``: what ``node_health_info`` returned, or Ansible's word that the
+    node did not answer. ``time`` is ISO 8601. ``validation`` is what ``run_validation`` kept, ``run`` the status of a
     configuration run, ``previous`` an earlier document, ``source`` where the validation was found. A validation of
     another cluster, or older than ``validation_days``, proves nothing. Raises ReportError.
     """
@@ -376,7 +376,7 @@ def io_figures(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def timings(run: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Seconds of wall-clock time that each role took, in the order they ran; tasks outside roles are C(other)."""
+    """Seconds of wall-clock time that each role took, in the order they ran; tasks outside roles are ``other``."""
     roles = (run or {}).get("roles") or {}
     if not isinstance(roles, Mapping):
         raise ReportError(f"timings has the roles {short(roles)}: give the status file that this version wrote")

@@ -33,10 +33,10 @@ SHOWN_VALUE = 200
 
 
 def find(nodes: Sequence[Mapping[str, Any]], curves: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
-    """The odd ones among nodes and bandwidth curves of L{_report_model}, those named most often first.
+    """The odd ones among nodes and bandwidth curves of ``_report_model``, those named most often first.
 
-    Each: node (of a curve of two nodes both, joined by +), what (an id of a check with its device, C(version NAME), or
-    C(JOB COLLECTIVE)), kind (C(value) or C(number)), found,
+    Each: node (of a curve of two nodes both, joined by +), what (an id of a check with its device, ``version NAME``, or
+    ``JOB COLLECTIVE``), kind (``value`` or ``number``), found,
     expected (the majority's value, or the median), agree and of (numbers of nodes), message.
     """
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = collections.defaultdict(list)

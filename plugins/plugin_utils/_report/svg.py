@@ -110,7 +110,7 @@ def _axes(low: float, high: float, peak: float) -> Iterator[str]:
 
 
 def shade(value: float, low: float, high: float) -> int:
-    """Which of L{SHADES} shades a figure has between the lowest (0) and the highest."""
+    """Which of ``SHADES`` shades a figure has between the lowest (0) and the highest."""
     return SHADES - 1 if high <= low else min(SHADES - 1, int((value - low) / (high - low) * SHADES))
 
 

@@ -54,7 +54,7 @@ class Entry:
 
 
 class Follow:
-    """look(entry, seconds, cancel) gives what M(slurm_job) gave; say(line) shows a line; clock() is in seconds."""
+    """look(entry, seconds, cancel) gives what ``slurm_job`` gave; say(line) shows a line; clock() is in seconds."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ def waits(
     """A sentence for each wish that more nodes would have to fulfil than take jobs, with the jobs that have it.
 
     ``jobs`` are those of the model, ``options`` what sbatch is given beside their scripts, ``facts`` what
-    M(slurm_info) returned, ``resumed`` the nodes that are made to take jobs before the submission.
+    ``slurm_info`` returned, ``resumed`` the nodes that are made to take jobs before the submission.
     """
     found: dict[str, list[str]] = {}
     for job in jobs:

@@ -41,7 +41,7 @@ def quote(value: object) -> str:
 def model(settings: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """``jobs`` (what each script says) and ``problems`` (a sentence each; with any, there are no jobs).
 
-    ``settings`` are the role's variables without their prefix; ``facts`` is what M(slurm_info) returned, None before
+    ``settings`` are the role's variables without their prefix; ``facts`` is what ``slurm_info`` returned, None before
     the cluster was looked at.
     """
     problems = list(shape_problems(settings))

@@ -24,8 +24,8 @@ def collect(
     ``cluster``, ``time`` (ISO 8601) and ``nodes`` say of what and when this is: without them a report cannot tell it
     from the validation of another cluster, or of years ago, and takes it for no proof.
 
-    Each of ``runs`` has ``name``, ``job`` (as M(slurm_job) returns it, None where it was not submitted), ``report``
-    (the text of report.json, None where there is none) and ``message`` (what M(slurm_job) said when it failed).
+    Each of ``runs`` has ``name``, ``job`` (as ``slurm_job`` returns it, None where it was not submitted), ``report``
+    (the text of report.json, None where there is none) and ``message`` (what ``slurm_job`` said when it failed).
     Returns status, exit_code, jobs, lines (a table), problems, and bad_nodes (node to reason).
     """
     jobs = [_judge(run) for run in runs]

@@ -30,7 +30,7 @@ ACTIONS = {"list": "s3:ListBucket", "read": "s3:GetObject", "write": "s3:PutObje
 
 
 class Server:
-    """A bucket "data" with one object, and users who may do some of L{ACTIONS} there."""
+    """A bucket "data" with one object, and users who may do some of ``ACTIONS`` there."""
 
     def __init__(self):
         # Who may do what is a setting of all of moto's servers of a process, and so are the users.

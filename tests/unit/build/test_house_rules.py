@@ -177,6 +177,17 @@ def test_reader_and_the_one_writer_pass(call):
     assert found(rules.writers, call) == []
 
 
+@pytest.mark.parametrize("word", ["L{parse}", "C(debug)", "M(slurm_job)", "O(packages)"])
+def test_other_markup_in_a_docstring_is_found(word):
+    (complaint,) = found(rules.markup, f'def f():\n    """Return what {word} gives."""\n')
+    assert complaint == f"plugins/module_utils/x.py:2: {word} in a docstring: use double backquotes"
+
+
+def test_markup_outside_docstrings_passes():
+    assert found(rules.markup, 'DOCUMENTATION = "C(debug)"\nf = C(1)\n') == []
+    assert found(rules.markup, '"""Return ``parse`` and f(x)."""\n') == []
+
+
 def test_files_are_those_that_git_would_take(tmp_path):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / ".gitignore").write_text("ignored\n", encoding="utf-8")

@@ -13,7 +13,7 @@ import typing as t
 
 
 class FakeDevice:
-    """In place of L{host.DeviceReader}. content: (offset, bytes) ranges that hold data; bad: every read fails."""
+    """In place of ``host.DeviceReader``. content: (offset, bytes) ranges that hold data; bad: every read fails."""
 
     def __init__(
         self, size: int, content: t.Iterable[tuple[int, int]] = (), number: str = "259:0", bad: bool = False

@@ -71,7 +71,7 @@ class Device:
 
 
 class Machine:
-    """The state. Everything is public: tests write to it, L{simulated.SimulatedHost} reads and changes it."""
+    """The state. Everything is public: tests write to it, ``simulated.SimulatedHost`` reads and changes it."""
 
     def __init__(self, shape: str = "2.39") -> None:
         self.shape = SHAPES[shape]

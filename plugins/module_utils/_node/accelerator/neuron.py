@@ -31,7 +31,7 @@ def neuron_wanted(host: Host, table: t.Mapping[str, t.Any] | None) -> bool:
 def look_at_neuron(host: Host, timeout: float = 60) -> dict[str, t.Any]:
     """The Neuron driver and what neuron-ls tells, with problem None only where it gave a whole list.
 
-    {loaded, driver (version or None), device_nodes (how many /dev/neuron*), devices (as L{parse_neuron_ls}), problem}.
+    {loaded, driver (version or None), device_nodes (how many /dev/neuron*), devices (as ``parse_neuron_ls``), problem}.
     """
     program = _NEURON_LS if host.exists(_NEURON_LS) else host.which("neuron-ls")
     devices: list[dict[str, t.Any]] = []

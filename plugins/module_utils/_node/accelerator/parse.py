@@ -361,7 +361,7 @@ def first_time(text: str) -> float | None:
 
 
 def parse_xids(text: str) -> dict[str, t.Any]:
-    """Xid and SXid lines of a kernel log, the last L{MAX_EVENTS} of each code, and how many there were.
+    """Xid and SXid lines of a kernel log, the last ``MAX_EVENTS`` of each code, and how many there were.
 
     {"xids": [{time, bus, code, text}], "sxids": [{time, bus, switch, code, text, fatal}], "counts": {code: n},
     "unread": lines of Xids in no known shape}. Of the Xids 154, whose text decides, and of fatal SXids those with
@@ -389,7 +389,7 @@ def parse_xids(text: str) -> dict[str, t.Any]:
 
 
 def _last_of_each(events: t.Sequence[dict[str, t.Any]]) -> list[dict[str, t.Any]]:
-    """The last L{MAX_EVENTS} events of each kind, in their order."""
+    """The last ``MAX_EVENTS`` events of each kind, in their order."""
     seen: dict[t.Any, int] = {}
     kept = []
     for event in reversed(events):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Versions of a node's stack against the matrix in L{_data.accelerator_versions}. Pure: versions in, verdicts out."""
+"""Versions of a node's stack against the matrix in ``_data.accelerator_versions``. Pure: versions in, verdicts out."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def minima_problems(minima: t.Mapping[str, t.Any]) -> list[str]:
 
 
 def verify_versions(facts: t.Mapping[str, t.Any], used: bool) -> list[Result]:
-    """Verdicts versions.driver, .cuda, .installer, .libfabric, .plugin and .nccl on what L{efa.look} saw.
+    """Verdicts versions.driver, .cuda, .installer, .libfabric, .plugin and .nccl on what ``efa.look`` saw.
 
     used: whether the machine has EFA or accelerators. facts["minima"] are the caller's own, {component: version}.
     """

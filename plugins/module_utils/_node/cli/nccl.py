@@ -72,7 +72,7 @@ def add_verbs(subparsers: t.Any) -> None:
 
 
 def asked_from(args: argparse.Namespace, host: Host) -> Asked:
-    """The options of the verb as what was asked for. Raises L{NodeError} for a file that is not what it should be."""
+    """The options of the verb as what was asked for. Raises ``NodeError`` for a file that is not what it should be."""
     before, after = read_snapshots(host, args.counters_before, args.counters_after)
     return Asked(
         ranks=args.ranks,
@@ -89,7 +89,7 @@ def asked_from(args: argparse.Namespace, host: Host) -> Asked:
 
 
 def read_snapshots(host: Host, before: str | None, after: str | None) -> tuple[Counters, Counters]:
-    """The counters in the two files by host, None without a file. Raises L{NodeError}."""
+    """The counters in the two files by host, None without a file. Raises ``NodeError``."""
     if before and after and host.realpath(before) == host.realpath(after):
         raise NodeError(
             f"{before} is given for the counters before and after the test: give the two files of that test"

@@ -196,7 +196,7 @@ def _lock_path(host: EnrootHost, wish: ImageWish) -> str:
 
 
 def _leftovers(host: EnrootHost, wish: ImageWish) -> list[str]:
-    """Names of what imports make their file in, see L{EnrootHost.private_directory}."""
+    """Names of what imports make their file in, see ``EnrootHost.private_directory``."""
     pattern = re.compile(re.escape(f".{wish.base}.") + "[a-z0-9_]{8}")
     return [name for name in host.listdir(wish.directory) if pattern.fullmatch(name)]
 
@@ -208,7 +208,7 @@ def _sweep(host: EnrootHost, wish: ImageWish) -> None:
 
 
 def _demand_names(host: EnrootHost, answer: t.Mapping[str, t.Any]) -> None:
-    """Raise L{NodeError} where a name is another user's, before gigabytes are fetched for it."""
+    """Raise ``NodeError`` where a name is another user's, before gigabytes are fetched for it."""
     needed = [answer[key] for key, action in (("path", "import"), ("link", "link")) if action in answer["actions"]]
     taken = [path for path in needed if not host.may_replace(path)]
     if taken:

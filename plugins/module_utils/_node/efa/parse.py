@@ -104,7 +104,7 @@ def login_memlock(files: t.Mapping[str, str], user: str = "*") -> dict[str, t.An
 
 def own_memlock(files: t.Mapping[str, str]) -> dict[str, dict[str, t.Any]]:
     """Users and groups (with @ or %) that have limits of their own, which go before those of everybody, and lower ones:
-    {name: as L{login_memlock}}.
+    {name: as ``login_memlock``}.
     """
     lines = [line.split("#", 1)[0].split() for text in files.values() for line in text.splitlines()]
     names = {fields[0] for fields in lines if len(fields) == 4 and fields[2] == "memlock"} - {"*", "root"}

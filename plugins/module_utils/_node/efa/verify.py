@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Verdicts on what L{efa.look} saw. Pure: facts in, mlcluster.result/1 out."""
+"""Verdicts on what ``efa.look`` saw. Pure: facts in, mlcluster.result/1 out."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PTRACE_SOURCE = "aws-parallelcluster-cookbook, resource efa: kernel.yama.ptrace
 def verify(facts: t.Mapping[str, t.Any]) -> list[Result]:
     """Verdicts with the ids efa.installer, efa.devices, efa.driver, efa.provider, efa.plugin, efa.limits (one for a
     login and one for each running unit), efa.ptrace and efa.fabric_manager; of what is installed besides, efa.nccl,
-    efa.gdrcopy and efa.nvshmem; those of L{verify_versions}; on Neuron machines those of L{verify_neuron}; efa.peers
+    efa.gdrcopy and efa.nvshmem; those of ``verify_versions``; on Neuron machines those of ``verify_neuron``; efa.peers
     for each peer named.
     """
     family, neuron = facts["family"], facts["neuron"]

@@ -4,7 +4,7 @@
 
 """Which mount a path is on, and what stands below it: disks, md, LVM, a network filesystem. Pure functions.
 
-L{resolve} takes the kernel's mount table and a description of the block devices; L{block_devices} makes that
+``resolve`` takes the kernel's mount table and a description of the block devices; ``block_devices`` makes that
 description from sysfs through the host.
 """
 
@@ -23,7 +23,7 @@ STACKED = ("overlay", "aufs", "ecryptfs", "fuse.fuse-overlayfs")
 def resolve(path: str, mounts: list[dict[str, t.Any]], devices: dict[str, dict[str, t.Any]]) -> dict[str, t.Any]:
     """What a path is stored on.
 
-    mounts as ``read_mounts`` gives them, devices as L{block_devices} does. Keys: path, mount_point,
+    mounts as ``read_mounts`` gives them, devices as ``block_devices`` does. Keys: path, mount_point,
     source, fstype, options (list), bind (whether the mount shows a directory below its filesystem's top), layout (one
     of disk, md, lvm, dm, network, memory, stacked, other, unknown), md_level (raid0, ..., or None), kname, disks (the
     whole disks at the bottom: [{kname, model, transport, integrity}]). A layout of unknown means that there is no

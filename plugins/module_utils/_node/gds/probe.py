@@ -4,9 +4,9 @@
 
 """Ask libcufile itself, in a process of its own that may hang or crash without harm.
 
-L{ask} answers with an outcome: {state, step, err, cu_err, reason, version, io, seconds, table}. state is ok (every step
-was taken), refused (libcufile gave an error), hang, crash, corrupt (what was read back differs), or unusable (nothing
-could be asked: no library, a symbol missing, no file could be made). table is what L{gds_parse.parse_table} finds in
+``ask`` answers with an outcome: {state, step, err, cu_err, reason, version, io, seconds, table}. state is ok (every
+step was taken), refused (libcufile gave an error), hang, crash, corrupt (what was read back differs), or unusable
+(nothing could be asked: no library, a symbol missing, no file could be made). table is what ``parse_table`` finds in
 the log that libcufile wrote.
 """
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The verdicts on GPUDirect Storage, from what L{gds.survey} found. Pure."""
+"""The verdicts on GPUDirect Storage, from what ``gds.survey`` found. Pure."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ KINDS = ("equal", "version_at_least", "size", "present")
 def choose(name: str, parameters: t.Mapping[str, t.Mapping[str, t.Any]]) -> list[dict[str, t.Any]]:
     """The checks of a checklist with a site's parameters {id: {expected, ...}} in place; skipped ones are left out.
 
-    Raises L{NodeError} with one sentence that names all that is unknown.
+    Raises ``NodeError`` with one sentence that names all that is unknown.
     """
     checks = {check["id"]: check for check in checklists.CHECKLISTS[name]}
     wrong = sorted(f"check {key}" for key in parameters if key not in checks)
@@ -115,7 +115,7 @@ def _is_number(value: object) -> bool:
 
 
 def gather(host: Host, checks: t.Sequence[t.Mapping[str, t.Any]], seen: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-    """The facts that these checks look at; seen is what L{accelerator.look} returned. Writes nothing."""
+    """The facts that these checks look at; seen is what ``accelerator.look`` returned. Writes nothing."""
     facts: dict[str, t.Any] = {}
     for check in checks:
         name = check["fact"]

@@ -120,7 +120,7 @@ def mounted_root(host: Host) -> str | None:
 
 
 def host_facts(host: Host) -> dict[str, t.Any]:
-    """What a host writes for its containers: L{look}, the volumes of the local storage, and whose it is."""
+    """What a host writes for its containers: ``look``, the volumes of the local storage, and whose it is."""
     mounts = {mount["target"]: mount["device"] for mount in read_mounts(host)}
     volumes = (read_document(host, RECORD_PATH) or {}).get("volumes") or []
     return {

@@ -5,7 +5,7 @@
 """What NVIDIA's DCGM counts on each GPU, where its host engine or its exporter runs; it is never started for this.
 
 Sources: field numbers and names of DCGM's header dcgm_fields.h (two also by their newer names); the table of
-C(dcgmi dmon) and the text of dcgm-exporter as NVIDIA's documentation shows them.
+``dcgmi dmon`` and the text of dcgm-exporter as NVIDIA's documentation shows them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ Figures = dict[str, dict[str, float]]
 
 
 def check_dcgm(host: Host, allowed_xids: t.Collection[int] = (), most_celsius: float | None = None) -> list[Result]:
-    """A verdict dcgm.NAME for each of L{FIELDS} that is told, found being {gpuN: figure}; else dcgm.fields, why not.
+    """A verdict dcgm.NAME for each of ``FIELDS`` that is told, found being {gpuN: figure}; else dcgm.fields, why not.
 
     most_celsius: what a GPU may have; without it temperatures are told and not judged, as are all other figures for
     which nobody publishes a bound.
@@ -127,7 +127,7 @@ def _listens(host: Host, port: int) -> bool:
 
 
 def parse_dmon(text: str) -> Figures:
-    """The table of dcgmi dmon for L{FIELDS} in their order: a line "GPU 0" with a figure for each.
+    """The table of dcgmi dmon for ``FIELDS`` in their order: a line "GPU 0" with a figure for each.
 
     Columns go by their place, for their headings differ between releases; a line with other than one word for each
     field is left out, since no figure of it can be told from another.

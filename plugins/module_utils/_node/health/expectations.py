@@ -7,8 +7,8 @@
     {"versions": {"driver": ">=580.95", "kernel": "6.8.0-*"}, "mounts": ["/fsx"], "allowed_xids": [13],
      "types": {"p5*": {"gpus": 8, "efa": 32, "disks": 8}}}
 
-L{KEYS} says what may stand there. The table of instance types holds where nothing is said here. Pure, but for
-L{check_devices} and what follows it, which look at the node.
+``KEYS`` says what may stand there. The table of instance types holds where nothing is said here. Pure, but for
+``check_devices`` and what follows it, which look at the node.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _NO_TEXT = "give a list of texts that are not empty"
 
 @dataclasses.dataclass(frozen=True)
 class Expectations:
-    """Those of one node: L{KEYS} as fields; unresolved: the types that could not be compared with the node's."""
+    """Those of one node: ``KEYS`` as fields; unresolved: the types that could not be compared with the node's."""
 
     versions: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
     efa: int | None = None
@@ -203,7 +203,7 @@ def packages(expect: Expectations) -> tuple[str, ...]:
 
 
 def judge_versions(expect: Expectations, versions: t.Mapping[str, str], silent: t.Collection[str] = ()) -> list[Result]:
-    """expect.version for each component, of what L{health_system.versions} tells; silent: those that may be there and
+    """expect.version for each component, of what ``health_system.versions`` tells; silent: those that may be there and
     whose versions could not be found out.
     """
     found = []

@@ -35,7 +35,7 @@ class Marker:
 
 
 def read_marker(host: Host, path: str = MARKER_PATH) -> Marker | None:
-    """The marker, None where there is none. Raises L{NodeError} where neither can be told."""
+    """The marker, None where there is none. Raises ``NodeError`` where neither can be told."""
     text = host.read_text(path)
     if text is None:
         try:

@@ -4,7 +4,7 @@
 
 """The health of a node in three depths: prolog (seconds, reads only), full (everything passive), container.
 
-What counts as broken is one thing, what is done about it another: L{blocking} says which verdicts keep a job away.
+What counts as broken is one thing, what is done about it another: ``blocking`` says which verdicts keep a job away.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .slurm import check_slurm
 
 PROFILES = ("prolog", "full", "container")
 KINDS = ("head", "login", "compute")
-# The verdicts whose found is {component: version}; they are no judgement, and L{split} takes them out.
+# The verdicts whose found is {component: version}; they are no judgement, and ``split`` takes them out.
 VERSIONS = "node.versions"
 # What the profile full says something of on every node, by the first part of the ids. A report without a verdict on
 # each is not whole, and proves nothing of its node.
@@ -73,8 +73,8 @@ class Wishes:
 
     scratch: the directory of the jobs' directories (None: on the local volume). mounts: paths to ask GPUDirect Storage
     about (none: the local volume). require: what a container has to have, {name: least version or None}. expectations:
-    what a site expects, see L{health_expect}. kind: one of L{KINDS}. image, image_user: an image in which to go through
-    the profile container as well, and who starts it. may_write: whether the write probe in S3 and that container may.
+    what a site expects, see ``health_expect``. kind: one of ``KINDS``. image, image_user: an image in which to go
+    through the profile container as well, and who starts it. may_write: allow the write probe in S3 and that container.
     """
 
     instance_type: str | None = None
@@ -138,7 +138,7 @@ def checks(profile: str, wishes: Wishes, expect: Expected, seconds: float | None
 def examine(
     host: Host, profile: str, wishes: Wishes, seconds: float | None = None, state_directory: str = STATE_DIRECTORY
 ) -> list[Result]:
-    """Every verdict of a profile, within seconds (default: what L{LIMITS} says)."""
+    """Every verdict of a profile, within seconds (default: what ``LIMITS`` says)."""
     total = LIMITS[profile][1] if seconds is None else seconds
     expect = health_expect.resolve(wishes.expectations, wishes.instance_type or instance_type(host))
     return run_all(host, checks(profile, wishes, expect, seconds), total, state_directory)

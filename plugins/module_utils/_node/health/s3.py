@@ -80,7 +80,7 @@ class Bucket:
 
 def bucket_problems(where: str, given: object) -> list[str]:
     """What is wrong with a list of places, a sentence each. An entry is a text s3://BUCKET/PREFIX or a mapping of url,
-    rights (of L{RIGHTS}) and key.
+    rights (of ``RIGHTS``) and key.
     """
     if not isinstance(given, (list, tuple)):
         return [f"{where} is {given!r:.60}: give a list of s3://BUCKET/PREFIX, or of mappings with url and rights"]
@@ -109,7 +109,7 @@ def bucket_problems(where: str, given: object) -> list[str]:
 
 
 def parse_bucket(given: t.Any) -> Bucket:
-    """An entry that L{bucket_problems} has nothing against."""
+    """An entry that ``bucket_problems`` has nothing against."""
     one = {"url": given} if isinstance(given, str) else given
     bucket, prefix = t.cast("re.Match[str]", _URL.fullmatch(one["url"])).groups()
     prefix = (prefix or "").lstrip("/")

@@ -91,7 +91,7 @@ def check_clock(host: Host) -> list[Result]:
 
 
 def check_services(host: Host) -> list[Result]:
-    """node.service for each of L{SERVICES} that this node is to run."""
+    """node.service for each of ``SERVICES`` that this node is to run."""
     told, problem = ask(
         host, ["systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState", "--", *SERVICES]
     )
@@ -240,8 +240,8 @@ def check_kernel(host: Host) -> list[Result]:
 
 
 def versions(host: Host, packages: t.Mapping[str, str | None], more: t.Collection[str] = ()) -> dict[str, str]:
-    """Component to version, of what is here: those of L{COMPONENTS} that tell it, and C(package NAME) for each of
-    L{PACKAGES} and of more that is installed.
+    """Component to version, of what is here: those of ``COMPONENTS`` that tell it, and ``package NAME`` for each of
+    ``PACKAGES`` and of more that is installed.
     """
     release = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', host.read_text("/etc/os-release") or "", re.MULTILINE))
     found: dict[str, str | None] = {
@@ -259,5 +259,5 @@ def versions(host: Host, packages: t.Mapping[str, str | None], more: t.Collectio
 
 
 def silent(host: Host, told: t.Mapping[str, str]) -> list[str]:
-    """Those of L{COMPONENTS} that are here and tell no version, as the EFA driver of the kernel's own sources."""
+    """Those of ``COMPONENTS`` that are here and tell no version, as the EFA driver of the kernel's own sources."""
     return [name for name, path in COMPONENTS.items() if name not in told and host.exists(path)]

@@ -39,7 +39,7 @@ def acl_problem(entries: t.Iterable[t.Any]) -> str:
 def attributes(host: Host, entries: t.Sequence[str], mode: int) -> dict[str, bytes]:
     """The extended attributes that stand for the entries on a directory of that mode; none for no entries.
 
-    Owner, group and others come from the mode, the mask is what all entries together need. Raises L{NodeError} that
+    Owner, group and others come from the mode, the mask is what all entries together need. Raises ``NodeError`` that
     names an account which the node does not have.
     """
     found: dict[str, bytes] = {}
@@ -56,7 +56,7 @@ def encode(entries: t.Iterable[Entry]) -> bytes:
 
 
 def decode(value: bytes) -> list[Entry]:
-    """What L{encode} wrote; raises L{NodeError} for anything else."""
+    """What ``encode`` wrote; raises ``NodeError`` for anything else."""
     if len(value) % 8 != 4 or struct.unpack_from("<I", value)[0] != _VERSION:
         raise NodeError("an access control list has a form that is not known: look with getfacl")
     return [struct.unpack_from("<HHI", value, start) for start in range(4, len(value), 8)]

@@ -98,7 +98,7 @@ class Directory:
 
 @dataclasses.dataclass(frozen=True)
 class LustreConfig:
-    """The whole. tuning and module_options change the sourced values of L{lustre_tuning}; timeout in seconds.
+    """The whole. tuning and module_options change the sourced values of ``lustre_tuning``; timeout in seconds.
 
     efa_interfaces 0 means as many as AWS sets up for the instance type.
     """
@@ -114,7 +114,7 @@ class LustreConfig:
 
 
 def parse_config(raw: t.Mapping[str, t.Any]) -> LustreConfig:
-    """Build a L{LustreConfig} from module parameters or lustre.json; raise L{NodeError} that names all problems."""
+    """Build a ``LustreConfig`` from module parameters or lustre.json; raise ``NodeError`` that names all problems."""
     found = problems(raw)
     if found:
         raise NodeError("; ".join(found))
@@ -258,7 +258,7 @@ def _value_problems(name: str, values: t.Any, pattern: re.Pattern[str], example:
 
 
 def load_config(host: Host, path: str) -> LustreConfig:
-    """Read lustre.json; raises L{NodeError} with one sentence where it is missing or wrong."""
+    """Read lustre.json; raises ``NodeError`` with one sentence where it is missing or wrong."""
     raw = read_config(host, path, "fsx_lustre")
     if not isinstance(raw, dict) or set(raw) - set(BOOT_KEYS) - {"schema"}:
         raise NodeError(f"{path} holds something else: run the role fsx_lustre again to write it")

@@ -67,7 +67,7 @@ def whole(config: LustreConfig) -> list[Directory]:
 
 
 def make(host: Host, config: LustreConfig, rows: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
-    """Make what L{look} found missing; returns the paths. Raises L{NodeError}, with what was made kept."""
+    """Make what ``look`` found missing; returns the paths. Raises ``NodeError``, with what was made kept."""
     missing = [row["path"] for row in rows if row["state"] == "missing"]
     wanted = {entry.path: entry for entry in whole(config)}
     # Before the first is made: a name that is unknown stops all of it, not the half.

@@ -55,7 +55,7 @@ class Tally:
 def files_below(path: str) -> list[str]:
     """Every plain file at or below a path, sorted by directory; no link is followed and no other mount entered.
 
-    Raises L{NodeError} where the path cannot be read, is neither file nor directory (of a link nothing would be done,
+    Raises ``NodeError`` where the path cannot be read, is neither file nor directory (of a link nothing would be done,
     and it would look done), or has a name that the answer of lfs could not carry.
     """
     try:
@@ -84,7 +84,7 @@ def files_below(path: str) -> list[str]:
 def states(host: Host, paths: t.Sequence[str], parallel: int) -> dict[str, dict[str, t.Any]]:
     """What Lustre says of each file, by its path, but for those that are gone by now, as old checkpoints go.
 
-    Raises L{NodeError} where it says nothing of one that is there.
+    Raises ``NodeError`` where it says nothing of one that is there.
     """
 
     def of(batch: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
@@ -142,7 +142,7 @@ def run(
 
     Waits until Lustre shows it, for at most timeout seconds from the start; what has not come by then, or was not even
     asked for, is waiting.
-    progress is told after every look. Raises L{NodeError} where the tree or its states cannot be read.
+    progress is told after every look. Raises ``NodeError`` where the tree or its states cannot be read.
     """
     if action not in ACTIONS:
         raise NodeError(f"the action is {action!r}: it must be one of {', '.join(ACTIONS)}")

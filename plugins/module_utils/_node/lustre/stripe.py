@@ -77,7 +77,7 @@ def wanted_layout(components: t.Sequence[t.Mapping[str, t.Any]]) -> list[dict[st
 
 
 def parse_getstripe(text: str) -> list[dict[str, t.Any]]:
-    """What 'lfs getstripe -d' says of a directory, in the form of L{wanted_layout}; empty where it is not understood.
+    """What 'lfs getstripe -d' says of a directory, in the form of ``wanted_layout``; empty where it is not understood.
 
     Lines have either one field or several; one component without an end stands for a plain layout.
     """

@@ -57,7 +57,7 @@ def parameters(size: t.Mapping[str, int | None], changes: t.Mapping[str, t.Any])
 
 
 def module_options(size: t.Mapping[str, int | None], changes: t.Mapping[str, t.Any]) -> list[Value]:
-    """The options of kernel modules for a machine, named module.option; changes as for L{parameters}."""
+    """The options of kernel modules for a machine, named module.option; changes as for ``parameters``."""
     sourced: dict[str, t.Any] = {}
     if (size["cpus"] or 0) > MANY_CPUS:
         sourced["ptlrpc.ptlrpcd_per_cpt_max"] = 32
@@ -120,7 +120,7 @@ def loaded_options(host: Host, wanted: t.Sequence[Value]) -> list[dict[str, t.An
 
 
 def differing(rows: t.Sequence[t.Mapping[str, t.Any]]) -> list[t.Mapping[str, t.Any]]:
-    """Those rows of L{compare} whose value is known and another."""
+    """Those rows of ``compare`` whose value is known and another."""
     return [row for row in rows if row["differs"]]
 
 

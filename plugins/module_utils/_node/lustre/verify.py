@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Verdicts on what L{lustre.look} saw. Pure: facts in, mlcluster.result/1 out."""
+"""Verdicts on what ``lustre.look`` saw. Pure: facts in, mlcluster.result/1 out."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def _valid(entry: object) -> bool:
 
 
 def load(host: Host, path: str, missing_ok: bool = False) -> list[Entry]:
-    """The entries of a baseline file. Raises L{NodeError} where it is missing (unless missing_ok) or not one."""
+    """The entries of a baseline file. Raises ``NodeError`` where it is missing (unless missing_ok) or not one."""
     text = host.read_text(path)
     if text is None:
         if missing_ok and not host.exists(path):
@@ -83,7 +83,7 @@ def record(host: Host, path: str, fresh: t.Sequence[Entry], write: bool = True) 
     """Put entries into a baseline file, in place of those for the same; True where that changes the file.
 
     The same figures recorded again change nothing, and of several that record at once each adds to what the others
-    did. Raises L{NodeError} where the file is not a baseline.
+    did. Raises ``NodeError`` where the file is not a baseline.
     """
     changed = _merged(host, path, fresh)[1]
     if not (changed and write):

@@ -37,7 +37,7 @@ def snapshot(host: Host) -> Snapshot:
 
 
 def parse_snapshots(text: str, what: str) -> dict[str, Snapshot]:
-    """Host to snapshot, from lines of ``{"host": ..., "devices": {...}}``. Raises L{NodeError} with the line."""
+    """Host to snapshot, from lines of ``{"host": ..., "devices": {...}}``. Raises ``NodeError`` with the line."""
     found: dict[str, Snapshot] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():

@@ -116,13 +116,13 @@ def _parted(before: str, host: str, tables: Tables) -> tuple[str, str]:
 
 
 def read_lines(stream: t.BinaryIO) -> t.Iterator[str]:
-    """The lines of a file, each at most L{MAX_LINE} bytes; what is not UTF-8 is replaced."""
+    """The lines of a file, each at most ``MAX_LINE`` bytes; what is not UTF-8 is replaced."""
     for block in iter(lambda: stream.readline(MAX_LINE), b""):
         yield block.decode("utf-8", "replace")
 
 
 def parse_file(path: str) -> Output:
-    """Read the output in a file. Raises L{NodeError} where the file cannot be read, or is a pipe or device."""
+    """Read the output in a file. Raises ``NodeError`` where the file cannot be read, or is a pipe or device."""
     try:
         # A pipe is opened without waiting for somebody to write into it.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -10,7 +10,7 @@
     BASE/.trash/     root, 0700: what is being removed
 
 Since a user owns nothing above tmp, there is nothing that could be replaced by a link. A directory is taken away by one
-rename, so the next job never waits for a large tree; how it is emptied is in L{scratch_trash}.
+rename, so the next job never waits for a large tree; how it is emptied is in ``scratch_trash``.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def tmp_path(base: str, job_id: int) -> str:
 def opened_base(base: str, make: bool = False, or_above: bool = False) -> t.Iterator[int]:
     """A descriptor of the base, reached without following a link and trusted to be root's alone.
 
-    or_above: where only the base itself is missing, the directory above it will do. Raises L{NodeError} where it is
+    or_above: where only the base itself is missing, the directory above it will do. Raises ``NodeError`` where it is
     missing (and not to be made), a link is in its path, or another could replace it.
     """
     if not base.startswith("/") or base.startswith("//") or os.path.normpath(base) != base or base == "/":
@@ -215,7 +215,7 @@ def sweep(
     keep_seconds: float = 0,
     least_percent: int = 0,
 ) -> Swept:
-    """Take away what jobs left that are no more. known is a L{survey} from before live was asked for.
+    """Take away what jobs left that are no more. known is a ``survey`` from before live was asked for.
 
     live are the jobs on this node, None where Slurm did not tell: then only what an earlier boot left counts as left. A
     leftover stays for keep_seconds, unless less than least_percent is free; then the oldest go first.

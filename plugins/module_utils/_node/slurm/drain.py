@@ -32,7 +32,7 @@ def reason_for(blocking: t.Sequence[Result], before: t.Sequence[str] = ()) -> st
 
 
 def drain(slurm: Slurm, node: str, blocking: t.Sequence[Result], seconds: float) -> str:
-    """Drain the node for these verdicts and say in one sentence what was done. Raises L{NodeError}."""
+    """Drain the node for these verdicts and say in one sentence what was done. Raises ``NodeError``."""
     reason = reason_for(blocking)
     state = _state(slurm, node, seconds)
     if "DRAIN" in state["flags"]:
@@ -50,7 +50,7 @@ def drain(slurm: Slurm, node: str, blocking: t.Sequence[Result], seconds: float)
 def undrain(slurm: Slurm, node: str, results: t.Sequence[Result], seconds: float) -> str | None:
     """End a drain of ours whose checks all answer now and do not fail; say what was done, None where nothing was.
 
-    Raises L{NodeError}.
+    Raises ``NodeError``.
     """
     state = _state(slurm, node, seconds)
     mine = _IDS.match(state["reason"] or "")

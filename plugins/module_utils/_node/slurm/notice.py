@@ -75,7 +75,7 @@ def parse_scheduled(text: str) -> list[Notice]:
 
 
 def first(get: Get) -> t.Optional[Notice]:
-    """The notice that comes true first, None without one. Raises L{NodeError} where the metadata do not answer."""
+    """The notice that comes true first, None without one. Raises ``NodeError`` where the metadata do not answer."""
     spot = get(SPOT)
     notices = parse_scheduled(get(SCHEDULED) or "")
     notices += [found] if spot and (found := parse_spot(spot)) else []
@@ -83,9 +83,9 @@ def first(get: Get) -> t.Optional[Notice]:
 
 
 def metadata(endpoint: str) -> Get:
-    """get(path) gives the text of one of the metadata, None where there is no such; raises L{NodeError} otherwise.
+    """get(path) gives the text of one of the metadata, None where there is no such; raises ``NodeError`` otherwise.
 
-    Never by a proxy: the address is that of the hypervisor. Raises L{NodeError} for an endpoint that is no address.
+    Never by a proxy: the address is that of the hypervisor. Raises ``NodeError`` for an endpoint that is no address.
     """
     parts = urllib.parse.urlsplit(endpoint)
     if parts.scheme != "http" or not parts.hostname:

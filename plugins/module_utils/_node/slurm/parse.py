@@ -297,7 +297,7 @@ SACCT_FORMAT = "JobIDRaw,JobID,State,ExitCode,Reason,Partition,NodeList,ElapsedR
 
 
 def accounted(text: str) -> list[dict[str, t.Any]]:
-    """The jobs in `sacct --allocations --noheader --parsable2 --format=SACCT_FORMAT`, shaped as those of L{job}."""
+    """The jobs in `sacct --allocations --noheader --parsable2 --format=SACCT_FORMAT`, shaped as those of ``job``."""
     found = []
     for line in text.splitlines():
         row = line.split("|", 8)

@@ -69,7 +69,7 @@ class Applied:
 def apply_actions(
     host: Host, config: StorageConfig, plan: Plan, facts: t.Mapping[str, t.Any], applied: Applied
 ) -> None:
-    """Carry out a plan's actions in order; the first failure ends it with L{NodeError}, naming the action."""
+    """Carry out a plan's actions in order; the first failure ends it with ``NodeError``, naming the action."""
     require_programs(host, plan.actions)
 
     def write_plan_record(_host: Host, _action: Action) -> None:
@@ -82,7 +82,7 @@ def apply_actions(
 
 
 def require_programs(host: Host, actions: t.Sequence[Action]) -> None:
-    """Raise L{NodeError} where a program is missing: nothing may be taken apart that cannot be made again."""
+    """Raise ``NodeError`` where a program is missing: nothing may be taken apart that cannot be made again."""
     needed = {PROGRAMS[action["action"]] for action in actions if action["action"] in PROGRAMS}
     needed |= {f"mkfs.{action['fstype']}" for action in actions if action["action"] == "make_filesystem"}
     missing = sorted(program for program in needed if not host.which(program))
@@ -94,7 +94,7 @@ def require_programs(host: Host, actions: t.Sequence[Action]) -> None:
 
 
 def run_action(host: Host, action: Action, table: t.Mapping[str, t.Callable[[Host, Action], None]]) -> None:
-    """Carry out one action; raise L{NodeError} that names it."""
+    """Carry out one action; raise ``NodeError`` that names it."""
     try:
         table[action["action"]](host, action)
     except (NodeError, OSError) as exc:
@@ -161,7 +161,7 @@ def _sysfs(device: str) -> str:
 
 
 def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]], prove_blank: bool) -> None:
-    """Raise L{NodeError} unless every device is still what the plan is about; all are held exclusively meanwhile.
+    """Raise ``NodeError`` unless every device is still what the plan is about; all are held exclusively meanwhile.
 
     disks: {path, serial (None: not asked), signatures (those that the plan knows)}. prove_blank: the device has to be
     proved blank once more. Raises OSError with EBUSY where something took a device.

@@ -139,7 +139,7 @@ class StorageConfig:
 
 
 def parse_config(raw: t.Mapping[str, t.Any]) -> StorageConfig:
-    """Build a L{StorageConfig} from module parameters or storage.json; raise L{NodeError} with one sentence."""
+    """Build a ``StorageConfig`` from module parameters or storage.json; raise ``NodeError`` with one sentence."""
     unknown = sorted(set(raw) - set(ARGUMENT_SPEC) - {"schema"})
     if unknown:
         raise NodeError(f"the storage configuration has unknown keys: {', '.join(unknown)}")
@@ -307,7 +307,7 @@ def _check_directories(directories: t.Sequence[Directory]) -> None:
 
 
 def load_config(host: Host, path: str) -> StorageConfig:
-    """Read storage.json; raise L{NodeError} with one sentence where it is missing or wrong."""
+    """Read storage.json; raise ``NodeError`` with one sentence where it is missing or wrong."""
     raw = read_config(host, path, "nvme_raid0")
     if not isinstance(raw, dict):
         raise NodeError(f"{path} holds no JSON object: run the role nvme_raid0 again to write it")

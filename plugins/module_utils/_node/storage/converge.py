@@ -37,9 +37,9 @@ MAX_ROUNDS = 2
 
 
 def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
-    """What L{block.gather} sees plus what the configuration needs to be compared with; nothing is written.
+    """What ``block.gather`` sees plus what the configuration needs to be compared with; nothing is written.
 
-    Adds record and intent (as L{storage_record.sound} lets them pass, or None), named_devices {given: kernel name},
+    Adds record and intent (as ``storage_record.sound`` lets them pass, or None), named_devices {given: kernel name},
     mount_points {path: {is_dir, real, entries}}, paths {path: {mode, uid, gid}}, users, groups and user_groups
     {name: id or None}, array_config (text or None), fstab (parsed lines), machine_id.
     """
@@ -106,7 +106,7 @@ def context_for(facts: t.Mapping[str, t.Any], at_boot: bool = False) -> Context:
 
 
 def dry_run(host: Host, config: StorageConfig) -> Plan:
-    """The plan that L{converge} would carry out; raises L{RefusedError}."""
+    """The plan that ``converge`` would carry out; raises ``RefusedError``."""
     facts, plan = survey(host, config)
     if plan.refusals:
         raise RefusedError(plan, facts)
@@ -122,7 +122,7 @@ def survey(host: Host, config: StorageConfig, at_boot: bool = False) -> tuple[di
 def converge(host: Host, config: StorageConfig, at_boot: bool = False, lock_timeout: float = 300) -> Applied:
     """Look, plan, act, and look again until nothing is left to do.
 
-    Raises L{RefusedError}, or L{NodeError} for a failed action; at boot the record tells of either first.
+    Raises ``RefusedError``, or ``NodeError`` for a failed action; at boot the record tells of either first.
     """
     with host.locked(LOCK_PATH, lock_timeout):
         try:

@@ -4,7 +4,7 @@
 
 """One read-only look at a node's block devices: disks, what is on them, what holds them, what is mounted.
 
-L{gather} returns plain JSON types; every decision is made on them elsewhere.
+``gather`` returns plain JSON types; every decision is made on them elsewhere.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def gather(host: Host) -> dict[str, t.Any]:
     (what LVM's tools need to see the disks), outside_members[]
     (members of arrays and of filesystems over several disks that are no instance-store disks), mounts[] (each with
     the kernel name of its device or None), units{}, tools{}, instance_type (str or None), boot_id.
-    Sizes are in bytes. Raises L{NodeError} where the tools that could show a disk in use are missing.
+    Sizes are in bytes. Raises ``NodeError`` where the tools that could show a disk in use are missing.
     """
     tools = {name: host.which(name) for name in TOOLS}
     for name in ("lsblk", "wipefs"):
@@ -256,7 +256,7 @@ def _disk(
 
 
 def prove_blank(host: Host, device: t.Mapping[str, t.Any], skip: int = 0) -> dict[str, t.Any] | None:
-    """Return what L{blank.prove} says of a device; None where the device cannot be read."""
+    """Return what ``blank.prove`` says of a device; None where the device cannot be read."""
     try:
         with host.opened_device(device["path"]) as reader:
             return blank.prove(host, reader, device, f"{current_boot(host)} {device.get('serial')} look", skip)

@@ -4,7 +4,7 @@
 
 """Who owns an instance-store disk: nobody, this collection, ParallelCluster, a DLAMI, EKS, or somebody unknown.
 
-Pure functions over what L{block.gather} saw. A disk is usable only when there is no finding at all against it.
+Pure functions over what ``block.gather`` saw. A disk is usable only when there is no finding at all against it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Claim:
 
 
 def known_from(document: t.Mapping[str, t.Any] | None) -> Known:
-    """Read L{Known} from what L{storage_record.sound} let pass of local_storage.json or intent.json, or from None."""
+    """Read ``Known`` from what ``storage_record.sound`` let pass of local_storage.json or intent.json, or from None."""
     if document is None:
         return Known()
     return Known(

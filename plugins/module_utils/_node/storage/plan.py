@@ -87,7 +87,7 @@ class Plan:
 
 
 def make_plan(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context) -> Plan:
-    """Decide. facts is what L{storage.look} returns. The order in which devices were listed does not matter."""
+    """Decide. facts is what ``storage.look`` returns. The order in which devices were listed does not matter."""
     plan = _plan(facts, config, context)
     if plan.refusals:
         plan.actions = []

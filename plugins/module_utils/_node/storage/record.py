@@ -47,7 +47,7 @@ IDENTITY = (
 
 
 def read_document(host: Host, path: str) -> dict[str, t.Any] | None:
-    """local_storage.json or intent.json; None where it is missing, cut short, or not whole (see L{sound})."""
+    """local_storage.json or intent.json; None where it is missing, cut short, or not whole (see ``sound``)."""
     return sound(host.read_json(path))
 
 

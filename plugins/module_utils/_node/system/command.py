@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs one program within a time limit and within memory, however much it prints: what L{Host}.run stands on."""
+"""Runs one program within a time limit and within memory, however much it prints: what ``Host``.run stands on."""
 
 from __future__ import annotations
 

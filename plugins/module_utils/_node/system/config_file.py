@@ -13,7 +13,7 @@ from .host import Host, NodeError
 
 
 def read_config(host: Host, path: str, role: str) -> t.Any:
-    """What the file holds, of any JSON type. Raises L{NodeError} with one sentence, naming the role that writes it."""
+    """What the file holds, of any JSON type. Raises ``NodeError`` with one sentence, naming the role that writes it."""
     text = host.read_text(path)
     if text is None:
         raise NodeError(f"looked for {path} and did not find it: run the role {role} on this node first")

@@ -4,7 +4,7 @@
 
 """The one seam between node logic and the operating system.
 
-Everything that runs a command, or reads or writes a file of the node, goes through L{Host}; tests put a recorded
+Everything that runs a command, or reads or writes a file of the node, goes through ``Host``; tests put a recorded
 host in its place.
 """
 
@@ -126,7 +126,7 @@ class Host:
     ) -> CommandResult:
         """Run argv without a shell, in the C locale, for at most timeout seconds.
 
-        Raises L{CommandError} when the program is missing, overruns or prints more than command.OUTPUT_LIMIT, and, if
+        Raises ``CommandError`` when the program is missing, overruns or prints more than command.OUTPUT_LIMIT, and, if
         check, when it exits non-zero.
         """
         env = {**os.environ, "LC_ALL": "C", "LANGUAGE": "C", "PATH": SYSTEM_PATH}
@@ -380,7 +380,7 @@ class Host:
     def hold(self, handle: int, timeout: float, what: str) -> t.Iterator[None]:
         """Hold an open file or directory for this process alone, for the length of a with statement.
 
-        Raises L{NodeError} that names what was waited for, after timeout seconds.
+        Raises ``NodeError`` that names what was waited for, after timeout seconds.
         """
         deadline = self.monotonic() + timeout
         while True:

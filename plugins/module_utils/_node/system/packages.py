@@ -42,7 +42,7 @@ def parse_dpkg(text: str) -> dict[str, dict[str, t.Any]]:
 
 
 def parse_rpm(text: str, locked: t.Collection[str] = ()) -> dict[str, dict[str, t.Any]]:
-    """Lines "name TAB version-release" of rpm: the shape of L{parse_dpkg}; locked names are held."""
+    """Lines "name TAB version-release" of rpm: the shape of ``parse_dpkg``; locked names are held."""
     packages = {}
     for line in text.splitlines():
         name, _tab, version = line.partition("\t")

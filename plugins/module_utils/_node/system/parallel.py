@@ -54,7 +54,7 @@ class _Running:
 def run_all(
     host: Host, checks: t.Sequence[Check], seconds: float, state_directory: str = STATE_DIRECTORY
 ) -> list[Result]:
-    """The verdicts of all checks in their order, after at most seconds (and L{KILL_SECONDS}).
+    """The verdicts of all checks in their order, after at most seconds (and ``KILL_SECONDS``).
 
     A check that overran, crashed or hangs since an earlier run gives one undeterminable verdict with its name.
     """
@@ -150,7 +150,7 @@ def _finish(host: Host, one: _Running, state_directory: str) -> list[Result]:
 
 
 def _reap(host: Host, pid: int) -> bool:
-    """Whether a process that was killed is gone within L{KILL_SECONDS}."""
+    """Whether a process that was killed is gone within ``KILL_SECONDS``."""
     ends = host.monotonic() + KILL_SECONDS
     while True:
         with contextlib.suppress(ChildProcessError):

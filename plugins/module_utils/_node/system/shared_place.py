@@ -44,7 +44,7 @@ def look(host: Host, path: str, timeout: float) -> dict[str, t.Any]:
 
 
 def demand_answer(host: Host, path: str) -> None:
-    """Raise L{NodeError} where the file system of a path gives no answer: whoever reads it then waits for ever."""
+    """Raise ``NodeError`` where the file system of a path gives no answer: whoever reads it then waits for ever."""
     try:
         # A missing path is an answer too.
         host.run(["stat", "--format=%F", "--", path], timeout=ANSWER_SECONDS, check=False)
@@ -67,7 +67,7 @@ def shared_mounts(host: Host) -> list[str]:
 
 
 def problem(seen: t.Mapping[str, t.Any], elsewhere: t.Sequence[str]) -> str:
-    """Why files should not be written there, in one sentence; empty where they may. elsewhere: L{shared_mounts}."""
+    """Why files should not be written there, in one sentence; empty where they may. elsewhere: ``shared_mounts``."""
     if seen["state"] == "silent":
         return f"{seen['path']} gives no answer: {seen['why']}"
     if seen["state"] != "root":

@@ -15,7 +15,7 @@ STATE_DIRECTORY = "/var/lib/mlcluster"
 
 
 def write_json(host: Host, path: str, document: t.Mapping[str, t.Any]) -> None:
-    """Write a JSON file atomically, for everybody to read; raise L{NodeError} where it cannot be written."""
+    """Write a JSON file atomically, for everybody to read; raise ``NodeError`` where it cannot be written."""
     try:
         host.write_text(path, json.dumps(document, indent=2, sort_keys=True) + "\n", 0o644)
     except OSError as exc:
