@@ -230,7 +230,13 @@ def slurm_slow(session: nox.Session) -> None:
 @nox.session
 def data(session: nox.Session) -> None:
     """Run the tests of the data programs."""
-    pytest(session, HANGS, "tests/data", python=DATA / "python")
+    pytest(session, HANGS, "tests/data", "-m", "not slow", python=DATA / "python")
+
+
+@nox.session
+def data_slow(session: nox.Session) -> None:
+    """Kill the data programs at 500 random moments."""
+    pytest(session, HANGS, "tests/data", "-m", "slow", python=DATA / "python")
 
 
 @nox.session

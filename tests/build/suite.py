@@ -56,7 +56,8 @@ ALLOTTED = {
     "integration_slow": 240,
     "slurm": 1200,
     "slurm_slow": 240,
-    "data": 300,
+    "data": 420,
+    "data_slow": 900,
     "molecule": 2900,
     "vm": 900,
     "vm_all": 7200,
@@ -69,7 +70,7 @@ APART = frozenset(("slurm", "slurm_slow", "vm", "vm_all"))
 TEST = ("lint", "docs", "sanity", "unit", "integration", "data", "slurm", "molecule")
 SUITES = {
     "test": (*TEST, "vm"),
-    "test-all": (*TEST, "vm_all", "docs_site", "integration_slow", "slurm_slow"),
+    "test-all": (*TEST, "vm_all", "docs_site", "integration_slow", "data_slow", "slurm_slow"),
 }
 
 

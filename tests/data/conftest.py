@@ -15,6 +15,7 @@ from mlcluster_data import __main__ as command
 from mlcluster_data.corpus.collect import split
 
 from tests.data.support import sample_corpus as corpus
+from tests.data.support.programs import Preprocess
 
 
 @pytest.fixture(scope="session")
@@ -54,3 +55,13 @@ def shards(tmp_path_factory, inputs, preprocess):
     folder = tmp_path_factory.mktemp("shards")
     assert preprocess(inputs, folder) == 0
     return SimpleNamespace(path=folder, **json.loads((folder / "manifest.json").read_text()))
+
+
+@pytest.fixture
+def few(tmp_path_factory, texts, tokenizer):
+    """Two small inputs, the tokenizer, and the shards that they give."""
+    folder = tmp_path_factory.mktemp("few")
+    split(texts[:30], folder / "inputs", 2, {})
+    about = (folder / "inputs", tokenizer, {})
+    assert Preprocess(about)._run(folder) == 0
+    return (*about[:2], Preprocess._contents(folder / "out"))

@@ -11,6 +11,7 @@ another name than that of a complete one are somebody else's.
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import dataclasses
 import logging
 import os
@@ -29,6 +30,8 @@ BACKED_UP = ".backed-up"
 REMOVING = ".removing-"
 # The marker that the trainer of slurm_jobs writes is a manifest of this schema.
 MANIFEST = "mlcluster.checkpoint/1"
+# Files that are read side by side to prove a checkpoint.
+READERS = 4
 # The shortest beginning, so that all digits at the end are the number.
 _NAME = re.compile(r"(?!\.)(.*?)(\d+)", re.DOTALL)
 
@@ -83,7 +86,9 @@ def _whole(host: Host, path: str, marker: str) -> bool:
         return True
     files = manifest.get("files")
     return isinstance(files, dict) and all(
-        isinstance(of, dict) and _size(posixpath.join(path, posixpath.basename(name))) == of.get("size")
+        isinstance(of, dict)
+        and isinstance(of.get("sha256"), str)
+        and _size(posixpath.join(path, posixpath.basename(name))) == of.get("size")
         for name, of in files.items()
     )
 
@@ -100,20 +105,50 @@ def latest(found: t.Sequence[Checkpoint]) -> Checkpoint | None:
     return next((entry for entry in found if entry.complete), None)
 
 
-def removable(found: t.Sequence[Checkpoint], keep: int, backed_up_only: bool) -> list[Checkpoint]:
-    """Complete ones beyond the newest `keep` (at least one stays), and incomplete ones older than the newest complete.
+def removable(
+    found: t.Sequence[Checkpoint], keep: int, backed_up_only: bool, proved: t.Callable[[Checkpoint], bool]
+) -> list[Checkpoint]:
+    """Return the complete ones beyond the newest `keep` good ones, and incomplete ones older than the newest good one.
 
-    Each name is looked at by itself, and one that has no complete checkpoint is left alone: `eval_2` is no older
-    `step-100`. With backed_up_only a complete one goes only if its copy was verified.
+    At least one good one stays. proved: whether the content of one is good, asked only where something may go. Each
+    name is looked at by itself, and one that has no complete checkpoint is left alone: `eval_2` is no older `step-100`.
+    With backed_up_only a complete one goes only if its copy was verified.
     """
     leaving = []
+    wanted = max(keep, 1)
     for prefix in dict.fromkeys(entry.prefix for entry in found):
         same = [entry for entry in found if entry.prefix == prefix]
         complete = [entry for entry in same if entry.complete]
-        if complete:
-            leaving += [entry for entry in complete[max(keep, 1) :] if entry.backed_up or not backed_up_only]
-            leaving += [entry for entry in same if not entry.complete and entry.step < complete[0].step]
+        old = [entry for entry in complete[wanted:] if entry.backed_up or not backed_up_only]
+        half = [entry for entry in same if complete and not entry.complete and entry.step < complete[0].step]
+        good: list[Checkpoint] = []
+        for entry in complete if old or half else []:
+            if len(good) < (wanted if old else 1) and proved(entry):
+                good.append(entry)
+        if len(good) == wanted:
+            leaving += [entry for entry in old if complete.index(entry) > complete.index(good[-1])]
+        leaving += [entry for entry in half if good and entry.step < good[0].step]
     return leaving
+
+
+def has_its_content(host: Host, entry: Checkpoint, marker: str) -> bool:
+    """Return whether every file has the SHA-256 that the marker lists, read to its last byte.
+
+    A marker that lists no sums, as other trainings write it, says all it can by being there.
+    """
+    if host.read_text(posixpath.join(entry.path, marker)) is None:
+        return False
+    manifest = host.read_json(posixpath.join(entry.path, marker))
+    if not isinstance(manifest, dict) or manifest.get("schema") != MANIFEST:
+        return True
+    files = manifest["files"].items()
+    sums = {posixpath.join(entry.path, posixpath.basename(name)): of["sha256"] for name, of in files}
+    with concurrent.futures.ThreadPoolExecutor(READERS) as pool:
+        other = [path for path, of in zip(sums, pool.map(host.sha256, sums)) if of != sums[path]]
+    for path in other:
+        LOGGER.error("checkpoints: %s has other content than was written, or cannot be read: %s does not count, and "
+                     "older ones stay", path, entry.path)  # fmt: skip
+    return not other
 
 
 def leftovers(host: Host, directory: str) -> list[str]:
@@ -173,7 +208,10 @@ def checkpoints(args: argparse.Namespace, host: Host | None = None) -> int:
         sys.stdout.write("".join(f"{entry.path}\n" for entry in found if entry.complete and not entry.backed_up))
         return result.EXIT_OK
     if args.prune is not None:
-        return _prune(removable(found, args.prune, args.backed_up_only), leftovers(host, args.directory))
+        leaving = removable(
+            found, args.prune, args.backed_up_only, lambda entry: has_its_content(host, entry, args.marker)
+        )
+        return _prune(leaving, leftovers(host, args.directory))
     for entry in found:
         words = ["complete" if entry.complete else "incomplete"] + (["backed up"] if entry.backed_up else [])
         sys.stdout.write(f"{entry.path}: {', '.join(words)}\n")

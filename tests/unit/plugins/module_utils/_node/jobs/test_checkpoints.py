@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import pathlib
@@ -99,7 +100,7 @@ ENTRIES = st.lists(
 @given(ENTRIES, st.integers(-1, 4), st.booleans())
 def test_the_newest_good_one_never_goes(entries, keep, backed_up_only):
     found = sorted(entries, key=lambda entry: (-entry.step, entry.path))
-    leaving = checkpoints.removable(found, keep, backed_up_only)
+    leaving = checkpoints.removable(found, keep, backed_up_only, lambda _entry: True)
     newest = checkpoints.latest(found)
     assert newest not in leaving
     if newest is None:
@@ -224,6 +225,59 @@ def test_one_that_lost_what_its_marker_lists_drives_no_good_one_out(tmp_path, ve
     damage(pathlib.Path(made[1]))
     assert verb("--latest") == verb("--not-backed-up") == (0, [made[0]])
     assert verb("--prune", "1") == (0, []) and os.path.isdir(made[0])
+
+
+@given(ENTRIES, st.integers(-1, 4), st.booleans(), st.sets(st.integers(0, 9)))
+def test_good_ones_stay_whatever_is_damaged(entries, keep, backed_up_only, damaged):
+    found = sorted(entries, key=lambda entry: (-entry.step, entry.path))
+    good = [entry for entry in found if entry.complete and entry.step not in damaged]
+    leaving = checkpoints.removable(found, keep, backed_up_only, lambda entry: entry in good)
+    assert [entry for entry in good if entry not in leaving][: max(keep, 1)] == good[: max(keep, 1)]
+    if len(good) < max(keep, 1):
+        assert not any(entry.complete for entry in leaving)
+
+
+def sealed(folder, step, content=b"x"):
+    path = pathlib.Path(make(folder, step))
+    files = {"weights": {"size": 1, "sha256": hashlib.sha256(b"x").hexdigest()}}
+    (path / "complete").write_text(json.dumps({"schema": checkpoints.MANIFEST, "files": files}))
+    (path / "weights").write_bytes(content)
+    return str(path)
+
+
+def test_flipped_bit_in_the_newest_drives_no_good_one_out(tmp_path, verb, capsys):
+    folder = tmp_path / "c"
+    made = [sealed(folder, step, b"y" if step == 4 else b"x") for step in (1, 2, 3, 4)]
+    half = make(folder, 0, complete=False)
+    assert verb("--prune", "1") == (0, [made[1], made[0], half])
+    assert sorted(os.listdir(folder)) == ["step-3", "step-4"]
+    pathlib.Path(made[2], "weights").write_bytes(b"z")
+    make(folder, 1, complete=False)
+    assert verb("--prune", "1") == (0, [])
+    log = "".join(path.read_text() for path in (tmp_path / "log").iterdir())
+    assert f"{made[3]}/weights has other content than was written" in log
+
+
+def test_marker_that_cannot_be_read_proves_nothing(tmp_path, monkeypatch):
+    made = sealed(tmp_path, 1)
+    (entry,) = checkpoints.find(Host(), str(tmp_path), "complete")
+    assert checkpoints.has_its_content(Host(), entry, "complete")
+    pathlib.Path(made, "complete").unlink()
+    assert not checkpoints.has_its_content(Host(), entry, "complete")
+
+
+def test_nothing_is_read_where_nothing_may_go(tmp_path, verb, monkeypatch):
+    for step in (1, 2):
+        sealed(tmp_path / "c", step)
+    monkeypatch.setattr(Host, "sha256", refuse)
+    assert verb("--prune", "2") == (0, [])
+
+
+def test_marker_without_a_sum_is_no_manifest(tmp_path, verb):
+    made = [sealed(tmp_path / "c", step) for step in (1, 2)]
+    files = {"weights": {"size": 1}}
+    pathlib.Path(made[1], "complete").write_text(json.dumps({"schema": checkpoints.MANIFEST, "files": files}))
+    assert verb("--latest") == (0, [made[0]])
 
 
 @pytest.mark.parametrize("marker", ["", "{", "[]", '{"schema": "x", "files": {"gone": {"size": 1}}}'])
