@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.build.layers import layers
+from tests.build.mirror import mirror
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TARGET_PYTHON = (3, 9)
@@ -182,6 +183,7 @@ RULES: tuple[Rule, ...] = (
     layers,
     writers,
     markup,
+    mirror,
 )
 # This file has to name what it looks for, its tests too.
 EXEMPT = {"tests/build/house_rules.py", "tests/unit/build/test_house_rules.py", "LICENSE"}

@@ -1,0 +1,101 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The rule that every source file has a unit test at the mirrored path, and the files that have none yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+UNIT = Path(__file__).resolve().parents[1] / "unit"
+SOURCES = ("plugins/module_utils/_node/", "plugins/plugin_utils/", "plugins/modules/")
+
+# Files below plugins/ without a test of their own, and a test below tests/unit that runs them. Only shrinks.
+ELSEWHERE = {
+    "module_utils/_node/cli/lustre.py": "plugins/module_utils/_node/lustre/test_look.py",
+    "module_utils/_node/cli/streams.py": "plugins/module_utils/_node/cli/test_main.py",
+    "module_utils/_node/containers/config.py": "plugins/module_utils/_node/containers/test_docker.py",
+    "module_utils/_node/containers/credentials.py": "plugins/module_utils/_node/containers/test_docker.py",
+    "module_utils/_node/containers/files.py": "plugins/module_utils/_node/containers/test_look.py",
+    "module_utils/_node/containers/host.py": "plugins/module_utils/_node/containers/test_host_umask.py",
+    "module_utils/_node/containers/plugstack_write.py": "plugins/module_utils/_node/containers/test_look.py",
+    "module_utils/_node/containers/slurm.py": "plugins/module_utils/_node/containers/test_look.py",
+    "module_utils/_node/containers/verify.py": "plugins/module_utils/_node/containers/test_docker.py",
+    "module_utils/_node/efa/peers.py": "plugins/module_utils/_node/efa/test_plugin.py",
+    "module_utils/_node/gds/probe_child.py": "plugins/module_utils/_node/gds/test_probe.py",
+    "module_utils/_node/health/image.py": "plugins/module_utils/_node/health/test_slurm.py",
+    "module_utils/_node/health/profiles.py": "plugins/module_utils/_node/cli/test_health.py",
+    "module_utils/_node/health/s3.py": "plugins/module_utils/_node/health/test_expectations.py",
+    "module_utils/_node/jobs/job.py": "plugins/module_utils/_node/jobs/test_collectives.py",
+    "module_utils/_node/jobs/kind.py": "plugins/module_utils/_node/jobs/test_tasks.py",
+    "module_utils/_node/jobs/kinds/container.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
+    "module_utils/_node/jobs/kinds/fsx_io.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
+    "module_utils/_node/jobs/kinds/gds_io.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
+    "module_utils/_node/jobs/kinds/gpu_efa.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
+    "module_utils/_node/jobs/kinds/local_io.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
+    "module_utils/_node/jobs/kinds/nccl.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
+    "module_utils/_node/jobs/kinds/nccom.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
+    "module_utils/_node/jobs/kinds/node_smoke.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
+    "module_utils/_node/jobs/kinds/preprocess.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
+    "module_utils/_node/jobs/kinds/training.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
+    "module_utils/_node/jobs/options.py": "plugins/module_utils/_node/jobs/test_tasks.py",
+    "module_utils/_node/jobs/sweep.py": "plugins/module_utils/_node/jobs/test_collectives.py",
+    "module_utils/_node/lustre/acl.py": "plugins/plugin_utils/_lustre/test_settings.py",
+    "module_utils/_node/lustre/config.py": "plugins/module_utils/_node/lustre/test_look.py",
+    "module_utils/_node/lustre/directories.py": "plugins/modules/test_lustre_directories.py",
+    "module_utils/_node/lustre/hsm.py": "plugins/module_utils/_node/lustre/test_look.py",
+    "module_utils/_node/lustre/parse.py": "plugins/plugin_utils/_lustre/test_settings.py",
+    "module_utils/_node/lustre/stripe.py": "plugins/plugin_utils/_lustre/test_settings.py",
+    "module_utils/_node/lustre/tuning.py": "plugins/module_utils/_node/lustre/test_look.py",
+    "module_utils/_node/lustre/verify.py": "plugins/module_utils/_node/lustre/test_look.py",
+    "module_utils/_node/nccl/baseline.py": "compat/test_node.py",
+    "module_utils/_node/nccl/counters.py": "plugins/module_utils/_node/cli/test_nccl.py",
+    "module_utils/_node/nccl/fabric.py": "plugins/module_utils/_node/cli/test_nccl.py",
+    "module_utils/_node/nccl/log.py": "plugins/module_utils/_node/nccl/test_verify.py",
+    "module_utils/_node/scratch/trash.py": "plugins/module_utils/_node/scratch/test_directories.py",
+    "module_utils/_node/storage/first_boot.py": "plugins/module_utils/_node/storage/test_blank.py",
+    "module_utils/_node/storage/obstacles.py": "plugins/module_utils/_node/storage/test_plan.py",
+    "module_utils/_node/storage/record.py": "plugins/module_utils/_node/storage/test_apply.py",
+    "module_utils/_node/storage/volume.py": "plugins/module_utils/_node/storage/test_apply.py",
+    "module_utils/_node/system/config_file.py": "plugins/module_utils/_node/system/test_deep_json.py",
+    "module_utils/_node/system/shared_place.py": "plugins/module_utils/_node/containers/test_image.py",
+    "modules/node_facts.py": "plugins/action/test_node_facts.py",
+    "plugin_utils/_cluster/problems.py": "plugins/plugin_utils/_cluster/test_config.py",
+    "plugin_utils/_containers/downloads.py": "plugins/filter/test_enroot_pyxis.py",
+    "plugin_utils/_data/artifacts.py": "plugins/plugin_utils/test__artifacts.py",
+    "plugin_utils/_ec2/enrich.py": "plugins/plugin_utils/_ec2/test_cache.py",
+    "plugin_utils/_ec2/fetch.py": "plugins/plugin_utils/_ec2/test_cache.py",
+    "plugin_utils/_ec2/groups.py": "plugins/inventory/test_examples.py",
+    "plugin_utils/_ec2/options.py": "plugins/plugin_utils/_ec2/test_record.py",
+    "plugin_utils/_ec2/session.py": "plugins/inventory/test_ec2_nodes_stubs.py",
+    "plugin_utils/_gds/package_table.py": "plugins/plugin_utils/_gds/test_packages.py",
+    "plugin_utils/_gds/settings.py": "plugins/plugin_utils/_gds/test_packages.py",
+    "plugin_utils/_lustre/layouts.py": "plugins/plugin_utils/_lustre/test_settings.py",
+    "plugin_utils/_nccl/table.py": "plugins/plugin_utils/_nccl/test_environment.py",
+    "plugin_utils/_report/assets.py": "plugins/plugin_utils/_report/test_html.py",
+    "plugin_utils/_report/markdown.py": "plugins/plugin_utils/_report/test_html.py",
+    "plugin_utils/_slurm/jobs.py": "plugins/plugin_utils/_slurm/test_job_problems.py",
+    "plugin_utils/_slurm/plan_shape.py": "plugins/plugin_utils/_slurm/test_plan.py",
+}
+
+
+def tests_of(path: str) -> list[str]:
+    """Return the names, below tests/unit, that the test of a source file may have."""
+    folder, _slash, name = path.rpartition("/")
+    return [f"{folder}/test_{name}", f"{folder}/test_{name.lstrip('_')}"]
+
+
+def mirror(path: str, text: str) -> Iterator[str]:
+    """Source files of nodes, modules and plugin_utils without a unit test at the mirrored path."""
+    if not path.startswith(SOURCES) or not path.endswith(".py") or path.endswith("__init__.py") or not text.strip():
+        return
+    name = path[len("plugins/") :]
+    own = any((UNIT / test).is_file() for test in tests_of(path))
+    if own and name in ELSEWHERE:
+        yield f"{path}:1: has a test of its own now: take it out of ELSEWHERE in tests/build/mirror.py"
+    elif not own and name not in ELSEWHERE:
+        yield f"{path}:1: has no test: write tests/unit/{tests_of(path)[-1]}"
+    elif not own and not (UNIT / ELSEWHERE[name]).is_file():
+        yield f"{path}:1: its test tests/unit/{ELSEWHERE[name]} is gone: write tests/unit/{tests_of(path)[-1]}"

@@ -1,0 +1,50 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+
+from tests.build import mirror
+
+
+@pytest.fixture
+def unit(tmp_path, monkeypatch):
+    monkeypatch.setattr(mirror, "UNIT", tmp_path)
+    monkeypatch.setattr(mirror, "ELSEWHERE", {"modules/old.py": "plugins/modules/test_all.py"})
+    (tmp_path / "plugins" / "modules").mkdir(parents=True)
+    return tmp_path / "plugins" / "modules"
+
+
+def found(path, text="import os\n"):
+    return list(mirror.mirror(path, text))
+
+
+def test_source_without_a_test_fails(unit):
+    (complaint,) = found("plugins/modules/new.py")
+    assert complaint == "plugins/modules/new.py:1: has no test: write tests/unit/plugins/modules/test_new.py"
+    (unit / "test_new.py").touch()
+    assert found("plugins/modules/new.py") == []
+
+
+def test_source_of_the_table_needs_the_test_it_names(unit):
+    (complaint,) = found("plugins/modules/old.py")
+    assert "plugins/modules/test_all.py is gone" in complaint
+    (unit / "test_all.py").touch()
+    assert found("plugins/modules/old.py") == []
+    (unit / "test_old.py").touch()
+    (complaint,) = found("plugins/modules/old.py")
+    assert "take it out of ELSEWHERE" in complaint
+
+
+@pytest.mark.parametrize(
+    "path", ["plugins/modules/__init__.py", "plugins/filter/x.py", "hooks/x.py", "plugins/modules/x.md"]
+)
+def test_other_files_need_none(unit, path):
+    assert found(path) == []
+
+
+def test_every_file_of_the_table_exists():
+    plugins = mirror.UNIT.parents[1] / "plugins"
+    assert [name for name in mirror.ELSEWHERE if not (plugins / name).is_file()] == []
