@@ -118,6 +118,10 @@ build: setup ## Build the collection archive into dist/
 bundle: setup ## Build what nodes configure themselves from; BUNDLE='-e build_bundle_bucket=NAME' uploads it
 	@$(VENV)/ansible-playbook playbooks/build_bundle.yml $(BUNDLE)
 
+.PHONY: mutants
+mutants: setup ## Change a module in small ways and run its unit tests: MODULE=plugins/... ARGS='--number 40 --seed 1'
+	@$(VENV)/python -m tests.build.mutants $(MODULE) $(ARGS)
+
 .PHONY: clean
 clean: ## Remove what the build made, environments included
 	rm -rf .venv .venv-lint .venv-data .venv-docs .venv-pcluster .collections .build dist docs/_build tests/output

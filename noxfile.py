@@ -200,7 +200,13 @@ def docs_site(session: nox.Session) -> None:
 @nox.session
 def unit(session: nox.Session) -> None:
     """Run the unit tests."""
-    pytest(session, HANGS, "tests/unit")
+    pytest(session, HANGS, "tests/unit", "-m", "not slow")
+
+
+@nox.session
+def unit_slow(session: nox.Session) -> None:
+    """Run those of them that prove every case of what the others take a sample of."""
+    pytest(session, HANGS, "tests/unit", "-m", "slow")
 
 
 @nox.session

@@ -52,6 +52,7 @@ ALLOTTED = {
     "docs_site": 180,
     "sanity": 360,
     "unit": 360,
+    "unit_slow": 600,
     "integration": 620,
     "integration_slow": 240,
     "slurm": 1200,
@@ -70,7 +71,7 @@ APART = frozenset(("slurm", "slurm_slow", "vm", "vm_all"))
 TEST = ("lint", "docs", "sanity", "unit", "integration", "data", "slurm", "molecule")
 SUITES = {
     "test": (*TEST, "vm"),
-    "test-all": (*TEST, "vm_all", "docs_site", "integration_slow", "data_slow", "slurm_slow"),
+    "test-all": (*TEST, "vm_all", "docs_site", "unit_slow", "integration_slow", "data_slow", "slurm_slow"),
 }
 
 

@@ -145,26 +145,37 @@ FIELDS: dict[str, tuple[_Reader, str]] = {
     },
     "remapped_rows.pending": (_switch, "remapped_rows/remapped_row_pending"),
     "remapped_rows.failure": (_switch, "remapped_rows/remapped_row_failure"),
-    "clocks_mhz.sm": (_whole, "clocks/sm_clock"),
-    "clocks_mhz.sm_max": (_whole, "max_clocks/sm_clock"),
-    "clocks_mhz.memory": (_whole, "clocks/mem_clock"),
-    "clocks_mhz.memory_max": (_whole, "max_clocks/mem_clock"),
-    "clocks_mhz.application": (_whole, "applications_clocks/graphics_clock"),
-    "clocks_mhz.application_default": (_whole, "default_applications_clocks/graphics_clock"),
+    **{
+        f"clocks_mhz.{name}{suffix}": (_whole, f"{block}/{tag}_clock")
+        for name, tag in (("sm", "sm"), ("memory", "mem"), ("graphics", "graphics"), ("video", "video"))
+        for suffix, block in (("", "clocks"), ("_max", "max_clocks"))
+    },
+    **{
+        f"clocks_mhz.{name}{suffix}": (_whole, f"{block}/{tag}_clock")
+        for name, tag in (("application", "graphics"), ("application_memory", "mem"))
+        for suffix, block in (("", "applications_clocks"), ("_default", "default_applications_clocks"))
+    },
+    "clocks_mhz.boost_max": (_whole, "max_customer_boost_clocks/graphics_clock"),
     **{
         f"clock_microseconds.{name}": (_whole, f"clocks_event_reasons_counters/clocks_event_reasons_counters_{name}")
         for name in ("sw_power_cap", "sync_boost", "sw_therm_slowdown", "hw_therm_slowdown", "hw_power_brake")
     },
     "performance_state": (_text, "performance_state"),
     "power_state": (_text, "gpu_power_readings/power_state"),
+    "power_state_module": (_text, "module_power_readings/power_state"),
     "power_watts.limit": (_number, "gpu_power_readings/current_power_limit"),
+    "power_watts.limit_requested": (_number, "gpu_power_readings/requested_power_limit"),
     "power_watts.limit_default": (_number, "gpu_power_readings/default_power_limit"),
+    "power_watts.limit_max": (_number, "gpu_power_readings/max_power_limit"),
     "temperature_c": (_whole, "temperature/gpu_temp"),
     "pcie.generation": (_whole, f"{_LINK}/pcie_gen/current_link_gen"),
     "pcie.generation_max": (_whole, f"{_LINK}/pcie_gen/max_link_gen"),
     "pcie.width": (_whole, f"{_LINK}/link_widths/current_link_width"),
     "pcie.width_max": (_whole, f"{_LINK}/link_widths/max_link_width"),
+    "pcie.generation_device": (_whole, f"{_LINK}/pcie_gen/device_current_link_gen"),
+    "pcie.generation_device_max": (_whole, f"{_LINK}/pcie_gen/max_device_link_gen"),
     "pcie.replays": (_whole, "pci/replay_counter"),
+    "pcie.replay_rollovers": (_whole, "pci/replay_rollover_counter"),
     "fabric.state": (_text, "fabric/state"),
     "fabric.status": (_text, "fabric/status"),
     **{f"fabric.health.{name}": (_plain, f"fabric/health/{name}") for name in _HEALTH},
@@ -253,8 +264,9 @@ def _gpu(index: int, gpu: ET.Element) -> dict[str, t.Any]:
     facts: dict[str, t.Any] = {"index": index, "bus_id": (gpu.get("id") or "")[:40] or None}
     unreadable: dict[str, str] = {}
     for name, (read, path) in FIELDS.items():
-        value, raw = read(gpu, path), _raw(gpu, path)
+        value = read(gpu, path)
         _put(facts, name, value)
+        raw = _raw(gpu, path) if value is None else None
         if value is None and raw is not None:
             unreadable[name] = raw
     for block in ("remapped_rows", "remapped_rows/row_remapper_histogram"):

@@ -55,7 +55,6 @@ MEMORY_EXCESS_PERCENT = 10
 _TEMPERATURES = (1, 130)
 _PCIE_WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 _PCIE_GENERATIONS = (1, 7)
-_MHZ = (1, 20_000)
 # GPUs that retire pages where newer ones remap rows (NVIDIA, Dynamic Page Retirement).
 _RETIRING = ("kepler", "maxwell", "pascal", "volta", "turing")
 _RETIRING_MODELS = ("K80", "M60", "P100", "V100", "T4", "T4G")
@@ -103,7 +102,7 @@ def verify(facts: Facts, mig: bool = False) -> list[Result]:
         return [*results, _xid(facts)]
     gpus, driver = _subjects(facts), facts["smi"]["driver"]
     results += [_answers(gpus), _inforom(facts, gpus), _model(facts, gpus), _memory(facts, gpus), _driver(facts)]
-    results += [_ecc(gpus, driver), _recovery(gpus, driver), _xid(facts), _clocks(gpus, driver), _pcie(gpus)]
+    results += [_ecc(gpus, driver), _recovery(gpus, driver), _xid(facts), _clocks(gpus, driver), _pcie(gpus, driver)]
     results += [_persistence(gpus), _compute_mode(gpus), _mig(gpus, mig), _nvlink(facts, gpus, mig)]
     return [*results, _fabric(facts, gpus, driver), _topology(facts, mig)]
 
@@ -362,8 +361,8 @@ def _ecc_evidence(driver: str | None) -> list[Field]:
         return lambda facts: there(facts) and not _is_na(facts, "remapped_rows/row_remapper_histogram")
 
     def retires(name: str) -> t.Callable[[Facts], bool]:
-        # GPUs that remap rows have no such field, or read N/A in it.
-        there = _printed(name, "0", "1")
+        # GPUs that remap rows read N/A in these fields.
+        there = _printed(name, driver, _SINCE_RESET)
         return lambda facts: _retires_pages(facts) or (there(facts) and not _is_na(facts, name))
 
     def remapping(name: str) -> t.Callable[[Facts], bool]:
@@ -390,6 +389,12 @@ def _ecc_evidence(driver: str | None) -> list[Field]:
             "has pages to retire at the next boot",
             "reboot",
             retires("retired_pages.pending"),
+        ),
+        _no(
+            "retired_pages.pending_blacklist",
+            "has pages to retire at the next boot",
+            "reboot",
+            retires("retired_pages.pending_blacklist"),
         ),
         _no(f"{rows}.pending", repair, "reset", remapping(f"{rows}.pending")),
         *(
@@ -556,65 +561,24 @@ def _reasons(gpus: t.Sequence[Subject]) -> t.Iterator[Field]:
             yield Field(path, good, label=label)
 
 
+# Clocks that have a maximum, and clocks that an administrator can set for applications.
+_RUNNING = ("sm", "memory", "graphics", "video")
+_SETTABLE = ("application", "application_memory")
+
+
 def _clocks(gpus: t.Sequence[Subject], driver: str | None) -> Result:
     """Return whether heat, power or a setting keeps a GPU below the speed it is made for."""
-    most = {name: max(_values(gpus, name), default=0) for name in ("clocks_mhz.sm_max", "clocks_mhz.memory_max")}
-    common = max(_values(gpus, "power_watts.limit_default"), default=0)
-    asked = max(_values(gpus, "clocks_mhz.application_default"), default=0)
-
-    def settable(name: str) -> t.Callable[[Facts], bool]:
-        # Newer GPUs have no application clocks: the field reads N/A, or that it is deprecated.
-        return lambda facts: (
-            not (_is_na(facts, name) or "deprecated" in facts["unreadable"].get(name, "") or facts["name"] is None)
-        )
-
-    def running(name: str, most: str) -> Field:
-        return _field(
-            name,
-            within(*_MHZ),
-            lambda value: is_number(value) and value > limit[most] > 0,
-            "runs at {} MHz, above its maximum",
-        )
-
-    limit = most
+    state = _is_performance_state
     evidence = [
         *_reasons(gpus),
+        *(field for name in _RUNNING for field in _running(gpus, name)),
+        *(field for name in _SETTABLE for field in _settable(gpus, name)),
+        *_boosted(gpus),
+        *_power_limits(gpus, driver),
+        _field("performance_state", state),
         *(
-            _field(
-                name,
-                exactly(most[name]) if most[name] else never,
-                below(most[name]),
-                f"has a maximum of {{}} MHz, and its neighbours of {most[name]} MHz",
-            )
-            for name in most
-        ),
-        running("clocks_mhz.sm", "clocks_mhz.sm_max"),
-        running("clocks_mhz.memory", "clocks_mhz.memory_max"),
-        *(
-            _field(
-                name,
-                within(max(asked, 1), max(most["clocks_mhz.sm_max"], 1)),
-                below(asked),
-                f"has an application clock of {{}} MHz, and {asked} MHz is the default",
-                when=settable(name),
-            )
-            for name in ("clocks_mhz.application", "clocks_mhz.application_default")
-        ),
-        *(
-            _field(
-                name,
-                exactly(common) if name.endswith("default") else within(max(common, 1), 2 * max(common, 1)),
-                below(common),
-                f"has a power limit of {{}} W, and {common:g} W is the default",
-                when=_printed(name, driver, _SINCE_RESET),
-            )
-            for name in ("power_watts.limit", "power_watts.limit_default")
-        ),
-        _field("performance_state", lambda word: bool(is_text(word) and re.fullmatch(r"P\d{1,2}", word))),
-        _field(
-            "power_state",
-            lambda word: bool(is_text(word) and re.fullmatch(r"P\d{1,2}", word)),
-            when=_printed("power_state", driver, _SINCE_RESET),
+            _field(name, state, when=_printed(name, driver, _SINCE_RESET))
+            for name in ("power_state", "power_state_module")
         ),
         _field("temperature_c", within(*_TEMPERATURES)),
         *(
@@ -626,12 +590,68 @@ def _clocks(gpus: t.Sequence[Subject], driver: str | None) -> Result:
     return decide("gpu.clocks", evidence, gpus, "not lowered by heat or power")
 
 
+def _is_performance_state(word: object) -> bool:
+    return isinstance(word, str) and re.fullmatch(r"P\d{1,2}", word) is not None
+
+
+def _highest(gpus: t.Sequence[Subject], name: str) -> t.Any:
+    """Return the highest value of a fact among the GPUs, 0 where none reports it."""
+    return max(_values(gpus, name), default=0)
+
+
+def _running(gpus: t.Sequence[Subject], name: str) -> t.Iterator[Field]:
+    """Return the evidence on a clock: it has the maximum that the neighbours have, and does not run above it."""
+    maximum = f"clocks_mhz.{name}_max"
+    most = _highest(gpus, maximum)
+    slower = f"has a maximum of {{}} MHz, and its neighbours of {most} MHz"
+    yield _field(maximum, exactly(most) if most else never, below(most), slower)
+    # It falls when a GPU idles.
+    yield _field(f"clocks_mhz.{name}", within(1, most))
+
+
+def _boosted(gpus: t.Sequence[Subject]) -> t.Iterator[Field]:
+    """Return the evidence on the highest clock that a customer may set; some GPUs have none."""
+    name = "clocks_mhz.boost_max"
+    most = _highest(gpus, name)
+    if most:
+        slower = f"has a boost clock of {{}} MHz, and its neighbours of {most} MHz"
+        yield _field(name, exactly(most), below(most), slower)
+
+
+def _settable(gpus: t.Sequence[Subject], name: str) -> t.Iterator[Field]:
+    """Return the evidence on an application clock: not below its default. Newer GPUs have none of it."""
+    setting, default = f"clocks_mhz.{name}", f"clocks_mhz.{name}_default"
+    least = _highest(gpus, default)
+    most = _highest(gpus, "clocks_mhz.memory_max" if name.endswith("memory") else "clocks_mhz.sm_max")
+    absent = all(
+        _is_na(gpu.facts, which) or "deprecated" in gpu.facts["unreadable"].get(which, "")
+        for gpu in gpus
+        for which in (setting, default)
+    )
+    if absent:
+        return
+    for which in (setting, default):
+        text = f"has an application clock of {{}} MHz, and {least} MHz is the default"
+        yield _field(which, within(max(least, 1), most), below(least), text)
+
+
+def _power_limits(gpus: t.Sequence[Subject], driver: str | None) -> t.Iterator[Field]:
+    """Return the evidence on the power limits: none is below the default, and the GPUs have the same default."""
+    least, most = _highest(gpus, "power_watts.limit_default"), _highest(gpus, "power_watts.limit_max")
+    for name in ("limit", "limit_requested", "limit_default", "limit_max"):
+        path = f"power_watts.{name}"
+        good = {"limit_default": exactly(least), "limit_max": exactly(most)}.get(name, within(least, most))
+        wanted, what = (most, "its neighbours' maximum") if name == "limit_max" else (least, "the default")
+        text = f"has a power limit of {{:g}} W, and {wanted:g} W is {what}"
+        yield _field(path, good if wanted else never, below(wanted), text, when=_printed(path, driver, _SINCE_RESET))
+
+
 def _unless_na(name: str, driver: str | None, since: str) -> t.Callable[[Facts], bool]:
     there = _printed(name, driver, since)
     return lambda facts: there(facts) and not (_is_na(facts, name) and facts["architecture"] != "Hopper")
 
 
-def _pcie(gpus: t.Sequence[Subject]) -> Result:
+def _pcie(gpus: t.Sequence[Subject], driver: str | None) -> Result:
     """Return whether each GPU has as many lanes as its neighbours.
 
     How many lanes a type has in all, no source says: some have fewer than the GPU could use. The current generation is
@@ -651,7 +671,18 @@ def _pcie(gpus: t.Sequence[Subject]) -> Result:
         _field("pcie.width_max", lambda width: width == width_max and width in _PCIE_WIDTHS),
         _field("pcie.generation", within(_PCIE_GENERATIONS[0], newest)),
         _field("pcie.generation_max", lambda value: value == newest and within(*_PCIE_GENERATIONS)(value)),
+        _field(
+            "pcie.generation_device",
+            within(_PCIE_GENERATIONS[0], newest),
+            when=_printed("pcie.generation_device", driver, _SINCE_RESET),
+        ),
+        _field(
+            "pcie.generation_device_max",
+            exactly(_highest(gpus, "pcie.generation_device_max")),
+            when=_printed("pcie.generation_device_max", driver, _SINCE_RESET),
+        ),
         _counted("pcie.replays"),
+        _counted("pcie.replay_rollovers", _printed("pcie.replay_rollovers", driver, _SINCE_RESET)),
     )
     return decide("gpu.pcie", evidence, gpus, f"{widest} lanes on each GPU")
 

@@ -128,6 +128,7 @@ def turing(retired="0", pending="No", architecture="Turing"):
     text = re.sub(r"<remapped_rows>.*?</remapped_rows>", "<remapped_rows>N/A</remapped_rows>", eight_gpus(), flags=re.S)
     text = text.replace("<product_architecture>Hopper<", f"<product_architecture>{architecture}<")
     text = text.replace("<retired_count>N/A", f"<retired_count>{retired}")
+    text = text.replace("<pending_blacklist>N/A", "<pending_blacklist>No")
     return text.replace("<pending_retirement>N/A", f"<pending_retirement>{pending}")
 
 
@@ -184,8 +185,14 @@ def last(text, old, new):
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("<current_power_limit>700.00 W", "<current_power_limit>350.00 W", "power limit of 350.0 W, and 700 W"),
-        ("<default_power_limit>700.00 W", "<default_power_limit>350.00 W", "power limit of 350.0 W"),
+        (
+            "<current_power_limit>700.00 W",
+            "<current_power_limit>350.00 W",
+            "power limit of 350 W, and 700 W is the default",
+        ),
+        ("<default_power_limit>700.00 W", "<default_power_limit>350.00 W", "power limit of 350 W"),
+        ("<requested_power_limit>700.00 W", "<requested_power_limit>350.00 W", "power limit of 350 W"),
+        ("<max_power_limit>700.00 W", "<max_power_limit>350.00 W", "and 700 W is its neighbours' maximum"),
         ("<sm_clock>1980 MHz", "<sm_clock>990 MHz", "maximum of 990 MHz, and its neighbours of 1980 MHz"),
     ],
 )

@@ -1,0 +1,222 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Changes a module in small ways and runs its own unit tests against each: a change that no test notices is a hole.
+
+    make mutants MODULE=plugins/module_utils/_node/nccl/table.py ARGS='--number 40 --seed 7'
+
+Changes: a comparison, ``and``/``or``, ``not``, a constant, a returned value, a guard or statement that is deleted, a
+set operation. Each runs in a copy of the checkout. The tests are those of the module's folder in ``tests/unit``, or
+those named with ``--tests``. Not part of a suite: it takes minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+SETS: dict[type[ast.operator], type[ast.operator]] = {
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.Sub: ast.Add,
+    ast.Add: ast.Sub,
+}
+# What the checkout's copy does without.
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", ".build", "__pycache__", ".collections", "output", "node_modules")
+
+Change = Callable[[ast.AST], None]
+
+
+def spots(tree: ast.AST) -> Iterator[tuple[int, int, str, Change]]:
+    """Yield place in the walk of the tree, line, name and change of every mutant."""
+    for place, node in enumerate(ast.walk(tree)):
+        for name, change in _changes(node):
+            yield place, getattr(node, "lineno", 0), name, change
+        for field in ("body", "orelse"):
+            block = getattr(node, field, None)
+            if isinstance(block, list):
+                for index, name in _deletable(block):
+                    yield place, block[index].lineno, name, _deletion(field, index)
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[str, Change]]:
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISONS:
+        yield "comparison", _swap_comparison
+    elif isinstance(node, ast.BoolOp):
+        yield "and/or", _swap_boolean
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield "not dropped", _drop_not
+    elif isinstance(node, ast.BinOp) and type(node.op) in SETS and not _is_annotation(node):
+        yield "operator", _swap_operator
+    elif isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, float)):
+        yield "constant", _change_constant
+    elif isinstance(node, ast.Return) and node.value is not None and not _is_none(node.value):
+        yield "returned value", _return_none
+
+
+def _deletable(block: list[ast.stmt]) -> Iterator[tuple[int, str]]:
+    for index, statement in enumerate(block):
+        if isinstance(statement, ast.If) and not statement.orelse:
+            yield index, "guard deleted"
+        elif isinstance(statement, (ast.Expr, ast.AugAssign)) and not _is_text(statement):
+            yield index, "statement deleted"
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _is_none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _is_annotation(node: ast.BinOp) -> bool:
+    # ``str | None`` is no operation that a test could notice.
+    return isinstance(node.op, ast.BitOr) and (_is_none(node.right) or _is_none(node.left))
+
+
+def _deletion(field: str, index: int) -> Change:
+    def delete(node: ast.AST) -> None:
+        block = getattr(node, field)
+        block[index] = ast.copy_location(ast.Pass(), block[index])
+
+    return delete
+
+
+def _swap_comparison(node: ast.AST) -> None:
+    assert isinstance(node, ast.Compare)
+    node.ops[0] = COMPARISONS[type(node.ops[0])]()
+
+
+def _swap_boolean(node: ast.AST) -> None:
+    assert isinstance(node, ast.BoolOp)
+    node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+
+
+def _drop_not(node: ast.AST) -> None:
+    assert isinstance(node, ast.UnaryOp)
+    # Twice "not" keeps the value a boolean.
+    node.operand = ast.copy_location(ast.UnaryOp(ast.Not(), node.operand), node)
+
+
+def _swap_operator(node: ast.AST) -> None:
+    assert isinstance(node, ast.BinOp)
+    node.op = SETS[type(node.op)]()
+
+
+def _change_constant(node: ast.AST) -> None:
+    assert isinstance(node, ast.Constant)
+    value = node.value
+    node.value = not value if isinstance(value, bool) else value + 1 if isinstance(value, (int, float)) else value
+
+
+def _return_none(node: ast.AST) -> None:
+    assert isinstance(node, ast.Return)
+    node.value = ast.Constant(None)
+
+
+def mutant(tree: ast.AST, place: int, change: Change) -> str:
+    """Return the source of a module with one change."""
+    changed = copy.deepcopy(tree)
+    change(list(ast.walk(changed))[place])
+    return ast.unparse(ast.fix_missing_locations(changed))
+
+
+def mutants(source: str, number: int | None, seed: int) -> list[tuple[int, str, str]]:
+    """Return line, name and source of so many mutants (all without a number), picked by a seed."""
+    tree = ast.parse(source)
+    found = list(spots(tree))
+    if number is not None and number < len(found):
+        found = sorted(random.Random(seed).sample(found, number), key=lambda spot: spot[1])
+    return [(line, name, mutant(tree, place, change)) for place, line, name, change in found]
+
+
+def own_tests(module: Path) -> list[Path]:
+    """Return the folder of the unit tests of a module, relative to the checkout. Raises ``SystemExit`` without one."""
+    folder = Path("tests/unit") / module.parent
+    if not list((CHECKOUT / folder).glob("test_*.py")):
+        sys.exit(f"{folder} has no tests of {module}: name some with --tests")
+    return [folder]
+
+
+def run(copied: Path, tests: list[Path], seconds: float) -> bool:
+    """Return whether the tests pass in a copy of the checkout; tests that hang have noticed the change."""
+    python = str(CHECKOUT / ".venv/bin/python")
+    settings = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow"]
+    words = [python, *settings, *(str(test) for test in tests)]
+    # Python must not take the bytecode of the mutant before.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(words, cwd=copied, env=environment, capture_output=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+def copy_checkout(folder: Path) -> Path:
+    """Copy the checkout into a folder, with a collection of its own."""
+    copied = folder / "checkout"
+    shutil.copytree(CHECKOUT, copied, ignore=LEFT_OUT, symlinks=True)
+    for kept in CHECKOUT.glob(".venv*"):
+        (copied / kept.name).symlink_to(kept)
+    collections = copied / ".collections/ansible_collections"
+    for collection in (CHECKOUT / ".collections/ansible_collections").iterdir():
+        if collection.name != "mlcluster":
+            collections.mkdir(parents=True, exist_ok=True)
+            (collections / collection.name).symlink_to(collection)
+    (collections / "mlcluster").mkdir(parents=True)
+    (collections / "mlcluster/aws").symlink_to(copied)
+    return copied
+
+
+def main() -> int:
+    """Report each mutant that lived, and how many were killed; 1 if any lived."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("module", type=Path, help="a Python file of the checkout")
+    parser.add_argument("--number", type=int, help="so many mutants, picked by the seed (default: all)")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=300, help="limit of each run of the tests")
+    parser.add_argument("--tests", type=Path, action="append", help="tests in place of those of the module's folder")
+    args = parser.parse_args()
+    module = args.module.resolve().relative_to(CHECKOUT) if args.module.is_absolute() else args.module
+    source = (CHECKOUT / module).read_text(encoding="utf-8")
+    tests = args.tests or own_tests(module)
+    lived = []
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        copied = copy_checkout(Path(folder))
+        if not run(copied, tests, args.seconds):
+            sys.exit(f"the tests of {module} do not pass as they are: repair them first")
+        made = mutants(source, args.number, args.seed)
+        for line, name, text in made:
+            (copied / module).write_text(text, encoding="utf-8")
+            if run(copied, tests, args.seconds):
+                lived.append(f"{module}:{line}: {name}: {source.splitlines()[line - 1].strip()[:90]}")
+                print(lived[-1], flush=True)
+    print(f"{module}: {len(made) - len(lived)} of {len(made)} mutants killed (seed {args.seed})")
+    return int(bool(lived))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import ast
+
+from tests.build import mutants
+
+SOURCE = '''
+def f(a: "str | None", b):
+    """Text."""
+    if a is None:
+        return None
+    if not a and b == 1:
+        g(a)
+    return {1} & b
+'''
+
+
+def test_every_change_is_a_valid_module_that_differs():
+    made = mutants.mutants(SOURCE, None, 0)
+    plain = ast.unparse(ast.parse(SOURCE))
+    assert {name for _line, name, _text in made} == {
+        "comparison",
+        "and/or",
+        "not dropped",
+        "operator",
+        "constant",
+        "returned value",
+        "guard deleted",
+        "statement deleted",
+    }
+    for _line, _name, text in made:
+        compile(text, "mutant", "exec")
+        assert text != plain
+
+
+def test_lines_are_those_of_the_source():
+    lines = SOURCE.splitlines()
+    named = {(name, lines[line - 1].strip()) for line, name, _text in mutants.mutants(SOURCE, None, 0)}
+    assert ("statement deleted", "g(a)") in named
+    assert ("guard deleted", "if a is None:") in named
+    assert ("returned value", "return {1} & b") in named
+    assert not any("Text" in line for _name, line in named)
+
+
+def test_a_seed_picks_the_same_mutants():
+    first, again = (mutants.mutants(SOURCE, 4, 7) for _time in range(2))
+    assert first == again
+    assert len(first) == 4
+    assert first != mutants.mutants(SOURCE, 4, 8)
+
+
+def test_annotations_are_left_alone():
+    made = mutants.mutants("def f(a: str | None) -> None | int: ...", None, 0)
+    assert [name for _line, name, _text in made if name == "operator"] == []
