@@ -205,6 +205,7 @@ import os
 from typing import Any
 
 from ansible.errors import AnsibleError, AnsibleParserError
+from ansible.module_utils.parsing.convert_bool import BOOLEANS
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import cache as _ec2_cache
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import connection as _ec2_connection
@@ -258,6 +259,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         self._studies: dict[str, _ec2_expression.Study] = {}
         self._known: dict[tuple[Any, ...], Any] = {}
         self._own_names: set[str] = set()
+        self._given: frozenset[str] = frozenset()
+        self._keying = False
 
     def verify_file(self, path: str) -> bool:
         """Whether the file is one for this plugin, by its name; a misnamed one is pointed out."""
@@ -283,6 +286,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             for name, value in direct.items():
                 worked_out.update({name: value} if name in HOST_OPTIONS else self._templated(name, value))
             direct = worked_out
+            self._given = frozenset(worked_out)
+            self._check_switches(direct)
         super().set_options(task_keys=task_keys, var_options=var_options, direct=direct)
         if self.get_option("cache"):
             self.load_cache_plugin()
@@ -298,6 +303,14 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             wrong.append(f"{name} (did you mean {close[0]}?)" if close else name)
         if wrong:
             raise AnsibleParserError(f"{self.NAME}: no such option: {', '.join(wrong)}; see ansible-doc -t inventory")
+
+    def _check_switches(self, given: dict[str, Any]) -> None:
+        """Raise AnsibleParserError for a switch that is neither on nor off, which ansible-core reads as off."""
+        for name, value in given.items():
+            is_switch = self.option_definitions.get(name, {}).get("type") in ("bool", "boolean")
+            word = value.strip().lower() if isinstance(value, str) else value
+            if is_switch and value is not None and word not in BOOLEANS:
+                raise AnsibleParserError(f"{self.NAME}: {name} is '{value}'; use true or false")
 
     def load_cache_plugin(self) -> None:
         """Prepare the cache, or go on without one: it saves time, and no run may fail for it."""
@@ -349,7 +362,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _fill(self, path: str, cache: bool) -> None:
         try:
-            settings = _ec2_options.read(self.get_option)
+            settings = _ec2_options.read(self.get_option, self._given)
             self._check_expressions()
             answer = self._answer(path, settings, cache)
             records = _ec2_select.keep(answer.records, settings.include, settings.exclude)
@@ -554,7 +567,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self._add_host_to_composed_groups(groups, merged, name, strict=strict, fetch_hostvars=False)
             # The template of parent_group is worked out with what the evaluation of its key left behind.
             self.templar.available_variables = {**merged, **extra}
-            self._add_host_to_keyed_groups(keyed, merged, name, strict=strict, fetch_hostvars=False)
+            self._keying = True
+            try:
+                self._add_host_to_keyed_groups(keyed, merged, name, strict=strict, fetch_hostvars=False)
+            finally:
+                self._keying = False
 
     def _shared(self, text: Any, variables: dict[str, Any]) -> tuple[Any, ...] | None:
         """What two hosts have in common when an expression has the same result for them; None: ask ansible-core."""
@@ -564,6 +581,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return (text, *_ec2_expression.fingerprint(study, variables))
 
     def _compose(self, template: Any, variables: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        value = self._worked_out(template, variables, *args, **kwargs)
+        # A number or a switch as a key of keyed_groups loses the whole inventory in ansible-core (ansible#78749).
+        if self._keying and isinstance(value, (int, float)):
+            return str(value).lower()
+        return value
+
+    def _worked_out(self, template: Any, variables: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         key = self._shared(template, variables)
         if key is None:
             return super()._compose(template, variables, *args, **kwargs)

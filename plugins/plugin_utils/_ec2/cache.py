@@ -51,9 +51,24 @@ def key(base: str, asked: Mapping[str, Any], environment: Mapping[str, str]) -> 
         "format": FORMAT,
         "asked": dict(asked),
         "environment": {name: environment.get(name, "") for name in ENVIRONMENT},
+        "files": _files(environment),
     }
     text = json.dumps(identity, sort_keys=True)
     return f"{base}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _files(environment: Mapping[str, str]) -> list[list[int]]:
+    """Return size and time of the AWS CLI's files: with another content a profile may be of another account."""
+    found = []
+    for name, default in (("AWS_CONFIG_FILE", "config"), ("AWS_SHARED_CREDENTIALS_FILE", "credentials")):
+        path = environment.get(name) or os.path.join(environment.get("HOME", ""), ".aws", default)
+        try:
+            status = os.stat(os.path.expanduser(path))
+        except (OSError, ValueError):
+            found.append([0, 0])
+        else:
+            found.append([status.st_size, status.st_mtime_ns])
+    return found
 
 
 def who(environment: Mapping[str, str], profile: str | None) -> str:
@@ -94,8 +109,8 @@ def pack(answer: Answer, identity: str) -> dict[str, Any]:
 def unpack(stored: Any, identity: str) -> Answer | None:
     """The answer that was stored, None when there is none or it is another's. Raises DamagedError.
 
-    Without an access key in the environment anybody's entry will do: a cached run needs no credentials. With one,
-    only an entry made with the same key, which is what tells two accounts apart.
+    With an access key in the environment only an entry made with the same key is read, without one only an entry made
+    without one, which is what tells two accounts apart. Whose the latter is the key of the entry says.
     """
     if stored is None:
         return None
@@ -103,7 +118,7 @@ def unpack(stored: Any, identity: str) -> Answer | None:
         raise DamagedError("it is no entry of this plugin")
     if stored.get("format") != FORMAT:
         return None
-    if identity and stored.get("identity") != identity:
+    if stored.get("identity") != identity:
         return None
     if stored.get("sha256") != _digest(stored["answer"]):
         raise DamagedError("it has been changed since it was written")

@@ -85,10 +85,11 @@ def assign(
             clashes[name] = None
             name = f"{name}-{identity}"
         names.append(name)
-    counts = Counter(names)
-    for index, name in enumerate(names):
-        # Some tag may say what another name has become.
-        if counts[name] > 1 and name == wanted[index]:
-            clashes[name] = None
-            names[index] = f"{name}-{records[index]['instance_id']}"
+    # Some tag may be what another name has become: it gets its id appended, until no two names are the same.
+    while len(set(names)) < len(names):
+        counts = Counter(names)
+        twice = [index for index, name in enumerate(names) if counts[name] > 1]
+        for index in [index for index in twice if names[index] == wanted[index]] or twice:
+            clashes[names[index]] = None
+            names[index] = f"{names[index]}-{records[index]['instance_id']}"
     return names, list(clashes)

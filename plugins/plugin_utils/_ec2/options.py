@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, Callable
 
@@ -15,6 +16,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import names as
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import select as _ec2_select
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import session as _ec2_session
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.fetch import Question
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.record import FIELDS
 
 TAG_KEYS = {
     "cluster": "parallelcluster:cluster-name",
@@ -22,6 +24,11 @@ TAG_KEYS = {
     "queue": "parallelcluster:queue-name",
     "compute_resource": "parallelcluster:compute-resource-name",
 }
+# All keys that a record can have, with every enrichment and the full record.
+KNOWN_FIELDS = frozenset(
+    [*FIELDS, "efa_attached", "ipv6_address", "instance"]
+    + [key for enrichment in _ec2_enrich.KNOWN.values() for key in enrichment.keys]
+)
 _PREFIX = re.compile(r"[a-z_][a-z0-9_]*_")
 
 
@@ -82,11 +89,16 @@ def _some(value: Any) -> str | None:
     return text(value) if value not in (None, "") else None
 
 
-def _clusters(given: Any) -> list[str]:
-    # An empty name, as from -e cluster=, must not come to mean every instance that there is.
-    if given == "" or (isinstance(given, (list, tuple)) and "" in given):
+def _clusters(given: Any, is_given: bool) -> list[str]:
+    """Return the names of clusters; none only where the option was left out.
+
+    An empty value, as of ``-e cluster=`` or of a template with an empty default, must not mean every instance.
+    """
+    values = list(given) if isinstance(given, (list, tuple)) else [given]
+    names = flat(values)
+    if is_given and (not names or len(names) < len(values) or not all(name.strip() for name in names)):
         raise OptionError("cluster_name: is empty; name a cluster, or leave the option out to select by filters alone")
-    return flat(given)
+    return names
 
 
 def _positive(option: str, value: int, least: int = 1) -> int:
@@ -150,13 +162,19 @@ def _connection(get: Callable[[str], Any], profile: str | None) -> _ec2_connecti
     )
 
 
-def read(get: Callable[[str], Any]) -> Settings:
-    """Settings from the function that returns the value of an option. Raises OptionError."""
+def read(get: Callable[[str], Any], given: Container[str] = ("cluster_name",)) -> Settings:
+    """Settings from the function that returns the value of an option. Raises OptionError.
+
+    ``given`` are the options that the file names, whatever their value.
+    """
     try:
         access = _access(get)
         tag_keys = _tag_keys(get("tag_keys"))
         filters = _ec2_select.filters(
-            get("filters") or {}, _clusters(get("cluster_name")), tag_keys["cluster"], flat(get("states"))
+            get("filters") or {},
+            _clusters(get("cluster_name"), "cluster_name" in given),
+            tag_keys["cluster"],
+            flat(get("states")),
         )
         regions = flat(get("regions"))
         for region in regions:
@@ -182,8 +200,8 @@ def read(get: Callable[[str], Any]) -> Settings:
             connection=_connection(get, access.profile),
             hostnames=_ec2_names.check(flat(get("hostnames"))),
             prefix=prefix,
-            include=_ec2_select.expression("include", get("include")),
-            exclude=_ec2_select.expression("exclude", get("exclude")),
+            include=_ec2_select.expression("include", get("include"), KNOWN_FIELDS),
+            exclude=_ec2_select.expression("exclude", get("exclude"), KNOWN_FIELDS),
             hardware_cache_seconds=_positive("hardware_cache_timeout", get("hardware_cache_timeout"), 0),
             filters=filters,
         )

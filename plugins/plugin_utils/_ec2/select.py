@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import difflib
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 # EC2 refuses a request whose filters have more values than this, all filters together.
@@ -72,17 +73,39 @@ def requests(all_filters: list[Filter]) -> list[list[Filter]]:
     return result
 
 
-def expression(option: str, text: str | None) -> Any:
-    """A compiled JMESPath expression, None without one. Raises SelectionError naming the option."""
+def root_names(node: dict[str, Any]) -> Iterator[str]:
+    """Yield the names that a parsed JMESPath expression looks up in the record itself."""
+    kind, children = node["type"], node.get("children", ())
+    if kind == "field":
+        yield node["value"]
+    elif kind in ("subexpression", "index_expression", "pipe") or kind.endswith("projection"):
+        # What stands behind is looked up in the result of the first.
+        yield from root_names(children[0])
+    elif kind not in ("expref", "literal", "current", "identity"):
+        for child in children:
+            yield from root_names(child)
+
+
+def expression(option: str, text: str | None, known: Collection[str] = ()) -> Any:
+    """A compiled JMESPath expression, None without one. Raises SelectionError naming the option.
+
+    ``known``: the keys of a record. A name that no record has would be null for all of them, and the filter off.
+    """
     if not text:
         return None
     import jmespath
     from jmespath.exceptions import JMESPathError
 
     try:
-        return jmespath.compile(str(text))
+        compiled = jmespath.compile(str(text))
     except JMESPathError as exc:
         raise SelectionError(f"{option}: not a JMESPath expression: {' '.join(str(exc).split())}") from None
+    for name in root_names(compiled.parsed):
+        if known and name not in known:
+            close = difflib.get_close_matches(name.removeprefix("ec2_"), known, 1)
+            hint = f"did you mean {close[0]}?" if close else f"use one of {', '.join(sorted(known))}"
+            raise SelectionError(f"{option}: instances have no '{name}'; {hint}")
+    return compiled
 
 
 def _true(value: Any) -> bool:

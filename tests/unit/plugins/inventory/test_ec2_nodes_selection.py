@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from ansible.errors import AnsibleParserError
 
@@ -223,3 +225,62 @@ def test_amazon_aws_912_a_misnamed_file_is_pointed_out(load, tmp_path, warnings)
     assert not plugin.verify_file(str(tmp_path / "absent.ec2_nodes.yml"))
     assert len(warnings) == 1
     assert warnings[0].endswith("its name does not end with ec2_nodes.yml; rename it")
+
+
+@pytest.mark.parametrize("value", [None, [], [None], "", [""], " ", ["a", ""], "{{ none_there | default([]) }}"])
+def test_empty_cluster_name_is_refused_before_anything_is_asked(play, load, value):
+    endpoint = play(Region(EAST, (Fleet(cluster="one", queue="q"), Fleet(cluster="two", queue="q"))))
+    with pytest.raises(AnsibleParserError, match="cluster_name: is empty; name a cluster, or leave the option out"):
+        load(regions=EAST, cluster_name=value)
+    assert endpoint.calls == []
+
+
+def test_cluster_name_left_out_selects_by_filters(play, load):
+    play(Region(EAST, (Fleet(cluster="one", queue="q"), Fleet(cluster="two", queue="q"))))
+    assert len(load(regions=EAST).hosts) == 2
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ("ec2_tags.Name == 'x'", "instances have no 'ec2_tags'; did you mean tags?"),
+        ("tag.Name == 'x'", "instances have no 'tag'; did you mean tags?"),
+        ("tags.a == 'b' && !states", "instances have no 'states'; did you mean state?"),
+        ("contains(instance_typ, 'p5')", "instances have no 'instance_typ'; did you mean instance_type?"),
+        ("network_interface[?id == 'x'] | [0]", "instances have no 'network_interface'"),
+    ],
+)
+@pytest.mark.parametrize("option", ["include", "exclude"])
+def test_expression_with_an_unknown_name_is_refused(play, load, option, expression, words):
+    endpoint = play(Region(EAST, (Fleet(),)))
+    with pytest.raises(AnsibleParserError, match=re.escape(f"{option}: {words}")):
+        load(regions=EAST, **{option: expression})
+    assert endpoint.calls == []
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "tags.Name != 'x'",
+        'tags."aws:x" || instance_type',
+        "network_interfaces[?a == 'b'].c | [0]",
+        "length(tags) > `0`",
+    ],
+)
+def test_expression_with_known_names_is_taken(play, load, expression):
+    play(Region(EAST, (Fleet(),)))
+    load(regions=EAST, include=expression)
+
+
+@pytest.mark.parametrize(("option", "value"), [("strict_regions", "ture"), ("cache", "maybe"), ("full_record", "2")])
+def test_switch_that_is_neither_on_nor_off_is_refused(play, load, option, value):
+    play(Region(EAST))
+    with pytest.raises(AnsibleParserError, match=f"{option} is '{value}'; use true or false"):
+        load(regions=EAST, **{option: value})
+
+
+def test_ansible_78749_number_or_switch_as_a_key_makes_a_group(play, load):
+    play(Region(EAST, (Fleet(tags={"rack": "7"}),)))
+    keyed = [{"key": "ec2_tags.rack | int", "prefix": "rack"}, {"key": "ec2_tags.rack == '7'", "prefix": "seven"}]
+    inventory = load(regions=EAST, keyed_groups=keyed)
+    assert inventory.group("rack_7") == inventory.group("seven_true") == inventory.hosts

@@ -17,11 +17,38 @@ def test_what_is_packed_is_unpacked():
     assert _ec2_cache.unpack(_ec2_cache.pack(ANSWER, "me"), "me") == ANSWER
 
 
-def test_whoever_has_no_key_may_read_and_whoever_has_another_may_not():
+@pytest.mark.parametrize(
+    ("environment", "profile", "is_read"),
+    [
+        ({"AWS_ACCESS_KEY_ID": "a"}, None, True),
+        ({"AWS_ACCESS_KEY_ID": "b"}, None, False),
+        ({}, None, False),
+        ({"AWS_ACCESS_KEY_ID": "a"}, "profile", False),
+    ],
+)
+def test_entry_made_with_a_key_is_read_with_that_key_only(environment, profile, is_read):
     stored = _ec2_cache.pack(ANSWER, _ec2_cache.who({"AWS_ACCESS_KEY_ID": "a"}, None))
+    assert (_ec2_cache.unpack(stored, _ec2_cache.who(environment, profile)) == ANSWER) is is_read
+
+
+def test_entry_made_without_a_key_is_not_read_with_one():
+    stored = _ec2_cache.pack(ANSWER, _ec2_cache.who({}, None))
     assert _ec2_cache.unpack(stored, _ec2_cache.who({}, None)) == ANSWER
-    assert _ec2_cache.unpack(stored, _ec2_cache.who({"AWS_ACCESS_KEY_ID": "b"}, "profile")) == ANSWER
-    assert _ec2_cache.unpack(stored, _ec2_cache.who({"AWS_ACCESS_KEY_ID": "b"}, None)) is None
+    assert _ec2_cache.unpack(stored, _ec2_cache.who({"AWS_ACCESS_KEY_ID": "a"}, None)) is None
+
+
+@pytest.mark.parametrize("name", ["AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "HOME"])
+def test_key_changes_with_the_files_of_the_profile(tmp_path, name):
+    folder = tmp_path / ".aws" if name == "HOME" else tmp_path
+    folder.mkdir(exist_ok=True)
+    path = folder / "credentials"
+    environment = {name: str(tmp_path if name == "HOME" else path)}
+    keys = [_ec2_cache.key("base", {}, environment)]
+    for text in ("[default]\naws_access_key_id = A\n", "[default]\naws_access_key_id = BB\n"):
+        path.write_text(text)
+        keys.append(_ec2_cache.key("base", {}, environment))
+    assert len(set(keys)) == 3
+    assert _ec2_cache.key("base", {}, environment) == keys[-1]
 
 
 PACKED = _ec2_cache.pack(ANSWER, "")

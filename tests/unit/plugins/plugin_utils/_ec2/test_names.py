@@ -66,3 +66,10 @@ def test_a_name_that_another_inventory_has_given_to_another_instance():
 @pytest.mark.parametrize("text", ["..", ".", ".ssh", "-oProxyCommand=x", "../x", "~/x", "/etc", "!all", "&gpu", "a,b"])
 def test_a_name_means_nothing_to_a_file_system_a_shell_or_a_pattern(text):
     assert re.fullmatch(r"[\w][\w.-]*", _ec2_names.safe(text)), _ec2_names.safe(text)
+
+
+def test_four_tags_that_collide_with_made_names_are_four_hosts():
+    records = [record(1, "x"), record(2, "x"), record(3, "x-i-1"), record(4, "x-i-1-i-3")]
+    names, _clashes = _ec2_names.assign(records, [("tag", "Name")], set(), {})
+    assert len(set(names)) == 4
+    assert all(name.endswith(entry["instance_id"]) for name, entry in zip(names, records))
