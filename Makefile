@@ -46,7 +46,7 @@ quick: ## Check what differs from main in under 90 seconds: style, house rules, 
 	@$(START) quick
 
 .PHONY: lint
-lint: ## Check style and types (under a minute when warm)
+lint: ## Check style and types (about a minute when warm)
 	@$(START) lint
 
 .PHONY: format
