@@ -4,7 +4,7 @@
 """What a head node, a compute node and a training container must have, as data.
 
 Each check: ``id``; ``what`` it is about, for people; ``fact``, the name in the facts that it looks at; ``kind`` and the
-parameters of that kind (``accelerator_checklist.evaluate`` says what each means); ``places`` where a program may be
+parameters of that kind (``health.checklist.evaluate`` says what each means); ``places`` where a program may be
 that is not on the system path; ``hint``; ``severity``; ``source`` of the values. Values are the least that the
 reference architecture of two p5.48xlarge nodes asks for; a site overrides them by id.
 """

@@ -80,7 +80,7 @@ def _is_list(value: t.Any, kind: type) -> bool:
 
 
 def expand(settings: t.Mapping[str, t.Any]) -> list[dict[str, t.Any]]:
-    """The directories as ``lustre_config`` takes them: those of the layout, then the settings' own, which go before.
+    """The directories as ``_node.lustre.config`` takes them: the layout's, then the settings' own, which go before.
 
     settings: layout, models, places ({data, checkpoints, logs}: mount), classes ({name: {stripe}}), owner, group,
     mode, acl, directories (with a class in place of a stripe, if wanted). They must have no ``problems``.

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Renders the environment of NCCL and Neuron by instance type and versions, and judges any environment.
 
-Pure functions over the table ``_data/nccl_env.py``.
+Pure functions over the table ``table.py``.
 """
 
 from __future__ import annotations

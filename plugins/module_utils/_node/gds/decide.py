@@ -45,7 +45,7 @@ def survey(
 ) -> dict[str, t.Any]:
     """Look, ask libcufile, and judge every mount.
 
-    Returns the facts of ``gds_look.gather`` with driver_probe (the outcome of opening libcufile's driver, or None
+    Returns the facts of ``look.gather`` with driver_probe (the outcome of opening libcufile's driver, or None
     without a library), gdscheck (likewise, or None), capability (the table of whichever answered, and its source), and
     per mount prerequisites[], missing {nvfs, p2pdma}, doubtful {nvfs, p2pdma}, mode, reason, proof (active, passive),
     probe {name: outcome}.

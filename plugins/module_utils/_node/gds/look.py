@@ -28,7 +28,7 @@ TOOLS = ("modinfo", "dkms", "dpkg-query", "rpm", "ldconfig")
 def gather(host: Host, paths: list[str], library: str | None = None) -> dict[str, t.Any]:
     """Everything that a verdict on GPUDirect Storage needs, in plain JSON types.
 
-    Keys: mounts (one ``gds_mount.resolve`` a path, which may be a link, with answers: bool, exists), kernel {release,
+    Keys: mounts (one ``mount.resolve`` a path, which may be a link, with answers: bool, exists), kernel {release,
     machine, p2pdma, config, nvme_hooks}, driver {loaded, version, open_module, evidence}, registry_dwords (mapping or
     None), gpus (model names), nvidia_fs {loaded, version, registered}, nvme_multipath (bool or None), iommu (bool or
     None), udev (whether it keeps properties of devices), library {path, version, asked}, cufile_json {path, target,

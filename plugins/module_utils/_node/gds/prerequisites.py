@@ -63,7 +63,7 @@ def _state(good: bool | None) -> str:
 def prerequisites(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t.Any]]:
     """Every prerequisite of a direct path on this mount: [{id, paths, state, found, hint}].
 
-    facts are ``gds_look.gather``'s; mount is one of its mounts. paths are those that need it: nvfs, p2pdma or both.
+    facts are ``look.gather``'s; mount is one of its mounts. paths are those that need it: nvfs, p2pdma or both.
     """
     both = (NVFS, P2PDMA)
     driver = facts["driver"]
@@ -338,7 +338,7 @@ def from_log(
 ) -> list[dict[str, t.Any]]:
     """The prerequisites with what libcufile itself found added: what it complains about is missing, whoever says else.
 
-    table is one of ``gds_parse.parse_table``; err and cu_err are the codes that libcufile answered with.
+    table is one of ``parse.parse_table``; err and cu_err are the codes that libcufile answered with.
     """
     complaints = [_LOG_ITEMS[sign] for sign in table["signs"] if sign in _LOG_ITEMS]
     p2pdma = table["p2pdma"]

@@ -203,7 +203,7 @@ def packages(expect: Expectations) -> tuple[str, ...]:
 
 
 def judge_versions(expect: Expectations, versions: t.Mapping[str, str], silent: t.Collection[str] = ()) -> list[Result]:
-    """expect.version for each component, of what ``health_system.versions`` tells; silent: those that may be there and
+    """expect.version for each component, of what ``system.versions`` tells; silent: those that may be there and
     whose versions could not be found out.
     """
     found = []

@@ -73,7 +73,7 @@ class Wishes:
 
     scratch: the directory of the jobs' directories (None: on the local volume). mounts: paths to ask GPUDirect Storage
     about (none: the local volume). require: what a container has to have, {name: least version or None}. expectations:
-    what a site expects, see ``health_expect``. kind: one of ``KINDS``. image, image_user: an image in which to go
+    what a site expects, see ``expectations``. kind: one of ``KINDS``. image, image_user: an image in which to go
     through the profile container as well, and who starts it. may_write: allow the write probe in S3 and that container.
     """
 

@@ -98,7 +98,7 @@ class Directory:
 
 @dataclasses.dataclass(frozen=True)
 class LustreConfig:
-    """The whole. tuning and module_options change the sourced values of ``lustre_tuning``; timeout in seconds.
+    """The whole. tuning and module_options change the sourced values of ``tuning``; timeout in seconds.
 
     efa_interfaces 0 means as many as AWS sets up for the instance type.
     """

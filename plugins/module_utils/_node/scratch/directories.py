@@ -10,7 +10,7 @@
     BASE/.trash/     root, 0700: what is being removed
 
 Since a user owns nothing above tmp, there is nothing that could be replaced by a link. A directory is taken away by one
-rename, so the next job never waits for a large tree; how it is emptied is in ``scratch_trash``.
+rename, so the next job never waits for a large tree; how it is emptied is in ``trash``.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ MAX_ROUNDS = 2
 def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
     """What ``block.gather`` sees plus what the configuration needs to be compared with; nothing is written.
 
-    Adds record and intent (as ``storage_record.sound`` lets them pass, or None), named_devices {given: kernel name},
+    Adds record and intent (as ``record.sound`` lets them pass, or None), named_devices {given: kernel name},
     mount_points {path: {is_dir, real, entries}}, paths {path: {mode, uid, gid}}, users, groups and user_groups
     {name: id or None}, array_config (text or None), fstab (parsed lines), machine_id.
     """

@@ -72,7 +72,7 @@ class Claim:
 
 
 def known_from(document: t.Mapping[str, t.Any] | None) -> Known:
-    """Read ``Known`` from what ``storage_record.sound`` let pass of local_storage.json or intent.json, or from None."""
+    """Read ``Known`` from what ``record.sound`` let pass of local_storage.json or intent.json, or from None."""
     if document is None:
         return Known()
     return Known(
