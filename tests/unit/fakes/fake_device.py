@@ -13,13 +13,21 @@ import typing as t
 
 
 class FakeDevice:
-    """In place of ``host.DeviceReader``. content: (offset, bytes) ranges that hold data; bad: every read fails."""
+    """In place of ``host.DeviceReader``. content: (offset, bytes) ranges that hold data; blocks: data by offset, over
+    them; bad: every read fails.
+    """
 
     def __init__(
-        self, size: int, content: t.Iterable[tuple[int, int]] = (), number: str = "259:0", bad: bool = False
+        self,
+        size: int,
+        content: t.Iterable[tuple[int, int]] = (),
+        number: str = "259:0",
+        bad: bool = False,
+        blocks: t.Mapping[int, bytes] | None = None,
     ) -> None:
         self.size, self.number = size, number
         self._content, self._bad = list(content), bad
+        self._blocks = blocks or {}
         self.reads: list[tuple[int, int]] = []
 
     def read(self, offset: int, length: int) -> bytes:
@@ -33,6 +41,10 @@ class FakeDevice:
             if begin < end:
                 piece = piece or bytearray(length)
                 piece[begin - offset : end - offset] = b"\xa5" * (end - begin)
+        for start, data in self._blocks.items():
+            if offset <= start and start + len(data) <= offset + length:
+                piece = piece or bytearray(length)
+                piece[start - offset : start - offset + len(data)] = data
         return bytes(piece) if piece else _zeros(length)
 
 

@@ -32,6 +32,20 @@ SHAPES = {
 }
 
 
+def ext4_superblock(mounts: int = 0, files: int = 0) -> bytes:
+    """The superblock of an ext4 of 65536 inodes, with so many mounts and files."""
+    block = bytearray(1024)
+    block[0:4], block[16:20] = (65536).to_bytes(4, "little"), (65536 - 11 - files).to_bytes(4, "little")
+    block[44:48] = (1767323000 if mounts else 0).to_bytes(4, "little")
+    block[52:54], block[56:58] = mounts.to_bytes(2, "little"), b"\x53\xef"
+    return bytes(block)
+
+
+def xfs_superblock(in_progress: int = 0) -> bytes:
+    """The superblock of an XFS, of which mkfs may be in progress."""
+    return b"XFSB".ljust(126, b"\1") + bytes([in_progress]).ljust(386, b"\1")
+
+
 def fs_uuid(seed: object) -> str:
     """A UUID that depends on the seed only."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, str(seed)))
@@ -39,9 +53,11 @@ def fs_uuid(seed: object) -> str:
 
 @dataclasses.dataclass
 class Device:
-    """A block device. parents: kernel names below it; held: somebody unseen has it open; loop: the device it shows;
-    bad: reads fail; content: (offset, bytes) ranges that are not zero; written: sectors written since the boot, counted
-    only with iostats.
+    """A block device.
+
+    parents: kernel names below it; held: somebody unseen has it open; loop: the device it shows; bad: reads fail;
+    content: (offset, bytes) ranges that are not zero; blocks: data by offset, over them; written: sectors written since
+    the boot, counted only with iostats.
     """
 
     kname: str
@@ -64,6 +80,7 @@ class Device:
     content: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     written: int = 0
     iostats: bool = True
+    blocks: dict[int, bytes] = dataclasses.field(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -319,6 +336,7 @@ class Machine:
             self.devices.pop(device.kname, None)
         for device in stores:
             device.signatures, device.md, device.serial, device.content = [], {}, f"{device.serial}b", []
+            device.blocks = {}
 
     def unmount(self, target: str) -> None:
         """Take the topmost mount away; what was in it goes out of sight with it."""

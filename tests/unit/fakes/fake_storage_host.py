@@ -19,7 +19,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.first_
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult, Host
 
 from tests.unit.fakes.fake_device import FakeDevice
-from tests.unit.fakes.fake_machine import FILESYSTEM_CONTENT, Machine
+from tests.unit.fakes.fake_machine import FILESYSTEM_CONTENT, MEMBER_CONTENT, Machine, ext4_superblock, xfs_superblock
 
 PROGRAMS = (
     "blkid lsblk lvs mdadm mkfs.ext4 mkfs.xfs mount pvs udevadm wipefs umount swapoff vgremove lvchange systemctl "
@@ -124,6 +124,8 @@ class SimulatedHost(Host):
         array = self.machine.array(self._number(), members, identity, name, chunk_kib=int(options["chunk"]))
         # What an earlier array of the same shape held shows through.
         array.signatures = list(self.machine.inside.get("+".join(sorted(members)), []))
+        if any(MEMBER_CONTENT in self.machine.devices[member].content for member in members):
+            array.content = [(128 << 20, 4096)]
         self.on_create(self.machine, array.kname)
 
     def _do_dmsetup(self, args: list[str]) -> None:
@@ -236,6 +238,7 @@ class SimulatedHost(Host):
         device.signatures = []
         self.machine.sign(device.kname, kind, identity, args[args.index("-L") + 1])
         self.machine.write(device.kname, FILESYSTEM_CONTENT)
+        device.blocks = {1024: ext4_superblock()} if kind == "ext4" else {0: xfs_superblock()}
 
     def _do_mount(self, args: list[str]) -> None:
         if args[0] == "--bind":
@@ -246,6 +249,8 @@ class SimulatedHost(Host):
         if not device or args[1] not in [signature["type"] for signature in device.signatures]:
             raise FailedError(32, f"mount: {args[-1]}: wrong fs type, bad option, bad superblock on {args[-2]}")
         self.machine.mount(device.kname, args[-1], args[1])
+        if args[1] == "ext4":
+            device.blocks[1024] = ext4_superblock(mounts=1)
         self.machine.show_tree(device.kname)
 
     def _do_umount(self, args: list[str]) -> None:
@@ -340,7 +345,7 @@ class SimulatedHost(Host):
             self.calls.append(["hold", device])
         self.held.append(device)
         try:
-            yield FakeDevice(found.size, found.content, found.number, found.bad)
+            yield FakeDevice(found.size, found.content, found.number, found.bad, found.blocks)
         finally:
             self.held.remove(device)
 

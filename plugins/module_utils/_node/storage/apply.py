@@ -180,7 +180,9 @@ def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]], prove_blank
                     what = printable(describe_signature(entry))
                     raise NodeError(f"{path} carries {what} that was not there at the look: nothing was removed")
             if prove_blank:
-                proof = blank.prove(host, reader, {"kname": kname, "serial": serial}, f"{current_boot(host)} {serial}")
+                proof = blank.prove(
+                    host, reader, {"kname": kname, "serial": serial}, f"{current_boot(host)} {serial} again"
+                )
                 if not proof["proof"]:
                     raise NodeError(
                         f"{path} was blank at the look, and now the byte at offset {proof['offset']:#x} is not zero"

@@ -70,11 +70,14 @@ def _inside(offset: int, length: int, size: int) -> tuple[int, int]:
     return start, min(length, size - start)
 
 
-def prove(host: Host, reader: DeviceReader, disk: t.Mapping[str, t.Any], seed: str, skip: int = 0) -> dict[str, t.Any]:
+def prove(
+    host: Host, reader: DeviceReader, disk: t.Mapping[str, t.Any] | None, seed: str, skip: int = 0
+) -> dict[str, t.Any]:
     """Return {proof, offset, reads, bytes}; proof is ZEROS, NEVER_WRITTEN or None.
 
-    offset is that of the first sampled byte that is not zero. skip leaves out the bytes before it: with an md
-    superblock there, only ZEROS is a proof. Raises OSError where the disk cannot be read.
+    offset is that of the first sampled byte that is not zero. disk is the {kname, serial} of a whole disk; with None,
+    as for an array, only ZEROS is a proof. skip leaves out the bytes before it. Raises OSError where the device cannot
+    be read.
     """
     result: dict[str, t.Any] = {"proof": None, "offset": None, "reads": 0, "bytes": 0}
     for offset, length in places(reader.size, seed):
@@ -88,7 +91,7 @@ def prove(host: Host, reader: DeviceReader, disk: t.Mapping[str, t.Any], seed: s
             break
     if result["offset"] is None and result["reads"]:
         result["proof"] = ZEROS
-    elif not skip and written_sectors(host, disk["kname"]) == 0 and is_first_boot(host, disk["serial"]):
+    elif disk and written_sectors(host, disk["kname"]) == 0 and is_first_boot(host, disk["serial"]):
         result["proof"] = NEVER_WRITTEN
     return result
 

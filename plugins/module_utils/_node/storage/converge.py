@@ -18,7 +18,8 @@ from . import devices as block
 from .apply import Applied, apply_actions, mdadm_fragment_path
 from .config import MARKER_NAME, StorageConfig, mount_points
 from .first_boot import note_disks
-from .plan import Context, Plan, make_plan
+from .owner import known_from
+from .plan import UNFINISHED, Context, Plan, make_plan
 from .record import INTENT_PATH, LOCK_PATH, RECORD_PATH, build_record, read_document, write_failure, write_record
 from .volume import wanted_directories
 
@@ -48,6 +49,8 @@ def look(host: Host, config: StorageConfig) -> dict[str, t.Any]:
     facts = block.gather(host)
     facts["record"] = read_document(host, RECORD_PATH)
     facts["intent"] = read_document(host, INTENT_PATH)
+    if facts["intent"] and facts["intent"].get("stage") in UNFINISHED:
+        block.look_at_rest(host, facts, known_from(facts["intent"]).filesystem_uuids)
     facts["named_devices"] = {
         given: block.device_name(host, given) if host.exists(given) else None for given in config.devices or ()
     }
@@ -159,7 +162,7 @@ def _converge(host: Host, config: StorageConfig, at_boot: bool) -> Applied:
         if plan.actions and not at_boot:
             note_stores(host, at_boot)
         apply_actions(host, config, plan, facts, applied)
-        if plan.situation != "owner_pending":
+        if not plan.pending:
             if needs_write:
                 write_record(host, build_record(host, facts, config, plan))
             return applied

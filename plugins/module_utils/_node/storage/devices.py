@@ -252,16 +252,69 @@ def _disk(
         "claimed": claimed,
         "md": _examine(host, device["path"], tools) if members and kind == "instance_store" else None,
         "blank": proof,
+        "use": None,
     }
 
 
-def prove_blank(host: Host, device: t.Mapping[str, t.Any], skip: int = 0) -> dict[str, t.Any] | None:
-    """Return what ``blank.prove`` says of a device; None where the device cannot be read."""
+def prove_blank(host: Host, device: t.Mapping[str, t.Any]) -> dict[str, t.Any] | None:
+    """Return what ``blank.prove`` says of a whole disk; None where the disk cannot be read."""
     try:
         with host.opened_device(device["path"]) as reader:
-            return blank.prove(host, reader, device, f"{current_boot(host)} {device.get('serial')} look", skip)
+            return blank.prove(host, reader, device, f"{current_boot(host)} {device['serial']} look")
     except OSError:
         return None
+
+
+def look_at_rest(host: Host, facts: dict[str, t.Any], filesystem_uuids: t.Collection[str]) -> None:
+    """Add to the facts what tells how far an interrupted run came: blank and use of its arrays and disks.
+
+    blank of an array, and of a member beyond its superblock; use of a filesystem with one of these UUIDs (32 hex
+    digits), as ``filesystem_use`` returns it. None where nothing was read.
+    """
+    for disk in facts["disks"]:
+        types = {signature["type"] for signature in disk["signatures"]}
+        if disk["kind"] == "instance_store" and types == {"linux_raid_member"}:
+            disk["blank"] = _prove_zeros(host, disk["path"], blank.SUPERBLOCK_END)
+        found = next((s for s in disk["signatures"] if normal_uuid(s["uuid"]) in filesystem_uuids), None)
+        disk["use"] = filesystem_use(host, disk["path"], found["type"]) if found else None
+    for array in facts["arrays"]:
+        found = array["filesystem"]
+        if array["active"] and not found:
+            array["blank"] = _prove_zeros(host, array["path"], 0)
+        if array["active"] and found and normal_uuid(found["uuid"]) in filesystem_uuids:
+            array["use"] = filesystem_use(host, array["path"], found["type"])
+
+
+def _prove_zeros(host: Host, path: str, skip: int) -> dict[str, t.Any] | None:
+    try:
+        with host.opened_device(path) as reader:
+            return blank.prove(host, reader, None, f"{current_boot(host)} {path} rest", skip)
+    except OSError:
+        return None
+
+
+def filesystem_use(host: Host, path: str, fstype: str) -> dict[str, bool]:
+    """Return {finished, pristine} of a filesystem, from its superblock.
+
+    finished: mkfs came to its end. pristine: it was never mounted and holds no file. Only ext4 counts its mounts: of
+    an XFS nothing proves that it was never mounted. What cannot be read counts as finished and used.
+    """
+    unknown = {"finished": True, "pristine": False}
+    try:
+        with host.opened_device(path) as reader:
+            head = reader.read(0, 4096)
+    except OSError:
+        return unknown
+    if fstype == "xfs" and head[:4] == b"XFSB":
+        # sb_inprogress: mkfs.xfs sets it first and clears it last, and the kernel refuses to mount with it.
+        return {"finished": head[126] == 0, "pristine": False}
+    superblock = head[1024:2048]
+    if fstype != "ext4" or superblock[56:58] != b"\x53\xef":
+        return unknown
+    inodes, free = (int.from_bytes(superblock[at : at + 4], "little") for at in (0, 16))
+    mounted, mounts = int.from_bytes(superblock[44:48], "little"), int.from_bytes(superblock[52:54], "little")
+    # mkfs.ext4 uses the eleven inodes that are reserved or lost+found, and writes this superblock last.
+    return {"finished": True, "pristine": mounted == 0 and mounts == 0 and inodes - free == 11}
 
 
 def _number(host: Host, kname: str) -> str:
@@ -332,6 +385,8 @@ def _arrays(host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t
                 "filesystem": filesystem,
                 "mounts": device.get("mounts", []),
                 "holders": device.get("holders", []),
+                "blank": None,
+                "use": None,
             }
         )
     return arrays

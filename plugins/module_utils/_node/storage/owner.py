@@ -30,6 +30,14 @@ DLAMI_MOUNT = "/opt/dlami/nvme"
 EKS_ARRAY = "kubernetes"
 EKS_MOUNT = "/mnt/k8s-disks"
 
+# Content that is whole on its own device. Everything else may be a part of something that lies on other devices too: a
+# cache or a journal of a filesystem elsewhere (bcache, jbd, xfs_external_log), firmware or replicated arrays (isw, ddf,
+# drbd), pools (stratis), containers whose content cannot be seen (crypto_LUKS), and what is not known.
+STANDALONE = frozenset(
+    ("dos", "exfat", "ext2", "ext3", "ext4", "gpt", "iso9660", "ntfs", "PMBR", "squashfs", "swap", "vfat", "xfs")
+)
+# Content of which the look tells where its other parts are.
+TRACED = frozenset(("LVM2_member", *SHARED_SIGNATURES))
 # Device types that a teardown knows how to take apart; anything else on a disk is left to a person.
 KNOWN_STACK_TYPES = ("part", "lvm", "md", "raid0", "raid1", "raid4", "raid5", "raid6", "raid10", "linear")
 
@@ -208,6 +216,7 @@ def teardown_obstacles(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mappin
             obstacles.append(f"{disk['path']} is opened exclusively by a program that cannot be seen from here")
         if disk["read_only"] or disk["claimed"] is None or not disk["readable"]:
             obstacles.append(f"{disk['path']} {findings(disk)[-1]}")
+        obstacles += _parts_of_more(disk)
     for array in facts["arrays"]:
         outside = sorted(set(array["members"]) - inside)
         if outside and set(array["members"]) & inside:
@@ -221,7 +230,7 @@ def teardown_obstacles(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mappin
     for kname, uuid in _shared_elsewhere(inside, facts):
         if uuid in members:
             obstacles.append(f"{kname} belongs to the same array or filesystem")
-    return sorted({*obstacles, *_unseen_lvm(disks, facts)})
+    return sorted({*obstacles, *unseen_lvm(disks, facts)})
 
 
 def stack_names(disks: t.Sequence[t.Mapping[str, t.Any]]) -> set[str]:
@@ -232,6 +241,16 @@ def stack_names(disks: t.Sequence[t.Mapping[str, t.Any]]) -> set[str]:
 def all_signatures(disk: t.Mapping[str, t.Any]) -> list[t.Mapping[str, t.Any]]:
     """The signatures on a disk and on everything that is built on it, each with its kernel name."""
     return [*({"kname": disk["kname"], **signature} for signature in disk["signatures"]), *disk["stack_signatures"]]
+
+
+def _parts_of_more(disk: t.Mapping[str, t.Any]) -> list[str]:
+    """Content of a disk that is not known to be whole there."""
+    return [
+        f"{signature['kname']} carries {printable(describe_signature(signature))}, which may belong to something on "
+        "other devices"
+        for signature in all_signatures(disk)
+        if signature["type"] not in STANDALONE | TRACED
+    ]
 
 
 def _shared_elsewhere(inside: set[str], facts: t.Mapping[str, t.Any]) -> t.Iterator[tuple[str, str | None]]:
@@ -255,7 +274,7 @@ def _mounts_in_the_way(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mappin
     ]
 
 
-def _unseen_lvm(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[str]:
+def unseen_lvm(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[str]:
     """LVM of which nobody can tell what it spans: the tools are missing, or their devices file leaves the disk out."""
     members = {s["kname"] for disk in disks for s in all_signatures(disk) if s["type"] == "LVM2_member"}
     if members and not (facts["tools"]["pvs"] and facts["tools"]["lvs"]):

@@ -31,14 +31,24 @@ from .owner import (
     pending_units,
     printable,
     teardown_obstacles,
+    unseen_lvm,
 )
 from .parse import normal_uuid
-from .volume import adopt_actions, create_actions, finish_actions, teardown_actions, volumes_for
+from .volume import (
+    adopt_actions,
+    create_actions,
+    finish_actions,
+    is_blank,
+    mkfs_action,
+    teardown_actions,
+    volumes_for,
+)
 
 Action = dict[str, t.Any]
 
-# The stages of an interrupted run: up to mkfs there is no data yet, from mount on there may be.
+# The stages of an interrupted run, and those in which mkfs has not made all filesystems.
 STAGES = ("create", "mkfs", "mount")
+UNFINISHED = ("create", "mkfs")
 
 CONSENT = "nvme_raid0_existing: replace together with nvme_raid0_safe_mode: false"
 
@@ -74,6 +84,11 @@ class Plan:
     volumes: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
     claims: list[Claim] = dataclasses.field(default_factory=list)
 
+    @property
+    def pending(self) -> bool:
+        """Whether the actions only lead to another look, which tells more."""
+        return self.situation == "owner_pending" or (self.situation == "half_finished" and not self.volumes)
+
     def as_dict(self) -> dict[str, t.Any]:
         """The plan in plain JSON types."""
         return {
@@ -95,7 +110,7 @@ def make_plan(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Cont
         if plan.state != "lost":
             # Whoever reads the record takes any other state for a volume that is in place.
             plan.state = "foreign"
-    elif plan.situation != "owner_pending" and (plan.actions or _record_differs(plan, facts["record"])):
+    elif not plan.pending and (plan.actions or _record_differs(plan, facts["record"])):
         # The record comes before the intent goes: between the two, nothing would know the volume as ours.
         last = len(plan.actions) - (plan.actions[-1:] == [{"action": "clear_intent"}])
         plan.actions.insert(last, {"action": "write_record"})
@@ -212,14 +227,13 @@ def _decide(
     missing: str,
 ) -> Plan:
     owners = {item.owner for item in claims}
-    half_finished = _is_half_finished(claims, facts, intent)
-    # A rebuilt filesystem carries the UUID of the one before, so the intent knows better than the record what it is.
-    if OWNER_OURS in owners and not (half_finished and facts["intent"]["stage"] == "mount"):
-        return _ours(claims, facts, config, context, record)
     if owners == {OWNER_NONE}:
         return _blank(claims, facts, config, context, record, missing)
-    if half_finished:
+    # A filesystem carries the UUID of the one before, so the intent knows better than the record what it is.
+    if _is_half_finished(claims, facts, intent):
         return _half_finished(claims, facts, config, context)
+    if OWNER_OURS in owners:
+        return _ours(claims, facts, config, context, record)
     adoptable = owners & set(ADOPTABLE)
     if len(adoptable) == 1 and owners <= adoptable | {OWNER_NONE}:
         owner = adoptable.pop()
@@ -250,16 +264,7 @@ def _ours(
         )
         return Plan("refused", "foreign", OWNER_OURS, refusals=[refusal])
     found = t.cast("dict[str, t.Any]", facts["record"])
-    layout = "single" if config.layout == "raid0" and len(record.serials) == 1 else config.layout
-    differs = [
-        f"{name} is {found.get(key)} and {wanted} is wanted"
-        for name, key, wanted in (
-            ("layout", "layout", layout),
-            ("fstype", "fstype", config.fstype),
-            ("chunk", "chunk_kib", config.chunk_kib if layout == "raid0" else found.get("chunk_kib")),
-        )
-        if found.get(key) != wanted
-    ]
+    differs = _other_settings(found, config)
     if differs:
         refusal = (
             f"this node's volume exists with other settings ({'; '.join(differs)}): change the settings back, or "
@@ -278,6 +283,20 @@ def _ours(
     plan.refusals = mount_obstacles(volumes, facts, context.at_boot)
     plan.actions = finish_actions(volumes, facts, config, context.at_boot)
     return plan
+
+
+def _other_settings(found: t.Mapping[str, t.Any], config: StorageConfig) -> list[str]:
+    """What a record or an intent has otherwise than it is wanted, of what only a new volume can change."""
+    layout = "single" if config.layout == "raid0" and len(found["serials"]) == 1 else config.layout
+    return [
+        f"{name} is {found.get(key)} and {wanted} is wanted"
+        for name, key, wanted in (
+            ("layout", "layout", layout),
+            ("fstype", "fstype", config.fstype),
+            ("chunk", "chunk_kib", config.chunk_kib if layout == "raid0" else found.get("chunk_kib")),
+        )
+        if found.get(key) != wanted
+    ]
 
 
 def _strangers(claims: list[Claim], facts: t.Mapping[str, t.Any], record: Known) -> list[str]:
@@ -319,8 +338,9 @@ def _create(
     facts: t.Mapping[str, t.Any],
     config: StorageConfig,
     context: Context,
+    blank_array: bool = False,
 ) -> None:
-    actions, volumes = create_actions(disks, config, context.array_uuid, context.namespace, plan.situation == "fresh")
+    actions, volumes = create_actions(disks, config, context.array_uuid, context.namespace, blank_array)
     plan.volumes = volumes
     leaving = {action["target"] for action in plan.actions if action["action"] == "unmount"}
     plan.refusals += mount_obstacles(volumes, facts, context.at_boot, leaving)
@@ -339,20 +359,33 @@ def _is_half_finished(claims: t.Sequence[Claim], facts: t.Mapping[str, t.Any], i
 
 
 def _half_finished(claims: list[Claim], facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context) -> Plan:
-    """Continue an interrupted run: up to its last mkfs there is no data yet, after it nothing is made again."""
+    """Continue an interrupted run: a finished filesystem is kept, a missing one is made where no data can be."""
     intent = t.cast("dict[str, t.Any]", facts["intent"])
-    if intent.get("stage") == "mount":
-        as_record = {**facts, "record": intent}
-        known = known_from(intent)
-        plan = _ours([claim(i.disk, facts, known) for i in claims], as_record, config, context, known)
-        if plan.situation == "intact":
-            plan.situation = "half_finished"
-        return plan
+    if intent["stage"] not in UNFINISHED:
+        return _finished(claims, facts, config, context)
     disks = [item.disk for item in claims]
+    wanted = known_from(intent).array_uuid
+    array = next((a for a in facts["arrays"] if wanted and a["active"] and a["uuid"] == wanted), None)
+    if wanted and not array and all(disk["md"] for disk in disks):
+        # What is on the array shows only once it runs.
+        devices = [disk["path"] for disk in disks]
+        action = {"action": "assemble_array", "uuid": wanted, "name": config.array_name, "devices": devices}
+        return Plan("half_finished", "intact", OWNER_OURS, actions=[action])
     mounted = sorted({point for disk in disks for point in disk["mounts"]})
     obstacles = [f"the disks are mounted on {', '.join(mounted)}"] if mounted else teardown_obstacles(disks, facts)
     if not config.may_destroy or context.at_boot:
-        obstacles += _made_meanwhile(disks, facts, known_from(intent))
+        obstacles += _data_found(disks, array, intent)
+    uses = [array["use"]] if array else [disk["use"] for disk in disks]
+    made = [bool(use and use["finished"]) for use in uses]
+    if all(made) and not mounted:
+        plan = _finished(claims, facts, config, context)
+        if plan.situation != "refused" or not _may_start_over(uses, intent, config, context):
+            return plan
+    elif any(made):
+        if not obstacles and not _other_settings(intent, config):
+            return _the_missing(claims, made, facts, config, context)
+        if not _may_start_over(uses, intent, config, context):
+            obstacles.append(f"{sum(made)} of its filesystems are finished and may hold files")
     if obstacles:
         text = (
             f"the last run was interrupted before it mounted anything, yet {'; '.join(obstacles)}: nothing was "
@@ -361,20 +394,83 @@ def _half_finished(claims: list[Claim], facts: t.Mapping[str, t.Any], config: St
         return Plan("refused", "foreign", refusals=[text])
     plan = Plan("half_finished", "recreated" if context.at_boot else "intact", OWNER_OURS)
     plan.actions = teardown_actions(disks, facts, units=[])
-    _create(plan, disks, facts, config, context)
+    _create(plan, disks, facts, config, context, blank_array=bool(array and _is_proved(array["blank"])))
     return plan
 
 
-def _made_meanwhile(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any], intent: Known) -> list[str]:
-    """Filesystems on the half-made array that the interrupted run was not going to make."""
-    names = {disk["kname"] for disk in disks}
-    return [
-        f"{array['path']} carries {printable(describe_signature(array['filesystem']))}"
-        for array in facts["arrays"]
-        if set(array["members"]) & names
-        and array["filesystem"]
-        and normal_uuid(array["filesystem"]["uuid"]) not in intent.filesystem_uuids
-    ]
+def _finished(claims: list[Claim], facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context) -> Plan:
+    """The plan for an interrupted run all of whose filesystems are finished: the intent is as good as a record."""
+    known = known_from(facts["intent"])
+    as_record = {**facts, "record": facts["intent"]}
+    plan = _ours([claim(i.disk, facts, known) for i in claims], as_record, config, context, known)
+    if plan.situation == "intact":
+        plan.situation = "half_finished"
+    return plan
+
+
+def _may_start_over(
+    uses: t.Sequence[t.Mapping[str, bool] | None],
+    intent: t.Mapping[str, t.Any],
+    config: StorageConfig,
+    context: Context,
+) -> bool:
+    """Whether finished filesystems may be made again, with other settings: no boot does, and only what holds no file
+    goes without consent.
+    """
+    if context.at_boot or not _other_settings(intent, config):
+        return False
+    return config.may_destroy or all(not use or not use["finished"] or use["pristine"] for use in uses)
+
+
+def _the_missing(
+    claims: list[Claim],
+    made: t.Sequence[bool],
+    facts: t.Mapping[str, t.Any],
+    config: StorageConfig,
+    context: Context,
+) -> Plan:
+    """Make the filesystems that an interrupted run has not finished, and mount all."""
+    intent = t.cast("dict[str, t.Any]", facts["intent"])
+    disks = [item.disk for item in claims]
+    plan = Plan("half_finished", "recreated" if context.at_boot else "intact", OWNER_OURS)
+    plan.volumes = volumes_for(disks, intent, config, facts)
+    plan.refusals = mount_obstacles(plan.volumes, facts, context.at_boot) + unknown_accounts(facts, context.at_boot)
+    missing = {disk["serial"]: disk for disk, finished in zip(disks, made) if not finished}
+    kept = {key: value for key, value in intent.items() if key not in ("schema", "stage", "at")}
+    plan.actions = teardown_actions(list(missing.values()), facts, units=[])
+    plan.actions.append({"action": "write_intent", "stage": "mkfs", "intent": kept})
+    for volume in plan.volumes:
+        disk = missing.get(volume["serials"][0])
+        if disk:
+            volume["fs_found"] = True
+            plan.actions.append(mkfs_action(volume, config, is_blank(disk)))
+    plan.actions.append({"action": "write_intent", "stage": "mount", "intent": kept})
+    plan.actions += finish_actions(plan.volumes, facts, config, context.at_boot, new=True)
+    return plan
+
+
+def _data_found(
+    disks: t.Sequence[t.Mapping[str, t.Any]], array: t.Mapping[str, t.Any] | None, intent: t.Mapping[str, t.Any]
+) -> list[str]:
+    """What may hold a file where the interrupted run has made no filesystem yet."""
+    if array:
+        filesystem = array["filesystem"]
+        if filesystem and normal_uuid(filesystem["uuid"]) not in known_from(intent).filesystem_uuids:
+            return [f"{array['path']} carries {printable(describe_signature(filesystem))}"]
+        devices = [] if filesystem else [array]
+    else:
+        devices = [disk for disk in disks if not disk["use"]]
+    return [f"{device['path']} {_not_blank(device['blank'])}" for device in devices if not _is_proved(device["blank"])]
+
+
+def _is_proved(proof: t.Mapping[str, t.Any] | None) -> bool:
+    return bool(proof and proof["proof"])
+
+
+def _not_blank(proof: t.Mapping[str, t.Any] | None) -> str:
+    if not proof or proof["offset"] is None:
+        return "cannot be read, so nothing proves it blank"
+    return f"is not proved blank (the byte at offset {proof['offset']:#x} is not zero)"
 
 
 def _adopt(
@@ -410,6 +506,11 @@ def _replace(
         OWNER_FOREIGN: "what is on the disks was not made by this role",
         OWNER_EKS: "the disks are set up by the EKS image",
     }.get(owner, f"the disks are set up by {owner}")
+    hidden = unseen_lvm([item.disk for item in claims], facts)
+    if hidden:
+        # It may be the image's own volume: no advice to destroy it.
+        refusal = f"{found}: whose it is cannot be told, since {'; '.join(hidden)}; nothing was touched"
+        return Plan("refused", state, OWNER_FOREIGN, refusals=[refusal])
     hint = f"; to use what {owner} made, set nvme_raid0_existing: adopt" if owner in ADOPTABLE else ""
     refusal = f"{found}: {whose}, so nothing was touched; to destroy it and build anew, set {CONSENT}{hint}"
     return _rebuild(claims, facts, config, context, owner, state, refusal)

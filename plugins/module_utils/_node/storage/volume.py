@@ -99,12 +99,18 @@ def create_array_action(
 
 
 def create_actions(
-    disks: list[t.Mapping[str, t.Any]], config: StorageConfig, array_uuid: str, namespace: uuid.UUID, blank: bool
+    disks: list[t.Mapping[str, t.Any]],
+    config: StorageConfig,
+    array_uuid: str,
+    namespace: uuid.UUID,
+    blank_array: bool = False,
 ) -> tuple[list[Action], list[dict[str, t.Any]]]:
     """The actions that turn free disks (in serial order) into filesystems, and the volumes they give.
 
-    blank: the disks are proved blank, and have to be proved so again before each step; else their content may go.
+    A disk that is proved blank has to be proved so again before each step; the content of others may go. blank_array:
+    no content may be on the new array, though its members are not blank.
     """
+    blank = {disk["serial"] for disk in disks if is_blank(disk)}
     if config.layout == "raid0" and len(disks) > 1:
         volumes = [
             _volume(
@@ -139,14 +145,23 @@ def create_actions(
     }
     actions: list[Action] = [{"action": "write_intent", "stage": "create", "intent": intent}]
     if layout == "raid0":
-        actions.append(create_array_action(disks, config, array_uuid, blank))
+        actions.append(create_array_action(disks, config, array_uuid, len(blank) == len(disks)))
     actions.append({"action": "write_intent", "stage": "mkfs", "intent": intent})
-    actions += [_mkfs(volume, config, layout, blank) for volume in volumes]
+    whole = blank_array or len(blank) == len(disks)
+    actions += [
+        mkfs_action(volume, config, whole if layout == "raid0" else volume["serials"][0] in blank) for volume in volumes
+    ]
     actions.append({"action": "write_intent", "stage": "mount", "intent": intent})
     return actions, volumes
 
 
-def _mkfs(volume: t.Mapping[str, t.Any], config: StorageConfig, layout: str, blank: bool) -> Action:
+def is_blank(disk: t.Mapping[str, t.Any]) -> bool:
+    """Whether a whole disk is proved blank."""
+    return not disk["signatures"] and bool(disk["blank"] and disk["blank"]["proof"])
+
+
+def mkfs_action(volume: t.Mapping[str, t.Any], config: StorageConfig, blank: bool) -> Action:
+    """The action that makes a volume's filesystem; blank: nothing may be on the device, and nothing is wiped."""
     return {
         "action": "make_filesystem",
         "device": volume["device"],
@@ -154,7 +169,7 @@ def _mkfs(volume: t.Mapping[str, t.Any], config: StorageConfig, layout: str, bla
         "fstype": config.fstype,
         "fs_uuid": volume["fs_uuid"],
         "label": volume["label"],
-        "chunk_kib": config.chunk_kib if layout == "raid0" else None,
+        "chunk_kib": config.chunk_kib if volume["layout"] == "raid0" else None,
         "serial": None if volume["array_uuid"] else volume["serials"][0],
         "blank": blank,
     }

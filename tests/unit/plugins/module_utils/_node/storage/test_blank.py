@@ -226,9 +226,10 @@ def test_with_a_superblock_left_out_only_zeros_prove():
     disk = {"kname": "nvme1n1", "serial": "AWS0001"}
     superblock = FakeDevice(100 * GIB, [(4096, 8192)])
     assert blank.prove(host, superblock, disk, "s")["proof"] == "never_written"
-    assert blank.prove(host, superblock, disk, "s", blank.SUPERBLOCK_END)["proof"] == "zeros"
+    assert blank.prove(host, superblock, None, "s")["proof"] is None
+    assert blank.prove(host, superblock, None, "s", blank.SUPERBLOCK_END)["proof"] == "zeros"
     data = FakeDevice(100 * GIB, [(4096, 8192), (129 * MIB, 1)])
-    assert blank.prove(host, data, disk, "s", blank.SUPERBLOCK_END)["proof"] is None
+    assert blank.prove(host, data, None, "s", blank.SUPERBLOCK_END)["proof"] is None
     assert min(offset for offset, _length in data.reads) >= MIB
 
 

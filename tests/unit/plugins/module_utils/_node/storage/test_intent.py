@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import INTENT_PATH, RECORD_PATH
 
 from tests.unit.fakes import fake_storage_scene as scene
-from tests.unit.fakes.fake_machine import fs_uuid
+from tests.unit.fakes.fake_machine import ext4_superblock, fs_uuid, xfs_superblock
 
 # Each place where a first run can be killed: before this command or write.
 KILL_POINTS = {
@@ -176,11 +176,12 @@ def test_after_the_last_mkfs_other_settings_are_refused_like_those_of_a_finished
     )
 
 
-def test_a_rebuild_with_consent_that_was_killed_is_continued_without_it():
+def test_a_rebuild_with_consent_that_was_killed_needs_it_again():
     host = scene.converged(4)
     killed("mkfs.ext4", host=host, chunk_kib=256, **scene.CONSENT)
-    assert scene.plan_of(host, chunk_kib=256).situation == "half_finished"
-    scene.run(host, chunk_kib=256)
+    # What was to be destroyed still shines through the new array: nothing tells it from what came since.
+    assert "yet /dev/md127 is not proved blank (the byte at offset 0x8000000" in scene.refusal(host, chunk_kib=256)
+    scene.run(host, chunk_kib=256, **scene.CONSENT)
     assert scene.run(host, chunk_kib=256) == []
 
 
@@ -208,3 +209,160 @@ def test_a_filesystem_that_was_made_by_hand_meanwhile_is_not_destroyed_without_c
     host.machine.sign("md127", "ext4", fs_uuid("by hand"))
     assert "yet /dev/md127 carries an ext4 signature" in scene.refusal(host, at_boot)
     assert scene.plan_of(host, **scene.CONSENT).situation == "half_finished"
+
+
+def before_mount(host):
+    """The host is killed at the next write of an intent of the stage mount, and at no other."""
+    write = host.write_text
+
+    def write_text(path, text, mode=0o644):
+        if path == INTENT_PATH and '"stage": "mount"' not in text:
+            host.machine.files[path] = text
+        else:
+            write(path, text, mode)
+
+    host.write_text = write_text
+    return host
+
+
+def contents(host):
+    return {d.kname: (list(d.signatures), dict(d.blocks)) for d in host.machine.devices.values()}
+
+
+@pytest.mark.parametrize("at_boot", [False, True])
+@pytest.mark.parametrize("fstype", ["ext4", "xfs"])
+def test_a_finished_filesystem_is_kept_and_the_missing_one_made(at_boot, fstype):
+    host = killed(f"mkfs.{fstype} .* /dev/nvme2n1", 2, layout="per_disk", existing="fail", fstype=fstype)
+    first = contents(host)["nvme1n1"]
+    plan = scene.plan_of(host, at_boot, layout="per_disk", existing="fail", fstype=fstype)
+    assert plan.situation == "half_finished"
+    assert [a["device"] for a in plan.actions if a["action"] == "make_filesystem"] == ["/dev/nvme2n1"]
+    assert not {"wipe", "stop_array"} & set(scene.kinds(plan))
+    scene.run(host, at_boot, layout="per_disk", existing="fail", fstype=fstype)
+    assert contents(host)["nvme1n1"][0] == first[0]
+    assert {m["target"] for m in host.machine.mounts} == {"/", "/data/disk0", "/data/disk1"}
+    assert scene.run(host, layout="per_disk", existing="fail", fstype=fstype) == []
+
+
+@pytest.mark.parametrize("at_boot", [False, True])
+@pytest.mark.parametrize("disks", [1, 4])
+def test_a_filesystem_that_was_finished_is_mounted_and_not_made_again(at_boot, disks):
+    host = finished(disks, "raid0")
+    done = scene.run(host, at_boot)
+    assert not set(done) & scene.DESTRUCTIVE
+    assert scene.run(host) == []
+
+
+@pytest.mark.parametrize("at_boot", [False, True])
+def test_a_mounted_filesystem_is_never_made_again(at_boot):
+    host = killed("mkfs.ext4 .* /dev/nvme2n1", 2, layout="per_disk")
+    host.machine.devices["nvme1n1"].blocks[1024] = ext4_superblock(mounts=1)
+    before = contents(host)["nvme1n1"]
+    text = scene.refusal(host, at_boot, layout="per_disk", fstype="xfs")
+    assert "interrupted before it mounted anything, yet 1 of its filesystems are finished and may hold files" in text
+    scene.run(host, at_boot, layout="per_disk")
+    assert contents(host)["nvme1n1"][0] == before[0]
+
+
+USED = {
+    "mounted once": ext4_superblock(mounts=1),
+    "a file": ext4_superblock(files=1),
+    "unreadable superblock": b"\0" * 1024,
+}
+
+
+@pytest.mark.parametrize("name", USED)
+@pytest.mark.parametrize("layout", ["raid0", "per_disk"])
+def test_other_settings_do_not_destroy_what_may_hold_a_file(name, layout):
+    host = finished(2, layout)
+    for device in host.machine.devices.values():
+        if 1024 in device.blocks:
+            device.blocks[1024] = USED[name]
+    assert "other settings (fstype is ext4 and xfs is wanted)" in scene.refusal(host, layout=layout, fstype="xfs")
+
+
+@pytest.mark.parametrize("layout", ["raid0", "per_disk"])
+def test_other_settings_start_over_where_no_file_can_be(layout):
+    host = finished(2, layout)
+    assert "other settings" in scene.refusal(host, at_boot=True, layout=layout, fstype="xfs")
+    assert "make_filesystem" in scene.run(host, layout=layout, fstype="xfs")
+    assert scene.run(host, layout=layout, fstype="xfs") == []
+
+
+def test_other_settings_do_not_start_over_on_an_xfs():
+    host = finished(2, "raid0", fstype="xfs")
+    assert "other settings (fstype is xfs and ext4 is wanted)" in scene.refusal(host)
+
+
+def finished(disks, layout, **options):
+    """Every filesystem is made, and the intent still says that they are being made."""
+    return killed(f"write {INTENT_PATH}", host=before_mount(scene.node(disks)), layout=layout, **options)
+
+
+def test_an_xfs_of_which_mkfs_was_killed_is_made_again():
+    host = finished(2, "raid0", fstype="xfs")
+    host.machine.devices["md127"].blocks[0] = xfs_superblock(in_progress=1)
+    host.machine.devices["md127"].content = []
+    assert "make_filesystem" in scene.run(host, at_boot=True, fstype="xfs")
+    assert scene.run(host, fstype="xfs") == []
+
+
+@pytest.mark.parametrize("at_boot", [False, True])
+@pytest.mark.parametrize("layout", ["raid0", "per_disk"])
+def test_data_without_a_signature_on_half_made_disks_is_kept(at_boot, layout):
+    host = killed("mkfs.ext4", layout=layout)
+    device = "md127" if layout == "raid0" else "nvme1n1"
+    host.machine.write(device, [(10 << 30, 10 << 30)])
+    assert f"/dev/{device}" in scene.refusal(host, at_boot, layout=layout)
+    assert "is not proved blank (the byte at offset 0x" in scene.refusal(host, at_boot, layout=layout)
+
+
+@pytest.mark.parametrize("at_boot", [False, True])
+def test_data_on_members_of_an_array_that_never_ran_is_kept(at_boot):
+    host = killed("mkfs.ext4")
+    host._do_mdadm(["--stop", "/dev/md127"])
+    host.machine.devices["nvme1n1"].signatures, host.machine.devices["nvme1n1"].md = [], {}
+    host.machine.devices["nvme1n1"].content = []
+    assert "make_filesystem" in scene.kinds(scene.plan_of(host, at_boot))
+    host.machine.write("nvme2n1", [(129 << 20, 4096)])
+    assert "yet /dev/nvme2n1 is not proved blank (the byte at offset 0x8100000 is not zero)" in scene.refusal(
+        host, at_boot
+    )
+
+
+@pytest.mark.parametrize("at_boot", [False, True])
+def test_an_array_that_does_not_run_is_started_and_looked_at_first(at_boot):
+    host = killed("mkfs.ext4")
+    host._do_mdadm(["--stop", "/dev/md127"])
+    plan = scene.plan_of(host, at_boot)
+    assert (plan.situation, scene.kinds(plan)) == ("half_finished", ["assemble_array"])
+    assert scene.run(host, at_boot)[0] == "assemble_array"
+    assert scene.run(host) == []
+
+
+@pytest.mark.parametrize(("layout", "disks"), [("raid0", 1), ("per_disk", 3)])
+@pytest.mark.parametrize("at_boot", [False, True])
+def test_a_record_of_before_the_stop_does_not_hide_what_the_intent_explains(layout, disks, at_boot):
+    host = scene.converged(disks, layout=layout)
+    host.machine.stop_start()
+    # The serial numbers are new, and the filesystem gets the UUID of the one before.
+    killed(f"write {INTENT_PATH}", host=before_mount(host), layout=layout)
+    plan = scene.plan_of(host, at_boot, layout=layout)
+    assert (plan.state, plan.refusals) == ("intact", [])
+    scene.run(host, at_boot, layout=layout)
+    assert scene.run(host, layout=layout) == []
+
+
+def test_an_intent_of_other_disks_makes_nothing_half_finished():
+    host = half_array()
+    intent = json.loads(host.machine.files[INTENT_PATH])
+    serials = [*intent["serials"][:3], "AWS0009"]
+    volumes = [{**intent["volumes"][0], "serials": serials}]
+    host.machine.files[INTENT_PATH] = json.dumps({**intent, "serials": serials, "volumes": volumes})
+    assert "was not made by this role" in scene.refusal(host)
+
+
+def test_no_intent_makes_nothing_half_finished():
+    host = half_array()
+    host.machine.files[INTENT_PATH] = json.dumps({"stage": "mkfs", "schema": "mlcluster.storage_intent/1"})
+    assert "was not made by this role" in scene.refusal(host)

@@ -392,3 +392,87 @@ def test_a_record_cut_short_neither_destroys_nor_crashes(length):
     text = scene.refusal(host, at_boot=True)
     assert "was not made by this role" in text
     assert host.changes() == []
+
+
+BEYOND = (
+    "bcache crypto_LUKS ddf_raid_member drbd isw_raid_member jbd jmicron_raid_member lvm_snapshot_cow nilfs2 f2fs "
+    "reiserfs stratis VxFS xfs_external_log unheard_of"
+).split()
+
+
+@pytest.mark.parametrize("kind", BEYOND)
+def test_content_that_may_reach_beyond_is_refused_with_both_switches(kind):
+    host = scene.node(2)
+    host.machine.sign("nvme1n1", kind, fs_uuid("x"))
+    assert "cannot replace what is on the disks: nvme1n1 carries a" in scene.refusal(host, **scene.CONSENT)
+    found = f" {kind} signature (uuid {fs_uuid('x')}), which may belong to something on other devices"
+    assert found in scene.refusal(host, **scene.CONSENT)
+
+
+def test_content_inside_an_array_that_may_reach_beyond_is_refused_too():
+    host = scene.node(2)
+    scene.foreign_array(host)
+    host.machine.sign("md127", "bcache", fs_uuid("x"))
+    assert "md127 carries a bcache signature" in scene.refusal(host, **scene.CONSENT)
+
+
+@pytest.mark.parametrize("kind", "dos exfat ext2 ext3 ext4 gpt iso9660 ntfs PMBR squashfs swap vfat xfs".split())
+def test_content_that_stands_alone_is_replaced_with_both_switches(kind):
+    host = scene.node(2)
+    host.machine.sign("nvme1n1", kind, fs_uuid("x"))
+    assert "wipe" in scene.run(host, **scene.CONSENT)
+    assert scene.run(host) == []
+
+
+@pytest.mark.parametrize("unit", [scene.PCLUSTER_UNIT, scene.DLAMI_UNIT])
+def test_the_images_volume_is_known_though_a_devices_file_hides_it(unit):
+    host = scene.node(2)
+    scene.owned_by_image(host, unit, "/scratch")
+    host.machine.left_out = {"/dev/nvme1n1", "/dev/nvme2n1"}
+    owner = {scene.PCLUSTER_UNIT: "parallelcluster", scene.DLAMI_UNIT: "dlami"}[unit]
+    plan = scene.plan_of(host)
+    assert (plan.situation, plan.owner) == ("adopted", owner)
+    assert ["pvs", "--devicesfile", "", "--reportformat", "json", "-o", "pv_name,vg_name"] in host.calls
+
+
+def test_an_inactive_volume_that_a_devices_file_hides_is_activated():
+    host = scene.node(2)
+    host.machine.volume("vg.01", "lv_ephemeral", scene.store_names(host), active=False)
+    host.machine.inside["vg.01/lv_ephemeral"] = [
+        {"offset": "0x438", "type": "ext4", "uuid": fs_uuid("x"), "label": None}
+    ]
+    host.machine.left_out = {"/dev/nvme1n1", "/dev/nvme2n1"}
+    (action,) = scene.plan_of(host).actions
+    assert action["lvm_options"] == ["--devicesfile", ""]
+
+
+def test_a_hidden_volume_is_removed_with_consent():
+    host = scene.node(2)
+    scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch")
+    host.machine.left_out = {"/dev/nvme1n1", "/dev/nvme2n1"}
+    scene.run(host, **scene.CONSENT)
+    for command in ("vgchange", "vgremove", "pvremove"):
+        assert [call[1:3] for call in host.calls if call[0] == command] == [["--devicesfile", ""]]
+
+
+def test_lvm_that_nothing_shows_is_refused_without_advice_to_destroy_it():
+    host = scene.node(2)
+    unlisted_lvm(host)
+    text = scene.refusal(host)
+    assert "whose it is cannot be told, since nvme1n1 carries LVM that 'pvs' does not show; nothing was touched" in text
+    assert "safe_mode" not in text
+
+
+def test_the_devices_file_is_left_alone_where_lvm_shows_every_disk():
+    host = scene.node(2)
+    scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch")
+    scene.plan_of(host)
+    assert not [call for call in host.calls if "--devicesfile" in call]
+
+
+def test_a_volume_group_that_is_not_on_the_disks_is_no_obstacle():
+    host = scene.node(3)
+    host.machine.volume("theirs", "all", ["nvme3n1"])
+    host.machine.sign("nvme1n1", "ext4", fs_uuid("x"))
+    chosen = {"devices": ["/dev/nvme1n1", "/dev/nvme2n1"], **scene.CONSENT}
+    assert scene.plan_of(host, **chosen).situation == "rebuild"
