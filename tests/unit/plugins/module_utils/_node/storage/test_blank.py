@@ -166,6 +166,14 @@ def test_a_damaged_counter_proves_nothing(text):
     assert proof_of(host)["proof"] is None
 
 
+@pytest.mark.parametrize("text", ["0", "", None])
+def test_a_counter_that_was_turned_off_later_proves_nothing(text):
+    host = launched(dirty(scene.node(1)))
+    real = host.machine.sysfs
+    host.machine.sysfs = lambda kname, end: text if end == "queue/iostats" else real(kname, end)
+    assert proof_of(host)["proof"] is None
+
+
 def stopped_and_started(host):
     """The boot unit saw the disks of two boots, and they came back under other serial numbers."""
     note_disks(host, ["AWS0001"], by_boot_unit=True)
