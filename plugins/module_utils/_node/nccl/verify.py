@@ -252,19 +252,21 @@ def _other_collective(run: Run, asked: Asked) -> str | None:
     name = run.program or asked.operation
     if name is None:
         return None
+    # The figures of a collective depend on the number of ranks.
+    ranks = 0 if nccl_fabric.damaged(run, asked.ranks) else len(run.where)
     for row in run.rows:
         _type, operation, root = row.kind
         if name in _BUS_FACTORS and (name in _REDUCING) != (operation not in ("none", "")):
             return f"a row of {name} has the operation {operation or 'none'}: it is of another collective"
         if root and name in _BUS_FACTORS and (name in _ROOTED) != (root != "-1"):
             return f"a row of {name} has the root {root}: it is of another collective"
-        factor = _BUS_FACTORS[name](len(run.where)) if name in _BUS_FACTORS and run.where else None
+        factor = _BUS_FACTORS[name](ranks) if name in _BUS_FACTORS and ranks else None
         for algbw, busbw in ((row.algbw, row.busbw), (row.in_place_algbw, row.in_place_busbw)):
             if factor is None or algbw is None or busbw is None:
                 continue
             if abs(busbw - factor * algbw) > 0.011 + 0.006 * factor + 0.002 * busbw:
                 return (
-                    f"a row has {algbw:g} GB/s and a bus bandwidth of {busbw:g} GB/s: {name} on {len(run.where)} ranks "
+                    f"a row has {algbw:g} GB/s and a bus bandwidth of {busbw:g} GB/s: {name} on {ranks} ranks "
                     "has other figures"
                 )
     return None
@@ -291,7 +293,9 @@ def _fabric(
 ) -> result.Result:
     check = f"{prefix}.fabric"
     if run is None:
-        posing = nccl_fabric.posing(runs, asked.ranks, asked.nodes)
+        # An output of nccom-test names no ranks: of two it cannot be said that each is of fewer.
+        tests = [one for one in runs if one.tool == NCCL_TESTS]
+        posing = nccl_fabric.posing(tests, asked.ranks, asked.nodes)
         if posing:
             return result.failed(
                 check,
