@@ -13,15 +13,24 @@ import pytest
 from testinfra.host import Host
 
 RESULTS = "/srv/jobs/results"
-SUBMITTED = {"smoke", "nccl", "train", "fsx", "gpus", "disks", "shards"}
+ALICE = "runuser -u alice --"
+ARRAY = "shards"
+SUBMITTED = {"smoke", "nccl", "train", "fsx", "gpus", "disks", ARRAY}
 
 
-def run(host: Host, name: str) -> tuple[int, str, str]:
-    """Submit as alice and wait: the exit status that sbatch tells, the job's number, and what it wrote."""
-    assert name in SUBMITTED
-    done = host.run(f"runuser -u alice -- sbatch --parsable --wait /srv/jobs/{name}.sbatch")
-    number = done.stdout.strip().split(";")[0]
-    return done.rc, number, host.file(f"{RESULTS}/{name}-{number}.out").content_string
+@pytest.fixture(scope="module")
+def numbers(host: Host) -> dict[str, str]:
+    """Return the number of each job; alice has submitted them all at once, for each waits some time for its turn."""
+    names = SUBMITTED - {ARRAY}
+    return {name: host.check_output(f"{ALICE} sbatch --parsable /srv/jobs/{name}.sbatch") for name in sorted(names)}
+
+
+def outcome(host: Host, name: str, number: str) -> tuple[int, str]:
+    """Wait for the end of a job; return its exit status and what it wrote."""
+    host.check_output(f"while squeue --noheader --jobs={number} | grep -q .; do sleep 0.1; done")
+    shown = re.search(r" ExitCode=(\d+):(\d+) ", host.check_output(f"scontrol --oneliner show job {number}"))
+    assert shown and shown[2] == "0", shown
+    return int(shown[1]), host.file(f"{RESULTS}/{name}-{number}.out").content_string
 
 
 @pytest.mark.parametrize(
@@ -48,37 +57,40 @@ def test_every_script_is_submitted_by_a_test_of_this_file(host: Host) -> None:
     assert {path.rpartition("/")[2].removesuffix(".sbatch") for path in scripts} == SUBMITTED
 
 
-def test_a_user_runs_a_validation(host: Host) -> None:
-    status, number, output = run(host, "smoke")
+def test_a_user_runs_a_validation(host: Host, numbers: dict[str, str]) -> None:
+    number = numbers["smoke"]
+    status, output = outcome(host, "smoke", number)
     assert status == 0, output
     report = json.loads(host.file(f"{RESULTS}/smoke-{number}/report.json").content_string)
     assert {entry["status"] for entry in report["results"]} == {"pass", "not_applicable"}
     assert host.file(f"{RESULTS}/smoke-{number}.exit").content_string == "0\n"
 
 
-def test_what_cannot_be_tested_is_no_pass(host: Host) -> None:
-    status, _number, output = run(host, "nccl")
+def test_what_cannot_be_tested_is_no_pass(host: Host, numbers: dict[str, str]) -> None:
+    status, output = outcome(host, "nccl", numbers["nccl"])
     assert status == 2
     assert "all_reduce_perf is not on" in output
 
 
-def test_no_value_reaches_a_shell(host: Host) -> None:
-    status, _number, output = run(host, "train")
+def test_no_value_reaches_a_shell(host: Host, numbers: dict[str, str]) -> None:
+    status, output = outcome(host, "train", numbers["train"])
     assert status == 0, output
     assert "it's $(id)" in output.splitlines()
 
 
-def test_the_job_takes_what_was_built_once_for_all_nodes(host: Host) -> None:
+def test_the_job_takes_what_was_built_once_for_all_nodes(host: Host, numbers: dict[str, str]) -> None:
     built = json.loads(host.file("/srv/jobs/tools/ior-4.0.0/.mlcluster.json").content_string)
     assert built["version"] == "4.0.0"
-    status, number, output = run(host, "fsx")
+    number = numbers["fsx"]
+    status, output = outcome(host, "fsx", number)
     assert status == 0, output
     report = json.loads(host.file(f"{RESULTS}/fsx-{number}/report.json").content_string)
     assert {"io.ior.write", "io.ior.read", "io.mdtest"} <= {entry["id"] for entry in report["results"]}
 
 
-def test_disks_are_measured_by_the_fio_of_the_distribution(host: Host) -> None:
-    _status, number, output = run(host, "disks")
+def test_disks_are_measured_by_the_fio_of_the_distribution(host: Host, numbers: dict[str, str]) -> None:
+    number = numbers["disks"]
+    _status, output = outcome(host, "disks", number)
     assert {"io.fio.write", "io.fio.read", "io.fio.randread"} <= set(output.replace(":", " ").split()), output
     (path,) = host.check_output(f"ls {RESULTS}/disks-{number}/fio-0-write-*.json").split()
     version = host.check_output("dpkg-query --show --showformat '${source:Upstream-Version}' fio")
@@ -86,8 +98,9 @@ def test_disks_are_measured_by_the_fio_of_the_distribution(host: Host) -> None:
     assert host.check_output("ls /var/tmp | grep fio || true") == ""
 
 
-def test_what_a_node_without_devices_says_of_them(host: Host) -> None:
-    status, number, output = run(host, "gpus")
+def test_what_a_node_without_devices_says_of_them(host: Host, numbers: dict[str, str]) -> None:
+    number = numbers["gpus"]
+    status, output = outcome(host, "gpus", number)
     report = json.loads(host.file(f"{RESULTS}/gpus-{number}/report.json").content_string)
     found = {entry["status"] for entry in report["results"]}
     assert found and status == (1 if "fail" in found else 2 if "undeterminable" in found else 0), output
