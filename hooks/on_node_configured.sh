@@ -325,9 +325,9 @@ make_directories() {
 
 take_lock() { # for root alone: whoever could open it could hold it until the deadline
     local open
-    open=$(open_to_others "$runs")
+    open=$(open_to_others "$runs" "$root/var/lib/mlcluster")
     [ -z "$open" ] ||
-        fail 2 "others may write where the lock is, $open: give it to root with mode 0755"
+        fail 2 "others may write where lock and state are, $open: give it to root with mode 0755"
     { (umask 077 && : >>"$runs/hook.lock") && chmod 0600 "$runs/hook.lock" &&
         exec 9>>"$runs/hook.lock"; } 2>/dev/null ||
         fail 2 "cannot write $runs/hook.lock: is the disk full or read-only?"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Configures the node that it runs on, from an unpacked bundle; on_node_configured.sh is what starts it.
+"""Configures the node that it runs on, from an unpacked bundle; on_node_configured.sh starts it.
 
 Exit codes: 0 configured, or not and the policy (``--on-failure continue|drain``) keeps the node; with ``terminate``
 1 a required role failed, 2 the run gave no verdict (deadline, no Python, stopped), 3 options or variables are wrong.
@@ -39,9 +39,9 @@ from .waits import (
     Wait,
     end_leftovers,
     held_lock,
-    mend_dpkg,
+    pause_update_timers,
     poll,
-    quiet_updates,
+    repair_dpkg,
     wait_for_cloud_init,
     wait_for_dlami,
     wait_for_paths,
@@ -51,16 +51,16 @@ PLAYBOOK = "ansible_collections/mlcluster/aws/playbooks/configure_node.yml"
 ROLES = "ansible_collections/mlcluster/aws/roles"
 REPORTS = "/var/log/mlcluster/runs"
 STATE = "/var/lib/mlcluster"
-# Bounds, in seconds: cloud-init and the packages' locks get --wait-seconds, DLAMI's unit what awslabs' scripts give it.
+# Bound of the wait for DLAMI's unit, in seconds; the other waits have --wait-seconds.
 DLAMI_SECONDS = 120
-# What is kept of the deadline for the report and the way of the log to S3.
+# Part of the deadline that is reserved for the report and for copying the log to S3.
 RESERVE_SECONDS = 5
-# After the deadline, a runner that has neither reported nor copied its log by then hangs: the interpreter ends itself.
+# A runner that still runs this long after the deadline hangs: the interpreter ends itself.
 GRACE_SECONDS = SHIP_SECONDS + 30
 
 
 class NoVerdictError(Exception):
-    """The run cannot come to an end of its own; the text is one sentence, ``code`` the exit code."""
+    """The run failed; the text is one sentence, ``code`` the exit code."""
 
     def __init__(self, text: str, code: int = 2) -> None:
         super().__init__(text)
@@ -68,11 +68,11 @@ class NoVerdictError(Exception):
 
 
 class StopError(BaseException):
-    """The run was told to stop. Not an Exception: logging, and whoever waits for a command, would swallow it."""
+    """A signal stops the run. Not an Exception: logging and the waits for commands would swallow it."""
 
 
 def playbook_command(folder: Path) -> Path:
-    """Make ``folder/ansible-playbook``, which runs the bundle's own code with this very Python; its folder.
+    """Write ``folder/ansible-playbook``, which runs the code of the bundle with this Python; return the folder.
 
     ansible-runner finds the program by its name, and one that the system has is of another version.
     """
@@ -90,7 +90,7 @@ def playbook_command(folder: Path) -> Path:
 
 
 def environment(folder: Path, state: Path) -> dict[str, str]:
-    """What ansible-core is told by its environment."""
+    """Return the environment of ansible-playbook."""
     return {
         "HOME": os.environ.get("HOME", "/root"),
         # ansible-core demands UTF-8, and a boot has no locale.
@@ -112,13 +112,13 @@ def environment(folder: Path, state: Path) -> dict[str, str]:
 
 
 def bundled_variables() -> dict[str, Any]:
-    """How the roles find the artifacts of this bundle; none where it brings no artifacts."""
+    """Return the variables by which roles find the artifacts of this bundle; empty without artifacts."""
     path = BUNDLE / "artifacts" / "vars.json"
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
 def extra_variables(roles: Sequence[Role], given: Mapping[str, Any], node: Node) -> dict[str, Any]:
-    """The variables of the play: what was given, and what the hook does not let anybody change."""
+    """Return the variables of the play: those given, overridden by those that the hook fixes."""
     return {
         **bundled_variables(),
         **given,
@@ -131,8 +131,8 @@ def extra_variables(roles: Sequence[Role], given: Mapping[str, Any], node: Node)
     }
 
 
-def waits(report: Report, host: Host) -> None:
-    """Everything that has to be over first. Raises NoVerdictError for what cannot be done without."""
+def wait_for_node(report: Report, host: Host) -> None:
+    """Wait for everything that must end before the roles. Raises NoVerdictError for a missing ``--wait-for``."""
     options = report.options
 
     def bound(seconds: float) -> float:
@@ -150,9 +150,9 @@ def waits(report: Report, host: Host) -> None:
     for private in options.path(REPORTS).glob("*/runner-*"):
         # Of a run that was killed: variables and environment of the run, credentials included.
         shutil.rmtree(private, ignore_errors=True)
-    told = mend_dpkg(options.root, host, bound(options.wait_seconds))
-    if told:
-        report.warn(told)
+    problem = repair_dpkg(options.root, host, bound(options.wait_seconds))
+    if problem:
+        report.warn(problem)
     shared = wait_for_paths(options.root, options.wait_for, bound(options.wait_seconds))
     if shared is not None and shared.obstacle:
         raise NoVerdictError(
@@ -173,13 +173,13 @@ def _note(report: Report, wait: Wait | None) -> None:
 
 
 def available_roles() -> list[str]:
-    """The roles that the bundle's own collection has."""
+    """Return the names of the roles of the collection in this bundle."""
     folder = COLLECTIONS / ROLES
     return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
 
 
 def configure(report: Report) -> tuple[str, int]:
-    """Look, wait, run the play. The sentence of a run that configured the node, and 0; else raises NoVerdictError."""
+    """Look, wait, run the play; return (message, 0) of a configured node. Raises NoVerdictError."""
     options = report.options
     node = look(options.root, options.node_type)
     given = read_vars(options.vars_file, options.vars_source)
@@ -200,8 +200,8 @@ def configure(report: Report) -> tuple[str, int]:
     state = options.path(STATE)
     state.mkdir(parents=True, exist_ok=True)
     host = Host()
-    with quiet_updates(host, state / "quiet.json", report.warn):
-        waits(report, host)
+    with pause_update_timers(host, state / "quiet.json", report.warn):
+        wait_for_node(report, host)
         return _play(report, node, roles, given)
 
 
@@ -233,7 +233,7 @@ def _play(report: Report, node: Node, roles: Sequence[Role], given: Mapping[str,
 
 
 def verdict(report: Report, outcome: Outcome) -> tuple[str, int]:
-    """What a finished play means for the node."""
+    """Return (message, 0) for a play that configured the node. Raises NoVerdictError for any other."""
     entries = report.document["roles"]
     failed = [entry for entry in entries if entry["state"] == "failed"]
     told = "; ".join(f"{entry['role']}: {' '.join(entry['message'].split())[:300]}" for entry in failed)
@@ -265,8 +265,8 @@ def verdict(report: Report, outcome: Outcome) -> tuple[str, int]:
 
 
 @contextlib.contextmanager
-def _told_to_stop() -> Iterator[None]:
-    """SIGTERM before and after the play, which handles it itself, is an orderly end.
+def _stop_on_signals() -> Iterator[None]:
+    """Turn SIGTERM before and after the play into StopError; the play handles its own signals.
 
     The second one, as a group and timeout(1) both send it, must break into neither the way back nor the report, and
     nor must the first one once the run is over.
@@ -283,12 +283,12 @@ def _told_to_stop() -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
-def _as_the_hook_says(_number: int, _frame: object) -> None:
-    """A terminal that is closed tells all of its processes (SIGHUP), and the hook then ends this one in order."""
+def _ignore_hangup(_number: int, _frame: object) -> None:
+    """Do nothing on SIGHUP: a closing terminal signals the hook too, which then stops this process with SIGTERM."""
 
 
 def run(words: Sequence[str]) -> int:
-    """One run, reported in every case; the exit code of the hook."""
+    """Run and report once; return the exit code of the hook."""
     try:
         options = parse_options(words)
     except OptionsError as exc:
@@ -306,7 +306,7 @@ def _reported(report: Report) -> int:
     report.document["bundle"]["version"] = _version()
     report.update()
     try:
-        with _told_to_stop():
+        with _stop_on_signals():
             message, code = configure(report)
             with contextlib.suppress(OSError):
                 prune(options.path("/opt/mlcluster/bundles"), options.sha256)
@@ -331,8 +331,8 @@ def _version() -> str:
     return str(found[0].get("version", "")) if found else ""
 
 
-def _let_go_of_readers() -> None:
-    """What nobody reads any more (a closed pipe, a full disk) must not make the interpreter end with 120."""
+def _detach_stdio() -> None:
+    """Replace an output that cannot be flushed (closed pipe, full disk), which would end Python with status 120."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -341,16 +341,16 @@ def _let_go_of_readers() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line: --options-file FILE, which is removed once the run has been reported."""
+    """Run the command line: --options-file FILE, which is removed once the run has been reported."""
     parser = argparse.ArgumentParser(prog="run-node", description=__doc__)
     parser.add_argument("--options-file", type=Path, required=True)
     args = parser.parse_args(argv)
-    # Not ignored, for what the roles start would inherit that.
-    signal.signal(signal.SIGHUP, _as_the_hook_says)
+    # Not SIG_IGN: child processes would inherit that.
+    signal.signal(signal.SIGHUP, _ignore_hangup)
     code = run(read_words(args.options_file))
     # Its absence tells the hook that the run has been reported.
     args.options_file.unlink()
-    _let_go_of_readers()
+    _detach_stdio()
     return code
 
 

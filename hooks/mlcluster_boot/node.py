@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What kind of node this is, and which roles are its business."""
+"""Type of the node, and the roles that it runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .options import OptionsError, Wish
+from .options import OptionsError, RoleRequest
 
 # cfn_node_type of /etc/parallelcluster/cfnconfig, which AWS documents as unsupported for scripts: it may be gone.
 KINDS = {"HeadNode": "head", "LoginNode": "login", "ComputeFleet": "compute"}
@@ -33,15 +33,15 @@ ROLES: Mapping[str, frozenset[str]] = {
     "enroot_pyxis": frozenset({"compute", "login", "head"}),
     "slurm_jobs": frozenset({"head"}),
 }
-# What runs on the nodes of these kinds only, for it writes what all nodes share.
+# Roles that run on one type of node only, since they write what all nodes share.
 SHARED = {"slurm_jobs": "head"}
-# Roles that report and go on by themselves, as their own defaults say.
+# Roles whose failure is a warning by default.
 BEST_EFFORT = frozenset({"nvidia_gds"})
 
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """What was found. ``groups`` are those of the inventory; an unknown id or type is empty."""
+    """Facts of the node. ``groups`` are those of the inventory; an unknown id or type is empty."""
 
     kind: str
     source: str
@@ -53,7 +53,7 @@ class Node:
 
 @dataclasses.dataclass(frozen=True)
 class Role:
-    """A role that this run applies. ``required``: a failure fails the node."""
+    """A role of this run. ``required``: its failure fails the node."""
 
     name: str
     required: bool
@@ -64,7 +64,7 @@ class Role:
 
 
 def read_cfnconfig(path: Path) -> dict[str, str]:
-    """``name=value`` lines of ParallelCluster's file, quotes undone; nothing where it is missing or not readable."""
+    """Return the ``name=value`` lines of ParallelCluster's file, unquoted; empty if it cannot be read."""
     values = {}
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -81,7 +81,7 @@ def read_cfnconfig(path: Path) -> dict[str, str]:
 
 
 def metadata(names: Sequence[str]) -> dict[str, str]:
-    """Values of the instance metadata service, version 2; empty where it does not answer."""
+    """Return values of the instance metadata service (IMDSv2); empty strings without an answer."""
     if os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
         return dict.fromkeys(names, "")
     base = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", METADATA).rstrip("/")
@@ -107,7 +107,7 @@ def _text(path: Path) -> str:
 
 
 def hardware_groups(sysfs: Path) -> list[str]:
-    """``instance_store``, ``efa`` and ``gpu`` as the kernel's own tables have them: no driver is needed."""
+    """Return which of ``instance_store``, ``efa`` and ``gpu`` the kernel lists; needs no driver."""
     groups = []
     if any(_text(path) == INSTANCE_STORE for path in sysfs.glob("class/nvme/*/model")):
         groups.append("instance_store")
@@ -123,15 +123,15 @@ def hardware_groups(sysfs: Path) -> list[str]:
 
 
 def look(root: Path, node_type: str | None) -> Node:
-    """Look at ParallelCluster's file, at /opt/slurm, at the hardware, and at the instance metadata."""
+    """Return the facts of the node from cfnconfig, /opt/slurm, sysfs and the instance metadata."""
     cfn = read_cfnconfig(root / "etc/parallelcluster/cfnconfig")
-    told = KINDS.get(cfn.get("cfn_node_type", ""))
+    cfn_kind = KINDS.get(cfn.get("cfn_node_type", ""))
     if node_type:
         kind, source = node_type, "--node-type"
-    elif told:
-        kind, source = told, "cfnconfig"
+    elif cfn_kind:
+        kind, source = cfn_kind, "cfnconfig"
     elif (root / "opt/slurm").is_dir() or (root / "opt/aws/pcs").is_dir():
-        # A head node of ParallelCluster has cfnconfig, and AWS PCS has none that one could log in to.
+        # A head node of ParallelCluster has cfnconfig; AWS PCS has no head node to log in to.
         kind, source = "compute", "/opt/slurm"
     else:
         kind, source = "standalone", "neither cfnconfig nor /opt/slurm"
@@ -148,30 +148,34 @@ def look(root: Path, node_type: str | None) -> Node:
 
 
 def choose_roles(
-    node: Node, wishes: Sequence[Wish], required: bool | None, available: Sequence[str], variables: Mapping[str, object]
+    node: Node,
+    requests: Sequence[RoleRequest],
+    required: bool | None,
+    available: Sequence[str],
+    variables: Mapping[str, object],
 ) -> list[Role]:
-    """The roles of this run in order. Raises OptionsError for one that the bundle has not or the node must not run.
+    """Return the roles of this run in order. Raises OptionsError for an unknown role, or one for other nodes.
 
-    What was said for one role goes before ``--required`` or ``--best-effort``, and that before the role's own default.
+    ``:required`` of a role overrides ``--required``, which overrides the default of the role.
     """
-    if wishes:
-        unknown = [wish.name for wish in wishes if "." not in wish.name and wish.name not in available]
+    if requests:
+        unknown = [request.name for request in requests if "." not in request.name and request.name not in available]
         if unknown:
             raise OptionsError(f"the bundle has no role {', '.join(unknown)}; it has {', '.join(sorted(available))}")
-        astray = [wish.name for wish in wishes if SHARED.get(wish.name, node.kind) != node.kind]
+        astray = [request.name for request in requests if SHARED.get(request.name, node.kind) != node.kind]
         if astray:
             raise OptionsError(
                 f"{', '.join(astray)} writes what all nodes share, which only the head node may do, and this is a "
                 f"{node.kind} node: leave it out of --roles"
             )
-        named = list(wishes)
+        named = list(requests)
     else:
         groups = set(node.groups) | ({"fsx"} if any(name.startswith("fsx_lustre_") for name in variables) else set())
-        named = [Wish(name, None) for name, takes in ROLES.items() if takes & groups and name in available]
+        named = [RoleRequest(name, None) for name, takes in ROLES.items() if takes & groups and name in available]
     return [
         Role(
-            wish.name,
-            next(level for level in (wish.required, required, wish.name not in BEST_EFFORT) if level is not None),
+            request.name,
+            next(level for level in (request.required, required, request.name not in BEST_EFFORT) if level is not None),
         )
-        for wish in named
+        for request in named
     ]

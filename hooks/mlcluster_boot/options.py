@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options of a boot run, and the variables that the roles get."""
+"""Options of a boot run, and the variables of the roles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLICIES = ("continue", "drain", "terminate")
 PHASES = ("build", "boot")
 KINDS = ("head", "login", "compute", "standalone")
 ROLE_NAME = re.compile(r"(?:[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*\.)?[a-z_][a-z0-9_]*")
-# What a report needs, whatever else is wrong with the options.
+# Options that a report needs even if others are wrong.
 KEPT = (
     "--root",
     "--started-at",
@@ -38,21 +38,21 @@ LEVELS = {"required": True, "best-effort": False}
 PARALLELCLUSTER_SECONDS = 2100
 PCS_SECONDS = 1800
 BOOTSTRAP_TIMEOUT = re.compile(rb"^ *(?:Compute|Head)NodeBootstrapTimeout: *0*([1-9][0-9]{0,5})\b", re.MULTILINE)
-# For what the bootstrap does once the hook has ended.
+# Reserved for the rest of the bootstrap after the hook.
 AFTER_SECONDS = 120
 # The configuration lies on a share of the head node, which may not answer.
 CONFIGURATION_SECONDS = 10
-# A node that has been up for so long that less than this was left is not in its bootstrap any more.
+# If less than this is left, the node is past its bootstrap and the run has the whole limit.
 LEAST_SECONDS = 240
 
 
 class OptionsError(Exception):
-    """What was asked for cannot be done; the text is one sentence."""
+    """Options or variables are wrong; the text is one sentence."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Wish:
-    """A role that was asked for by name; ``required`` is None where nothing was said about it."""
+class RoleRequest:
+    """A role named in ``--roles``; ``required`` is None if its level is not given."""
 
     name: str
     required: bool | None
@@ -60,12 +60,12 @@ class Wish:
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """All options, as docs/boot_hook.md has them. ``started_at`` and ``deadline_at`` are seconds of /proc/uptime."""
+    """Options of docs/boot_hook.md. ``started_at`` and ``deadline_at`` are seconds of /proc/uptime."""
 
     root: Path
     source: str
     sha256: str
-    roles: tuple[Wish, ...]
+    roles: tuple[RoleRequest, ...]
     required: bool | None
     phase: str
     node_type: str | None
@@ -80,7 +80,7 @@ class Options:
     bucket_owner: str = ""
 
     def path(self, absolute: str) -> Path:
-        """A path of the node below the root of this run."""
+        """Return an absolute path of the node below the root of this run."""
         return self.root / absolute.lstrip("/")
 
 
@@ -112,27 +112,27 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def parse_roles(text: str) -> tuple[Wish, ...]:
-    """``nvme_raid0,nvidia_gds:best-effort,site.own.motd:required``. Raises OptionsError, naming all that is wrong."""
-    wishes, problems = [], []
+def parse_roles(text: str) -> tuple[RoleRequest, ...]:
+    """Parse ``nvme_raid0,nvidia_gds:best-effort,site.own.motd:required``. Raises OptionsError with every error."""
+    requests, problems = [], []
     for word in filter(None, (word.strip() for word in text.split(","))):
         name, _colon, level = word.partition(":")
         if not ROLE_NAME.fullmatch(name) or (level and level not in LEVELS):
             problems.append(repr(word))
-        wishes.append(Wish(name, LEVELS.get(level)))
+        requests.append(RoleRequest(name, LEVELS.get(level)))
     if problems:
         raise OptionsError(
             f"--roles takes names, comma separated, each with :required or :best-effort behind it if need be, "
             f"not {', '.join(problems)}"
         )
-    names = [wish.name for wish in wishes]
+    names = [request.name for request in requests]
     if doubles := sorted({name for name in names if names.count(name) > 1}):
         raise OptionsError(f"--roles names {', '.join(doubles)} more than once: once is enough")
-    return tuple(wishes)
+    return tuple(requests)
 
 
 def bootstrap_left(root: Path, started_at: float) -> float:
-    """Seconds that a run has which began ``started_at`` seconds after the launch, where none were given."""
+    """Return the default deadline in seconds of a run that began ``started_at`` seconds after the launch."""
     parallelcluster = root / "opt/parallelcluster"
     limit = PARALLELCLUSTER_SECONDS if parallelcluster.is_dir() else PCS_SECONDS
     with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -144,7 +144,7 @@ def bootstrap_left(root: Path, started_at: float) -> float:
 
 
 def parse_options(words: Sequence[str]) -> Options:
-    """The words that the hook was called with, and those that it added. Raises OptionsError."""
+    """Parse the words of the hook and those that it added. Raises OptionsError."""
     args = _parser().parse_args([word if value is None else f"{word}={value}" for word, value in _pairs(words)])
     seconds = args.deadline
     return Options(
@@ -160,7 +160,7 @@ def parse_options(words: Sequence[str]) -> Options:
         wait_seconds=args.wait_seconds,
         log_prefix=args.log_prefix,
         vars_file=args.vars_file,
-        # What a presigned address has behind its question mark is a key to the object.
+        # The query of a presigned address is a secret.
         vars_source="the text of --vars" if args.vars.lstrip().startswith("{") else args.vars.partition("?")[0],
         started_at=args.started_at,
         deadline_at=args.started_at + (bootstrap_left(args.root, args.started_at) if seconds is None else seconds),
@@ -169,7 +169,7 @@ def parse_options(words: Sequence[str]) -> Options:
 
 
 def _pairs(words: Sequence[str]) -> list[tuple[str, str | None]]:
-    """Each option with its value, None where it takes none: a value that looks like an option is a value."""
+    """Return (option, value) pairs, value None for a flag; a value may look like an option."""
     pairs: list[tuple[str, str | None]] = []
     left = iter(words)
     for word in left:
@@ -178,7 +178,7 @@ def _pairs(words: Sequence[str]) -> list[tuple[str, str | None]]:
 
 
 def fallback_options(words: Sequence[str]) -> Options:
-    """Enough to report that the words themselves were wrong: the root, the times, and the policy if it has a name."""
+    """Return options that suffice to report wrong ones: root, times, and the policy if it is known."""
     given = {name: value for name, value in _pairs(words) if value}
     kept = [word for name in KEPT if name in given for word in (name, given[name])]
     policy = given.get("--on-failure", "drain")
@@ -186,12 +186,12 @@ def fallback_options(words: Sequence[str]) -> Options:
 
 
 def read_words(path: Path) -> list[str]:
-    """The words of an options file, which ends each of them with a NUL."""
+    """Return the words of an options file, each terminated by NUL."""
     return path.read_bytes().decode("utf-8", "replace").split("\0")[:-1]
 
 
 def read_vars(path: Path | None, source: str) -> dict[str, Any]:
-    """The variables, JSON or YAML; none for an empty file. Raises OptionsError with the place of the first mistake."""
+    """Return the variables of a JSON or YAML file. Raises OptionsError with the place of the first error."""
     text = path.read_text(encoding="utf-8", errors="replace") if path else ""
     if not text.strip():
         return {}

@@ -35,7 +35,7 @@ QUIET_SECONDS = 10
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-\d+")
 
 
-# What is told of the run after each event that changes it: the object of the status file.
+# Called with the object of the status file after each event that changes it.
 Watch = Callable[[dict[str, Any]], None]
 
 
@@ -69,7 +69,7 @@ class Display:
             self._put(f"\r\x1b[K{text}\n" if self.terminal else f"{text}\n")
 
     def task(self, title: str) -> None:
-        """Say which task runs now."""
+        """Show the task that runs now."""
         with self.lock:
             self.current, self.since = title, time.monotonic()
             if not self.terminal:
@@ -78,7 +78,7 @@ class Display:
             self.tick()
 
     def tick(self) -> None:
-        """Refresh the updating line, or speak again after a while of silence."""
+        """Refresh the updating line, or print a line after a while of silence."""
         with self.lock:
             busy = f"{time.monotonic() - self.since:.0f}s"
             if self.terminal:
@@ -145,7 +145,7 @@ class Run:
         link.unlink(missing_ok=True)
         link.symlink_to(self.directory.name)
         os.replace(link, report_dir / "latest")
-        # This run's own stays, whatever time it has: a clock that was set back makes it the oldest of all.
+        # Keep the directory of this run, which is the oldest if the clock was set back.
         others = sorted(
             entry for entry in report_dir.iterdir() if RUN_NAME.fullmatch(entry.name) and entry != self.directory
         )
@@ -153,7 +153,7 @@ class Run:
             shutil.rmtree(entry, ignore_errors=True)
 
     def save(self) -> None:
-        """Write the status file; a disk that is full is said once and does not end the run."""
+        """Write the status file; a full disk is reported once and does not end the run."""
         snapshot = self.tracker.snapshot(time.time())
         if self.watch:
             self.watch(snapshot)
@@ -205,7 +205,7 @@ def _call_runner(
     if shutil.which("ansible-playbook", path=path) is None:
         raise RunError(f"ansible-playbook is neither beside {sys.executable} nor on the PATH; run make setup")
     (Path(private) / "env").mkdir()
-    # How often it asks whether to stop, in seconds.
+    # Seconds between two calls of cancel_callback.
     write_json(Path(private) / "env" / "settings", {"pexpect_timeout": 1})
     stop = Stop(timeout)
     with stop.by_signals():
@@ -224,7 +224,7 @@ def _call_runner(
                 MARKER: private,
                 "ANSIBLE_NOCOLOR": "1",
                 "ANSIBLE_FORCE_COLOR": "0",
-                # ansible-runner turns host key checking off unless it is told otherwise.
+                # ansible-runner turns host key checking off by default.
                 "ANSIBLE_HOST_KEY_CHECKING": os.environ.get("ANSIBLE_HOST_KEY_CHECKING", "True"),
             },
         )
@@ -238,7 +238,7 @@ def _arguments(
 ) -> list[str]:
     arguments = [word for inventory in inventories for word in ("-i", inventory)]
     if extra_vars:
-        # In a private file, for the command line is open to every user of the machine.
+        # In a private file: every user of the machine can read the command line.
         path = Path(private) / "extra_vars.json"
         write_json(path, extra_vars)
         arguments += ["-e", f"@{path}"]
@@ -260,7 +260,7 @@ class Outcome:
         return {"successful": 0, "failed": 1, "unreachable": 1}.get(self.state, 2)
 
     def lines(self) -> list[str]:
-        """A short account: seconds per role, counts per host, and where the report lies."""
+        """Return a summary: seconds per role, counts per host, and the path of the log."""
         width = max((len(role) for role in self.status["roles"]), default=0)
         lines = [f"  {role or 'other tasks':{max(width, 11)}} {s:7.1f} s" for role, s in self.status["roles"].items()]
         lines += [
@@ -333,7 +333,7 @@ def _outcome(run: Run) -> Outcome:
 
 
 def default_report_dir() -> Path:
-    """``$XDG_CACHE_HOME/mlcluster/reports``, by default below ``~/.cache``."""
+    """Return ``$XDG_CACHE_HOME/mlcluster/reports``, by default below ``~/.cache``."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mlcluster" / "reports"
 
 
@@ -361,7 +361,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code."""
+    """Run the command line; return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     own = words.index("--") if "--" in words else len(words)
     args = _parser().parse_args(words[:own])

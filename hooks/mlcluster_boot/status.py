@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a boot run reports: the status file, the log, the log's way to S3, and the drain marker."""
+"""Reports of a boot run: status file, log, copy of the log in S3, drain marker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCHEMA = "mlcluster.node/1"
 VERB = "on_node_configured"
 LOG_DIRECTORY = "/var/log/mlcluster"
 CLUSTER_LOG = "/var/log/parallelcluster"
-# Who left a drain marker: what a boot left is taken away by the next one that succeeds, a person's stays.
+# Author of the drain markers of a boot: the next run that succeeds removes them; a person's marker stays.
 BY = "mlcluster boot hook"
 SHIP_SECONDS = 60
 # States of a role that has ended.
@@ -37,17 +37,17 @@ OVER = ("configured", "failed")
 
 
 def uptime() -> float:
-    """Seconds since the machine started, which no correction of the clock changes."""
+    """Return the seconds since the machine started; setting the clock does not change them."""
     return float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
 
 
 class _ClusterLog(logging.FileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """A disk that is full there: the same line stands in the hook's own log."""
+        """Ignore a full disk: the same line is in the log of the hook."""
 
 
 class Report:
-    """The state of one run, kept in ``status.json`` and told in the log."""
+    """State of one run, in ``status.json`` and in the log."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -84,11 +84,11 @@ class Report:
         return self.directory / "status.json"
 
     def left(self) -> float:
-        """Seconds until the deadline, 0 when it is past."""
+        """Return the seconds until the deadline, 0 when it is past."""
         return max(0.0, self.options.deadline_at - uptime())
 
     def update(self, **values: Any) -> None:
-        """Change entries and write the file; a disk that is full is said once and ends nothing."""
+        """Change entries and write the file; a full disk is reported once and does not end the run."""
         self.document.update(values)
         self.document["updated"] = utc(time.time())
         self.document["elapsed"] = round(uptime() - self.options.started_at, 1)
@@ -100,11 +100,11 @@ class Report:
                 self.logger.warning("cannot write %s (%s): the run goes on without it", self.status_file, exc.strerror)
 
     def say(self, text: str) -> None:
-        """A line for people."""
+        """Log a line."""
         self.logger.info("%s", text)
 
     def warn(self, text: str) -> None:
-        """A sentence that stays in the status file too."""
+        """Log a warning and keep it in the status file."""
         self.logger.warning("%s", text)
         self.update(warnings=[*self.document["warnings"], text])
 
@@ -129,7 +129,7 @@ class Report:
             self.logger.warning("%s; it is best effort, so the run goes on", text)
 
     def finish(self, state: str, message: str, exit_code: int) -> int:
-        """The last word: state ``configured``, or what the policy makes of a failure; the exit code of the hook."""
+        """Report the end of the run by the policy; return the exit code of the hook."""
         policy = self.options.on_failure
         code = exit_code if state == "configured" or policy == "terminate" else 0
         if state == "configured":
@@ -169,7 +169,7 @@ class Report:
             self.warn(f"the drain marker could not be looked at: {exc}")
 
     def _ship(self) -> None:
-        """Copy log, status and the play's own log below ``--log-prefix``; a failure is said and ends nothing."""
+        """Copy log, status and the log of the play below ``--log-prefix``; a failure to copy is a warning."""
         if not self.options.log_prefix:
             return
         name = self.document["node"].get("instance_id") or platform.node()
@@ -185,7 +185,7 @@ class Report:
             self.say(f"log and status were copied to {prefix}")
 
 
-# As it is for any Python that has boto3: the bundle has none.
+# For a Python of the node that has boto3: the bundle has none.
 UPLOAD = """import sys, boto3, botocore.config
 config = botocore.config.Config(connect_timeout=5, read_timeout=20)
 *place, owner = sys.argv[1:]
@@ -194,11 +194,11 @@ boto3.client("s3", config=config).upload_file(*place, {"ExpectedBucketOwner": ow
 
 
 def upload(path: Path, target: str, root: Path, owner: str = "") -> None:
-    """Put one file under an s3:// address with the AWS CLI, else with a Python of this node that has boto3.
+    """Upload one file to an s3:// address with the AWS CLI, else with a Python of this node that has boto3.
 
     ``owner`` is the account that the bucket has to belong to, empty for any.
 
-    Raises OSError where there is neither, and SubprocessError with what was said where it did not work.
+    Raises OSError if there is neither, and SubprocessError with the error of the upload.
     """
     bucket, _slash, key = target[len("s3://") :].partition("/")
     pythons = [
@@ -254,7 +254,7 @@ def role_states(roles: Sequence[Role], snapshot: Mapping[str, Any]) -> list[dict
 
 
 def prune(bundles: Path, current: str, keep: int = 2) -> None:
-    """Remove unpacked bundles but the newest ones used: the one of this run, and one to go back to."""
+    """Remove unpacked bundles except that of this run and the ``keep - 1`` used last."""
     old = sorted(
         (path for path in bundles.iterdir() if path.is_dir() and len(path.name) == 64 and path.name != current),
         key=lambda path: path.stat().st_mtime,

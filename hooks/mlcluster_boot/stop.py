@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a run of ansible-runner has to stop, and the end of what a stopped one leaves behind."""
+"""Conditions that stop a run of ansible-runner, and the cleanup after a stopped run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pathlib import Path
 
 # The variable by which the processes of one run are known.
 MARKER = "MLCLUSTER_RUN"
-# How long killed processes may take to go; one that waits for a disk is left behind.
+# Bound of the wait for killed processes; one that waits for a disk is left behind.
 KILL_SECONDS = 10
 
 
 class Stop:
-    """Whether a run has to stop: it was told to, or its time is over, by a clock that no correction of the time moves.
+    """Return whether a run must stop: a signal came, or its time is over by the monotonic clock.
 
     ansible-runner's own limit goes by the time of day, which a node may get to know only while it is configured.
     """
@@ -37,7 +37,7 @@ class Stop:
 
     @contextlib.contextmanager
     def by_signals(self) -> Iterator[None]:
-        """SIGINT and SIGTERM tell it, until the end of the block."""
+        """Stop on SIGINT and SIGTERM, until the end of the block."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -49,13 +49,13 @@ class Stop:
             yield
         finally:
             for number, handler in handlers.items():
-                # None is a handler that was not installed by Python and cannot be put back by it.
+                # None: the handler was not installed by Python, which cannot restore it.
                 if handler is not None:
                     signal.signal(number, handler)
 
 
 def _workers(marker: str) -> list[int]:
-    """Processes with the marker in their environment; one that has ended and is not yet reaped has none."""
+    """Return the processes with the marker in their environment; a zombie has none."""
     wanted = f"{MARKER}={marker}".encode()
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -66,7 +66,7 @@ def _workers(marker: str) -> list[int]:
 
 
 def end_workers(marker: str) -> None:
-    """Kill what a stopped run left behind, known by the marker in its environment, and see it gone.
+    """Kill the processes that a stopped run left, found by the marker in their environment, and wait for their end.
 
     ansible-runner kills ansible-playbook's process group, but its workers have left that group and would wait for
     their dead parent for ever. Another look finds what one of them started meanwhile.

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is known of a running playbook, made from the events of ansible-runner; nothing here prints or writes."""
+"""State of a running playbook, from the events of ansible-runner; prints and writes nothing."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ COUNTS = ("ok", "changed", "failed", "unreachable", "skipped", "rescued", "ignor
 # Where the closing statistics event keeps each count.
 STATS = dict(zip(COUNTS, ("ok", "changed", "failures", "dark", "skipped", "rescued", "ignored")))
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-# The fact by which playbooks/tasks/node_role.yml says how a role ended.
+# The fact in which playbooks/tasks/node_role.yml records how a role ended.
 OUTCOME = "configure_node_outcome"
-# Messages that say only that something failed; what failed is in the output beside them.
+# Messages without a reason; the reason is in the output beside them.
 EMPTY_MESSAGES = re.compile(
     r"(non-zero return code|MODULE FAILURE.*|Module result deserialization failed.*|)", re.DOTALL
 )
 
 
 def utc(seconds: float) -> str:
-    """Seconds since the epoch as 2026-01-31T12:00:00Z."""
+    """Return seconds since the epoch as 2026-01-31T12:00:00Z."""
     return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -36,8 +36,8 @@ def _tail(text: object, count: int) -> list[str]:
 
 
 def failure_message(res: object) -> str:
-    """The module's own words out of a task result: at most about six lines, with the end of its output when
-    the message alone says nothing; of a loop, the first three items that failed."""
+    """Return the message of a task result: at most six lines, with the end of the output if the message gives no
+    reason; of a loop, the first three items that failed."""
     if not isinstance(res, dict):
         return str(res)
     items = [item for item in res.get("results") or [] if isinstance(item, dict) and item.get("failed")]
@@ -86,7 +86,7 @@ class Tracker:
         self.tail: collections.deque[str] = collections.deque(maxlen=12)
 
     def handle(self, event: dict[str, Any]) -> list[tuple[str, str]]:
-        """Take one event in; an event of an unknown kind is kept for its output only."""
+        """Process one event; an event of an unknown type only adds its output."""
         with contextlib.suppress(KeyError, ValueError, TypeError):
             self.latest = datetime.datetime.fromisoformat(event["created"]).timestamp()
         self.tail.extend(line for line in ANSI.sub("", event.get("stdout") or "").splitlines() if line.strip())
@@ -132,16 +132,16 @@ class Tracker:
             return [self._failure(host, outcome, data)]
         return []
 
-    def _outcome(self, told: dict[str, str]) -> list[tuple[str, str]]:
-        """Take in how a role ended; of one that failed, with the task and message of its last failure."""
+    def _outcome(self, fact: dict[str, str]) -> list[tuple[str, str]]:
+        """Record how a role ended; for a failed role with task and message of the last failure."""
         outcome = {"state": "configured", "task": "", "message": ""}
-        if told["state"] != "configured":
+        if fact["state"] != "configured":
             outcome["state"] = "failed"
             last = self.failures[-1] if self.failures else {}
             outcome["task"] = last.get("task") or "a task without a name"
             outcome["message"] = last.get("message") or "the task gave no message"
-        self.outcomes[told["role"]] = outcome
-        return [("outcome", f"role {told['role']} {outcome['state']}")]
+        self.outcomes[fact["role"]] = outcome
+        return [("outcome", f"role {fact['role']} {outcome['state']}")]
 
     def _failure(self, host: str, outcome: str, data: dict[str, Any]) -> tuple[str, str]:
         failure: dict[str, Any] = {
@@ -202,14 +202,14 @@ class Tracker:
             )
 
     def roles(self) -> dict[str, float]:
-        """Wall-clock seconds per role in the order they ran; tasks outside roles are under ``""``."""
+        """Return wall-clock seconds per role in order; tasks outside roles are under ``""``."""
         totals: dict[str, float] = {}
         for task in self.tasks:
             totals[task.role] = totals.get(task.role, 0.0) + task.seconds
         return {role: round(seconds, 3) for role, seconds in totals.items()}
 
     def snapshot(self, now: float) -> dict[str, Any]:
-        """The status file's object at the time ``now`` (seconds since the epoch)."""
+        """Return the object of the status file at the time ``now`` (seconds since the epoch)."""
         current = self.tasks[-1] if self.tasks and not self.finished else None
         return {
             "schema": SCHEMA,

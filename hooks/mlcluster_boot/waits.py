@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a boot run waits for before it touches the node, each with a bound, and what it keeps quiet meanwhile."""
+"""Waits of a boot run before it changes the node, each with a bound; pause of automatic updates."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ LOCKS = (
     "var/lib/rpm/.rpm.lock",
     "usr/lib/sysimage/rpm/.rpm.lock",
 )
-# Each has the number of the process that holds it, as long as that lives (dnf/lock.py of dnf 4).
+# Locks of dnf 4: each holds the process id of its owner and counts while that process lives.
 DNF_LOCKS = (
     "var/cache/dnf/metadata_lock.pid",
     "var/cache/dnf/download_lock.pid",
     "var/lib/dnf/rpmdb_lock.pid",
 )
-# What begins package work by itself; the services behind them are left to end.
+# Timers that start package work; a service that runs already may finish.
 TIMERS = (
     "apt-daily.timer",
     "apt-daily-upgrade.timer",
@@ -45,13 +45,13 @@ TIMERS = (
     "dnf-automatic-install.timer",
     "dnf-makecache.timer",
 )
-# It makes a volume of the local disks, within 300 s by its own limit.
+# Makes a volume of the local disks, within 300 s by its own limit.
 DLAMI_UNIT = "dlami-nvme.service"
 POLL_SECONDS = 0.5
 
 
 class Commands(Protocol):
-    """What is needed of the node's Host."""
+    """The methods of Host that the waits use."""
 
     def run(self, argv: Sequence[str], timeout: float = ..., check: bool = ...): ...
     def which(self, program: str) -> str | None: ...
@@ -59,7 +59,7 @@ class Commands(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Wait:
-    """One wait: what for, how long, and what is still in the way (empty when nothing is)."""
+    """One wait: subject, seconds, and the obstacle that remains (empty if none)."""
 
     what: str
     seconds: float
@@ -67,7 +67,7 @@ class Wait:
 
 
 def poll(what: str, obstacle: Callable[[], str], seconds: float) -> Wait:
-    """Ask until nothing is in the way, for at most ``seconds``; at least once."""
+    """Poll until there is no obstacle, for at most ``seconds``; at least once."""
     begun = time.monotonic()
     while True:
         found = obstacle()
@@ -78,7 +78,7 @@ def poll(what: str, obstacle: Callable[[], str], seconds: float) -> Wait:
 
 
 def lock_holder(path: Path, table: str) -> str:
-    """Who holds a lock on the file by /proc/locks: "apt-get (process 4711)", or what little is known."""
+    """Return the holder of a lock by /proc/locks, such as "apt-get (process 4711)", or "another process"."""
     with contextlib.suppress(OSError):
         wanted = os.stat(path).st_ino
         for line in table.splitlines():
@@ -92,7 +92,7 @@ def lock_holder(path: Path, table: str) -> str:
 
 
 def held_lock(root: Path) -> str:
-    """A sentence part about the first lock of a package manager that is held, or nothing."""
+    """Return a clause that names the first held lock of a package manager; empty if none is held."""
     for name in LOCKS:
         path = root / name
         try:
@@ -111,20 +111,20 @@ def held_lock(root: Path) -> str:
 
 
 def held_dnf_lock(root: Path, proc: Path = Path("/proc")) -> str:
-    """A sentence part about the first lock of dnf whose process lives, or nothing."""
+    """Return a clause that names the first lock of dnf whose process lives; empty if none does."""
     for name in DNF_LOCKS:
         try:
             number = int((root / name).read_text(encoding="ascii", errors="replace").split()[0])
             command = (proc / str(number) / "comm").read_text(encoding="utf-8", errors="replace").strip()
         except (OSError, ValueError, IndexError):
-            # None, an empty one, or one of a process that has ended, which dnf takes over.
+            # Missing, empty, or of a process that has ended: dnf takes such a lock over.
             continue
         return f"/{name} is held by {command} (process {number})"
     return ""
 
 
 def under_cloud_init(proc: Path = Path("/proc"), process: int | None = None) -> bool:
-    """Whether cloud-init started this process: waiting for its end would never end."""
+    """Return whether cloud-init started this process, which must then not wait for cloud-init."""
     number = process or os.getpid()
     for _generation in range(64):
         try:
@@ -142,7 +142,7 @@ def under_cloud_init(proc: Path = Path("/proc"), process: int | None = None) -> 
 
 
 def wait_for_cloud_init(host: Commands, seconds: float) -> Wait | None:
-    """Let cloud-init end, unless it is what started this run; None where there is nothing to wait for."""
+    """Wait for cloud-init unless it started this run; None if there is nothing to wait for."""
     if host.which("cloud-init") is None or under_cloud_init():
         return None
     begun = time.monotonic()
@@ -155,7 +155,7 @@ def wait_for_cloud_init(host: Commands, seconds: float) -> Wait | None:
 
 
 def wait_for_dlami(host: Commands, seconds: float) -> Wait | None:
-    """Let the Deep Learning AMI finish its volume; None where it has no such unit."""
+    """Wait until the Deep Learning AMI has made its volume; None without such a unit."""
     if host.which("systemctl") is None:
         return None
 
@@ -168,7 +168,7 @@ def wait_for_dlami(host: Commands, seconds: float) -> Wait | None:
 
 
 def wait_for_paths(root: Path, paths: Sequence[Path], seconds: float) -> Wait | None:
-    """Let the head node write, or a filesystem appear: every path has to be there."""
+    """Wait until every path exists; None without paths."""
     if not paths:
         return None
 
@@ -179,8 +179,8 @@ def wait_for_paths(root: Path, paths: Sequence[Path], seconds: float) -> Wait | 
     return poll("shared files", missing, seconds)
 
 
-def mend_dpkg(root: Path, host: Commands, seconds: float) -> str:
-    """Finish what a killed dpkg left half done; a sentence where it cannot be, nothing where all is well."""
+def repair_dpkg(root: Path, host: Commands, seconds: float) -> str:
+    """Finish an interrupted dpkg; return a sentence if that fails, else an empty string."""
     if not any((root / "var/lib/dpkg/updates").glob("[0-9]*")) or host.which("dpkg") is None:
         return ""
     try:
@@ -191,7 +191,7 @@ def mend_dpkg(root: Path, host: Commands, seconds: float) -> str:
 
 
 def end_leftovers(marker: str, seconds: float, proc: Path = Path("/proc")) -> Wait | None:
-    """End the ansible-playbook of a run that was killed, and let what it had begun on the node come to its end.
+    """Kill the ansible-playbook of a killed run, and wait for the commands that it had started on the node.
 
     ``marker`` is the beginning of the environment entry by which the processes of earlier runs are known. The caller
     holds the lock of the runs, so none of them belongs to anybody. None where there are none.
@@ -208,7 +208,7 @@ def end_leftovers(marker: str, seconds: float, proc: Path = Path("/proc")) -> Wa
     def obstacle() -> str:
         processes = left()
         for number, words in processes:
-            # What it started on the node, such as apt-get, is not to be cut short.
+            # Child commands such as apt-get may finish.
             if b"ansible-playbook" in words:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(number, signal.SIGKILL)
@@ -222,11 +222,11 @@ def end_leftovers(marker: str, seconds: float, proc: Path = Path("/proc")) -> Wa
 
 
 @contextlib.contextmanager
-def quiet_updates(host: Commands, record: Path, warn: Callable[[str], None]) -> Iterator[list[str]]:
-    """Stop what updates packages by itself, and start it again at the end, also what a killed run had stopped.
+def pause_update_timers(host: Commands, record: Path, warn: Callable[[str], None]) -> Iterator[list[str]]:
+    """Stop the timers of automatic updates; start them at the end, including those that a killed run had stopped.
 
-    It is a courtesy to the roles: a systemd that does not answer fails no run. What could not be started again is told,
-    and stays in the record for the next run.
+    A systemd that does not answer fails no run. Timers that could not be started are a warning and
+    stay in the record for the next run.
     """
     stopped = _recorded(record)
     if host.which("systemctl") is not None:
@@ -249,7 +249,7 @@ def quiet_updates(host: Commands, record: Path, warn: Callable[[str], None]) -> 
 
 
 def _systemctl(host: Commands, words: Sequence[str], seconds: float) -> tuple[str, str]:
-    """What systemctl said, and why it did not do it, empty where it did."""
+    """Return (output, error) of systemctl; the error is empty on success."""
     try:
         return host.run(["systemctl", *words], timeout=seconds).stdout, ""
     except NodeError as exc:

@@ -54,6 +54,6 @@ def test_the_hook_takes_the_words_of_the_example(node, name):
     options = hook_options.parse_options([*words, "--started-at", "0"])
     given = next((value for option, value in zip(words, words[1:]) if option == "--vars"), "")
     for variable in json.loads(given) if given.startswith("{") else []:
-        role = next(wish.name for wish in options.roles if variable.startswith(f"{wish.name}_"))
+        role = next(request.name for request in options.roles if variable.startswith(f"{request.name}_"))
         specs = yaml.safe_load((ROOT / "roles" / role / "meta/argument_specs.yml").read_text(encoding="utf-8"))
         assert variable in specs["argument_specs"]["main"]["options"]

@@ -29,7 +29,7 @@ def test_lock_is_for_root_alone(node, wanted, before):
     assert stat.S_IMODE(lock.parent.stat().st_mode) == 0o755 and lock.parent.stat().st_uid == os.getuid()
 
 
-@pytest.mark.parametrize("place", ["run/mlcluster", "opt/mlcluster", "opt/mlcluster/bundles"])
+@pytest.mark.parametrize("place", ["run/mlcluster", "var/lib/mlcluster", "opt/mlcluster", "opt/mlcluster/bundles"])
 @pytest.mark.parametrize("fault", ["mode", pytest.param("owner", marks=as_root)])
 def test_directory_that_others_may_write_is_refused(node, wanted, proxy, place, fault):
     folder = node.root / place

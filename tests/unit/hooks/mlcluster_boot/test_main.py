@@ -91,7 +91,7 @@ def test_a_second_order_to_stop_does_not_break_into_what_puts_the_node_back():
     done = []
     before = signal.getsignal(signal.SIGTERM)
     try:
-        with pytest.raises(main.StopError, match="SIGTERM"), main._told_to_stop():
+        with pytest.raises(main.StopError, match="SIGTERM"), main._stop_on_signals():
             try:
                 # As logging does it with whatever happens while it writes a line.
                 with contextlib.suppress(Exception):
@@ -107,7 +107,7 @@ def test_a_second_order_to_stop_does_not_break_into_what_puts_the_node_back():
 def test_an_order_to_stop_after_the_play_breaks_into_no_report():
     before = signal.getsignal(signal.SIGTERM)
     try:
-        with main._told_to_stop():
+        with main._stop_on_signals():
             assert signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
     finally:

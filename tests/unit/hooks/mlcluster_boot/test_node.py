@@ -11,7 +11,7 @@ import pytest
 
 from hooks.mlcluster_boot import node as hook_node
 from hooks.mlcluster_boot.node import Node, Role
-from hooks.mlcluster_boot.options import OptionsError, Wish
+from hooks.mlcluster_boot.options import OptionsError, RoleRequest
 
 ROLES = list(hook_node.ROLES)
 
@@ -127,13 +127,13 @@ def test_roles_by_the_groups_of_the_node(node, variables, names):
 
 
 def test_a_level_of_one_role_goes_before_that_of_all():
-    wishes = [Wish("nvme_raid0", None), Wish("nvidia_gds", True), Wish("site.own.motd", None)]
-    assert hook_node.choose_roles(a_node(), wishes, False, ROLES, {}) == [
+    requests = [RoleRequest("nvme_raid0", None), RoleRequest("nvidia_gds", True), RoleRequest("site.own.motd", None)]
+    assert hook_node.choose_roles(a_node(), requests, False, ROLES, {}) == [
         Role("nvme_raid0", False),
         Role("nvidia_gds", True),
         Role("site.own.motd", False),
     ]
-    assert [role.full_name for role in hook_node.choose_roles(a_node(), wishes, None, ROLES, {})] == [
+    assert [role.full_name for role in hook_node.choose_roles(a_node(), requests, None, ROLES, {})] == [
         "mlcluster.aws.nvme_raid0",
         "mlcluster.aws.nvidia_gds",
         "site.own.motd",
@@ -142,10 +142,10 @@ def test_a_level_of_one_role_goes_before_that_of_all():
 
 def test_only_the_head_node_writes_what_is_shared():
     with pytest.raises(OptionsError, match=r"slurm_jobs writes what all nodes share.*this is a compute node"):
-        hook_node.choose_roles(a_node("compute"), [Wish("slurm_jobs", None)], None, ROLES, {})
-    assert hook_node.choose_roles(a_node("head"), [Wish("slurm_jobs", None)], None, ROLES, {})
+        hook_node.choose_roles(a_node("compute"), [RoleRequest("slurm_jobs", None)], None, ROLES, {})
+    assert hook_node.choose_roles(a_node("head"), [RoleRequest("slurm_jobs", None)], None, ROLES, {})
 
 
 def test_a_role_that_the_bundle_has_not():
     with pytest.raises(OptionsError, match="the bundle has no role nfs; it has a, b"):
-        hook_node.choose_roles(a_node(), [Wish("nfs", None)], None, ["b", "a"], {})
+        hook_node.choose_roles(a_node(), [RoleRequest("nfs", None)], None, ["b", "a"], {})

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hooks.mlcluster_boot import options as hook_options
-from hooks.mlcluster_boot.options import OptionsError, Wish
+from hooks.mlcluster_boot.options import OptionsError, RoleRequest
 
 TIMES = ["--started-at", "10", "--deadline", "100"]
 
@@ -23,7 +23,7 @@ def test_what_the_hook_was_called_with_and_what_it_added():
             *("--vars", '{"a": 1}', "--root", "/node", "--bundle-sha256", "1" * 64, "--vars-file", "/w/vars", *TIMES),
         ]
     )
-    assert options.roles == (Wish("nvme_raid0", None), Wish("nvidia_gds", False))
+    assert options.roles == (RoleRequest("nvme_raid0", None), RoleRequest("nvidia_gds", False))
     assert (options.required, options.on_failure, options.phase, options.node_type) == (True, "terminate", "boot", None)
     assert options.wait_for == (Path("/fsx/a"), Path("/fsx/b"))
     # The text of variables may hold secrets and is not told again.

@@ -169,12 +169,12 @@ def test_shared_files_are_waited_for(tmp_path):
 
 def test_an_interrupted_dpkg_is_finished(tmp_path):
     host = Recorded(dpkg="", env="")
-    assert waits.mend_dpkg(tmp_path, host, 5) == "" and host.asked == []
+    assert waits.repair_dpkg(tmp_path, host, 5) == "" and host.asked == []
     (tmp_path / "var/lib/dpkg/updates").mkdir(parents=True)
     (tmp_path / "var/lib/dpkg/updates/0001").touch()
-    assert waits.mend_dpkg(tmp_path, host, 5) == ""
+    assert waits.repair_dpkg(tmp_path, host, 5) == ""
     assert host.asked == [["env", "DEBIAN_FRONTEND=noninteractive", "dpkg", "--configure", "-a"]]
-    assert "could not be finished (x)" in waits.mend_dpkg(tmp_path, Recorded(dpkg="", env=OSError("x")), 5)
+    assert "could not be finished (x)" in waits.repair_dpkg(tmp_path, Recorded(dpkg="", env=OSError("x")), 5)
 
 
 UNITS = "apt-daily.timer loaded active waiting Daily apt\ndnf-makecache.timer loaded active waiting\n"
@@ -183,7 +183,7 @@ UNITS = "apt-daily.timer loaded active waiting Daily apt\ndnf-makecache.timer lo
 def test_updates_are_quiet_during_the_run_and_back_after_it(tmp_path):
     host = Recorded(systemctl=UNITS)
     record = tmp_path / "quiet.json"
-    with pytest.raises(KeyError), waits.quiet_updates(host, record, pytest.fail) as stopped:
+    with pytest.raises(KeyError), waits.pause_update_timers(host, record, pytest.fail) as stopped:
         assert stopped == json.loads(record.read_text()) == ["apt-daily.timer", "dnf-makecache.timer"]
         raise KeyError
     assert [words[1] for words in host.asked] == ["list-units", "stop", "start"]
@@ -194,7 +194,7 @@ def test_what_a_killed_run_had_stopped_is_started_by_the_next(tmp_path):
     record = tmp_path / "quiet.json"
     record.write_text('["apt-daily.timer", "sshd.service"]')
     host = Recorded(systemctl="")
-    with waits.quiet_updates(host, record, pytest.fail) as stopped:
+    with waits.pause_update_timers(host, record, pytest.fail) as stopped:
         assert stopped == ["apt-daily.timer"]
     assert host.asked[-1] == ["systemctl", "start", "apt-daily.timer"] and not record.exists()
 
@@ -206,7 +206,7 @@ def test_a_systemd_that_does_not_answer_fails_no_run_and_what_it_did_not_start_i
     record = tmp_path / "quiet.json"
     host = Recorded(systemctl=UNITS, systemctl_stop=HANGS, systemctl_start=HANGS)
     told = []
-    with waits.quiet_updates(host, record, told.append):
+    with waits.pause_update_timers(host, record, told.append):
         pass
     (sentence,) = told
     assert sentence.startswith(
@@ -214,7 +214,7 @@ def test_a_systemd_that_does_not_answer_fails_no_run_and_what_it_did_not_start_i
     )
     assert sentence.endswith(" dnf-makecache.timer', or the next run does")
     assert json.loads(record.read_text()) == ["apt-daily.timer", "dnf-makecache.timer"]
-    with waits.quiet_updates(Recorded(systemctl="", systemctl_listunits=HANGS), record, pytest.fail) as stopped:
+    with waits.pause_update_timers(Recorded(systemctl="", systemctl_listunits=HANGS), record, pytest.fail) as stopped:
         assert stopped == ["apt-daily.timer", "dnf-makecache.timer"]
     assert not record.exists()
     assert waits.wait_for_dlami(Recorded(systemctl=HANGS), 1) is None
@@ -232,7 +232,7 @@ def test_a_full_disk_does_not_cost_the_record_of_a_run_that_was_killed(tmp_path)
             (volume / "full").write_bytes(bytes(1 << 20))
         with (
             pytest.raises(OSError, match="No space left"),
-            waits.quiet_updates(Recorded(systemctl=UNITS), record, pytest.fail),
+            waits.pause_update_timers(Recorded(systemctl=UNITS), record, pytest.fail),
         ):
             pass
         assert json.loads(record.read_text()) == ["apt-daily-upgrade.timer"]
@@ -242,7 +242,7 @@ def test_a_full_disk_does_not_cost_the_record_of_a_run_that_was_killed(tmp_path)
 
 def test_a_node_without_systemd_has_nothing_to_quiet(tmp_path):
     host = Recorded()
-    with waits.quiet_updates(host, tmp_path / "quiet.json", pytest.fail) as stopped:
+    with waits.pause_update_timers(host, tmp_path / "quiet.json", pytest.fail) as stopped:
         assert stopped == []
     assert host.asked == []
 
