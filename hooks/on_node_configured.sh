@@ -122,9 +122,13 @@ for_json() { # TEXT without what JSON would need an escape for; half a character
     echo "${text% }"
 }
 
+marker_is_ours() { # whether a run of the hook has left the drain marker, not a person
+    [[ $(cat "$root/var/lib/mlcluster/drain.json" 2>/dev/null) = *'"mlcluster boot hook"'* ]]
+}
+
 write_marker() { # REASON: keep jobs away; the marker of a person stays
     local marker=$root/var/lib/mlcluster/drain.json text='{"schema": "mlcluster.drain/1"'
-    [[ ! -s $marker || $(cat "$marker" 2>/dev/null) = *'"mlcluster boot hook"'* ]] || return 0
+    [ ! -s "$marker" ] || marker_is_ours || return 0
     text+=", \"reason\": \"$1\", \"by\": \"mlcluster boot hook\", \"at\": \"$(now)\"}"
     write_file "$marker" "$text" ||
         say "cannot write $marker: keep jobs away from this node by hand"
@@ -144,8 +148,9 @@ shown_words() { # the options as a person may type them again, without the secre
 
 say_what_to_do() { # after a run that has drained the node
     say "to run it again, as root: bash ${BASH_SOURCE[0]:-on_node_configured.sh}$(shown_words)"
-    say "a run that succeeds lifts the drain marker; to lift it without one:" \
-        "rm $root/var/lib/mlcluster/drain.json"
+    ! marker_is_ours ||
+        say "a run that succeeds lifts the drain marker; to lift it without one:" \
+            "rm $root/var/lib/mlcluster/drain.json"
 }
 
 copy_log_to_s3() {

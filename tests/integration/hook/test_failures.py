@@ -308,6 +308,8 @@ def test_a_person_s_marker_stays(node, wanted):
     node.marker.write_text('{"schema": "mlcluster.drain/1", "reason": "GPU 3 is slow", "by": "an operator"}')
     ran = node.run(*wanted[:3], "1" * 64)
     assert ran.status["state"] == "drained" and node.reason() == "GPU 3 is slow"
+    # It is not for a run to say how to lift it.
+    assert "to run it again" in ran.log and "lift" not in ran.log
     ran = node.run(*wanted)
     assert ran.status["state"] == "configured" and node.reason() == "GPU 3 is slow"
     assert ran.status["warnings"] == ["jobs are still kept away, for another reason: GPU 3 is slow"]
