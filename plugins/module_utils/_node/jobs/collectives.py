@@ -107,23 +107,45 @@ def _counters(job: Job, run: Ran, host: Host, side: str) -> dict[str, Snapshot] 
     return found if any(found.values()) else None
 
 
-def _complete(job: Job, runs: t.Sequence[Ran]) -> result.Result:
-    check = f"{job.asked['kind']}.complete"
-    collectives, layout = job.asked["collectives"], job.asked["layout"]
-    wanted = {(collective, node) for collective in collectives for node in job.nodes}
+def expected_runs(
+    layout: str, collectives: t.Sequence[str], nodes: t.Sequence[str]
+) -> list[tuple[str, tuple[str, ...]]]:
+    """Return collective and nodes of every run that a layout makes; of ``bisect`` the one that it begins with."""
+    count = len(nodes)
+    groups: list[tuple[str, ...]]
     if layout == "bisect":
-        wanted = {(collectives[0], node) for node in job.nodes}
-    had = {(run.collective, node) for run in runs for node in run.nodes}
-    missing = sorted({f"{collective} on {node}" for collective, node in wanted - had})
-    if missing:
+        return [(collectives[0], tuple(nodes))]
+    if layout == "single":
+        groups = [(node,) for node in nodes]
+    elif layout == "pairs" and count > 1:
+        # Each node with its neighbour on either side; two nodes are one pair.
+        starts = [*range(0, count - 1, 2), *(range(1, count, 2) if count > 2 else ())]
+        groups = [(nodes[index], nodes[(index + 1) % count]) for index in starts]
+    else:
+        groups = [tuple(nodes)]
+    return [(collective, group) for collective in collectives for group in groups]
+
+
+def _complete(job: Job, runs: t.Sequence[Ran]) -> result.Result:
+    """Return whether every run of the layout is there, each on the nodes that it has to be on."""
+    check = f"{job.asked['kind']}.complete"
+    wanted = expected_runs(job.asked["layout"], job.asked["collectives"], job.nodes)
+    had = {(run.collective, frozenset(run.nodes)) for run in runs}
+    missing = [(collective, group) for collective, group in wanted if (collective, frozenset(group)) not in had]
+    if missing or not wanted:
+        named = ", ".join(f"{collective} on {_group(group)}" for collective, group in missing[:4])
         return result.failed(
             check,
-            f"{len(missing)} of {len(wanted)} were never run: {', '.join(missing[:4])}",
+            f"{len(missing)} of {len(wanted)} were never run: {named}",
             expected=len(wanted),
             found=len(wanted) - len(missing),
             hint="The job ended too early: give it more minutes, or see its output",
         )
     return result.passed(check, len(runs), message=f"{len(runs)} runs on {len(job.nodes)} nodes")
+
+
+def _group(nodes: t.Sequence[str]) -> str:
+    return "+".join(nodes) if len(nodes) <= 2 else f"{nodes[0]} to {nodes[-1]}, {len(nodes)} nodes"
 
 
 def nodes_that_stand_out(runs: t.Sequence[tuple[tuple[str, ...], str]]) -> list[result.Result]:
