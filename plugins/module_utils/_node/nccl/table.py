@@ -354,7 +354,7 @@ def _contradiction(size: int, names: list[str], words: list[str]) -> str | None:
     if time <= half:
         return f"{size} bytes took {words[0]} us" if size else None
     slowest, fastest = size / (time + half) / 1e3, size / (time - half) / 1e3
-    slack = _half_digit(values["algbw"]) + 0.001 * fastest
+    slack = _half_digit(values["algbw"]) + 0.0001 * fastest
     if slowest - slack <= algbw <= fastest + slack:
         return None
     return f"{size} bytes in {words[0]} us are not {values['algbw']} GB/s"

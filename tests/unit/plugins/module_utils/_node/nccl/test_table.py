@@ -290,3 +290,42 @@ def test_no_line_takes_time_out_of_proportion(tmp_path, noise):
     correct, fabric, _bandwidth = judge(parse_file(str(path)), FOUR).results
     assert (correct.status == "pass") == ("float" not in noise)
     assert fabric.status == "pass"
+
+
+@pytest.mark.parametrize(("average", "whole"), [("167.692", True), ("167.6", True), ("168.1", False), ("166.0", False)])
+def test_an_average_that_does_not_fit_the_rows(average, whole):
+    lines = [line.replace("167.692", average) for line in output()]
+    assert ("167.692" in "".join(output()), only(lines, "correct").status == "pass") == (True, whole)
+
+
+@pytest.mark.parametrize(
+    ("time", "fits"),
+    [("4.99", False), ("5.00", True), ("5.01", False), ("5", True), ("5.00e+00", True), ("0.00", False)],
+)
+def test_size_time_and_bandwidth_belong_together(time, fits):
+    words = f"1000000 250000 float sum -1 {time} 200.00 300.00 0 5.00 200.00 300.00 0".split()
+    row = nccl_table.parse_row(COLUMNS[1:].split(), words)
+    assert (row.contradiction is None) == fits
+    other = nccl_table.parse_row(COLUMNS[1:].split(), [*words[:5], *words[9:], *words[5:9]])
+    assert (other.contradiction is None) == fits
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "ranks", "fits"),
+    [
+        ("float", 262144, 8, True),
+        ("float", 32768, 8, True),
+        ("float", 32767, 8, False),
+        ("half", 524288, 8, True),
+        ("half", 262144, 8, False),
+        ("double", 131072, 8, True),
+        ("f8e4m3", 1048576, 8, True),
+        ("float128", 65536, 8, False),
+    ],
+)
+def test_elements_that_a_size_holds(kind, count, ranks, fits):
+    run = nccl_table.Run("nccl-tests", None, where=dict.fromkeys(range(ranks), "n"))
+    run.header = {"min": 1 << 20, "max": 1 << 20, "step": 2, "step_kind": "factor", "threads": 1}
+    run.rows = [nccl_table.Row(1 << 20, (kind, "sum", "-1"), 1.0, 1.0, 0, 0, count)]
+    run.average = 1.0
+    assert (run.completeness() is None) == fits

@@ -1,0 +1,138 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bounds of the evidence on a fabric: who took part, which runs pose as one, what the counters have to carry."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import fabric
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+
+from tests.unit.fakes.fake_nccl_output import FOUR, Plan, header, log, only, output, snapshots, table, without
+
+HOSTS = Plan().hosts
+# The largest message of the plan, and the least that each of four nodes has to send of it.
+LARGEST, LEAST = 1 << 30, 1 << 28
+
+
+def run_of(lines):
+    (run,) = parse(lines).runs
+    return run
+
+
+def counted(sent, hosts=HOSTS, first=None, **fields):
+    """The verdict with counters that grew by so many bytes in one device."""
+    before = {host: {"rdmap0s6": {"tx_bytes": 0}} for host in first or hosts}
+    after = {host: {"rdmap0s6": {"tx_bytes": sent}} for host in hosts}
+    return only(output(), "fabric", dataclasses.replace(FOUR, before=before, after=after, **fields))
+
+
+def test_counters_carry_a_share_of_the_largest_message():
+    assert run_of(output()).rows[-1].size == LARGEST
+    assert counted(LEAST).status == "pass"
+    idle = counted(LEAST - 1)
+    assert (idle.status, idle.expected, idle.found) == ("fail", LEAST, dict.fromkeys(HOSTS, LEAST - 1))
+
+
+@pytest.mark.parametrize(("hosts", "first"), [(HOSTS[:3], HOSTS), (HOSTS, HOSTS[1:]), (HOSTS[:3], HOSTS[:3])])
+def test_counters_of_each_host_on_both_sides(hosts, first):
+    result = counted(LEAST, hosts, first)
+    assert (result.status, result.reason) == ("undeterminable", "counters_missing")
+
+
+def test_hosts_without_a_device_are_absent():
+    before = {**snapshots(HOSTS, 0), "node-2": {}}
+    result = only(output(), "fabric", dataclasses.replace(FOUR, before=before, after=snapshots(HOSTS, 1 << 40)))
+    assert (result.reason, result.message.startswith("the counters of node-2 were")) == ("counters_missing", True)
+
+
+NCCOM = [
+    "    size(B)    count(elems)    type    time:avg(us)    algbw(GB/s)    busbw(GB/s)",
+    "     524288          131072    fp32          343.84           1.42           2.80",
+    "Avg bus bandwidth:      2.8000GB/s",
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "nodes", "reason"),
+    [
+        ("ab", "ab", 2, None),
+        ("abc", "ab", 2, "counters_missing"),
+        ("ab", "abc", 2, "counters_missing"),
+        ("ab", "ab", 3, "counters_missing"),
+        ("ab", "ac", 3, "counters_missing"),
+    ],
+)
+def test_counters_of_exactly_the_nodes_of_nccom_test(before, after, nodes, reason):
+    asked = Asked(nodes=nodes, before=snapshots(before, 0), after=snapshots(after, 1 << 30))
+    result = judge(parse(NCCOM), asked).results[1]
+    assert (result.reason, result.status) == (reason, "pass" if reason is None else "undeterminable")
+
+
+@pytest.mark.parametrize("missing", ["before", "after"])
+def test_counters_of_one_side_prove_nothing(missing):
+    both = {"before": snapshots("ab", 0), "after": snapshots("ab", 1 << 30), missing: None}
+    assert judge(parse(NCCOM), Asked(nodes=2, **both)).results[1].reason == "no_evidence"
+
+
+def one_node(host, **fields):
+    return output(hosts=(host,), gpus=8, **fields)
+
+
+@pytest.mark.parametrize(
+    ("lines", "ranks", "nodes", "posing"),
+    [
+        (one_node("a") + one_node("b"), 16, 2, True),
+        (one_node("a") + one_node("b"), None, 2, True),
+        (one_node("a") + one_node("b"), 8, 1, False),
+        (one_node("a") + one_node("b"), 16, None, False),
+        (one_node("a"), 16, 2, False),
+        (output() + output(), 8, 4, False),
+        (output() + output(), None, 4, False),
+        (output() + output(), 9, 4, True),
+        (output() + one_node("a"), 8, 4, False),
+        # NCCL's own log says how large the communicators were.
+        (without(output() + output(), "#  Rank"), 8, 4, False),
+    ],
+)
+def test_which_outputs_pose_as_one(lines, ranks, nodes, posing):
+    assert bool(fabric.posing(parse(lines).runs, ranks, nodes)) == posing
+
+
+def test_damaged_lists_of_ranks():
+    assert fabric.damaged(run_of(output()), 8) is None
+    assert fabric.damaged(run_of(without(output(), "#  Rank")), 8) == "the output does not list the ranks"
+    assert "gaps" in fabric.damaged(run_of(without(output(), "#  Rank  3")), 8)
+    short = run_of(without(output(), "#  Rank  7"))
+    assert "NCCL logged communicators of 8" in fabric.damaged(short, 8)
+    # More was asked for than NCCL had: ranks are missing, and no line.
+    assert fabric.damaged(short, 9) is None
+    assert fabric.damaged(short, None) is None
+
+
+def test_bandwidth_of_a_damaged_list_is_not_judged():
+    plan = Plan(hosts=("a", "b"), gpus=8, smallest=1 << 30, largest=1 << 34, factor=2, busbw=lambda _size: 480.0)
+    asked = Asked(ranks=16, nodes=2, instance_type="p5.48xlarge")
+    assert only(output(plan), "bandwidth", asked).status == "pass"
+    assert only(without(output(plan), "#  Rank  3"), "bandwidth", asked).reason == "no_ranks"
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "node-1"), (3, "node-1, node-2, node-3"), (4, "node-3 and 1 more")])
+def test_silent_hosts_are_named(count, words):
+    plan = Plan(silent=HOSTS[:count])
+    lines = header(plan) + log(plan) + table(plan)
+    if count == len(HOSTS):
+        lines += [line for line in log(Plan()) if "NCCL INFO NET/OFI" in line]
+    message = only(lines, "fabric").message
+    assert message.endswith(words), message
+
+
+def test_nvlink_between_some_hosts_hides_no_silent_one():
+    lines = [line.replace("MNNVL 0", "MNNVL 1").replace("nNodes 4", "nNodes 2") for line in output()]
+    assert only(lines, "fabric").status == "pass"
+    silent = without(lines, "node-3:")
+    assert only(silent, "fabric").reason == "not_the_network"
