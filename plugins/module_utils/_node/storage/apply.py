@@ -160,11 +160,11 @@ def _sysfs(device: str) -> str:
     return f"/sys/class/block/{device.rsplit('/', 1)[-1]}"
 
 
-def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]], prove_blank: bool) -> None:
+def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]]) -> None:
     """Raise ``NodeError`` unless every device is still what the plan is about; all are held exclusively meanwhile.
 
-    disks: {path, serial (None: not asked), signatures (those that the plan knows)}. prove_blank: the device has to be
-    proved blank once more. Raises OSError with EBUSY where something took a device.
+    disks: {path, serial (None: not asked), signatures (those that the plan knows), blank (whether the device has to be
+    proved blank once more)}. Raises OSError with EBUSY where something took a device.
     """
     with contextlib.ExitStack() as held:
         readers = [held.enter_context(host.opened_device(disk["path"], exclusive=True)) for disk in disks]
@@ -179,10 +179,9 @@ def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]], prove_blank
                 if (entry["type"], entry["uuid"]) not in known:
                     what = printable(describe_signature(entry))
                     raise NodeError(f"{path} carries {what} that was not there at the look: nothing was removed")
-            if prove_blank:
-                proof = blank.prove(
-                    host, reader, {"kname": kname, "serial": serial}, f"{current_boot(host)} {serial} again"
-                )
+            if disk["blank"]:
+                whole = {"kname": kname, "serial": serial} if serial else None
+                proof = blank.prove(host, reader, whole, f"{current_boot(host)} {serial} again")
                 if not proof["proof"]:
                     raise NodeError(
                         f"{path} was blank at the look, and now the byte at offset {proof['offset']:#x} is not zero"
@@ -202,9 +201,9 @@ def _refuse_holder(host: Host, path: str) -> NodeError:
     )
 
 
-def _still_free(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]], prove_blank: bool) -> None:
+def _still_free(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]]) -> None:
     try:
-        look_again(host, disks, prove_blank)
+        look_again(host, disks)
     except OSError as exc:
         if exc.errno != errno.EBUSY:
             raise
@@ -260,8 +259,11 @@ def _is_running(host: Host, device: str) -> bool:
 
 def _create_array(host: Host, action: Action) -> None:
     _load_raid0(host)
-    disks = zip(action["devices"], action["serials"])
-    _still_free(host, [{"path": path, "serial": serial, "signatures": ()} for path, serial in disks], action["blank"])
+    disks = [
+        {"path": path, "serial": serial, "signatures": (), "blank": path in action["blank"]}
+        for path, serial in zip(action["devices"], action["serials"])
+    ]
+    _still_free(host, disks)
     host.run(
         [
             "mdadm",
@@ -316,7 +318,7 @@ def _stop_array(host: Host, action: Action) -> None:
 
 def _wipe(host: Host, action: Action) -> None:
     device = action["device"]
-    disk = {"path": device, "serial": action["serial"], "signatures": action["signatures"]}
+    disk = {"path": device, "serial": action["serial"], "signatures": action["signatures"], "blank": False}
     # Never --force: without it wipefs refuses a device that something still holds.
     argv = ["wipefs", "--all", device]
     if _is_busy(host, device) or not _wiped(host, disk, argv):
@@ -325,13 +327,13 @@ def _wipe(host: Host, action: Action) -> None:
             again = array_device(host, array_uuid)
             if again:
                 _stop_array(host, {"device": again, "uuid": array_uuid})
-        _still_free(host, [disk], prove_blank=False)
+        _still_free(host, [disk])
         host.run(argv, timeout=60)
     _settle(host)
 
 
 def _wiped(host: Host, disk: t.Mapping[str, t.Any], argv: t.Sequence[str]) -> bool:
-    _still_free(host, [disk], prove_blank=False)
+    _still_free(host, [disk])
     return host.run(argv, timeout=60, check=False).rc == 0
 
 
@@ -339,8 +341,8 @@ def _make_filesystem(host: Host, action: Action) -> None:
     device = _device(host, action)
     if action["array_uuid"] and not action["blank"]:
         _wipe_old_content(host, device)
-    disk = {"path": device, "serial": action["serial"], "signatures": ()}
-    _still_free(host, [disk], prove_blank=action["blank"] and not action["array_uuid"])
+    disk = {"path": device, "serial": action["serial"], "signatures": (), "blank": action["prove"]}
+    _still_free(host, [disk])
     if action["fstype"] == "ext4":
         # -m 0: the 5 % that ext4 keeps for root would be 1.4 TB of a p5; nodiscard: the disks come trimmed.
         argv = ["mkfs.ext4", "-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=1,lazy_journal_init=1"]

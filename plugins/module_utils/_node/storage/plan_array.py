@@ -66,7 +66,7 @@ def _present(
         return
     _clear(plan, disks, facts, config)
     plan.actions += [
-        create_array_action(disks, config, array_uuid, blank=not any(findings(disk) for disk in disks)),
+        create_array_action(disks, config, array_uuid),
         {"action": "write_array_config", "name": config.array_name, "uuid": array_uuid},
     ]
 

@@ -10,6 +10,7 @@ import posixpath
 import typing as t
 import uuid
 
+from .blank import ZEROS
 from .config import MARKER_NAME, StorageConfig
 from .owner import DLAMI_MOUNT, EPHEMERAL_LV, OWNER_DLAMI, all_signatures, stack_names
 from .parse import normal_uuid
@@ -83,10 +84,8 @@ def _volume(path: str, fs_uuid: str | None, config: StorageConfig, disks: t.Sequ
     return base
 
 
-def create_array_action(
-    disks: t.Sequence[t.Mapping[str, t.Any]], config: StorageConfig, array_uuid: str, blank: bool
-) -> Action:
-    """The action that makes an array; blank: every disk has to be proved blank once more, right before it is made."""
+def create_array_action(disks: t.Sequence[t.Mapping[str, t.Any]], config: StorageConfig, array_uuid: str) -> Action:
+    """The action that makes an array; its blank lists the disks that have to be proved blank once more before it."""
     return {
         "action": "create_array",
         "name": config.array_name,
@@ -94,7 +93,7 @@ def create_array_action(
         "chunk_kib": config.chunk_kib,
         "devices": [disk["path"] for disk in disks],
         "serials": [disk["serial"] for disk in disks],
-        "blank": blank,
+        "blank": [disk["path"] for disk in disks if is_blank(disk)],
     }
 
 
@@ -145,12 +144,15 @@ def create_actions(
     }
     actions: list[Action] = [{"action": "write_intent", "stage": "create", "intent": intent}]
     if layout == "raid0":
-        actions.append(create_array_action(disks, config, array_uuid, len(blank) == len(disks)))
+        actions.append(create_array_action(disks, config, array_uuid))
     actions.append({"action": "write_intent", "stage": "mkfs", "intent": intent})
-    whole = blank_array or len(blank) == len(disks)
-    actions += [
-        mkfs_action(volume, config, whole if layout == "raid0" else volume["serials"][0] in blank) for volume in volumes
-    ]
+    # Where nobody wrote, an array may read as anything; where everything read is zero, it has to read as zero too.
+    zeros = blank_array or all(is_blank(disk) and disk["blank"]["proof"] == ZEROS for disk in disks)
+    for volume in volumes:
+        if layout == "raid0":
+            actions.append(mkfs_action(volume, config, blank_array or len(blank) == len(disks), zeros))
+        else:
+            actions.append(mkfs_action(volume, config, volume["serials"][0] in blank))
     actions.append({"action": "write_intent", "stage": "mount", "intent": intent})
     return actions, volumes
 
@@ -160,8 +162,11 @@ def is_blank(disk: t.Mapping[str, t.Any]) -> bool:
     return not disk["signatures"] and bool(disk["blank"] and disk["blank"]["proof"])
 
 
-def mkfs_action(volume: t.Mapping[str, t.Any], config: StorageConfig, blank: bool) -> Action:
-    """The action that makes a volume's filesystem; blank: nothing may be on the device, and nothing is wiped."""
+def mkfs_action(volume: t.Mapping[str, t.Any], config: StorageConfig, blank: bool, prove: bool | None = None) -> Action:
+    """The action that makes a volume's filesystem; blank: nothing may be on the device, and nothing is wiped.
+
+    prove: the device has to be proved blank once more (None: where it is blank).
+    """
     return {
         "action": "make_filesystem",
         "device": volume["device"],
@@ -172,6 +177,7 @@ def mkfs_action(volume: t.Mapping[str, t.Any], config: StorageConfig, blank: boo
         "chunk_kib": config.chunk_kib if volume["layout"] == "raid0" else None,
         "serial": None if volume["array_uuid"] else volume["serials"][0],
         "blank": blank,
+        "prove": blank if prove is None else prove,
     }
 
 

@@ -49,7 +49,7 @@ CREATE = {
     "chunk_kib": 512,
     "devices": ["/dev/nvme1n1", "/dev/nvme2n1"],
     "serials": ["AWS0001", "AWS0002"],
-    "blank": True,
+    "blank": ["/dev/nvme1n1", "/dev/nvme2n1"],
 }
 EXT4 = [{"type": "ext4", "uuid": FS}]
 
@@ -118,6 +118,7 @@ MAKE = {
     "label": "s",
     "chunk_kib": None,
     "blank": True,
+    "prove": True,
 }
 ON_ARRAY = {
     "device": None,
@@ -127,6 +128,7 @@ ON_ARRAY = {
     "fs_uuid": FS,
     "label": "s",
     "chunk_kib": 512,
+    "prove": False,
 }
 MKFS = {
     ("ext4", 512): [
@@ -391,6 +393,26 @@ def test_a_signature_on_an_array_of_blank_disks_is_not_wiped():
     assert [s["label"] for s in host.machine.devices["md127"].signatures] == ["theirs"]
 
 
+def test_data_on_an_array_of_blank_disks_is_kept():
+    host = scene.node(2)
+    host.on_create = lambda machine, array: machine.write(array, [(1 << 30, 20 << 30)])
+    with pytest.raises(NodeError, match=r"/dev/md127 was blank at the look, and now the byte at offset .* is not zero"):
+        scene.run(host)
+    assert not [call for call in host.calls if call[0].startswith("mkfs")]
+
+
+def test_an_array_of_disks_that_nobody_wrote_may_read_as_anything():
+    host = scene.node(2)
+    for device in host.machine.devices.values():
+        if device.kname in scene.store_names(host):
+            device.content = [(0, device.size)]
+    host.machine.files["/sys/class/dmi/id/board_asset_tag"] = "i-0123456789abcdef0"
+    host.machine.births["/var/lib/cloud/instances/i-0123456789abcdef0"] = 1767322805
+    host.on_create = lambda machine, array: machine.devices[array].content.append((0, 1 << 30))
+    scene.run(host)
+    assert scene.run(host) == []
+
+
 def test_a_ghost_that_reaches_beyond_the_array_ends_the_run():
     host = consented()
     host.machine.ebs("nvme9n1")
@@ -460,12 +482,28 @@ def test_what_appears_after_the_look_is_refused_and_kept(name, layout):
     assert host.held == []
 
 
+def test_a_blank_disk_beside_content_that_may_go_is_proved_again():
+    host = scene.node(2)
+    host.machine.sign("nvme2n1", "ext4", FS)
+    write = host.write_text
+
+    def write_text(path, text, mode=0o644):
+        if path == INTENT_PATH and '"stage": "create"' in text:
+            host.machine.write("nvme1n1", [(1 << 30, 50 << 30)])
+        write(path, text, mode)
+
+    host.write_text = write_text
+    with pytest.raises(NodeError, match="/dev/nvme1n1 was blank at the look, and now the byte at offset"):
+        scene.run(host, **scene.CONSENT)
+
+
 def test_every_disk_is_held_while_the_last_is_looked_at(monkeypatch):
     host = scene.node(4)
     held = []
     monkeypatch.setattr(blank, "prove", lambda *args: held.append(list(host.held)) or {"proof": "zeros"})
     devices = [f"/dev/nvme{n}n1" for n in (1, 2, 3, 4)]
-    act(host, "create_array", **{**CREATE, "devices": devices, "serials": [f"AWS000{n}" for n in (1, 2, 3, 4)]})
+    serials = [f"AWS000{n}" for n in (1, 2, 3, 4)]
+    act(host, "create_array", **{**CREATE, "devices": devices, "serials": serials, "blank": devices})
     assert held == [devices] * 4
 
 

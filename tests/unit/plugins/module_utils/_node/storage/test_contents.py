@@ -174,6 +174,8 @@ def check(seed: int) -> str:
     except NodeError:
         outcome = "refused"
     after = everything(node)
+    # A volume of EBS can come with what came after the look.
+    before = {**node.after_look, **before}
     changed = {kname for kname in protected(node) if before.get(kname) != after.get(kname)}
     # Nobody consented to what came after the look.
     changed |= {kname for kname in node.late if node.after_look[kname] != after.get(kname)}
