@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import posixpath
 import re
 import statistics
@@ -50,7 +51,10 @@ def node_reports(host: Host, results: str, nodes: t.Sequence[str], check: str) -
 
 
 def fio_figure(text: str | None, mode: str) -> float | str:
-    """The figure of a run of fio (bytes/s, or operations/s for random reads), or why there is none."""
+    """Return the figure of a run of fio (bytes/s, or operations/s for random reads), or why there is none.
+
+    JSON of fio may hold NaN or Infinity: the figure is then not finite.
+    """
     try:
         found = json.loads((text or "")[(text or "").index("{") :])
         jobs = found["jobs"]
@@ -61,7 +65,7 @@ def fio_figure(text: str | None, mode: str) -> float | str:
         return "it printed no result"
     if errors:
         return f"it ended with error {min(errors)}"
-    return figure if figure > 0 else "it moved nothing"
+    return figure if figure > 0 or math.isnan(figure) else "it moved nothing"
 
 
 def judge_fio(figures: t.Mapping[str, t.Mapping[str, float | str]], tolerance: float) -> list[result.Result]:
@@ -73,6 +77,11 @@ def judge_fio(figures: t.Mapping[str, t.Mapping[str, float | str]], tolerance: f
     for what, by_node in sorted(figures.items()):
         mode = what.rpartition(" ")[2]
         check, unit = f"io.fio.{mode}", "1/s" if MEASURES[mode][1] == "iops" else "B/s"
+        unread = {node: figure for node, figure in by_node.items() if _is_no_number(figure)}
+        for node, figure in sorted(unread.items()):
+            field = ".".join(MEASURES[mode])
+            results.append(_unread(check, f"fio, {what} on {node}: {field} reads '{figure}'", result.Scope(node=node)))
+        by_node = {node: figure for node, figure in by_node.items() if node not in unread}
         good = {node: figure for node, figure in by_node.items() if not isinstance(figure, str)}
         common = "; it failed on every node, so the cause is common to all" if len(by_node) > 1 else ""
         for node, figure in sorted(by_node.items()):
@@ -89,6 +98,15 @@ def judge_fio(figures: t.Mapping[str, t.Mapping[str, float | str]], tolerance: f
         if good:
             results += _against_median(check, unit, what, good, tolerance)
     return results
+
+
+def _is_no_number(figure: float | str | None) -> bool:
+    return isinstance(figure, float) and not math.isfinite(figure)
+
+
+def _unread(check: str, message: str, scope: result.Scope | None = None) -> result.Result:
+    hint = "Run it again: the program printed no number where its figure should stand"
+    return result.undeterminable(check, "unread", message=message, hint=hint, scope=scope or result.Scope())
 
 
 def _against_median(
@@ -151,9 +169,12 @@ def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int) -> list[r
     for operation in ("write", "read"):
         check = f"io.ior.{operation}"
         figure, wanted = figures.get(operation), least.get(operation) or 0
-        if rc or not figure:
+        if _is_no_number(figure) and not rc:
+            results.append(_unread(check, f"bwMaxMIB of {operation} in ior.out reads '{figure}'"))
+        elif rc or not figure:
             why = f"IOR ended with {rc}" if rc else f"IOR gives no figure for {operation}"
-            results.append(result.failed(check, f"{why}; see ior.out beside the results", found=figure))
+            found = None if _is_no_number(figure) else figure
+            results.append(result.failed(check, f"{why}; see ior.out beside the results", found=found))
         elif not wanted:
             results.append(
                 result.undeterminable(

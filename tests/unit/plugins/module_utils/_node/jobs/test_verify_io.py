@@ -95,3 +95,20 @@ def test_reports_carry_the_node_and_a_missing_one_is_no_pass(tmp_path):
         ("node.report", "undeterminable", "n2"),
         ("node.report", "undeterminable", "n3"),
     ]
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity"])
+def test_figures_that_are_no_number_are_named(word):
+    figure = io.fio_figure(fio(bw_bytes=float(word.replace("Infinity", "inf"))), "read")
+    found = io.judge_fio({"/data read": {"a": 100.0, "b": figure, "c": 99.0, "d": 101.0}}, 20)
+    assert [(one.status, one.reason, one.scope.node) for one in found] == [
+        ("undeterminable", "unread", "b"),
+        ("pass", None, None),
+    ]
+    assert f"fio, /data read on b: read.bw_bytes reads '{figure}'" == found[0].message
+    figures = io.ior_figures(f'{{"summary": [{{"operation": "write", "bwMaxMIB": {word}}}]}}')
+    write, read = io.judge_ior(figures, {"write": 9, "read": 9}, 0)
+    assert (write.status, write.reason, read.status) == ("undeterminable", "unread", "fail")
+    assert "bwMaxMIB of write in ior.out reads" in write.message
+    # A run that failed is a failure, whatever its figures.
+    assert {one.status for one in io.judge_ior(figures, {"write": 9, "read": 9}, 1)} == {"fail"}
