@@ -107,6 +107,8 @@ class SimulatedHost(Host):
             raise FailedError(rc, f"{path}: No such file or directory")
         if self.machine.busy(device.kname):
             raise FailedError(rc, message.format(path))
+        if device.read_only:
+            raise FailedError(rc, f"{path}: Read-only file system")
 
     def _do_mdadm(self, args: list[str]) -> str | None:
         return getattr(self, f"_mdadm_{args[0].strip('-')}")(args)

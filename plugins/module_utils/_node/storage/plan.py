@@ -509,7 +509,7 @@ def _replace(
     hidden = unseen_lvm([item.disk for item in claims], facts)
     if hidden:
         # It may be the image's own volume: no advice to destroy it.
-        refusal = f"{found}: whose it is cannot be told, since {'; '.join(hidden)}; nothing was touched"
+        refusal = f"{found}: the owner cannot be determined, since {'; '.join(hidden)}; nothing was touched"
         return Plan("refused", state, OWNER_FOREIGN, refusals=[refusal])
     hint = f"; to use what {owner} made, set nvme_raid0_existing: adopt" if owner in ADOPTABLE else ""
     refusal = f"{found}: {whose}, so nothing was touched; to destroy it and build anew, set {CONSENT}{hint}"

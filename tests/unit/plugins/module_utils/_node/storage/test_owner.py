@@ -459,7 +459,10 @@ def test_lvm_that_nothing_shows_is_refused_without_advice_to_destroy_it():
     host = scene.node(2)
     unlisted_lvm(host)
     text = scene.refusal(host)
-    assert "whose it is cannot be told, since nvme1n1 carries LVM that 'pvs' does not show; nothing was touched" in text
+    assert (
+        "the owner cannot be determined, since nvme1n1 carries LVM that 'pvs' does not show; nothing was touched"
+        in text
+    )
     assert "safe_mode" not in text
 
 
