@@ -111,7 +111,7 @@ def test_timers_that_a_killed_run_stopped_are_started(tmp_path):
             calls.append(argv[1:])
             return CommandResult(0, "", "")
 
-    with waits.quiet_updates(Systemctl(), record, pytest.fail) as stopped:
+    with waits.pause_update_timers(Systemctl(), record, pytest.fail) as stopped:
         assert stopped == ["apt-daily.timer"]
     assert calls[-1] == ["start", "apt-daily.timer"]
     assert not record.exists()
