@@ -52,7 +52,6 @@ ELSEWHERE = {
     "module_utils/_node/lustre/verify.py": "plugins/module_utils/_node/lustre/test_look.py",
     "module_utils/_node/nccl/baseline.py": "compat/test_node.py",
     "module_utils/_node/nccl/counters.py": "plugins/module_utils/_node/cli/test_nccl.py",
-    "module_utils/_node/nccl/fabric.py": "plugins/module_utils/_node/cli/test_nccl.py",
     "module_utils/_node/nccl/log.py": "plugins/module_utils/_node/nccl/test_verify.py",
     "module_utils/_node/scratch/trash.py": "plugins/module_utils/_node/scratch/test_directories.py",
     "module_utils/_node/storage/first_boot.py": "plugins/module_utils/_node/storage/test_blank.py",

@@ -329,3 +329,38 @@ def test_elements_that_a_size_holds(kind, count, ranks, fits):
     run.rows = [nccl_table.Row(1 << 20, (kind, "sum", "-1"), 1.0, 1.0, 0, 0, count)]
     run.average = 1.0
     assert (run.completeness() is None) == fits
+
+
+def test_a_row_before_any_header_is_of_another_run():
+    row = next(line for line in output() if line.startswith("     1048576"))
+    assert parse([row, *output()]).runs[0].tangled
+    assert parse(["     1048576  what a pity", *output()]).runs[0].tangled is False
+    assert not parse([f"{row} more words", *output()]).runs[0].tangled
+
+
+def test_a_fragment_counts_only_inside_of_a_table():
+    noise = "node-2:1002:1102 [0] NCCL INFO x"
+    lines = output()
+    place = lines.index(COLUMNS)
+    early = [*lines[: place - 1], f"     1048576  262144  float {noise}", *lines[place - 1 :]]
+    assert only(early, "correct").status == "pass"
+    inside = [*lines[: place + 2], f"said by somebody {noise}", *lines[place + 2 :]]
+    assert only(inside, "correct").status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("smallest", "largest", "step", "kind", "sizes"),
+    [
+        (8, 32, 2, "factor", [8, 16, 32]),
+        (8, 32, 1, "factor", []),
+        (0, 32, 2, "factor", []),
+        (1, 2, 2, "factor", [1, 2]),
+        (0, 2, 1, "bytes", [0, 1, 2]),
+        (0, 2, 0, "bytes", []),
+        (9, 8, 2, "factor", []),
+    ],
+)
+def test_sizes_that_a_header_announces(smallest, largest, step, kind, sizes):
+    run = nccl_table.Run("nccl-tests", None)
+    run.header = {"min": smallest, "max": largest, "step": step, "step_kind": kind}
+    assert run.sizes() == sizes
