@@ -307,8 +307,8 @@ class Machine:
             "md/array_state": device.md.get("state", "clean") if running else None,
             "md/level": ("" if inactive else device.md.get("level")) if running else None,
             "md/uuid": array_uuid if running and device.md.get("shows_uuid", True) else None,
-            "md/chunk_size": ("0" if inactive else str(device.md["chunk_kib"] * 1024)) if running else None,
-            "md/raid_disks": ("" if inactive else str(device.md["raid_devices"])) if running else None,
+            "md/chunk_size": ("0" if inactive else str(device.md.get("chunk_kib", 0) * 1024)) if running else None,
+            "md/raid_disks": ("" if inactive else str(device.md.get("raid_devices", 0))) if running else None,
         }
         text = known.get(end)
         return None if text is None else text + "\n"

@@ -19,7 +19,7 @@ import typing as t
 from ..system.host import CommandError, Host, NodeError
 from . import blank
 from .config import StorageConfig
-from .devices import shown_uuid
+from .devices import loop_devices, shown_uuid
 from .first_boot import current_boot
 from .owner import describe_signature, printable
 from .parse import normal_uuid, parse_export, parse_lvm, parse_wipefs
@@ -174,6 +174,9 @@ def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]]) -> None:
             serial = (host.read_text(f"{_sysfs(kname)}/device/serial") or "").strip()
             if disk["serial"] is not None and serial != disk["serial"]:
                 raise NodeError(f"{path} is another disk now ({serial or 'no serial number'}): run again")
+            # The one user that an exclusive open does not keep out.
+            if loop_devices(host).get(kname):
+                raise _refuse_holder(host, path)
             known = [(entry["type"], entry["uuid"]) for entry in disk["signatures"]]
             for entry in _signatures(host, path):
                 if (entry["type"], entry["uuid"]) not in known:
@@ -193,7 +196,7 @@ def _signatures(host: Host, path: str) -> list[dict[str, t.Any]]:
 
 
 def _refuse_holder(host: Host, path: str) -> NodeError:
-    holders = host.listdir(f"{_sysfs(path)}/holders")
+    holders = host.listdir(f"{_sysfs(path)}/holders") + loop_devices(host).get(path.rsplit("/", 1)[-1], [])
     who = f" ({', '.join(holders)})" if holders else ""
     return NodeError(
         f"{path} has been taken by another program{who} since the look: nothing was removed; look with 'lsblk', take "

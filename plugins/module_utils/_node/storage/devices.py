@@ -155,7 +155,7 @@ def _attach_swap(host: Host, devices: dict[str, dict[str, t.Any]]) -> None:
 
 
 def _attach_sysfs(host: Host, devices: dict[str, dict[str, t.Any]]) -> None:
-    loops = _loop_devices(host)
+    loops = loop_devices(host)
     for kname, device in devices.items():
         device["holders"] = host.listdir(f"/sys/class/block/{kname}/holders") + loops.get(kname, [])
         if device["type"] != "disk":
@@ -166,7 +166,7 @@ def _attach_sysfs(host: Host, devices: dict[str, dict[str, t.Any]]) -> None:
         device["serial"] = (serial or "").strip() or device["serial"]
 
 
-def _loop_devices(host: Host) -> dict[str, list[str]]:
+def loop_devices(host: Host) -> dict[str, list[str]]:
     """The loop devices by the device they show: the kernel lists them as no holder, and lets others open the disk."""
     loops: dict[str, list[str]] = {}
     for name in host.listdir("/sys/class/block"):

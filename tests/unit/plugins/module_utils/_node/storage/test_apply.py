@@ -447,6 +447,10 @@ APPEARED = {
     ),
     "mount": (lambda machine: machine.mount("nvme1n1", "/mnt/x"), "/dev/nvme1n1 has been taken by another program"),
     "swap": (lambda machine: machine.swap_on("/dev/nvme1n1"), "/dev/nvme1n1 has been taken by another program"),
+    "loop device": (
+        lambda machine: machine.add("loop3", "loop", loop="/dev/nvme1n1"),
+        r"/dev/nvme1n1 has been taken by another program \(loop3\) since the look",
+    ),
     "filesystem": (
         lambda machine: machine.sign("nvme1n1", "ext4", fs_uuid("x"), "theirs"),
         r"/dev/nvme1n1 carries an ext4 signature \(label theirs, .* that was not there at the look",
