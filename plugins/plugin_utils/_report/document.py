@@ -39,6 +39,8 @@ MOST_NAME = 300
 MOST_VERDICTS = 2000
 MOST_VERSIONS = 200
 _NO_VERDICT = result.undeterminable("job.end", "no_report", message="the file of the run has no verdict of this job")
+_NO_PASS = result.undeterminable("job.end", "no_pass", message="no verdict of this job is a pass")
+_NO_JOB = result.undeterminable("job.end", "no_jobs", message="the file of the validation has no job")
 
 
 class ReportError(ValueError):
@@ -67,7 +69,7 @@ def build(
     _demand(validation, VALIDATION_SCHEMA, "validation")
     _demand(run, RUN_SCHEMA, "timings")
     _demand(previous, SCHEMA, "previous")
-    if not isinstance(time, str) or not TIME.fullmatch(time):
+    if _moment(time) is None:
         raise ReportError(f"time is {time!r}: give it like 2026-01-31T12:00:00Z")
     judged = sorted((_node(given) for given in nodes), key=lambda node: natural(node["name"]))
     names = collections.Counter(node["name"] for node in judged)
@@ -233,10 +235,12 @@ def _doubt(validation: Mapping[str, Any] | None, time: str, cluster: str, days: 
     if validation is None:
         return ""
     written, of = validation.get("time"), validation.get("cluster")
-    if not isinstance(written, str) or not TIME.fullmatch(written):
+    now, made = _moment(time), _moment(written)
+    if now is None or made is None:
         return f"the validation does not say when it was made (time is {short(written)}): run run_validation again"
-    age = (_moment(time) - _moment(written)).total_seconds() / 86400
-    if age > days or age < -1:
+    age = (now - made).total_seconds() / 86400
+    # Also where ``days`` is not a number.
+    if not -1 <= age <= days:
         when = f"{age:.0f} days old" if age > 0 else "of a time to come"
         return f"the validation of {written} is {when} and counts for {days:g} days: run run_validation again"
     if cluster and of != cluster:
@@ -245,8 +249,14 @@ def _doubt(validation: Mapping[str, Any] | None, time: str, cluster: str, days: 
     return ""
 
 
-def _moment(text: str) -> datetime.datetime:
-    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+def _moment(text: object) -> datetime.datetime | None:
+    """Return the time that a text gives; None for anything else, such as the 13th month."""
+    if not isinstance(text, str) or not TIME.fullmatch(text):
+        return None
+    try:
+        return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return None
 
 
 def _jobs(validation: Mapping[str, Any] | None, doubt: str = "") -> list[dict[str, Any]]:
@@ -255,7 +265,10 @@ def _jobs(validation: Mapping[str, Any] | None, doubt: str = "") -> list[dict[st
     The status is no better than its verdicts, which nothing but this reads, and no better than what the file says.
     """
     found = []
-    for number, job in enumerate(listed((validation or {}).get("jobs")), 1):
+    given = listed((validation or {}).get("jobs"))
+    if validation is not None and not given:
+        given = [{"name": "validation", "results": [_NO_JOB.to_dict()]}]
+    for number, job in enumerate(given, 1):
         if not isinstance(job, Mapping):
             raise ReportError(f"validation has {short(job)} for job {number}: give the file that this version wrote")
         verdicts = [read(entry, None).to_dict() for entry in listed(job.get("results"))] or [_NO_VERDICT.to_dict()]
@@ -265,6 +278,8 @@ def _jobs(validation: Mapping[str, Any] | None, doubt: str = "") -> list[dict[st
         told = {key: value if is_figure(value) else label(value) for key, value in _job(job).items()}
         name = told["name"] or f"job {number}"
         said = status if status in ORDER else result.UNDETERMINABLE
+        if said == result.PASS and all(entry["status"] == result.NOT_APPLICABLE for entry in verdicts):
+            verdicts.append(_NO_PASS.to_dict())
         worst = _worst([said, *(entry["status"] for entry in verdicts)])
         # Only a job that Slurm calls completed proves something. Its script fails where a verdict is no pass.
         if worst in (result.PASS, result.NOT_APPLICABLE) and told["state"] != "COMPLETED":

@@ -103,6 +103,9 @@ def validated(days=14.0, **changes):
         ({"cluster": None}, "the validation is of a cluster without a name and this is train"),
         ({"time": None}, "the validation does not say when it was made"),
         ({"time": "yesterday"}, "the validation does not say when it was made (time is yesterday)"),
+        ({"time": "2026-13-45T12:00:00Z"}, "the validation does not say when it was made (time is 2026-13-45T12"),
+        ({"time": "2026-01-31T12:00:00+99:00"}, "the validation does not say when it was made"),
+        ({"time": "2001-01-31T12:00:00Z", "days": float("nan")}, "9131 days old and counts for nan days"),
         ({"time": "2001-01-31T12:00:00Z"}, "9131 days old and counts for 14 days"),
         ({"time": "2026-01-17T11:00:00Z"}, "14 days old and counts for 14 days"),
         ({"time": "2026-02-03T12:00:00Z"}, "of a time to come"),
@@ -111,6 +114,28 @@ def validated(days=14.0, **changes):
 def test_validation_of_another_cluster_or_time_is_not_proved(changes, words):
     status, text = validated(**changes)
     assert status == "undeterminable" and words in text
+
+
+@pytest.mark.parametrize("jobs", [[], None])
+def test_validation_without_a_job_is_not_proved(jobs):
+    document = build(scene.node("a"), validation={**scene.validation(), "jobs": jobs})
+    assert (document["status"], document["jobs"][0]["name"]) == ("undeterminable", "validation")
+    assert document["problems"][0]["text"] == "the file of the validation has no job"
+
+
+def test_job_without_a_passing_verdict_is_not_proved():
+    validation = scene.validation(scene.verdict("io.stripes", "not_applicable", reason="no_lustre"))
+    validation["jobs"][0]["status"] = "pass"
+    document = build(scene.node("a"), validation=validation)
+    assert (document["status"], document["problems"][0]["text"]) == (
+        "undeterminable",
+        "no verdict of this job is a pass",
+    )
+
+
+def test_report_of_an_impossible_time_is_refused():
+    with pytest.raises(model.ReportError, match="time is '2026-13-45T12:00:00Z': give it like"):
+        model.build([scene.node("a")], "2026-13-45T12:00:00Z")
 
 
 @pytest.mark.parametrize("time", ["2026-01-31T12:00:00Z", "2026-01-17T13:00:00Z", "2026-01-31T14:00:00+02:00"])
