@@ -27,7 +27,7 @@ from ..system.state import STATE_DIRECTORY
 from ..system.versions import at_least, version_key
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .checklist import evaluate, gather
-from .container_loads import verify_cuda, verify_net
+from .container_loads import UNREAD_DRIVER, verify_cuda, verify_net
 
 FACTS_PATH = f"{STATE_DIRECTORY}/host_facts.json"
 FACTS_SCHEMA = "mlcluster.host_facts/1"
@@ -138,7 +138,8 @@ def read_facts(host: Host, path: str) -> dict[str, t.Any] | None:
     if not isinstance(document, dict) or document.get("schema") != FACTS_SCHEMA:
         return None
     # The kernel is the same inside and outside.
-    return document if document.get("boot_id") == line(host, "/proc/sys/kernel/random/boot_id") else None
+    boot = line(host, "/proc/sys/kernel/random/boot_id")
+    return document if boot and document.get("boot_id") == boot else None
 
 
 def scan(host: Host, path: str, require: t.Mapping[str, str | None]) -> list[Result]:
@@ -189,6 +190,8 @@ def _root(inside: t.Mapping[str, t.Any], outside: t.Mapping[str, t.Any] | None) 
 
 def _driver(host: Host, inside: t.Mapping[str, t.Any]) -> Result:
     kernel, check = inside["driver"], "container.driver"
+    if not kernel and inside["gpus"]:
+        return undeterminable(check, UNREAD_DRIVER)
     if not kernel:
         return not_applicable(check, "the kernel has no NVIDIA driver loaded")
     if "libcuda" not in inside:
@@ -206,6 +209,8 @@ def _cuda(host: Host, inside: t.Mapping[str, t.Any]) -> Result:
     """Whether the kernel's driver runs programs of this CUDA major version."""
     check = "container.driver_for_cuda"
     toolkit, driver = inside.get("cuda.toolkit") or inside.get("pytorch.cuda"), version_key(inside["driver"])
+    if not driver and inside["gpus"]:
+        return undeterminable(check, UNREAD_DRIVER)
     if not driver:
         return not_applicable(check, "the kernel has no NVIDIA driver loaded")
     major = (version_key(toolkit) or (0,))[0]
@@ -273,30 +278,41 @@ def _devices(
         return undeterminable(
             check, "there are no facts of the host to compare with", found=inside[key], hint=_NO_FACTS
         )
-    expected = int(share) if share and share.isdecimal() else outside.get(key)
+    there = outside.get(key)
+    if not isinstance(there, int):
+        return undeterminable(check, f"the host's facts do not give its number of {what}", found=inside[key])
+    expected = int(share) if share and share.isdecimal() else there
     fields: dict[str, t.Any] = {"expected": expected, "found": inside[key], "unit": what}
-    if not outside.get(key):
+    if not there:
         return not_applicable(check, f"the host has no {what}")
-    if not isinstance(expected, int) or inside[key] < expected:
+    if inside[key] < expected:
         hint = "mount /dev/infiniband" if key == "efa" else "start the container with NVIDIA's hook"
         return failed(check, f"{what} of the host are not in the container", severity="reset", hint=hint, **fields)
     return passed(check, **fields)
 
 
 def _mounts(host: Host, outside: t.Mapping[str, t.Any] | None) -> list[Result]:
-    """Whether each local volume of the host is here: a mount of the same device, wherever it is mounted."""
+    """Whether each local volume of the host is here: a mount of the same device, wherever it is mounted.
+
+    The root directory does not count: Enroot unpacks images onto the local volume, and no path of it leads elsewhere.
+    """
     check = "container.mounts"
     if outside is None:
         return [undeterminable(check, "there are no facts of the host to compare with", hint=_NO_FACTS)]
-    volumes = [one for one in outside.get("volumes") or () if one.get("device")]
+    volumes = outside.get("volumes")
+    if not isinstance(volumes, list):
+        return [undeterminable(check, "the host's facts do not give its local volumes")]
     if not volumes:
         return [not_applicable(check, "the host has no local volume")]
     mounts = read_mounts(host)
     results = []
     for volume in volumes:
-        places = [mount["target"] for mount in mounts if mount["device"] == volume["device"]]
+        places = [m["target"] for m in mounts if m["device"] == volume["device"] and m["target"] != "/"]
         scope = Scope(device=volume["path"])
-        if places:
+        if not volume["device"]:
+            text = "the local volume was not mounted on the host when it wrote its facts"
+            results.append(undeterminable(check, text, scope=scope, hint=_NO_FACTS))
+        elif places:
             results.append(passed(check, places[0], expected=volume["path"], scope=scope))
         else:
             hint = f"add --container-mounts={volume['path']}:{volume['path']}"

@@ -19,6 +19,7 @@ from ..system.host import CommandError, Host
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 
 SECONDS = 30
+UNREAD_DRIVER = "GPUs are here, and the version of the kernel's NVIDIA driver cannot be read"
 # Variables that choose the transport, and the values with which it stays on EFA. Any other value leaves it: NCCL user
 # guide, NCCL_NET; aws-ofi-nccl, src/nccl_ofi_interface_nvidia.cpp (names of the plugin); fabric(7), FI_PROVIDER.
 STAYS_ON_EFA: dict[str, tuple[str, ...]] = {
@@ -127,6 +128,8 @@ def verify_net(host: Host, efa_inside: int, efa_outside: int | None) -> Result:
 def verify_cuda(host: Host, driver: str | None, gpus: int) -> Result:
     """Return whether CUDA starts: ``cuInit`` and the version of the libcuda that a program here gets."""
     check = "container.cuda_init"
+    if gpus and not driver:
+        return undeterminable(check, UNREAD_DRIVER)
     if not driver or not gpus:
         return not_applicable(check, "there is no NVIDIA driver or no GPU here")
     found = opened(host, ["libcuda.so.1"])

@@ -100,6 +100,55 @@ def test_facts_that_are_damaged_or_of_an_earlier_boot_are_none(text):
     assert statuses(host)["container.mounts"] == "undeterminable"
 
 
+def without_gpus(host):
+    """Take the NVIDIA driver and the GPUs from a container."""
+    del host.files["/proc/driver/nvidia/version"]
+    for number in range(8):
+        del host.files[f"/dev/nvidia{number}"]
+
+
+@pytest.mark.parametrize("check", ["container.driver", "container.driver_for_cuda", "container.cuda_init"])
+def test_gpus_with_an_unreadable_driver_are_undeterminable(check):
+    host = container()
+    host.files[FACTS] = facts()
+    del host.files["/proc/driver/nvidia/version"]
+    found = scan(host)[check]
+    assert (found.status, found.reason) == ("undeterminable", health_container.UNREAD_DRIVER)
+
+
+@pytest.mark.parametrize(
+    ("fact", "check"),
+    [("gpus", "container.gpus"), ("efa", "container.efa"), ("volumes", "container.mounts")],
+)
+def test_facts_without_what_is_compared_are_undeterminable(fact, check):
+    host = container()
+    given = json.loads(facts())
+    del given[fact]
+    host.files[FACTS] = json.dumps(given)
+    assert statuses(host)[check] == "undeterminable"
+
+
+def test_facts_without_a_boot_id_are_none():
+    host = container()
+    del host.files[BOOT]
+    host.files[FACTS] = facts(boot_id=None)
+    assert statuses(host)["container.root"] == "undeterminable"
+
+
+def test_unmounted_volume_of_the_host_is_undeterminable():
+    host = container()
+    host.files[FACTS] = facts(volumes=[{"path": "/local", "device": None}])
+    found = scan(host)["container.mounts"]
+    assert (found.status, found.scope.device) == ("undeterminable", "/local")
+
+
+def test_root_directory_on_the_volume_is_no_mount_of_it():
+    host = container()
+    host.files[FACTS] = facts()
+    host.files["/proc/self/mountinfo"] = "29 1 9:127 /enroot/data/job / rw - xfs /dev/md127 rw\n"
+    assert statuses(host)["container.mounts"] == "fail"
+
+
 @pytest.mark.parametrize(
     ("change", "check", "status", "told"),
     [
@@ -127,7 +176,7 @@ def test_facts_that_are_damaged_or_of_an_earlier_boot_are_none(text):
             "container.driver_for_cuda", "undeterminable", None,
         ),
         (
-            lambda host: host.files.pop("/proc/driver/nvidia/version"),
+            without_gpus,
             "container.driver_for_cuda", "not_applicable", None,
         ),
         (
