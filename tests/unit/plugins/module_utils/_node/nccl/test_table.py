@@ -364,3 +364,11 @@ def test_sizes_that_a_header_announces(smallest, largest, step, kind, sizes):
     run = nccl_table.Run("nccl-tests", None)
     run.header = {"min": smallest, "max": largest, "step": step, "step_kind": kind}
     assert run.sizes() == sizes
+
+
+@pytest.mark.parametrize(
+    ("time", "algbw", "fits"), [("5", "210.00", True), ("5.00", "210.00", False), ("5.00", "2e2", True)]
+)
+def test_numbers_are_as_exact_as_they_are_printed(time, algbw, fits):
+    words = f"1000000 250000 float sum -1 {time} {algbw} 300.00 0 5.00 200.00 300.00 0".split()
+    assert (nccl_table.parse_row(COLUMNS[1:].split(), words).contradiction is None) == fits
