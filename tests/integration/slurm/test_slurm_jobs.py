@@ -65,6 +65,10 @@ def test_six_collectives_on_two_nodes(ran):
     nccl = ran({"name": "nccl", "kind": "nccl", **SMALL}, instance_type="p5.48xlarge")
     checked = {key: status for key, status in nccl.status.items() if "bandwidth" not in key}
     assert (len(checked), set(checked.values())) == (13, {"pass"})
+    # As the job asked for: a rank for each GPU, twenty runs and five before them, each compared.
+    started = "nGpus 1 minBytes 8 maxBytes 1024 step: 4(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 "
+    printed = [path.read_text() for path in nccl.folder.glob("all.*.out")]
+    assert len(printed) == 6 and all(started in text for text in printed)
     # Nobody has published what two nodes with two GPUs do, so the job does not pass.
     assert (nccl.job.exit_code, nccl.status["nccl.bandwidth.reduce"]) == (2, "undeterminable")
 
@@ -119,6 +123,9 @@ def test_neurons_collectives_on_two_nodes(nccom, launch):
         "nccom.bandwidth.all_reduce": "undeterminable",
     }
     assert (found.job.exit_code, found.exit_file) == (2, "2\n")
+    # Of eight workers, four on each node.
+    rows = [line.split() for line in (found.folder / "all.all_reduce.out").read_text().splitlines()[1:-1]]
+    assert [(row[0], row[2], row[-1]) for row in rows] == [(size, "fp32", "1.75") for size in ("8", "32", "128", "512")]
 
 
 @pytest.fixture

@@ -1,41 +1,75 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Poses as `aws s3 sync [--dryrun] [--only-show-errors] [--exclude NAME] SOURCE s3://...`, with a folder for S3.
+"""Stands in for `aws s3 sync` of the AWS CLI 2, with a folder for S3. Grammar: its command reference, `aws s3 sync`.
 
-A file LOSSY beside it makes it lose what it is given, and say that all went well. One SLOW makes it wait
-until that is gone.
+Only that command is there. A file LOSSY beside the program makes it lose what it is given, and say that all went well.
+One SLOW makes it wait until that is gone.
 """
 
 from __future__ import annotations
 
+import argparse
+import fnmatch
+import re
 import shutil
 import sys
 import time
+import typing as t
 from pathlib import Path
 
 HERE = Path(sys.argv[0]).parent
+# What the AWS CLI 2 ends with (its user guide, return codes): wrong usage, and a command that failed.
+USAGE, FAILED = 252, 255
 
 
-def main() -> None:
-    words = sys.argv[3:]
-    source, target = Path(words[-2]), HERE / "s3" / words[-1].removeprefix("s3://")
+class Parser(argparse.ArgumentParser):
+    """Ends as the AWS CLI does."""
+
+    def error(self, message: str) -> t.NoReturn:
+        self.exit(USAGE, f"\naws: error: {message}\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    made = Parser(prog="aws", allow_abbrev=False, add_help=False)
+    commands = made.add_subparsers(dest="service", required=True).add_parser("s3", add_help=False)
+    sync = commands.add_subparsers(dest="command", required=True).add_parser("sync", allow_abbrev=False, add_help=False)
+    sync.add_argument("source")
+    sync.add_argument("target")
+    sync.add_argument("--exclude", action="append", default=[])
+    for flag in ("--dryrun", "--only-show-errors"):
+        sync.add_argument(flag, action="store_true")
+    return made
+
+
+def main() -> int:
+    args = parser().parse_args()
+    if not re.fullmatch(r"s3://[a-z0-9.-]{3,63}(/.*)?", args.target):
+        parser().error(f"Invalid argument type: {args.target}")
+    source, target = Path(args.source), HERE / "s3" / args.target.removeprefix("s3://")
+    if not source.is_dir():
+        print(f"The user-provided path {args.source} does not exist.", file=sys.stderr)
+        return FAILED
     while (HERE / "SLOW").exists():
         (HERE / "BEGAN").touch()
         time.sleep(0.05)
-    left_out = {words[at + 1] for at, word in enumerate(words) if word == "--exclude"}
     for file in sorted(source.rglob("*")):
-        copy = target / file.relative_to(source)
-        if file.is_dir() or file.name in left_out:
+        name = str(file.relative_to(source))
+        copy = target / name
+        if file.is_dir() or any(fnmatch.fnmatchcase(name, pattern) for pattern in args.exclude):
             continue
         if copy.exists() and copy.read_bytes() == file.read_bytes():
             continue
-        if "--dryrun" in words:
-            print(f"(dryrun) upload: {file} to {words[-1]}/{file.name}")
-        elif not (HERE / "LOSSY").exists():
+        if args.dryrun:
+            print(f"(dryrun) upload: {file} to {args.target}/{name}")
+            continue
+        if not args.only_show_errors:
+            print(f"upload: {file} to {args.target}/{name}")
+        if not (HERE / "LOSSY").exists():
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, copy)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
