@@ -39,6 +39,8 @@ UNIT_TIMEOUT = 320
 DEVICE_TIMEOUT = 30
 # Halves of one array that were started apart; a node has no more arrays than this.
 MAX_REMAINDERS = 64
+# How often a device is tried that something has open and no holder is seen of.
+BUSY_ATTEMPTS = 5
 # How often a new array is freed from what udev makes of its old content; activation can come a moment late.
 GHOST_ATTEMPTS = 3
 # What the actions run, besides the mkfs of the filesystem.
@@ -205,13 +207,20 @@ def _refuse_holder(host: Host, path: str) -> NodeError:
 
 
 def _still_free(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]]) -> None:
-    try:
-        look_again(host, disks)
-    except OSError as exc:
-        if exc.errno != errno.EBUSY:
-            raise
-        busy = next((disk["path"] for disk in disks if _is_busy(host, disk["path"])), disks[0]["path"])
-        raise _refuse_holder(host, busy) from None
+    """Look again, and raise ``NodeError`` where something holds a device; udev's own looks end within moments."""
+    for attempt in range(BUSY_ATTEMPTS):
+        try:
+            look_again(host, disks)
+            return
+        except OSError as exc:
+            if exc.errno != errno.EBUSY:
+                raise
+        busy = next((disk["path"] for disk in disks if _is_busy(host, disk["path"])), None)
+        if busy and (host.listdir(f"{_sysfs(busy)}/holders") or attempt == BUSY_ATTEMPTS - 1):
+            raise _refuse_holder(host, busy)
+        _settle(host)
+        host.sleep(0.5)
+    raise _refuse_holder(host, disks[0]["path"])
 
 
 def _is_busy(host: Host, path: str) -> bool:

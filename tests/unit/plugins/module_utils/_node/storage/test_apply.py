@@ -501,6 +501,28 @@ def test_a_blank_disk_beside_content_that_may_go_is_proved_again():
         scene.run(host, **scene.CONSENT)
 
 
+def test_a_disk_that_udev_looks_at_is_tried_again():
+    host = scene.node(2)
+    host.machine.devices["nvme2n1"].held = True
+    real = host.sleep
+
+    def sleep(seconds):
+        real(seconds)
+        host.machine.devices["nvme2n1"].held = host.clock < 1
+
+    host.sleep = sleep
+    act(host, "create_array", **CREATE)
+    assert host.clock == 1.0
+
+
+def test_a_disk_that_stays_open_ends_the_run():
+    host = scene.node(2)
+    host.machine.devices["nvme2n1"].held = True
+    with pytest.raises(NodeError, match="/dev/nvme2n1 has been taken by another program since the look"):
+        act(host, "create_array", **CREATE)
+    assert host.clock == 2.0
+
+
 def test_every_disk_is_held_while_the_last_is_looked_at(monkeypatch):
     host = scene.node(4)
     held = []
