@@ -385,3 +385,27 @@ def test_planted_names_are_replaced_or_refused(store, tmp_path, what, name):
         lock.release()
     assert victim.read_bytes() == b"precious" and os.listdir(victim.parent) == ["file"]
     assert not (tmp_path / "absent").exists()
+
+
+def test_layout_of_a_manifest_says_nothing(store):
+    publish(store, 12)
+    path = store.path / step_name(12) / "complete"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(dict(reversed(content.items()))))
+    assert checkpoint_store.verify(store, 12) == []
+
+
+@pytest.mark.parametrize("harm", ["missing", "directory", "shorter"])
+def test_checkpoint_that_lost_a_file_drives_no_good_one_out(store, capsys, harm):
+    for step in (1, 2, 3):
+        publish(store, step)
+    lost = store.path / step_name(3) / "__0_0.distcp"
+    lost.unlink()
+    if harm == "directory":
+        lost.mkdir()
+    elif harm == "shorter":
+        lost.write_bytes(b"weight")
+    (problem,) = checkpoint_store.verify(store, 3)
+    assert problem.startswith(f"{lost} ")
+    assert command.main(["checkpoint", "prune", str(store.path), "--keep", "2"]) == 0
+    assert capsys.readouterr().out == "" and store.steps() == [3, 2, 1]

@@ -24,6 +24,7 @@ from mlcluster_data.locks.directory import Lock
 from tests.data.support.checkpoint_place import Place, damage, empty, filled, in_s3, looked, own
 from tests.data.support.fake_s3 import BUCKET, Unwell, _server, pauses, server
 from tests.data.support.forked import HALF, RankDiedError, die_at_change, die_in_file, ranks, small_disk
+from tests.data.support.planted import give_away
 
 __all__ = ["_server", "pauses", "server"]
 
@@ -362,3 +363,52 @@ def test_s3_that_stays_unwell_is_told_and_nothing_is_published(place, server):
     (error,) = in_s3(place, server, save)
     assert "was not published" in error and "SlowDown" in error
     assert in_s3(place, server, looked) == [None]
+
+
+@pytest.mark.parametrize("what", ["link", "open to others", "other owner", "above"])
+def test_local_directory_of_others_is_refused(place, what):
+    """Its name follows from the destination, so that anybody may make it first."""
+    place.save(1)
+    (own,) = place.local.iterdir()
+    assert own.stat().st_mode & 0o777 == 0o700
+    (place.root / "elsewhere").mkdir()
+    if what == "link":
+        own.rmdir()
+        own.symlink_to(place.root / "elsewhere")
+    elif what == "open to others":
+        own.chmod(0o777)
+    else:
+        give_away(own if what == "other owner" else place.local)
+    with pytest.raises(CheckpointError, match=str(place.local)):
+        place.save(2)
+    assert list((place.root / "elsewhere").iterdir()) == [] and step_name(2) not in place.names()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_flipped_bit_keeps_older_ones_and_is_read_once(place, count, monkeypatch):
+    """The training goes on; what it removes is older than so many that it has read."""
+    place.save(1, 2, count=count)
+    damage(place.kept / step_name(2), "a byte")
+    read = place.root / "read"
+
+    def work(tell):
+        opened = place.open(keep=2)
+        check = opened.store.check
+        opened.store.check = lambda step, *rest: (read.open("a").write(f"{step} "), check(step, *rest))[1]
+        for step in (3, 4, 5):
+            opened.save(step, filled(step), own(step))
+        opened.close()
+
+    ranks(count, work, place.root)
+    assert place.names() == ["latest", *map(step_name, (4, 5))]
+    assert sorted(read.read_text().split()) == sorted("12345" * count)
+
+
+def test_damaged_ones_are_not_counted(place):
+    place.save(1, 2, 3, keep=5)
+    for step in (2, 3):
+        damage(place.kept / step_name(step), "a byte")
+    place.save(4, keep=2)
+    assert place.names() == ["latest", *map(step_name, (1, 2, 3, 4))]
+    place.save(5, keep=2)
+    assert place.names() == ["latest", *map(step_name, (4, 5))]

@@ -9,6 +9,7 @@ import re
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from mlcluster_data import __main__ as command
@@ -349,3 +350,29 @@ def test_planted_names_are_replaced_or_refused(weights, tmp_path, what):
             pass
         assert victim.read_bytes() == b"precious" and os.listdir(victim.parent) == ["file"], name
         assert not (tmp_path / "absent").exists()
+
+
+def test_staged_files_may_be_read_by_all(weights, tmp_path):
+    (weights / "model.safetensors").chmod(0o400)
+    stage.stage(str(weights), tmp_path / "local")
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "local").rglob("*.[js]*")} == {0o644}
+
+
+@pytest.mark.parametrize(("number", "advice"), [(28, "make room there"), (122, "make room there"), (5, "see to that")])
+def test_advice_follows_the_error(weights, tmp_path, monkeypatch, number, advice):
+    def failing(source, file):
+        raise OSError(number, os.strerror(number), str(source))
+
+    monkeypatch.setattr(durable, "copy", failing)
+    with pytest.raises(DataError, match=rf"could not be staged in .*\): {advice}, or name another folder"):
+        stage.stage(str(weights), tmp_path / "local")
+
+
+@pytest.mark.parametrize(("free", "fits"), [(100_002, True), (100_001, False)])
+def test_room_is_judged_to_the_byte(weights, tmp_path, monkeypatch, free, fits):
+    monkeypatch.setattr(os, "statvfs", lambda _place: SimpleNamespace(f_bavail=free, f_frsize=1))
+    if fits:
+        assert stage.stage(str(weights), tmp_path / "local") == 2
+    else:
+        with pytest.raises(DataError, match="make room there"):
+            stage.stage(str(weights), tmp_path / "local")

@@ -41,3 +41,17 @@ def test_a_shard_whose_half_was_removed_by_another_is_not_kept(tmp_path, monkeyp
     monkeypatch.setattr(shard_reader.os, "replace", gone)
     cache.keep(shard_of(content), content)
     assert not cache.path(shard_of(content)).exists() and not cache.full
+
+
+def test_planted_link_in_the_cache_is_not_touched(tmp_path):
+    """It may lead to the right bytes; the time of use is that of the link itself."""
+    content = b"1" * 4000
+    victim = tmp_path / "victim"
+    victim.write_bytes(content)
+    os.utime(victim, (1, 1))
+    cache = shard_reader.Cache(tmp_path / "cache")
+    cache.path(shard_of(content)).symlink_to(victim)
+    assert cache.read(shard_of(content)) == content
+    assert victim.stat().st_mtime == 1
+    cache.keep(shard_of(content), content)
+    assert not cache.path(shard_of(content)).is_symlink() and victim.stat().st_mtime == 1

@@ -19,6 +19,7 @@ from mlcluster_data.locks import directory as locks
 from mlcluster_data.locks.directory import DirectoryLock, Lock, LockedError
 
 from tests.data.support.forked import ranks, small_disk
+from tests.data.support.planted import PLANTED, plant
 
 
 def held_by(folder: Path, **changes) -> locks.Owner:
@@ -192,3 +193,68 @@ def test_a_place_that_cannot_be_written_any_more_hides_no_other_error(tmp_path):
         return sorted(path.name for path in (tmp_path / "disk").iterdir())
 
     assert ranks(0, work, tmp_path) == [[locks.JOB_NAME, locks.NAME]]
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_what_is_planted_is_refused_and_not_touched(tmp_path, what):
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    before = victim.stat()
+    (tmp_path / "kept").mkdir()
+    plant(tmp_path / "kept" / locks.NAME, what, victim)
+    lock = Lock(tmp_path / "kept", stale_seconds=0.2)
+    with pytest.raises(locks.NoLockError, match=f"{tmp_path}/kept/{locks.NAME}.* no lock of this program"):
+        lock.acquire()
+    lock.release()
+    assert victim.read_bytes() == b"precious" and victim.stat().st_mtime_ns == before.st_mtime_ns
+    assert not (tmp_path / "absent").exists()
+
+
+def test_sign_of_life_goes_on_after_a_planted_link_and_never_through_it(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    os.utime(victim, (1, 1))
+    lock = Lock(tmp_path, stale_seconds=0.3)
+    lock.acquire()
+    try:
+        lock.path.rename(tmp_path / "aside")
+        lock.path.symlink_to(victim)
+        time.sleep(0.3)
+        assert victim.stat().st_mtime == 1
+        lock.path.unlink()
+        (tmp_path / "aside").rename(lock.path)
+        before = lock.path.stat().st_mtime_ns
+        deadline = time.monotonic() + 20
+        while lock.path.stat().st_mtime_ns == before:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        lock.release()
+    assert not lock.path.exists()
+
+
+def test_link_that_takes_the_place_of_a_lock_in_a_look_is_not_touched(tmp_path, monkeypatch):
+    """Between the look at it and the sign of life."""
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    os.utime(victim, (1, 1))
+    (tmp_path / "kept").mkdir()
+    lock = Lock(tmp_path / "kept", stale_seconds=0.3)
+    lock.acquire()
+    read = Lock._read
+
+    def swapped(path):
+        found = read(path)
+        path.unlink()
+        path.symlink_to(victim)
+        monkeypatch.undo()
+        return found
+
+    monkeypatch.setattr(Lock, "_read", staticmethod(swapped))
+    deadline = time.monotonic() + 20
+    while not lock.path.is_symlink():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    time.sleep(0.3)
+    lock.release()
+    assert victim.stat().st_mtime == 1

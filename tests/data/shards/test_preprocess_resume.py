@@ -21,7 +21,7 @@ from mlcluster_data.shards import tokenizer as tokenizing
 
 from tests.data.support.fake_s3 import BUCKET, _server, server
 from tests.data.support.forked import RankDiedError, ranks
-from tests.data.support.planted import PLANTED, plant
+from tests.data.support.planted import PLANTED, give_away, plant
 
 __all__ = ["_server", "server"]
 
@@ -181,3 +181,39 @@ def test_planted_names_are_replaced_or_refused(tmp_path, inputs, preprocess, wha
         assert not (tmp_path / "absent").exists()
         if code == 0:
             assert contents(out) == contents(tmp_path / "first"), name
+
+
+@pytest.mark.parametrize("what", ["link", "open to others", "other owner"])
+def test_spool_of_others_is_refused(tmp_path, inputs, preprocess, capsys, what):
+    """Its name follows from the output, so that anybody may make it first."""
+    spool = tmp_path / "spool"
+    assert preprocess(inputs, tmp_path / "out", "--spool", str(spool)) == 0
+    (own,) = spool.iterdir()
+    assert own.stat().st_mode & 0o777 == 0o700
+    shutil.rmtree(own)
+    (tmp_path / "elsewhere").mkdir()
+    if what == "link":
+        own.symlink_to(tmp_path / "elsewhere")
+    else:
+        own.mkdir()
+        own.chmod(0o777)
+        if what == "other owner":
+            own.chmod(0o755)
+            give_away(own)
+    shutil.rmtree(tmp_path / "out")
+    assert preprocess(inputs, tmp_path / "out", "--spool", str(spool)) == 1
+    assert str(own) in capsys.readouterr().err
+    assert list((tmp_path / "elsewhere").iterdir()) == [] and not list((tmp_path / "out").glob("*.tar"))
+
+
+def test_shard_that_changed_since_it_was_made_is_noticed_at_the_end(tmp_path, inputs, preprocess, capsys, monkeypatch):
+    finish = subject.finish
+
+    def harmed(job):
+        change(tmp_path / "out" / SHARD)
+        return finish(job)
+
+    monkeypatch.setattr(subject, "finish", harmed)
+    assert preprocess(inputs, tmp_path / "out") == 1
+    assert f"{SHARD} is missing or not as it was made, so the manifest is not written" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "manifest.json").exists()

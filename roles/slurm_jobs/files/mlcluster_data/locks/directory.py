@@ -246,7 +246,7 @@ class Lock:
     def _beat(self) -> None:
         while not self._released.wait(self.stale_seconds / 6):
             # A server that does not answer for a while is no reason to stop giving signs of life.
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, LockedError):
                 found = self._read(self.path)
                 if found is not None and found.token != self.owner.token:
                     return

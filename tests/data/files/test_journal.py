@@ -1,0 +1,35 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The log of a training in a directory that others may write too."""
+
+from __future__ import annotations
+
+import pytest
+from mlcluster_data.files.journal import Journal, read
+
+from tests.data.support.planted import PLANTED, plant
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_what_is_planted_gets_no_lines(tmp_path, what, caplog):
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    (tmp_path / "log").mkdir()
+    plant(tmp_path / "log" / "metrics.jsonl", what, victim)
+    journal = Journal(tmp_path / "log" / "metrics.jsonl")
+    journal.write(1, loss=1.0)
+    assert f"{tmp_path}/log/metrics.jsonl cannot be written (" in caplog.text
+    assert victim.read_bytes() == b"precious" and not (tmp_path / "absent").exists()
+
+
+@pytest.mark.parametrize("what", sorted(set(PLANTED) - {"directory", "pipe"}))
+def test_what_is_planted_is_replaced_at_a_start(tmp_path, what):
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    plant(tmp_path / "metrics.jsonl", what, victim)
+    journal = Journal(tmp_path / "metrics.jsonl")
+    journal.rewind(0)
+    journal.write(1, loss=1.0)
+    assert read(journal.path) == [{"step": 1, "loss": 1.0}] and victim.read_bytes() == b"precious"
