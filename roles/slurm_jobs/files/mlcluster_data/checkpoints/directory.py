@@ -402,12 +402,13 @@ def removable(steps: Sequence[int], good: t.Callable[[int], bool], keep: int) ->
     return leaving
 
 
-def retain(store: Store, keep: int, good: t.Callable[[int], bool]) -> list[int]:
+def retain(store: Store, keep: int, good: t.Callable[[int], bool] | None = None) -> list[int]:
     """Remove what may go; return the steps that went, oldest first. Raises OSError.
 
-    good: proves a checkpoint, as Proofs.good() does. What was set aside as torn goes once the training has come as far
-    again.
+    good: proves a checkpoint, by default Proofs.good(), which reads it. What was set aside as torn goes once the
+    training has come as far again.
     """
+    good = good or Proofs(store).good
     steps = store.steps()
     leaving = sorted(removable(steps, good, keep))
     for step in leaving:

@@ -69,9 +69,12 @@ def _seal(content: dict[str, Any]) -> str:
 
 
 def parse_sealed(raw: bytes, name: str, schema: str) -> dict[str, Any]:
-    """Read a manifest that `sealed` made. Raises DataError when it is none, or other content than was written."""
+    """Read a manifest that `sealed` made. Raises DataError when it is none, or other content than was written.
+
+    One of an earlier version has no seal.
+    """
     content = parse(raw, name, schema)
-    if content.pop(SEAL, None) != _seal(content):
+    if SEAL in content and content.pop(SEAL) != _seal(content):
         raise DataError(f"{name} is damaged or was changed: remove it, and its shards are made anew")
     return content
 

@@ -123,6 +123,19 @@ def _marked(folder: Directory) -> tuple[str, dict[str, Staged]]:
         return "", {}
 
 
+def _earlier(folder: Directory) -> dict[str, Staged]:
+    """What a mark of an earlier version says, which has sizes only: the sums are those of the files as they are now."""
+    found = {}
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        for name, about in json.loads(folder.read(MARK)).items():
+            place, last = _open_folder(folder, name)
+            with place:
+                state, (size, _changed) = place.state(last), about
+                if state is not None and state.st_size == size:
+                    found[name] = Staged(about, place.digest(last), Signature.of(state))
+    return found
+
+
 def _seal(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -154,6 +167,7 @@ def _is_good(folder: Directory, name: str, staged: Staged, read: bool) -> bool:
 def staged(folder: Directory, wanted: Listing) -> dict[str, Staged]:
     """Return the files of a listing that are here and good: as they were staged, their sums checked once a run."""
     run, marked = _marked(folder)
+    marked = marked or _earlier(folder)
     known = {name: of for name, of in marked.items() if wanted.get(name) == of.source}
     with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
         read = run != this_run()
