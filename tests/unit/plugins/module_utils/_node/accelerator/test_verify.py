@@ -500,3 +500,11 @@ def test_verify_leaves_the_facts_as_they_are():
     verify(facts)
     assert facts == before
     assert training_host.uuid(7) in facts["nvlinks"]["gpus"]
+
+
+def test_gpu_that_reads_all_ones_fell_off_the_bus():
+    host = node()
+    host.files["/sys/bus/pci/devices/0000:57:00.0/config"] = "\ufffd" * 64
+    result = judge(host)["gpu.count"]
+    assert (result.status, result.severity, result.expected, result.found) == ("fail", "isolate", 8, 7)
+    assert result.message == "0000:57:00.0 gives no answer on the PCI bus"
