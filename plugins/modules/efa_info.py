@@ -265,6 +265,13 @@ nccl_net:
   sample: {"value": "ofi", "source": "/etc/nccl.conf", "names": ["ofi", "libnccl-net-ofi.so"],
            "path": "/opt/amazon/ofi-nccl/lib/libnccl-net-ofi.so",
            "plugin": "/opt/amazon/ofi-nccl/lib/libnccl-net-ofi.so"}
+nccl_leaves_efa:
+  description: >-
+    The first variable that takes NCCL off EFA, NCCL_NET or FI_PROVIDER, with its C(name), C(value), C(source) and the
+    C(good) values. Null where there is none.
+  returned: always
+  type: dict
+  sample: null
 nccl_tuner:
   description: >-
     C(value) and C(source) of NCCL_TUNER_PLUGIN, whether it C(loads) (null where it is not set), and the C(error).

@@ -23,7 +23,7 @@ from ..system.packages import installed_packages
 from ..system.units import parse_units
 from . import parse
 from .peers import ask_peers
-from .plugin import choose_plugin, find_plugins, nccl_version, opened_net, opened_tuner, try_load
+from .plugin import choose_plugin, find_plugins, leaving_setting, nccl_version, opened_net, opened_tuner, try_load
 from .tools import EFA_PREFIX, fi_info_program, libfabric_version
 
 MARKER_PATH = "/opt/amazon/efa_installed_packages"
@@ -105,6 +105,7 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
         "plugin": choose_plugin(plugins),
         "nccl_net": opened_net(host, libraries, plugins),
         "nccl_tuner": opened_tuner(host),
+        "nccl_leaves_efa": leaving_setting(host),
         "nccl": _library(host, "libnccl.so.2", libraries),
         "gdrcopy": {
             **_library(host, "libgdrapi.so.2", libraries),

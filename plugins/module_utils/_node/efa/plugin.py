@@ -36,6 +36,12 @@ TUNER_NAMES = ("libnccl-tuner-ofi.so", "libnccl-tuner-aws-ofi.so", "libnccl-ofi-
 
 DEFAULT_NET = "libnccl-net.so"
 NCCL_CONF = "/etc/nccl.conf"
+# Variables that choose the transport, and the values with which it stays on EFA. Any other value leaves it: NCCL user
+# guide, NCCL_NET; aws-ofi-nccl, src/nccl_ofi_interface_nvidia.cpp (names of the plugin); fabric(7), FI_PROVIDER.
+STAYS_ON_EFA: dict[str, tuple[str, ...]] = {
+    "NCCL_NET": ("libfabric", "ofi", "aws libfabric"),
+    "FI_PROVIDER": ("efa",),
+}
 
 LOAD_SECONDS = 20
 # Above the newest interface there is (v11 of NCCL 2.28): a plugin names those it speaks as exported symbols.
@@ -149,18 +155,33 @@ def choose_plugin(plugins: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, t.Any
 
 
 def nccl_setting(host: Host, name: str) -> dict[str, str | None]:
-    """Return ``value`` and ``source`` of a variable as NCCL reads it: the environment first, then /etc/nccl.conf.
+    """Return ``value`` and ``source`` of a variable as NCCL reads it.
 
-    Source: NCCL user guide, "Environment variables". The environment is that of this process: a job's in a step of it.
+    The environment goes first, then the file of NCCL_CONF_FILE or else ~/.nccl.conf, then /etc/nccl.conf, and in each
+    the first line of that name, even if it is empty. NCCL strips no blanks: ``NAME = x`` sets another variable.
+    Source: NCCL user guide, "Environment variables"; src/misc/param.cc. The environment is that of this process: a
+    job's in a step of it.
     """
     value = host.variable(name)
-    if value:
-        return {"value": value, "source": "the environment"}
-    for row in (host.read_text(NCCL_CONF) or "").splitlines():
-        key, equals, value = row.partition("=")
-        if equals and key.strip() == name and value.strip():
-            return {"value": value.strip(), "source": NCCL_CONF}
+    if value is not None:
+        return {"value": value or None, "source": "the environment" if value else None}
+    home = host.variable("HOME")
+    own = host.variable("NCCL_CONF_FILE") or (f"{home}/.nccl.conf" if home else None)
+    for path in [own, NCCL_CONF] if own else [NCCL_CONF]:
+        for row in (host.read_text(path) or "").splitlines():
+            key, equals, value = row.partition("=")
+            if equals and key == name:
+                return {"value": value or None, "source": path if value else None}
     return {"value": None, "source": None}
+
+
+def leaving_setting(host: Host) -> dict[str, t.Any] | None:
+    """Return the first variable that takes NCCL off EFA: ``name``, ``value``, ``source``, ``good`` values; or None."""
+    for name, good in STAYS_ON_EFA.items():
+        setting = nccl_setting(host, name)
+        if setting["value"] is not None and setting["value"].lower() not in good:
+            return {"name": name, **setting, "good": list(good)}
+    return None
 
 
 def net_names(value: str | None) -> list[str]:

@@ -15,6 +15,9 @@ from .parse import UNLIMITED
 from .peers import verify_peers
 
 NO_EFA = "this machine has no EFA device and none is expected"
+# What sysfs says of a port: drivers/infiniband/core/sysfs.c, state_show.
+_ACTIVE = ("ACTIVE", "ACTIVE_DEFER")
+_DOWN = ("NOP", "DOWN", "INIT", "ARMED")
 _LIMIT_SOURCE = "the EFA installer's efa-config sets memlock to unlimited (/etc/security/limits.d/01_efa.conf)"
 _PTRACE_SOURCE = "aws-parallelcluster-cookbook, resource efa: kernel.yama.ptrace_scope = 0 on EFA compute nodes"
 
@@ -103,7 +106,8 @@ def _devices(facts: t.Mapping[str, t.Any]) -> Result:
             hint="look with 'dmesg | grep efa' and 'modinfo efa'",
             **fields,
         )
-    down = [device["name"] for device in facts["devices"] if device["state"] and "ACTIVE" not in device["state"]]
+    states = {device["name"]: str(device["state"] or "").rpartition(": ")[2] for device in facts["devices"]}
+    down = [name for name, state in states.items() if state in _DOWN]
     if down:
         return failed(
             check,
@@ -124,6 +128,9 @@ def _devices(facts: t.Mapping[str, t.Any]) -> Result:
         )
     if count > expected:
         return undeterminable(check, "more EFA devices than expected: the expectation is out of date", **fields)
+    unknown = [f"{name} reads '{state}'" for name, state in states.items() if state not in _ACTIVE]
+    if unknown:
+        return undeterminable(check, f"the state of a port is not known: {', '.join(unknown)}", **fields)
     return passed(check, **fields)
 
 
@@ -141,9 +148,12 @@ def _driver(facts: t.Mapping[str, t.Any]) -> Result:
         )
     if not module["loaded"]:
         return failed(check, "the module efa is not loaded", severity="reset", hint="run 'modprobe efa'")
-    strange = sorted({str(device["driver"]) for device in facts["devices"]} - {"efa"})
+    unread = [device["name"] for device in facts["devices"] if not device["driver"]]
+    strange = sorted({device["driver"] for device in facts["devices"] if device["driver"]} - {"efa"})
     if strange:
         return failed(check, f"EFA devices are driven by {', '.join(strange)}", severity="reboot", expected="efa")
+    if unread:
+        return undeterminable(check, f"the driver of {', '.join(unread)} cannot be read")
     disk, memory = module["version"], module["loaded_version"]
     if disk and memory and disk != memory:
         return failed(
@@ -218,6 +228,16 @@ def _opened(facts: t.Mapping[str, t.Any], plugin: t.Mapping[str, t.Any]) -> Resu
     """Whether NCCL opens that plugin and its tuner: a plugin that is never opened proves nothing."""
     check, scope, net = "efa.plugin", Scope(device=plugin["net"]), facts["nccl_net"]
     set_by = f"NCCL_NET_PLUGIN={net['value']} in {net['source']}" if net["value"] else ""
+    leaving = facts["nccl_leaves_efa"]
+    if leaving and uses_efa(facts) is not False:
+        return failed(
+            check,
+            f"{leaving['name']}={leaving['value']} in {leaving['source']} takes NCCL off EFA",
+            expected=leaving["good"],
+            found=leaving["value"],
+            scope=scope,
+            hint=f"remove {leaving['name']} there",
+        )
     if not net["names"]:
         return failed(check, f"{set_by} keeps NCCL from opening any plugin", scope=scope, hint="remove it")
     if net["path"] is None:

@@ -14,18 +14,12 @@ import sys
 import typing as t
 
 from ..efa.parse import plugin_version
-from ..efa.plugin import nccl_setting, net_names
+from ..efa.plugin import leaving_setting, nccl_setting, net_names
 from ..system.host import CommandError, Host
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 
 SECONDS = 30
 UNREAD_DRIVER = "GPUs are here, and the version of the kernel's NVIDIA driver cannot be read"
-# Variables that choose the transport, and the values with which it stays on EFA. Any other value leaves it: NCCL user
-# guide, NCCL_NET; aws-ofi-nccl, src/nccl_ofi_interface_nvidia.cpp (names of the plugin); fabric(7), FI_PROVIDER.
-STAYS_ON_EFA: dict[str, tuple[str, ...]] = {
-    "NCCL_NET": ("libfabric", "ofi", "aws libfabric"),
-    "FI_PROVIDER": ("efa",),
-}
 # Runs as python -c SOURCE NAMES, a JSON list: opens the first name that can be opened. The answer is the last line, for
 # a constructor may print.
 _CHILD = """
@@ -87,17 +81,16 @@ def verify_net(host: Host, efa_inside: int, efa_outside: int | None) -> Result:
         return not_applicable(check, "the host has no EFA devices")
     if not efa_inside and efa_outside is None:
         return undeterminable(check, "no EFA device is here, and the host's facts are not")
-    for name, good in STAYS_ON_EFA.items():
-        setting = nccl_setting(host, name)
-        if setting["value"] is not None and setting["value"].lower() not in good:
-            return failed(
-                check,
-                f"{name}={setting['value']} in {setting['source']} takes NCCL off EFA",
-                severity="reset",
-                expected=list(good),
-                found=setting["value"],
-                hint=f"unset {name} in the image or in the job",
-            )
+    leaving = leaving_setting(host)
+    if leaving:
+        return failed(
+            check,
+            f"{leaving['name']}={leaving['value']} in {leaving['source']} takes NCCL off EFA",
+            severity="reset",
+            expected=leaving["good"],
+            found=leaving["value"],
+            hint=f"unset {leaving['name']} in the image or in the job",
+        )
     setting = nccl_setting(host, "NCCL_NET_PLUGIN")
     names = net_names(setting["value"])
     why = f"NCCL_NET_PLUGIN={setting['value']} in {setting['source']}" if setting["value"] else "its default name"

@@ -300,6 +300,29 @@ def test_ports_that_are_down():
     assert (result.status, result.severity, result.message) == ("fail", "reset", "ports are not active: rdmap20s27")
 
 
+@pytest.mark.parametrize("state", [None, "", "garbage\n", "4: INACTIVE\n"])
+def test_port_of_unknown_state_is_undeterminable(state):
+    host = good_node()
+    host.files["/sys/class/infiniband/rdmap20s27/ports/1/state"] = state
+    result = judge(host)["efa.devices"]
+    assert result.status == "undeterminable" and "rdmap20s27 reads" in result.reason
+
+
+def test_device_of_unknown_driver_is_undeterminable():
+    host = good_node()
+    del host.links["/sys/class/infiniband/rdmap20s27/device/driver"]
+    result = judge(host)["efa.driver"]
+    assert (result.status, result.reason) == ("undeterminable", "the driver of rdmap20s27 cannot be read")
+
+
+@pytest.mark.parametrize("variables", [{"HOME": "/home/ann"}, {"NCCL_CONF_FILE": "/home/ann/.nccl.conf"}])
+def test_configuration_of_the_user_goes_before_the_machine(variables):
+    host = good_node()
+    host.files["/home/ann/.nccl.conf"] = "NCCL_NET=Socket\n"
+    host.variable = variables.get
+    assert "NCCL_NET=Socket in /home/ann/.nccl.conf takes" in judge(host)["efa.plugin"].message
+
+
 FOREIGN = "/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so"
 DEFAULT = PLUGIN.replace("-ofi.so", ".so")
 TUNER = "/opt/amazon/ofi-nccl/lib/libnccl-tuner-ofi.so"
@@ -321,7 +344,9 @@ def opened(conf, *linker, variables=()):
     ("conf", "linker", "variables"),
     [
         ("NCCL_NET_PLUGIN=ofi\n", [PLUGIN], {}),
-        (f"# NCCL_NET_PLUGIN=none\nNCCL_NET_PLUGIN = {PLUGIN}\n", [PLUGIN], {}),
+        (f"# NCCL_NET_PLUGIN=none\nNCCL_NET_PLUGIN={PLUGIN}\n", [PLUGIN], {}),
+        ("NCCL_NET_PLUGIN=ofi\nNCCL_NET_PLUGIN=none\n", [PLUGIN], {}),
+        ("NCCL_NET=OFI\nFI_PROVIDER=efa\n", [DEFAULT], {}),
         ("", [PLUGIN, DEFAULT], {}),
         ("", [DEFAULT, FOREIGN], {}),
         ("", [FOREIGN, PLUGIN], {"NCCL_NET_PLUGIN": "ofi"}),
@@ -340,6 +365,12 @@ def test_plugin_that_nccl_opens_passes(conf, linker, variables):
         ("", [FOREIGN, DEFAULT, PLUGIN], {}, f"NCCL opens {FOREIGN}, the first that the dynamic linker knows"),
         ("NCCL_NET_PLUGIN=none\n", [PLUGIN, DEFAULT], {}, "NCCL_NET_PLUGIN=none in /etc/nccl.conf keeps NCCL from"),
         ("NCCL_NET_PLUGIN=sharp\n", [PLUGIN, DEFAULT], {}, "NCCL opens sharp or libnccl-net-sharp.so, by NCCL_NET"),
+        ("NCCL_NET_PLUGIN = ofi\n", [PLUGIN], {}, "NCCL opens libnccl-net.so, its default name"),
+        ("NCCL_NET_PLUGIN=\nNCCL_NET_PLUGIN=ofi\n", [PLUGIN], {}, "NCCL opens libnccl-net.so, its default name"),
+        ("NCCL_NET_PLUGIN=ofi\n", [PLUGIN], {"NCCL_NET_PLUGIN": ""}, "NCCL opens libnccl-net.so, its default name"),
+        ("NCCL_NET=Socket\n", [DEFAULT], {}, "NCCL_NET=Socket in /etc/nccl.conf takes NCCL off EFA"),
+        ("FI_PROVIDER=tcp\n", [DEFAULT], {}, "FI_PROVIDER=tcp in /etc/nccl.conf takes NCCL off EFA"),
+        ("", [DEFAULT], {"NCCL_NET": "IB"}, "NCCL_NET=IB in the environment takes NCCL off EFA"),
         ("NCCL_NET_PLUGIN=ofi\n", [PLUGIN], {"NCCL_NET_PLUGIN": FOREIGN}, "in the environment, which is not the OFI"),
     ],
 )
