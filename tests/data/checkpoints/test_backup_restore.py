@@ -71,3 +71,11 @@ def test_manifest_with_another_type_is_refused(server, tmp_path, key, value):
     server.prefix().put(backup.MANIFEST, json.dumps({"schema": backup.SCHEMA, "files": {"a": entry}}).encode())
     with pytest.raises(backup.BackupError, match="is no manifest of a backup"):
         backup.Backup(tmp_path, server.prefix()).restore()
+
+
+def test_manifest_that_others_change_without_end_is_a_failure(source, server, capsys, monkeypatch):
+    """Files were sent and are not in the manifest: that is no backup."""
+    for verb in ("create", "replace"):
+        monkeypatch.setattr(backup.s3.Prefix, verb, lambda *_given: None)
+    assert command.main(["backup", "push", str(source), server.prefix().url]) == 1
+    assert f"was changed by others {backup.MANIFEST_TRIES} times in a row: back up again" in capsys.readouterr().err
