@@ -13,6 +13,7 @@ import re
 import statistics
 import typing as t
 
+from ..nccl.log import short_host
 from ..system.host import Host
 from ..verdict import result
 
@@ -21,33 +22,43 @@ MEASURES = {"write": ("write", "bw_bytes"), "read": ("read", "bw_bytes"), "randr
 # Fewer have no middle that one of them could stand out from.
 LEAST_FOR_MEDIAN = 3
 # mdtest's table: an operation, then Max, Min, Mean and Std Dev; before 3.4 the operation ends in a colon.
-_RATE = re.compile(r"\s*(File (?:creation|stat|removal))\s*:?\s+([0-9.]+)\s+([0-9.]+)\s+([0-9.]+)\s+[0-9.]+\s*")
+_NUMBER = r"\d{1,18}(?:\.\d{1,18})?"
+_RATE = re.compile(rf"\s*(File (?:creation|stat|removal))\s*:?\s+{_NUMBER}\s+{_NUMBER}\s+({_NUMBER})\s+{_NUMBER}\s*")
 
 Figures = dict[str, float]
 
 
 def node_reports(host: Host, results: str, nodes: t.Sequence[str], check: str) -> list[result.Result]:
-    """What each node wrote into node-NAME.json, its name in every scope; CHECK.report for a node without one."""
+    """What each node wrote into node-NAME.json, its name in every scope; CHECK.report for a node without one.
+
+    A report of another node of this job counts for none. Host names need not be Slurm's, so it is known as such by the
+    name of that node, or by two nodes with reports of one host.
+    """
+    reports = {node: _read_report(host, posixpath.join(results, f"node-{node}.json")) for node in nodes}
+    hosts = [report.host for report in reports.values() if report]
     found: list[result.Result] = []
-    for node in nodes:
-        try:
-            report = result.loads(host.read_text(posixpath.join(results, f"node-{node}.json")) or "")
-        except result.ResultError:
-            report = None
-        if not isinstance(report, result.Report) or not report.results:
-            found.append(
-                result.undeterminable(
-                    f"{check}.report",
-                    "no_report",
-                    message=f"{node} gave no report; see node-{node}.err beside the results",
-                    scope=result.Scope(node=node),
-                )
-            )
+    for node, report in reports.items():
+        scope = result.Scope(node=node)
+        if report is None:
+            message = f"{node} gave no report; see node-{node}.err beside the results"
+            found.append(result.undeterminable(f"{check}.report", "no_report", message=message, scope=scope))
+            continue
+        name = short_host(report.host)
+        if name != node and (name in reports or hosts.count(report.host) > 1):
+            message = f"node-{node}.json has the report of {report.host}; run the job again"
+            found.append(result.undeterminable(f"{check}.report", "not_its_own", message=message, scope=scope))
             continue
         for entry in report.results:
-            scope = dataclasses.replace(entry.scope, node=node)
-            found.append(dataclasses.replace(entry, scope=scope))
+            found.append(dataclasses.replace(entry, scope=dataclasses.replace(entry.scope, node=node)))
     return found
+
+
+def _read_report(host: Host, path: str) -> result.Report | None:
+    try:
+        report = result.loads(host.read_text(path) or "")
+    except result.ResultError:
+        return None
+    return report if isinstance(report, result.Report) and report.results else None
 
 
 def fio_figure(text: str | None, mode: str) -> float | str:
@@ -58,13 +69,13 @@ def fio_figure(text: str | None, mode: str) -> float | str:
     try:
         found = json.loads((text or "")[(text or "").index("{") :])
         jobs = found["jobs"]
-        errors = {int(job["error"]) for job in jobs} - {0}
+        errors = {job["error"] for job in jobs if job["error"] != 0}
         direction, key = MEASURES[mode]
         figure = sum(float(job[direction][key]) for job in jobs)
     except (ValueError, KeyError, TypeError, RecursionError):
         return "it printed no result"
     if errors:
-        return f"it ended with error {min(errors)}"
+        return f"it ended with error {', '.join(sorted(map(str, errors)))}"
     return figure if figure > 0 or math.isnan(figure) else "it moved nothing"
 
 
@@ -151,16 +162,19 @@ def _against_median(
 def ior_figures(text: str | None) -> Figures:
     """MiB/s by operation (write, read) from IOR's JSON summary; empty where it is none."""
     try:
-        summary = json.loads(text or "")["summary"]
-        return {str(entry["operation"]): float(entry["bwMaxMIB"]) for entry in summary}
+        found: dict[str, list[float]] = {}
+        for entry in json.loads(text or "")["summary"]:
+            found.setdefault(str(entry["operation"]), []).append(float(entry["bwMaxMIB"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return {}
+    # Of several the least counts, and one that is no number before all.
+    return {name: next(filter(_is_no_number, several), min(several)) for name, several in found.items()}
 
 
 def mdtest_figures(text: str | None) -> Figures:
     """Operations/s (the mean) by operation from mdtest's table."""
     matches = (_RATE.fullmatch(line) for line in (text or "").splitlines())
-    return {found.group(1): float(found.group(4)) for found in matches if found}
+    return {found.group(1): float(found.group(2)) for found in matches if found}
 
 
 def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int) -> list[result.Result]:
@@ -206,10 +220,9 @@ def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int) -> list[r
 def judge_mdtest(figures: Figures, rc: int) -> result.Result:
     """io.mdtest: whether files were made, looked up and removed; no figure is known that they should reach."""
     wanted = {"File creation", "File stat", "File removal"}
-    if rc or not wanted <= set(figures) or not all(figures.values()):
-        why = (
-            f"mdtest ended with {rc}" if rc else f"mdtest gives no rate for {', '.join(sorted(wanted - set(figures)))}"
-        )
+    lacking = sorted(name for name in wanted if not figures.get(name))
+    if rc or lacking:
+        why = f"mdtest ended with {rc}" if rc else f"mdtest gives no rate for {', '.join(lacking)}"
         return result.failed("io.mdtest", f"{why}; see mdtest.out beside the results", found=figures)
     shown = ", ".join(f"{name} {rate:.0f}" for name, rate in sorted(figures.items()))
     return result.passed("io.mdtest", figures, unit="1/s", message=f"{shown} a second")
@@ -217,6 +230,9 @@ def judge_mdtest(figures: Figures, rc: int) -> result.Result:
 
 def judge_cache(size: int, memory: int, nodes: int) -> result.Result:
     """io.cache: whether what was read can have come from the memory of the nodes. Bytes of one node."""
+    if size <= 0 or memory <= 0:
+        message = f"ran.json gives {size} bytes read and {memory} bytes of memory"
+        return result.undeterminable("io.cache", "unread", message=message, hint="See ran.json and /proc/meminfo")
     if size > memory:
         return result.passed("io.cache", size, expected=memory, unit="B", message="more than a node's memory was read")
     if nodes > 1:

@@ -25,6 +25,8 @@ def fio(error=0, **read):
         ("note: x\n" + fio(), "randread", 7.5),
         (fio(), "write", "it printed no result"),
         (fio(error=28), "read", "it ended with error 28"),
+        (fio(error=0.5), "read", "it ended with error 0.5"),
+        (fio(error=float("inf")), "read", "it ended with error inf"),
         (fio(bw_bytes=0), "read", "it moved nothing"),
         (None, "read", "it printed no result"),
         ("{", "read", "it printed no result"),
@@ -80,6 +82,26 @@ def test_mdtest_of_either_version():
     assert io.judge_mdtest(io.mdtest_figures(old + new + new.replace("stat", "removal")), 1).status == "fail"
 
 
+def test_ior_counts_the_least_of_several_figures():
+    rows = [{"operation": "write", "bwMaxMIB": figure} for figure in (5000, 1, 4000)]
+    assert io.ior_figures(json.dumps({"summary": rows})) == {"write": 1.0}
+    rows.append({"operation": "write", "bwMaxMIB": float("nan")})
+    found = io.judge_ior(io.ior_figures(json.dumps({"summary": rows})), {"write": 1, "read": 1}, 0)[0]
+    assert (found.id, found.status) == ("io.ior.write", "undeterminable")
+
+
+@pytest.mark.parametrize("rate", ["0.000", "1.2.3", ".", "9" * 400, "nan"])
+def test_mdtest_without_a_rate_fails(rate):
+    rows = "".join(f"File {name} 2 2 {rate if name == 'stat' else 2} 0\n" for name in ("creation", "stat", "removal"))
+    found = io.judge_mdtest(io.mdtest_figures(rows), 0)
+    assert found.status == "fail" and "gives no rate for File stat" in found.message
+
+
+@pytest.mark.parametrize(("size", "memory"), [(9, 0), (9, -1), (0, 10)])
+def test_cache_without_sizes_is_undeterminable(size, memory):
+    assert io.judge_cache(size, memory, 2).status == "undeterminable"
+
+
 @pytest.mark.parametrize(("size", "nodes", "status"), [(11, 1, "pass"), (9, 2, "pass"), (9, 1, "undeterminable")])
 def test_what_may_have_come_from_memory(size, nodes, status):
     assert io.judge_cache(size, 10, nodes).status == status
@@ -112,3 +134,22 @@ def test_figures_that_are_no_number_are_named(word):
     assert "bwMaxMIB of write in ior.out reads" in write.message
     # A run that failed is a failure, whatever its figures.
     assert {one.status for one in io.judge_ior(figures, {"write": 9, "read": 9}, 1)} == {"fail"}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "bad"),
+    [
+        (["n1.local", "n2"], []),
+        (["ip-1", "ip-2"], []),
+        (["n1", "n1"], ["n2"]),
+        (["n2", "n1"], ["n1", "n2"]),
+        (["ip-1", "ip-1"], ["n1", "n2"]),
+    ],
+)
+def test_report_of_another_node_is_no_pass(tmp_path, hosts, bad):
+    for number, name in enumerate(hosts, 1):
+        report = result.Report(name, "2026-11-28T03:00:00Z", {}, (result.passed("gpu.count", 8),))
+        (tmp_path / f"node-n{number}.json").write_text(result.dumps(report))
+    found = io.node_reports(Host(), str(tmp_path), ["n1", "n2"], "node")
+    assert [entry.scope.node for entry in found if entry.reason == "not_its_own"] == bad
+    assert [entry.scope.node for entry in found if entry.status == "pass"] == [n for n in ("n1", "n2") if n not in bad]
