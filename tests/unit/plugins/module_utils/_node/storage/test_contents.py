@@ -111,7 +111,7 @@ def appear_later(rng: random.Random, node: Node, stores: list[str]) -> None:
         if path == INTENT and not node.late:
             machine, dice = host.machine, random.Random(seed)
             free = [name for name in stores if not machine.busy(name) and not machine.devices[name].signatures]
-            free = [name for name in free if not machine.devices[name].content]
+            free = [name for name in free if not machine.devices[name].content and name not in node.theirs]
             if free:
                 kname = dice.choice(free)
                 put(dice, node, node.late, kname)
