@@ -53,7 +53,7 @@ def parse_gdsio(text: str) -> list[dict[str, t.Any]]:
             "latency_us": float(found.group("latency")),
             "ops": int(found.group("ops")),
             "seconds": float(found.group("seconds")),
-            "complete": int(found.group("done")) >= int(found.group("size")),
+            "complete": int(found.group("done")) >= int(found.group("size")) > 0,
         }
         for found in _RESULT.finditer(text)
     ]

@@ -225,13 +225,16 @@ def setting(config: dict[str, t.Any] | None, path: str, default: t.Any) -> t.Any
 
 
 def parse_nvidia_version(text: str | None) -> dict[str, t.Any]:
-    """/proc/driver/nvidia/version as {loaded, version, open_module}; the first line names the kind of module."""
+    """/proc/driver/nvidia/version as {loaded, version, open_module}; the first line names the kind of module.
+
+    open_module is None where that line names none.
+    """
     first = (text or "").split("\n", 1)[0]
     found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", first + " ")
     return {
         "loaded": bool(first),
         "version": found.group(1) if found else None,
-        "open_module": "Open Kernel Module" in first if first else None,
+        "open_module": "Open Kernel Module" in first if "Kernel Module" in first else None,
     }
 
 

@@ -67,7 +67,7 @@ def prerequisites(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict
     """
     both = (NVFS, P2PDMA)
     driver = facts["driver"]
-    kind = {True: "the open kernel module", False: "the proprietary kernel module", None: "no NVIDIA kernel module"}
+    kind = {True: "the open kernel module", False: "the proprietary kernel module", None: "no known kernel module"}
     items = [
         _item(
             "driver",

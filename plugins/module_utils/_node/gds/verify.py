@@ -36,6 +36,9 @@ def _driver(facts: dict[str, t.Any], required: t.Sequence[str]) -> result.Result
         if required:
             return result.failed("gds.driver", reason, "reset", hint="install the driver, then look at nvidia-smi")
         return result.not_applicable("gds.driver", reason)
+    if driver["open_module"] is None:
+        reason = "/proc/driver/nvidia/version does not name the kernel module as open or proprietary"
+        return result.undeterminable("gds.driver", reason, source=driver["evidence"])
     found = f"{driver['version']} ({'open' if driver['open_module'] else 'proprietary'} kernel module)"
     if driver["open_module"]:
         return result.passed("gds.driver", found, source=driver["evidence"])

@@ -62,7 +62,11 @@ def _node(slurm: Slurm, kind: str | None) -> Result:
             hint = "start slurmd, and compare the host name with NodeName in slurm.conf"
             return failed(check, f"Slurm does not know {name}", severity="reset", hint=hint)
         return not_applicable(check, "Slurm runs no jobs here")
-    return _judge(check, known[0])
+    own = [node for node in known if name in (node["name"], node["hostname"])]
+    if len(own) != 1:
+        shown = ", ".join(node["name"] for node in known)[:300]
+        return undeterminable(check, f"scontrol was asked for {name or 'a node without a name'} and shows {shown}")
+    return _judge(check, own[0])
 
 
 def _judge(check: str, node: t.Mapping[str, t.Any]) -> Result:

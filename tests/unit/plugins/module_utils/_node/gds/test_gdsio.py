@@ -159,3 +159,8 @@ def test_a_gdsio_that_cannot_be_started(tmp_path):
     facts = {"tools": {"gdsio": str(tmp_path)}}
     verdict = gds_io.bandwidth(facts, {**MOUNT, "path": str(tmp_path)})
     assert (verdict.status, verdict.reason) == ("undeterminable", f"{tmp_path} could not be started: Permission denied")
+
+
+def test_gdsio_of_no_bytes_is_not_complete():
+    line = gds_io.parse_gdsio(LINE.format("GPUD", 0, 9.0).replace("/1048576(", "/0("))
+    assert [entry["complete"] for entry in line] == [False]

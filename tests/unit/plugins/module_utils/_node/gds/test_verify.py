@@ -54,6 +54,14 @@ def test_compat_mode_fails_where_a_direct_path_is_required_and_says_what_to_do()
     assert found["gds.prerequisites"].status == "fail"
 
 
+@pytest.mark.parametrize("required", [[], ["nvfs"]])
+def test_kernel_module_of_unknown_kind_is_undeterminable(required):
+    host = node()
+    host.files["/proc/driver/nvidia/version"] = "NVRM version: unreadable\n"
+    found = verdicts(host, Asker(OPENED, strict=NO_MODULE, own=TAKEN), required)
+    assert found["gds.driver"].status == "undeterminable"
+
+
 def test_compat_mode_will_do_where_it_is_required():
     found = verdicts(node(), Asker(OPENED, strict=NO_MODULE, own=TAKEN), ["compat"])
     assert (found["gds.mode"].status, found["gds.mode"].expected) == ("pass", "compat")

@@ -72,6 +72,14 @@ def test_a_node_that_takes_jobs(host):
     assert (found["slurm.node"].found, found["slurm.node"].message) == ("takes jobs", "it takes jobs: IDLE")
 
 
+@pytest.mark.parametrize("names", ["n2", "n2 n3", "n1 n1"])
+def test_record_of_another_node_is_undeterminable(host, names):
+    record = NODE.format("IDLE", "").split("\n")[0]
+    host.commands[f"{BIN}/scontrol --details"] = "\n".join(record.replace("n1", name) for name in names.split())
+    found = slurm_of(host)["slurm.node"]
+    assert found.status == "undeterminable" and "asked for n1 and shows n" in found.reason
+
+
 @pytest.mark.parametrize(
     ("state", "reason", "words"),
     [
