@@ -21,7 +21,7 @@ from mlcluster_data.loading import loader as subject
 from mlcluster_data.loading import order as loader_order
 from mlcluster_data.loading import shard_reader
 from mlcluster_data.loading.loader import LoaderConfig, make_loader
-from mlcluster_data.shards import tar as shards
+from mlcluster_data.sharding import tar as shards
 
 from tests.data.support.fake_s3 import BUCKET, Unwell, _server, pauses, server
 from tests.data.support.forked import ranks, small_disk

@@ -21,12 +21,12 @@ from .files.s3 import S3Error
 from .locks.directory import LockedError
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "array": ("shards.array", "print the --array range for the inputs of a folder"),
+    "array": ("sharding.array", "print the --array range for the inputs of a folder"),
     "backup": ("checkpoints.backup", "back a directory up to S3, and get it back"),
     "checkpoint": ("checkpoints.command", "look at checkpoints, check them, remove old ones"),
     "collect": ("corpus.collect", "gather text from files or the datasets library into N inputs"),
     "hold": ("locks.holder", "keep a directory for one job while standard input is open"),
-    "preprocess": ("shards.preprocess", "tokenise the inputs of one array task into shards"),
+    "preprocess": ("sharding.preprocess", "tokenise the inputs of one array task into shards"),
     "stage": ("files.stage", "copy weights or other files to the local disks of this node, once"),
     "train": ("training.train", "train a small transformer on shards, on any number of ranks"),
     "validate": ("corpus.validate", "check inputs or shards against their manifest"),

@@ -23,7 +23,7 @@ import webdataset.tariterators
 from ..corpus.manifest import Shard
 from ..errors import CorruptError, DataError
 from ..files import durable, s3
-from ..shards import tar as shards
+from ..sharding import tar as shards
 
 # Room that a cache without a limit of its own leaves on its disk.
 LEFT_FREE = 0.1

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import webdataset
 from mlcluster_data.errors import CorruptError, DataError
-from mlcluster_data.shards import tar as shards
+from mlcluster_data.sharding import tar as shards
 
 
 def documents(*counts):

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from mlcluster_data.corpus import manifest
 from mlcluster_data.files import store
-from mlcluster_data.shards import blocks
-from mlcluster_data.shards import preprocess as subject
-from mlcluster_data.shards import tokenizer as tokenizing
+from mlcluster_data.sharding import blocks
+from mlcluster_data.sharding import preprocess as subject
+from mlcluster_data.sharding import tokenizer as tokenizing
 
 from tests.data.support.fake_s3 import BUCKET, _server, server
 from tests.data.support.forked import RankDiedError, ranks

@@ -17,7 +17,7 @@ import pytest
 import tokenizers
 from mlcluster_data import __main__ as command
 from mlcluster_data.errors import DataError
-from mlcluster_data.shards import tokenizer as subject
+from mlcluster_data.sharding import tokenizer as subject
 from moto import mock_aws
 
 from tests.data.support import sample_corpus as corpus

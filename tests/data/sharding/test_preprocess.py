@@ -20,10 +20,10 @@ from mlcluster_data.errors import DataError
 from mlcluster_data.files import s3, store
 from mlcluster_data.loading import shard_reader
 from mlcluster_data.locks import directory as lock
-from mlcluster_data.shards import array as preprocess_array
-from mlcluster_data.shards import blocks
-from mlcluster_data.shards import preprocess as subject
-from mlcluster_data.shards import tokenizer as tokenizing
+from mlcluster_data.sharding import array as preprocess_array
+from mlcluster_data.sharding import blocks
+from mlcluster_data.sharding import preprocess as subject
+from mlcluster_data.sharding import tokenizer as tokenizing
 
 from tests.data.support.fake_s3 import BUCKET, Unwell, _server, pauses, server
 from tests.data.support.forked import RankDiedError, die_at_byte, die_at_change, ranks, small_disk
