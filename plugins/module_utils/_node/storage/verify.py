@@ -84,9 +84,16 @@ def _blank(facts: t.Mapping[str, t.Any], plan: Plan) -> list[Result]:
     proofs = proofs or (facts["record"] or {}).get("blank_proofs") or {}
     if not proofs:
         return []
+    if not isinstance(proofs, dict):
+        return [undeterminable("storage.blank", "the record of the volume has blank_proofs that are no mapping")]
     words = {ZEROS: "sampled reads are zero", NEVER_WRITTEN: "never written since the instance started"}
-    found = "; ".join(f"{serial}: {words.get(proof, proof)}" for serial, proof in sorted(proofs.items()))
-    return [passed("storage.blank", found, source="the proof before the volume is made")]
+    found = "; ".join(f"{serial}: {words.get(str(proof), proof)}" for serial, proof in sorted(proofs.items()))
+    source = "the proof before the volume is made"
+    unknown = sorted(serial for serial, proof in proofs.items() if not isinstance(proof, str) or proof not in words)
+    if unknown:
+        text = f"the proof for {', '.join(unknown)} is of no known type"
+        return [undeterminable("storage.blank", text, found=found, source=source)]
+    return [passed("storage.blank", found, source=source)]
 
 
 def _mounted(volume: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> Result:

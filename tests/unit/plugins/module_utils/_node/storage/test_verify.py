@@ -71,6 +71,16 @@ def test_the_proof_of_blankness_is_reported_before_and_after_the_volume_is_made(
     assert "storage.blank" not in statuses(judged(host))
 
 
+@pytest.mark.parametrize(
+    "proofs", [{"AWS0001": None}, {"AWS0001": "zeros", "AWS0002": "looked at"}, {"A": []}, "zeros"]
+)
+def test_blankness_of_unknown_proof_is_undeterminable(proofs):
+    host = ready()
+    record = json.loads(host.machine.files[RECORD_PATH])
+    host.machine.files[RECORD_PATH] = json.dumps({**record, "blank_proofs": proofs})
+    assert one(judged(host), "storage.blank").status == "undeterminable"
+
+
 def test_a_disk_that_is_not_proved_blank_is_no_pass():
     host = scene.node(2)
     host.machine.write("nvme2n1", [(0, 1)])
