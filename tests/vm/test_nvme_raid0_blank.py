@@ -27,15 +27,6 @@ dd if=/dev/zero of="$1" bs=1024 seek=1 count=1 conv=notrunc,fsync
 dd if=/dev/urandom of="$2" bs=1M seek=300 count=100 conv=notrunc,fsync
 udevadm settle
 """
-HALVES = """
-umount /data
-mdadm --quiet --stop "$1"
-udevadm settle
-mdadm --assemble /dev/md51 "$2" "$3" || true
-mdadm --assemble /dev/md52 "$4" "$5" || true
-udevadm settle
-cat /proc/mdstat
-"""
 
 
 def installed(node: Guest) -> Guest:
@@ -89,14 +80,3 @@ def test_data_written_after_the_look_is_refused_and_kept(session_guest: Guest) -
     assert done.rc == 1, done
     assert f"{disk} was blank at the look, and now the byte at offset 0x" in done.err, done.err
     assert helpers.look(node).arrays == []
-
-
-def test_two_inactive_halves_are_put_together_by_the_first_boot(session_guest: Guest) -> None:
-    node = helpers.configured(session_guest)
-    array = helpers.look(node).mounts["/data"]["source"]
-    halves = node.script(HALVES, array, *node.instance_store())
-    assert halves.count(": inactive") == 2, halves
-    node.run(["systemctl", "restart", helpers.UNIT])
-    seen = helpers.expect_volume(node)
-    assert len(seen.arrays) == 1, seen.mdstat
-    assert node.run(["cat", helpers.KEPT]).out == "kept\n"
