@@ -158,8 +158,11 @@ def kept(request, tmp_path):
     """A place, a function that gives what its `latest` says, and the class and method that write that."""
     if request.param == "directory":
         latest = tmp_path / "kept" / "latest"
-        said = lambda: latest.read_text() if latest.exists() else None  # noqa: E731
-        return DirectoryStore(tmp_path / "kept"), said, durable.Directory, "write"
+
+        def content():
+            return latest.read_text() if latest.exists() else None
+
+        return DirectoryStore(tmp_path / "kept"), content, durable.Directory, "write"
     prefix = request.getfixturevalue("server").prefix()
     return S3Store(prefix), lambda: (prefix.get("latest") or b"").decode() or None, s3.Prefix, "put"
 
