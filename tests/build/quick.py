@@ -52,7 +52,7 @@ def _concerned(name: str, checkout: Path) -> Iterator[Path]:
         yield from (found.relative_to(checkout) for found in checkout.glob(f"{UNIT}/roles/test_{path.parts[1]}*.py"))
     else:
         # The nearest folder that has tests.
-        folder = next(parent for parent in mirrored.parents if (checkout / parent).is_dir())
+        folder = next((parent for parent in mirrored.parents if (checkout / parent).is_dir()), UNIT)
         if folder != UNIT:
             yield folder
     if path.suffix == ".md":

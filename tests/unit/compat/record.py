@@ -11,6 +11,7 @@ would be rewritten together with the tree.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import json
 import os
@@ -397,8 +398,9 @@ def jobs(out: Path, work: Path) -> None:
     results = work / "results"
     results.mkdir()
     for rank in range(16):
-        name = platform.node = lambda rank=rank: f"n{rank // 8 + 1}"
-        os.environ.update(SLURM_PROCID=str(rank), SLURM_LOCALID=str(rank % 8), SLURMD_NODENAME=name())
+        name = f"n{rank // 8 + 1}"
+        platform.node = functools.partial(str, name)
+        os.environ.update(SLURM_PROCID=str(rank), SLURM_LOCALID=str(rank % 8), SLURMD_NODENAME=name)
         os.environ["CUDA_VISIBLE_DEVICES"] = "0,1,2,3,4,5,6,7"
         assert node("slurm_verdict_cli").job_task(types.SimpleNamespace(results=str(results)), node("host").Host()) == 0
     platform.node = lambda: "n1"

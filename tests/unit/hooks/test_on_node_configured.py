@@ -116,7 +116,7 @@ def test_describe_tree_shows_every_kind_of_change(tmp_path):
         lambda: (tree / "file").write_text("b"),
         lambda: (tree / "file").chmod(0o755),
         lambda: ((tree / "link").unlink(), (tree / "link").symlink_to("other")),
-        lambda: (tree / "empty").mkdir(),
+        (tree / "empty").mkdir,
         lambda: (tree / "file").rename(tree / "file2"),
     ):
         change()

@@ -44,10 +44,13 @@ def words(number, names):
             yield name, number, word.start(), word.end()
 
 
+FIRST_ROW = LINES.index(next(row for row in TABLE if row.startswith("  1073741824")))
+
+
 def spots():
     """Path, line, start and end of every leaf."""
     for number, line in enumerate(LINES):
-        row = number - LINES.index(next(row for row in TABLE if row.startswith("  1073741824")))
+        row = number - FIRST_ROW
         if line.startswith("# nccl-tests"):
             yield from words(number, ["", "", "", "version", "headers", "library"])
         elif line.startswith("# Collective test starting"):

@@ -14,7 +14,7 @@ from .job import Job
 from .options import Option
 
 Values = t.Mapping[str, t.Any]
-Judge = t.Callable[[Job, Host], "list[Result]"]
+Judge = t.Callable[[Job, Host], list[Result]]
 
 
 @dataclasses.dataclass(frozen=True)

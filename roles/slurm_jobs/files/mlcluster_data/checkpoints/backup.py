@@ -73,7 +73,9 @@ class Copy:
     def is_sound(self) -> bool:
         """Return whether every value is of its type."""
         numbers, texts = (self.size, self.mode, self.changed), (self.sha256, self.etag)
-        return all(type(of) is int for of in numbers) and all(type(of) is str for of in texts)
+        # bool is a subclass of int.
+        whole = all(isinstance(value, int) and not isinstance(value, bool) for value in numbers)
+        return whole and all(isinstance(value, str) for value in texts)
 
 
 @dataclasses.dataclass

@@ -134,7 +134,8 @@ class Directory:
         power failure.
         """
         aside = aside_of(name)
-        with self.new(aside, mode, sync) as file:
+        # pylint overlooks that new() handles BaseException, of which GeneratorExit is one.
+        with self.new(aside, mode, sync) as file:  # pylint: disable=contextmanager-generator-missing-cleanup
             yield file
         try:
             os.replace(aside, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)

@@ -15,8 +15,8 @@ class Programs(Host):
     def exists(self, path):
         return path in self.programs
 
-    def which(self, name):
-        return f"/usr/bin/{name}" if f"/usr/bin/{name}" in self.programs else None
+    def which(self, program):
+        return f"/usr/bin/{program}" if f"/usr/bin/{program}" in self.programs else None
 
     def run(self, argv, **kwargs):
         return CommandResult(self.rc, self.stdout, "")

@@ -74,7 +74,7 @@ def test_a_node_that_takes_jobs(host):
 
 @pytest.mark.parametrize("names", ["n2", "n2 n3", "n1 n1"])
 def test_record_of_another_node_is_undeterminable(host, names):
-    record = NODE.format("IDLE", "").split("\n")[0]
+    record = NODE.format("IDLE", "").partition("\n")[0]
     host.commands[f"{BIN}/scontrol --details"] = "\n".join(record.replace("n1", name) for name in names.split())
     found = slurm_of(host)["slurm.node"]
     assert found.status == "undeterminable" and "asked for n1 and shows n" in found.reason

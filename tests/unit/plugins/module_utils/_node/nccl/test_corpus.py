@@ -143,7 +143,7 @@ def cut():
             yield f"without {lines[number].split()[0]}", lines[:number] + lines[number + 1 :], P5, "upu"
             yield f"twice {lines[number].split()[0]}", at(number, lines[number]), P5, "upu"
     for mark in ("# Out of bounds", "# Avg bus", "# Collective test concluded"):
-        number = next(number for number, line in enumerate(lines) if line.startswith(mark))
+        number, *_others = (number for number, line in enumerate(lines) if line.startswith(mark))
         yield f"cut before {mark}", lines[:number], P5, "fpu"
         yield f"without {mark}", lines[:number] + lines[number + 1 :], P5, "fpu"
 
