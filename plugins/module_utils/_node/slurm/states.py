@@ -115,22 +115,22 @@ def availability(state: str, flags: t.Iterable[str], next_state: t.Optional[str]
     words = [state, *flags]
     known = [word for word in words if word in STATES]
     lifted = frozenset().union(*(STATES[word].lifts for word in known))
-    if _REBOOTS & set(known):
-        lifted = lifted | _DRAINS if next_state in _NEXT_LIFTS else lifted
-        # The node stays down after such a reboot.
-        lifted = lifted - _DOWN if next_state == "DOWN" else lifted
+    reboots = _REBOOTS & set(known)
+    if reboots and next_state in _NEXT_LIFTS:
+        lifted |= _DRAINS
     closing = [word for word in known if STATES[word].effect == CLOSED]
     for word in closing:
         if word not in lifted:
             return CLOSED, STATES[word].text
-    if _REBOOTS & set(known) and next_state == "DOWN":
+    if reboots and next_state == "DOWN":
         return CLOSED, "to be down after its reboot"
     strange = [word for word in words if word not in STATES]
     if strange:
         return UNKNOWN, f"in the state {strange[0]!r}, which is not known here" if strange[0] else "without a state"
     if any(STATES[word].effect == UNKNOWN for word in known):
         return UNKNOWN, STATES["UNKNOWN"].text
-    if closing or any(STATES[word].effect == RETURNS and word not in lifted for word in known):
-        reasons = [STATES[word] for word in known if STATES[word].effect == RETURNS or STATES[word].lifts]
-        return RETURNS, reasons[0].text
-    return TAKES, STATES[state].text
+    rest = [STATES[word] for word in known if word not in lifted]
+    if closing or any(state.effect == RETURNS for state in rest):
+        # What brings the node back, or what Slurm ends by itself.
+        return RETURNS, next(state.text for state in rest if state.effect == RETURNS or state.lifts)
+    return TAKES, STATES[words[0]].text

@@ -107,3 +107,25 @@ def test_container_job_compares_its_tasks_with_what_the_hosts_wrote(tmp_path):
     (tmp_path / "host-n1.json").write_text("[]")
     found = judge_container(Job(asked(kind="container"), NODES[:1], str(tmp_path)), Host())
     assert [entry.status for entry in found if entry.id == "container.task_root"] == ["undeterminable"]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "severity", "node"),
+    [([0, 1, 2], "isolate", "n2"), ([0, 1], "isolate", "n2"), ([0, 2], "monitor", None), ([], "monitor", None)],
+)
+def test_a_silent_node_is_isolated_unless_every_node_is_silent(tmp_path, ranks, severity, node):
+    (tasks_written,) = smoke(tmp_path, [task(rank) for rank in ranks]).values()
+    assert (tasks_written.status, tasks_written.severity, tasks_written.scope.node) == ("fail", severity, node)
+
+
+def test_placement_names_the_ranks_of_each_node(tmp_path):
+    found = smoke(tmp_path, [task(rank) for rank in range(4)])
+    assert found["smoke.placement"].found == {"n1": [0, 1], "n2": [2, 3]}
+
+
+def test_gpus_of_a_job_without_any_are_not_judged():
+    ran = [task(rank, gpus=None) for rank in range(4)]
+    by_id = {one.id: one for one in tasks.judge_tasks("smoke", Job(asked(gpus_per_node=None), NODES, "/r"), ran)}
+    assert by_id["smoke.gpus"].status == "not_applicable"
+    by_id = {one.id: one for one in tasks.judge_tasks("smoke", Job(asked(), NODES, "/r"), ran)}
+    assert by_id["smoke.gpus"].status == "fail" and by_id["smoke.gpus"].found == {"n1": 0, "n2": 0}

@@ -106,7 +106,7 @@ def test_pyxis_shows_as_often_as_it_is_loaded():
 def test_recorded_jobs(name, state, reason, code, signal):
     (job,) = slurm_parse.jobs(recorded(name))
     assert (job["state"], job["reason"], job["exit_code"], job["signal"]) == (state, reason, code, signal)
-    assert job["stdout"] == f"/rig/output/{job['job_id']}"
+    assert (job["stdout"], job["restarts"]) == (f"/rig/output/{job['job_id']}", 0)
 
 
 def test_a_name_may_hold_anything():
@@ -148,6 +148,7 @@ def test_the_recorded_queue():
         (1, "1", ["n1"], "a b=c"),
     ]
     assert by_node(jobs) == {"n1": [1], "n2": [3, 4]}
+    assert {job["state"] for job in jobs} == {"RUNNING"} and {job["user"] for job in jobs} == {"root"}
 
 
 @pytest.mark.parametrize(
@@ -351,11 +352,14 @@ def test_what_newer_releases_number_is_one_setting():
     assert slurm_parse.settings(text) == found
 
 
-# Recorded from Slurm 22.05.8 for `sbatch --output=/rig/output/1 s.sh StdOut=/x UserId=5 JobState=COMPLETED`.
-_ARGUMENTS = "StdOut=/x UserId=5 JobState=COMPLETED WorkDir=/y"
+# As Slurm 22.05.8 printed them for `sbatch s.sh StdOut=/x UserId=5 JobState=COMPLETED`, and more.
+_ARGUMENTS = "StdOut=/x UserId=5 JobState=COMPLETED WorkDir=/y StdOut=/z"
 
 
-@pytest.mark.parametrize("where", ["Command=/rig/output/tmp9fm7cznd.sh {}", "Command=/a.sh SubmitLine=sbatch /a.sh {}"])
+@pytest.mark.parametrize(
+    "where",
+    ["Command=/rig/output/tmp9fm7cznd.sh {}", "Command=/a.sh SubmitLine=sbatch /a.sh {}", "SubmitLine=srun /a.sh {}"],
+)
 def test_arguments_of_a_script_do_not_pass_for_fields(where):
     text = recorded("job_name").replace("Command=/rig/output/tmp9fm7cznd.sh", where.format(_ARGUMENTS))
     (job,) = slurm_parse.jobs(text, of=1)

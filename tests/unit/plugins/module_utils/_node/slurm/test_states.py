@@ -49,9 +49,13 @@ def test_split(text, expected):
         ("DOWN+REBOOT_ISSUED", None, "returns"),
         ("MIXED+DRAIN+REBOOT_REQUESTED", "RESUME", "returns"),
         ("DOWN+DRAIN+REBOOT_ISSUED", "UNDRAIN", "returns"),
+        ("DOWN+REBOOT", None, "returns"),
+        ("DOWN*+REBOOT_REQUESTED", None, "returns"),
         ("IDLE+BLOCKED", None, "returns"),
         ("IDLE+MAINTENANCE", None, "returns"),
         ("IDLE+DRAIN", None, "closed"),
+        # Nobody reboots it.
+        ("IDLE+DRAIN", "RESUME", "closed"),
         ("DRAINED", None, "closed"),
         ("DRAINING", None, "closed"),
         # A person drained it, and the reboot does not end that; recorded from Slurm 22.05.8.
@@ -78,6 +82,24 @@ def test_availability(text, next_state, expected):
     assert states.availability(*states.split(text), next_state)[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "next_state", "reason"),
+    [
+        ("MIXED+CLOUD", None, "partly allocated"),
+        ("DOWN*+CLOUD+POWERING_UP", None, "powering up"),
+        ("MIXED+DRAIN+REBOOT_REQUESTED", "RESUME", "to be rebooted"),
+        ("IDLE+CLOUD+POWERING_DOWN", None, "powering down"),
+        ("IDLE+DRAIN+POWERING_DOWN", None, "drained"),
+        ("MIXED+REBOOT_REQUESTED", "DOWN", "to be down after its reboot"),
+        ("", None, "without a state"),
+        ("IDLE+NEW_FLAG", None, "in the state 'NEW_FLAG', which is not known here"),
+        ("UNKNOWN", None, "in a state that Slurm does not know yet"),
+    ],
+)
+def test_reason(text, next_state, reason):
+    assert states.availability(*states.split(text), next_state)[1] == reason
+
+
 def test_table_is_an_allow_list():
     assert {word for word, state in states.STATES.items() if state.effect == states.TAKES} == set(
         "IDLE ALLOCATED MIXED COMPLETING PLANNED CLOUD DYNAMIC_FUTURE DYNAMIC_NORM RESERVED POWERED_DOWN POWER_UP "
@@ -101,3 +123,13 @@ def test_no_text_that_is_not_in_the_table_takes_jobs(text, next_state):
     base, flags = states.split(text)
     if not {base, *flags} <= set(states.STATES):
         assert states.availability(base, flags, next_state)[0] != states.TAKES
+
+
+@given(
+    st.lists(st.sampled_from(sorted(states.STATES)), min_size=1), st.sampled_from([None, "RESUME", "UNDRAIN", "DOWN"])
+)
+def test_every_combination_has_a_reason(words, next_state):
+    effect, reason = states.availability(words[0], words[1:], next_state)
+    assert effect in (states.TAKES, states.RETURNS, states.CLOSED, states.UNKNOWN) and reason
+    if effect == states.TAKES:
+        assert {states.STATES[word].effect for word in words if word != "NOT_RESPONDING"} == {states.TAKES}
