@@ -15,6 +15,7 @@ import re
 import socket
 import typing as t
 
+from ..slurm import states
 from ..system.host import CommandError
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .host import EnrootHost
@@ -84,15 +85,18 @@ def node_state(host: EnrootHost, bin_dir: str) -> Result:
         state, _space, reason = host.run(argv, timeout=30).stdout.split("\n", 1)[0].partition(" ")
     except CommandError as exc:
         return undeterminable(check, f"sinfo gave no state of {name}: {exc}")
+    effect, why = states.availability(*states.split(state))
     # A node that was resumed keeps the reason for a while (seen with Slurm 24.11).
-    stopped = re.search(r"drain|down|fail", state) is not None
-    if stopped and ("epilog error" in reason.lower() or "prolog error" in reason.lower()):
+    if effect == states.CLOSED and ("epilog error" in reason.lower() or "prolog error" in reason.lower()):
         return failed(
             check,
             f"this node takes no jobs: {state}, {reason.strip()}",
             severity="isolate",
             hint="with container_scope job the epilog has to find enroot; mend it, then scontrol update State=RESUME",
         )
+    if effect == states.UNKNOWN:
+        return undeterminable(check, f"the node is {why}", found=state)
+    # A node that is drained for another reason says nothing of containers: slurm.node judges it.
     return passed(check, state)
 
 

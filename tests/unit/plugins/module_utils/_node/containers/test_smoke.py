@@ -132,6 +132,10 @@ def test_devices_that_are_hidden_and_a_node_without_any(host):
         ("idle Epilog error\n", "pass"),
         ("draining Epilog error\n", "fail"),
         ("drained Prolog error\n", "fail"),
+        ("down* Prolog error\n", "fail"),
+        ("inval Epilog error\n", "fail"),
+        ("polished Epilog error\n", "undeterminable"),
+        ("\n", "undeterminable"),
     ],
 )
 def test_a_node_that_an_epilog_has_drained(host, state, status):
