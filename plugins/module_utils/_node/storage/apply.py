@@ -21,7 +21,7 @@ from . import blank
 from .config import StorageConfig
 from .devices import loop_devices, shown_uuid
 from .first_boot import current_boot
-from .owner import describe_signature, printable
+from .owner import describe_signature, escaped
 from .parse import normal_uuid, parse_export, parse_lvm, parse_wipefs
 from .record import INTENT_PATH, build_record, write_intent, write_record
 from .volume import array_config, mdadm_uuid
@@ -182,7 +182,7 @@ def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]]) -> None:
             known = [(entry["type"], entry["uuid"]) for entry in disk["signatures"]]
             for entry in _signatures(host, path):
                 if (entry["type"], entry["uuid"]) not in known:
-                    what = printable(describe_signature(entry))
+                    what = escaped(describe_signature(entry))
                     raise NodeError(f"{path} carries {what} that was not there at the look: nothing was removed")
             if disk["blank"]:
                 whole = {"kname": kname, "serial": serial} if serial else None

@@ -120,11 +120,11 @@ def findings(disk: t.Mapping[str, t.Any]) -> tuple[str, ...]:
     if disk["read_only"]:
         found.append("is read-only")
     # A partition table alone has three signatures of two kinds.
-    return tuple(dict.fromkeys(map(printable, found)))
+    return tuple(dict.fromkeys(map(escaped, found)))
 
 
-def printable(text: str) -> str:
-    """The text with escapes in place of what a terminal or a log would obey: labels are anybody's to write."""
+def escaped(text: str) -> str:
+    """Return ``text`` with escapes in place of control characters: labels are anybody's to write."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
@@ -246,7 +246,7 @@ def all_signatures(disk: t.Mapping[str, t.Any]) -> list[t.Mapping[str, t.Any]]:
 def _parts_of_more(disk: t.Mapping[str, t.Any]) -> list[str]:
     """Content of a disk that is not known to be whole there."""
     return [
-        f"{signature['kname']} carries {printable(describe_signature(signature))}, which may belong to something on "
+        f"{signature['kname']} carries {escaped(describe_signature(signature))}, which may belong to something on "
         "other devices"
         for signature in all_signatures(disk)
         if signature["type"] not in STANDALONE | TRACED

@@ -27,9 +27,9 @@ from .owner import (
     Known,
     claim,
     describe_signature,
+    escaped,
     known_from,
     pending_units,
-    printable,
     teardown_obstacles,
     unseen_lvm,
 )
@@ -456,7 +456,7 @@ def _data_found(
     if array:
         filesystem = array["filesystem"]
         if filesystem and normal_uuid(filesystem["uuid"]) not in known_from(intent).filesystem_uuids:
-            return [f"{array['path']} carries {printable(describe_signature(filesystem))}"]
+            return [f"{array['path']} carries {escaped(describe_signature(filesystem))}"]
         devices = [] if filesystem else [array]
     else:
         devices = [disk for disk in disks if not disk["use"]]
