@@ -346,8 +346,13 @@ huge_pages:
   returned: always
   type: dict
   sample: {"total": 5128, "free": 5128, "size_kib": 2048}
+yama:
+  description: Whether the kernel has Yama, of which C(kernel.yama.ptrace_scope) is a setting.
+  returned: always
+  type: bool
+  sample: true
 ptrace_scope:
-  description: C(kernel.yama.ptrace_scope), null on a kernel without Yama.
+  description: C(kernel.yama.ptrace_scope), null on a kernel without Yama, or where it cannot be read.
   returned: always
   type: int
   sample: 0

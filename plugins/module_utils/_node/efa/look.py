@@ -124,6 +124,7 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
         "limits": _limits(host),
         "units": {name: unit for name, unit in units.items() if name != FABRIC_MANAGER},
         "huge_pages": parse.parse_meminfo_pages(host.read_text("/proc/meminfo") or ""),
+        "yama": host.exists("/proc/sys/kernel/yama"),
         "ptrace_scope": number(host.read_text("/proc/sys/kernel/yama/ptrace_scope")),
         "package_manager": manager,
         "packages": select_packages(packages, [*STACK_PACKAGES, *wishes.packages]),

@@ -164,6 +164,8 @@ def _driver(facts: t.Mapping[str, t.Any]) -> Result:
             found=memory,
             hint="reboot the node",
         )
+    if not memory and not disk and module["available"] is None:
+        return undeterminable(check, "no version of the module efa can be read, and modinfo gave no answer")
     return passed(check, memory or disk or "in the kernel tree, without a version of its own")
 
 
@@ -335,6 +337,8 @@ def _ptrace(facts: t.Mapping[str, t.Any]) -> Result:
     outside = _unless_used(facts, check)
     if outside:
         return outside
+    if scope is None and facts["yama"]:
+        return undeterminable(check, "kernel.yama.ptrace_scope cannot be read")
     if scope is None:
         return not_applicable(check, "this kernel has no Yama, so processes may read each other's memory")
     if scope == 0:

@@ -401,3 +401,17 @@ def test_tuner_that_is_named_has_to_load(value, status):
     found = judge(host)["efa.plugin"]
     assert found.status == status
     assert value != "mine" or "NCCL_TUNER_PLUGIN=mine in /etc/nccl.conf does not load" in found.message
+
+
+def test_setting_of_yama_that_cannot_be_read_is_undeterminable():
+    host = good_node()
+    host.files["/proc/sys/kernel/yama/ptrace_scope"] = ""
+    assert judge(host)["efa.ptrace"].status == "undeterminable"
+
+
+def test_driver_of_which_nothing_can_be_read_is_undeterminable():
+    host = good_node()
+    del host.files["/sys/module/efa/version"]
+    host.files["/sys/module/efa/refcnt"] = "1"
+    host.commands["modinfo efa"] = hanging("modinfo efa", 30)
+    assert judge(host)["efa.driver"].status == "undeterminable"
