@@ -30,16 +30,6 @@ ELSEWHERE = {
     "module_utils/_node/health/s3.py": "plugins/module_utils/_node/health/test_expectations.py",
     "module_utils/_node/jobs/job.py": "plugins/module_utils/_node/jobs/test_collectives.py",
     "module_utils/_node/jobs/kind.py": "plugins/module_utils/_node/jobs/test_tasks.py",
-    "module_utils/_node/jobs/kinds/container.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
-    "module_utils/_node/jobs/kinds/fsx_io.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
-    "module_utils/_node/jobs/kinds/gds_io.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
-    "module_utils/_node/jobs/kinds/gpu_efa.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
-    "module_utils/_node/jobs/kinds/local_io.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
-    "module_utils/_node/jobs/kinds/nccl.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
-    "module_utils/_node/jobs/kinds/nccom.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
-    "module_utils/_node/jobs/kinds/node_smoke.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
-    "module_utils/_node/jobs/kinds/preprocess.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
-    "module_utils/_node/jobs/kinds/training.py": "plugins/module_utils/_node/jobs/kinds/test_kinds.py",
     "module_utils/_node/jobs/options.py": "plugins/module_utils/_node/jobs/test_tasks.py",
     "module_utils/_node/jobs/sweep.py": "plugins/module_utils/_node/jobs/test_collectives.py",
     "module_utils/_node/lustre/acl.py": "plugins/plugin_utils/_lustre/test_settings.py",
@@ -80,9 +70,15 @@ ELSEWHERE = {
 }
 
 
+# Folders whose files are entries of a registry, and the test that asks the same of each: a new entry needs no other.
+REGISTRIES = {"plugins/module_utils/_node/jobs/kinds": "test_kinds.py"}
+
+
 def tests_of(path: str) -> list[str]:
     """Return the names, below tests/unit, that the test of a source file may have."""
     folder, _slash, name = path.rpartition("/")
+    if folder in REGISTRIES:
+        return [f"{folder}/{REGISTRIES[folder]}"]
     return [f"{folder}/test_{name}", f"{folder}/test_{name.lstrip('_')}"]
 
 

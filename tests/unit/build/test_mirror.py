@@ -48,3 +48,13 @@ def test_other_files_need_none(unit, path):
 def test_every_file_of_the_table_exists():
     plugins = mirror.UNIT.parents[1] / "plugins"
     assert [name for name in mirror.ELSEWHERE if not (plugins / name).is_file()] == []
+
+
+def test_entry_of_a_registry_has_the_test_of_its_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(mirror, "UNIT", tmp_path)
+    path = "plugins/module_utils/_node/jobs/kinds/echo.py"
+    assert list(mirror.mirror(path, "x = 1"))
+    test = tmp_path / "plugins/module_utils/_node/jobs/kinds/test_kinds.py"
+    test.parent.mkdir(parents=True)
+    test.touch()
+    assert list(mirror.mirror(path, "x = 1")) == []
