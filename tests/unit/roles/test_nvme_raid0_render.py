@@ -128,7 +128,8 @@ def test_python_version(version, accepted):
 def test_every_option_of_the_modules_is_a_variable_of_the_role(path, module):
     given = next(task[module] for task in Role.load(path) if module in task)
     expressions = {key: given.get(key, "").strip("{} ").removesuffix(" | default(omit)") for key in ARGUMENT_SPEC}
-    assert expressions == {key: f"nvme_raid0_{key}" for key in ARGUMENT_SPEC}
+    wanted = {key: f"nvme_raid0_{key}" for key in ARGUMENT_SPEC}
+    assert expressions == wanted, f"pass each option of ARGUMENT_SPEC to {module} in {path}"
 
 
 @every_distribution

@@ -44,19 +44,22 @@ def test_role_has_its_files(role: Path) -> None:
 def test_defaults_are_those_of_the_argument_specs(role: Path) -> None:
     options = role_docs.read_options(role)
     promised = {name: spec["default"] for name, spec in options.items() if "default" in spec}
-    assert load(role / "defaults" / "main.yml") == promised
+    hint = "give each the same default in defaults/main.yml (left) and meta/argument_specs.yml (right)"
+    assert load(role / "defaults" / "main.yml") == promised, hint
 
 
 def test_variables_without_a_default_are_shown_commented_out(role: Path) -> None:
     text = (role / "defaults" / "main.yml").read_text(encoding="utf-8")
     without = [name for name, spec in role_docs.read_options(role).items() if "default" not in spec]
-    assert [name for name in without if not re.search(rf"^# {name}:", text, re.MULTILINE)] == []
+    missing = [name for name in without if not re.search(rf"^# {name}:", text, re.MULTILINE)]
+    assert missing == [], "write a line '# NAME: example' for each into defaults/main.yml"
 
 
 def test_every_default_has_a_comment(role: Path) -> None:
     lines = (role / "defaults" / "main.yml").read_text(encoding="utf-8").splitlines()
     blocks = "\n".join(lines).split("\n\n")
-    assert [block for block in blocks if not block.removeprefix("---\n").startswith("# ")] == []
+    without = [block for block in blocks if not block.removeprefix("---\n").startswith("# ")]
+    assert without == [], "write a comment above each in defaults/main.yml"
 
 
 def test_public_names_carry_the_role(role: Path) -> None:

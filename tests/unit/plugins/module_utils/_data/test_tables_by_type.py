@@ -24,7 +24,9 @@ def test_each_gpu_has_nvlinks_or_a_reason():
         for facts in TYPES.values()
         if facts["accelerators"] and facts["accelerators"]["kind"] == "gpu" and facts["accelerators"]["count"] > 1
     }
-    assert several and several - set(nvlink.LINKS) - set(nvlink.WITHOUT) == set(), "add them to _data/nvlink.py"
+    assert several and several - set(nvlink.LINKS) - set(nvlink.WITHOUT) == set(), (
+        "add each to LINKS or WITHOUT in _data/nvlink.py"
+    )
     assert not set(nvlink.LINKS) & set(nvlink.WITHOUT)
     assert set(nvlink.SWITCHED) <= set(nvlink.LINKS)
 
@@ -33,7 +35,9 @@ def test_each_gpu_has_nvlinks_or_a_reason():
 def test_each_type_has_a_bandwidth_or_a_reason(name):
     published = {row[0] for row in thresholds._FIGURES}
     reasons = [pattern for pattern in thresholds.UNPUBLISHED if re.fullmatch(pattern, name)]
-    assert (name in published) != bool(reasons), f"give {name} a figure or a reason in _data/thresholds.py"
+    assert (name in published) != bool(reasons), (
+        f"give {name} either a figure in _FIGURES or a reason in UNPUBLISHED of _data/thresholds.py"
+    )
 
 
 def test_reasons_and_figures_are_of_known_types():

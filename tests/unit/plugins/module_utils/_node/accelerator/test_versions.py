@@ -58,7 +58,8 @@ def test_every_gpu_of_the_instance_types_has_its_cuda_and_driver():
         chips = instance_types.lookup(name)["accelerators"]
         if chips and chips["kind"] == "gpu":
             for component in ("cuda", "driver"):
-                assert rules_for(component, {}, name, chips["name"]), (name, component)
+                hint = f"add {chips['name']} of {name} to _CHIPS in _data/accelerator_versions.py"
+                assert rules_for(component, {}, name, chips["name"]), hint
 
 
 @pytest.mark.parametrize(

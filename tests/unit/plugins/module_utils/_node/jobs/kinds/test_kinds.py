@@ -24,7 +24,8 @@ def test_registry_is_the_folder():
 
 def test_each_kind_has_a_template():
     templates = {path.name.removesuffix(".sh.j2") for path in TEMPLATES.glob("*.sh.j2")} - SHARED
-    assert templates == set(KINDS)
+    assert set(KINDS) - templates == set(), "write roles/slurm_jobs/templates/kinds/NAME.sh.j2 for each"
+    assert templates - set(KINDS) == set(), "these are of no kind: remove them, or name shared parts NAME.inc.j2"
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -67,5 +68,5 @@ def test_each_kind_has_an_end_to_end_test(name):
     suites = sorted((CHECKOUT / "tests/integration/slurm").rglob("*.py"))
     assert suites
     assert any(f'"{name}"' in path.read_text() or f"kind: {name}" in path.read_text() for path in suites), (
-        f"no test in tests/integration/slurm runs a job of the kind {name}"
+        f"no test in tests/integration/slurm runs a job of the kind {name}: add a job with kind: {name} to one"
     )
