@@ -90,6 +90,22 @@ def composed_parts(nodes):
     return found
 
 
+def verdict_calls(nodes):
+    """The literal first argument of every call that makes a verdict."""
+    for node in nodes:
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) in VERDICTS:
+            first = node.args[0] if node.args else None
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                yield first.value
+
+
+def test_each_verdict_is_of_a_known_family(nodes):
+    ids = set(verdict_calls(nodes))
+    assert len(ids) > 50, "the calls that make verdicts are not found"
+    strange = sorted(name for name in ids if not ID.fullmatch(name))
+    assert strange == [], "add the first word of each to FAMILIES in this file: the other tests then ask for the rest"
+
+
 def catalogued():
     """The ids in the first column of the tables whose first heading is ``verdict``."""
     found, inside = set(), False

@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 from ansible.errors import AnsibleUndefinedVariable
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
 
 from tests.rig.slurm.scripts import FACTS, ROLE, Role
 
@@ -440,3 +441,17 @@ def test_a_mount_that_hides_what_a_job_names_is_refused():
     job = {"name": "x", "kind": "training", "command": ["t"], "checkpoints": "/fsx/c", "container_image": "/x.sqsh"}
     (problem,) = Role(jobs=[{**job, "container_mounts": ["/data:/fsx"]}], dir="/data/jobs", facts=WITH_PYXIS).problems
     assert problem.startswith("job x: checkpoints is /fsx/c, and with /data:/fsx in container_mounts that is /data/c ")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_smallest_job_of_each_kind_is_a_sound_script(name):
+    job = {"name": "smallest", "kind": name, "partition": "main", **KINDS[name].example}
+    days = [{**partition, "max_seconds": 172800} for partition in FACTS["partitions"]]
+    cluster = {**FACTS, "container_options": 1, "partitions": days}
+    kind = "trn1.32xlarge" if name == "nccom" else "p5.48xlarge"
+    role = Role(cluster, jobs=[job], local_dir="/local", instance_type=kind)
+    assert role.problems == []
+    (text,) = role.scripts().values()
+    assert "#SBATCH --job-name=smallest" in text
+    done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
