@@ -57,7 +57,7 @@ class Device:
 
     parents: kernel names below it; held: somebody unseen has it open; loop: the device it shows; bad: reads fail;
     content: (offset, bytes) ranges that are not zero; blocks: data by offset, over them; written: sectors written since
-    the boot, counted only with iostats.
+    the boot, counted only with iostats; appeared: seconds from the boot to udev's first look.
     """
 
     kname: str
@@ -80,6 +80,7 @@ class Device:
     content: list[tuple[int, int]] = dataclasses.field(default_factory=list)
     written: int = 0
     iostats: bool = True
+    appeared: int = 4
     blocks: dict[int, bytes] = dataclasses.field(default_factory=dict)
 
     @property
@@ -110,6 +111,8 @@ class Machine:
         self.links: dict[str, str] = {}
         # When a path was made, in seconds of the epoch.
         self.births: dict[str, int] = {}
+        # The earlier boots that the journal keeps.
+        self.boots: list[str] = []
         self.inside: dict[str, list[dict]] = {}
         self.trees: dict[str, tuple[dict, dict]] = {}
 
@@ -313,6 +316,17 @@ class Machine:
         text = known.get(end)
         return None if text is None else text + "\n"
 
+    def udev(self, number: str) -> str | None:
+        """What udev remembers of the device with this number."""
+        device = next((device for device in self.devices.values() if device.number == number), None)
+        return f"S:disk/by-path/x\nI:{device.appeared * 1_000_000}\nE:ID_BUS=nvme\n" if device else None
+
+    def list_boots(self) -> str:
+        """What journalctl prints of its boots."""
+        ids = ["".join(boot.split()) for boot in [*self.boots, self.files["/proc/sys/kernel/random/boot_id"]]]
+        rows = [f"{number - len(ids) + 1:>3} {name.replace('-', '')} Fri 2026" for number, name in enumerate(ids)]
+        return "IDX BOOT ID FIRST ENTRY\n" + "\n".join(rows) + "\n"
+
     def reboot(self) -> None:
         """What is in memory only goes; arrays come back under other names, volume groups are active again."""
         for target in [mount["target"] for mount in self.mounts if mount["target"] != "/"]:
@@ -326,7 +340,9 @@ class Machine:
             device.kname = device.name = f"md{127 - number}"
             device.number = f"9:{127 - number}"
             self.devices[device.kname] = device
-        self.files["/proc/sys/kernel/random/boot_id"] += "again\n"
+        boot_id = self.files["/proc/sys/kernel/random/boot_id"].strip()
+        self.boots.append(boot_id)
+        self.files["/proc/sys/kernel/random/boot_id"] = f"{boot_id}-again\n"
 
     def stop_start(self) -> None:
         """The instance-store disks come back blank, under other serials."""

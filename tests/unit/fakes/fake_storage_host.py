@@ -289,6 +289,9 @@ class SimulatedHost(Host):
             raise FailedError(1, f"stat: cannot statx '{args[1]}': No such file or directory")
         return f"{self.machine.births[args[1]]}\n"
 
+    def _do_journalctl(self, args: list[str]) -> str:
+        return self.machine.list_boots()
+
     def _do_udevadm(self, args: list[str]) -> None:
         """There is nothing to wait for."""
 
@@ -303,6 +306,8 @@ class SimulatedHost(Host):
             return special[path]()
         if path.startswith("/sys/class/block/"):
             return self.machine.sysfs(*path[17:].split("/", 1))
+        if path.startswith("/run/udev/data/b"):
+            return self.machine.udev(path[16:])
         return self.machine.files.get(path)
 
     def listdir(self, path: str) -> list[str]:
@@ -411,7 +416,7 @@ class SimulatedHost(Host):
 
     def changes(self) -> list[list[str]]:
         """The calls that are not mere questions, without the note of which disks there are."""
-        questions = ("lsblk", "pvs", "lvs", "udevadm", "findmnt", "hold", "stat")
+        questions = ("lsblk", "pvs", "lvs", "udevadm", "findmnt", "hold", "stat", "journalctl")
         asked = ("--no-act", "--examine", "--detail", "show")
         calls = [call for call in self.calls if call != ["write", SEEN_PATH]]
         return [call for call in calls if call[0] not in questions and not set(call) & set(asked)]

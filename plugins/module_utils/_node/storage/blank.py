@@ -10,6 +10,7 @@ A missing signature proves nothing: raw data has none, and a filesystem without 
 from __future__ import annotations
 
 import random
+import re
 import typing as t
 
 from ..system.host import DeviceReader, Host
@@ -19,6 +20,9 @@ from .first_boot import is_first_boot
 # and this boot is the first since the instance started, at which EC2 gives out blank instance-store disks.
 ZEROS = "zeros"
 NEVER_WRITTEN = "never_written"
+
+# By then the kernel has shown every disk that was there at the boot.
+APPEARED_SECONDS = 120
 
 # Bounds of one disk's samples; a test holds them.
 MAX_READS = 64
@@ -97,13 +101,24 @@ def prove(
 
 
 def written_sectors(host: Host, kname: str) -> int | None:
-    """Return how many sectors the kernel has written to a disk since it boots; None where it does not count them.
+    """Return how many sectors the kernel has written to a disk since the boot; None where it does not count them.
 
     A disk of which no read is counted either is one whose counters are off: the kernel itself reads every new disk.
+    One that appeared long after the boot may have been here before, with counters of its own: SPDK takes disks from
+    the kernel and gives them back.
     """
+    if not _appeared_at_boot(host, kname):
+        return None
     if (host.read_text(f"/sys/class/block/{kname}/queue/iostats") or "").strip() != "1":
         return None
     fields = (host.read_text(f"/sys/class/block/{kname}/stat") or "").split()
     if len(fields) < 11 or not all(field.isdigit() for field in fields) or int(fields[2]) == 0:
         return None
     return int(fields[6])
+
+
+def _appeared_at_boot(host: Host, kname: str) -> bool:
+    """Return whether udev saw a disk first in the first moments of this boot."""
+    number = (host.read_text(f"/sys/class/block/{kname}/dev") or "").strip()
+    seen = re.search(r"^I:([0-9]+)$", host.read_text(f"/run/udev/data/b{number}") or "", re.MULTILINE)
+    return seen is not None and int(seen.group(1)) <= APPEARED_SECONDS * 1_000_000

@@ -13,27 +13,45 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ..system.host import Host
+from ..system.host import Host, NodeError
 from ..system.state import STATE_DIRECTORY, write_json
 
 SEEN_PATH = f"{STATE_DIRECTORY}/disks_seen.json"
 SEEN_SCHEMA = "mlcluster.disks_seen/1"
+# cloud-init makes the directory of a new instance within the first minutes of a boot. A later time of birth is that of
+# a clock that was wrong.
+CLOUD_INIT_SECONDS = 900
 
 
 def is_first_boot(host: Host, serial: str) -> bool:
     """Return whether the disk with this serial number is in its first boot since the instance started.
 
-    False where nothing proves it.
+    False where nothing proves it, and where disks_seen.json says otherwise or cannot be read: cloud-init makes its
+    directory again after "cloud-init clean", and a reboot keeps what is on the disks.
     """
+    boot_id, seen = current_boot(host), _seen_document(host)
+    if not boot_id or (seen is None and host.exists(SEEN_PATH)):
+        return False
+    if seen and seen["first_boot"].get(serial, boot_id) != boot_id:
+        return False
     return _cloud_init_began(host) or _is_new_serial(host, serial)
 
 
 def note_disks(host: Host, serials: t.Collection[str], by_boot_unit: bool) -> None:
-    """Record in which boot each disk was seen first; a serial number is never forgotten."""
+    """Record in which boot each disk was seen first, and the disks that the boot unit saw in its last two boots.
+
+    A serial number is never forgotten.
+    """
     boot_id, before = current_boot(host), _seen_document(host) or {}
+    unit, earlier = before.get("unit"), before.get("earlier_unit")
+    if by_boot_unit:
+        again = unit["serials"] if unit and unit["boot_id"] == boot_id else None
+        earlier = unit if again is None else earlier
+        unit = {"boot_id": boot_id, "serials": sorted({*serials, *(again or ())})}
     document = {
         "schema": SEEN_SCHEMA,
-        "unit_boot_id": boot_id if by_boot_unit else before.get("unit_boot_id"),
+        "unit": unit,
+        "earlier_unit": earlier,
         "first_boot": {**dict.fromkeys(serials, boot_id), **before.get("first_boot", {})},
     }
     if boot_id and document != before:
@@ -57,20 +75,34 @@ def _cloud_init_began(host: Host) -> bool:
     done = host.run(["stat", "--format=%W", f"/var/lib/cloud/instances/{tag}"], timeout=10, check=False)
     born = done.stdout.strip()
     # 0 and - stand for a filesystem that keeps no time of birth.
-    return done.rc == 0 and born.isdigit() and int(born) > 0 and int(born) >= int(boot.group(1))
+    if done.rc != 0 or not born.isdigit() or int(born) == 0:
+        return False
+    return 0 <= int(born) - int(boot.group(1)) <= CLOUD_INIT_SECONDS
 
 
 def _is_new_serial(host: Host, serial: str) -> bool:
-    """Return whether the boot unit saw other disks in earlier boots and this one in none.
+    """Return whether the boot unit saw only other disks in the boot before and only new ones, this one too, in this.
 
-    Serial numbers change with a stop and start. Where the unit has not recorded this boot, or no earlier one, a new
-    disk cannot be told from one that was not recorded.
+    Serial numbers change with a stop and start, all of them. In a boot that the unit has not recorded anything can
+    have been written to a disk; and a new disk beside an old one appeared late, or was not looked at.
     """
-    boot_id, document = current_boot(host), _seen_document(host)
-    if not boot_id or not document or document.get("unit_boot_id") != boot_id:
+    boot_id, seen = current_boot(host), _seen_document(host) or {}
+    unit, earlier = seen.get("unit"), seen.get("earlier_unit")
+    if not unit or not earlier or unit["boot_id"] != boot_id or serial not in unit["serials"]:
         return False
-    earlier = {name for name, boot in document["first_boot"].items() if boot != boot_id}
-    return bool(earlier) and serial not in earlier
+    if not earlier["serials"] or any(seen["first_boot"].get(name) != boot_id for name in unit["serials"]):
+        return False
+    return earlier["boot_id"].replace("-", "") == _previous_boot(host)
+
+
+def _previous_boot(host: Host) -> str:
+    """Return the id of the boot before this one, as the journal has it; empty where the journal does not keep it."""
+    try:
+        done = host.run(["journalctl", "--list-boots", "--quiet", "--no-pager"], timeout=60, check=False)
+    except NodeError:
+        return ""
+    boots = {fields[0]: fields[1] for fields in map(str.split, done.stdout.splitlines()) if len(fields) > 1}
+    return boots.get("-1", "") if done.rc == 0 and boots.get("0") == current_boot(host).replace("-", "") else ""
 
 
 def _seen_document(host: Host) -> dict[str, t.Any] | None:
@@ -79,4 +111,13 @@ def _seen_document(host: Host) -> dict[str, t.Any] | None:
         return None
     first = document.get("first_boot")
     whole = isinstance(first, dict) and all(isinstance(boot, str) and boot for boot in first.values())
-    return document if whole else None
+    return document if whole and all(map(_is_sound, (document.get("unit"), document.get("earlier_unit")))) else None
+
+
+def _is_sound(unit: t.Any) -> bool:
+    """Return whether this is what the boot unit saw in a boot, or None."""
+    if unit is None:
+        return True
+    serials = unit.get("serials") if isinstance(unit, dict) else None
+    names = isinstance(serials, list) and all(isinstance(serial, str) for serial in serials)
+    return names and isinstance(unit.get("boot_id"), str) and bool(unit["boot_id"])

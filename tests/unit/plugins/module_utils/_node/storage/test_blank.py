@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import blank
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import devices as block
@@ -126,6 +128,12 @@ def test_a_disk_is_blank_that_nobody_wrote_since_the_launch():
     }
 
 
+def seen_before(host):
+    """A reboot after "cloud-init clean": its directory is of this boot, and the disk is not."""
+    note_disks(host, ["AWS0001"], by_boot_unit=False)
+    host.machine.reboot()
+
+
 def change(**fields):
     def do(host):
         for key, value in fields.items():
@@ -142,6 +150,10 @@ NOT_FIRST = {
     "a sector was written": change(written=1),
     "nothing is counted": change(iostats=False),
     "the directory is of an earlier boot": lambda host: launched(host, BOOT - 1),
+    "the directory is of a boot with a wrong clock": lambda host: launched(host, BOOT + 86400),
+    "the disk was taken from the kernel and given back": change(appeared=3600),
+    "the disk was seen in an earlier boot": lambda host: seen_before(host),
+    "the record of disks is damaged": files(SEEN_PATH, "{"),
     "the filesystem keeps no time of birth": lambda host: launched(host, 0),
     "no directory": lambda host: host.machine.births.clear(),
     "another instance's directory": files("/sys/class/dmi/id/board_asset_tag", "i-0fedcba9876543210\n"),
@@ -197,10 +209,8 @@ def test_a_disk_of_an_earlier_boot_may_have_been_written():
 SEEN = {
     "missing": lambda host: host.machine.files.pop(SEEN_PATH),
     "damaged": files(SEEN_PATH, "{"),
-    "no mapping": files(SEEN_PATH, '{"schema": "mlcluster.disks_seen/1", "unit_boot_id": "boot-1", "first_boot": []}'),
-    "odd boots": files(
-        SEEN_PATH, '{"schema": "mlcluster.disks_seen/1", "unit_boot_id": "boot-1\\nagain", "first_boot": {"x": null}}'
-    ),
+    "no mapping": files(SEEN_PATH, '{"schema": "mlcluster.disks_seen/1", "unit": null, "first_boot": []}'),
+    "odd boots": files(SEEN_PATH, '{"schema": "mlcluster.disks_seen/1", "first_boot": {"x": null}}'),
     "another schema": lambda host: files(SEEN_PATH, host.machine.files[SEEN_PATH].replace("seen/1", "seen/2"))(host),
     "not of this boot": lambda host: host.machine.reboot(),
 }
@@ -211,6 +221,63 @@ def test_a_record_of_disks_that_is_not_whole_proves_nothing(name):
     host = stopped_and_started(scene.node(1))
     SEEN[name](host)
     assert proof_of(host)["proof"] is None
+
+
+def boots_of(host, *boots):
+    """Boots after the first, each with the serial numbers that the boot unit saw in it; None: it did not run."""
+    for number, serials in enumerate(boots):
+        if number:
+            host.machine.reboot()
+        if serials is not None:
+            note_disks(host, serials, by_boot_unit=True)
+    return dirty(host)
+
+
+UNSEEN = {
+    "the unit did not run in the boot before": [["AWS0000"], None, ["AWS0001"]],
+    "the disk appeared late in the boot before": [["AWS0000"], ["AWS0002"], ["AWS0001", "AWS0002"]],
+    "the only disk appeared late in the boot before": [["AWS0000"], [], ["AWS0001"]],
+    "the unit has not seen the disk": [["AWS0000"], ["AWS0002"]],
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_a_disk_that_may_have_been_used_unseen_is_not_new(name):
+    assert proof_of(boots_of(scene.node(1), *UNSEEN[name]))["proof"] is None
+
+
+@pytest.mark.parametrize("boots", [[], ["boot1again"]])
+def test_a_journal_without_the_boot_before_proves_nothing(boots):
+    host = stopped_and_started(scene.node(1))
+    host.machine.boots = boots
+    assert proof_of(host)["proof"] is None
+
+
+def test_a_journal_that_lacks_this_boot_proves_nothing():
+    host = stopped_and_started(scene.node(1))
+    host.machine.list_boots = lambda: " -1 boot1 Fri\n  0 boot0 Fri\n"
+    assert proof_of(host)["proof"] is None
+
+
+@pytest.mark.parametrize("unit", [[], {}, {"boot_id": "", "serials": []}, {"boot_id": "b", "serials": "AWS0001"}])
+@pytest.mark.parametrize("key", ["unit", "earlier_unit"])
+def test_an_unsound_boot_in_the_record_proves_nothing(key, unit):
+    host = stopped_and_started(launched(scene.node(1)))
+    document = {**json.loads(host.machine.files[SEEN_PATH]), key: unit}
+    host.machine.files[SEEN_PATH] = json.dumps(document)
+    assert proof_of(host)["proof"] is None
+
+
+def test_a_node_without_a_journal_proves_nothing():
+    host = stopped_and_started(scene.node(1))
+    host.failures["journalctl"] = (1, "No journal files were found.")
+    assert proof_of(host)["proof"] is None
+
+
+def test_a_boot_unit_that_runs_again_keeps_the_boot_before():
+    host = stopped_and_started(scene.node(1))
+    note_disks(host, ["AWS0001b"], by_boot_unit=True)
+    assert proof_of(host)["proof"] == "never_written"
 
 
 def test_a_record_without_an_earlier_boot_proves_nothing():

@@ -121,7 +121,7 @@ def test_the_life_of_a_volume(count, layout):
     host.calls.clear()
     scene.run(host, at_boot=True, layout=layout)
     assert not [call for call in host.changes() if call[0] in ("wipefs", "mkfs.ext4") or "--create" in call]
-    assert (record_of(host)["state"], record_of(host)["boot_id"]) == ("intact", "boot-1\nagain")
+    assert (record_of(host)["state"], record_of(host)["boot_id"]) == ("intact", "boot-1-again")
     host.machine.stop_start()
     scene.run(host, at_boot=True, layout=layout)
     again = record_of(host)
