@@ -361,6 +361,17 @@ def test_mark_of_a_backup_is_no_change(store):
     assert store.signature(1) != before
 
 
+def test_only_what_a_save_or_a_removal_left_is_removed(store):
+    names = [".incoming-step-00000009-t", ".removing-step-00000001", ".removing-step-00000001-0123abcd"]
+    others = [".incoming-data", ".incoming-step-9-t", ".removing-notes", ".removing-step-00000001-kept"]
+    for name in (*names, *others):
+        (store.path / name).mkdir(parents=True)
+        (store.path / name / "file").write_bytes(b"x")
+    store.prepare()
+    assert sorted(path.name for path in store.path.glob(".[ir]*")) == sorted(others)
+    assert all((store.path / name / "file").exists() for name in others)
+
+
 def test_removal_that_was_killed_stands_in_nobodys_way(store):
     publish(store, 1)
     left = store.path / ".removing-step-00000001"

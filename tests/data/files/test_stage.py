@@ -164,13 +164,24 @@ def test_halves_of_others_stay(weights, tmp_path):
     name = next(path.name for path in weights.iterdir() if path.is_file())
     local = tmp_path / "local"
     (local / "other" / ".staging-2").mkdir(parents=True)
-    (local / ".staging-1").mkdir()
+    (local / f".staging-{'1' * 16}").mkdir()
+    (local / ".staging-area").mkdir()
     kept = [local / ".shard-00000-00000.tar.x.part", local / "other" / ".staging-2" / "0", local / f".{name}.0.part"]
-    gone = [local / ".staging-1" / "00000000", local / f".{stage.MARK}.0123abcd.part"]
+    kept.append(local / ".staging-area" / "notes")
+    gone = [local / f".staging-{'1' * 16}" / "00000000", local / f".{stage.MARK}.0123abcd.part"]
     for path in (*kept, *gone):
         path.write_bytes(b"x")
     stage.stage(str(weights), local)
     assert all(path.exists() for path in kept) and not any(path.exists() for path in gone)
+
+
+def test_hidden_files_of_the_source_are_staged(tmp_path):
+    """A name that only begins as a staging's own folder does is a file like any other."""
+    (tmp_path / "source" / ".staging-area").mkdir(parents=True)
+    for name in (".staging-notes", ".staging-area/a"):
+        (tmp_path / "source" / name).write_bytes(b"kept")
+    assert stage.stage(str(tmp_path / "source"), tmp_path / "local") == 2
+    assert found(tmp_path / "local") == found(tmp_path / "source")
 
 
 @pytest.mark.parametrize("text", ["[]", "null", '{"a": 1}', '{"a": []}', "{"])
@@ -212,8 +223,9 @@ def test_long_names_are_staged(tmp_path, length):
 def test_folder_that_was_staged_is_a_source(weights, tmp_path):
     """Its own mark, lock and what is under way there are none of its files."""
     stage.stage(str(weights), tmp_path / "local")
-    (tmp_path / "local" / ".staging-0123").mkdir()
-    (tmp_path / "local" / ".staging-0123" / "00000000").write_bytes(b"half")
+    aside = tmp_path / "local" / f".staging-{'1' * 16}"
+    aside.mkdir()
+    (aside / "00000000").write_bytes(b"half")
     assert stage.stage(str(tmp_path / "local"), tmp_path / "second") == 2
     assert found(tmp_path / "second") == found(weights)
     assert stage.stage(str(tmp_path / "local"), tmp_path / "second") == 0

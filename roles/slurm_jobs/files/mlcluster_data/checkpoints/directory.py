@@ -46,6 +46,8 @@ REMOVING = ".removing-"
 # Files on their way to the names `latest` and of the locks.
 _ASIDE = (f".{LATEST}.", *(f"{dot}{name}." for dot in ("", ".") for name in (LOCK, JOB_NAME)))
 _STEP = re.compile(r"step-(\d{8,})")
+# `mlcluster checkpoints` gives the name without the hexadecimal digits.
+_REMOVED = re.compile(r"step-\d{8,}(-[0-9a-f]{8})?")
 
 
 class TornError(CorruptError):
@@ -124,6 +126,13 @@ def naming(step: int) -> bytes:
 def torn_step(name: str) -> int | None:
     """The step of a checkpoint that was set aside; None for any other name."""
     return step_of(name.removeprefix(TORN).rpartition("-")[0]) if name.startswith(TORN) else None
+
+
+def _is_left(name: str) -> bool:
+    """Return whether this is what a save or a removal left half done; any other hidden name may be somebody's."""
+    if name.startswith(INCOMING):
+        return step_of(name.removeprefix(INCOMING).rpartition("-")[0]) is not None
+    return name.startswith(REMOVING) and _REMOVED.fullmatch(name.removeprefix(REMOVING)) is not None
 
 
 class Guard(t.Protocol):
@@ -233,7 +242,7 @@ class DirectoryStore:
     def prepare(self) -> None:
         durable.make_directory(self.path)
         for name in os.listdir(self.path):
-            if name.startswith((INCOMING, REMOVING)):
+            if _is_left(name):
                 self._clear(self.path / name)
             elif name.startswith(_ASIDE):
                 (self.path / name).unlink(missing_ok=True)

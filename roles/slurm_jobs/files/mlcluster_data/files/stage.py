@@ -17,6 +17,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ MARK = ".staged.json"
 SCHEMA = "mlcluster.staged/1"
 # A folder for what is under way, made anew by each staging and removed at its end, or by the next one.
 ASIDE = ".staging-"
+# As Directory.private() makes one. A folder of another name is somebody's, such as .staging-area.
+_ASIDE = re.compile(re.escape(ASIDE) + r"[0-9a-f]{16}")
 PARALLEL = 4
 Listing = dict[str, list[object]]
 
@@ -70,7 +73,7 @@ def listing_of(source: str) -> Listing:
 
 def _is_own(name: str) -> bool:
     first = name.partition("/")[0]
-    return first in (MARK, STAGE_NAME) or first.startswith(ASIDE)
+    return first in (MARK, STAGE_NAME) or _ASIDE.fullmatch(first) is not None
 
 
 def _problems(names: Collection[str]) -> Iterator[str]:
@@ -265,7 +268,7 @@ def _remove_asides(folder: Directory) -> None:
     for name in os.listdir(folder.descriptor):
         if name.startswith(f".{MARK}.") and name.endswith(durable.PART):
             folder.remove(name)
-        elif name.startswith(ASIDE) and not (folder.path / name).is_symlink():
+        elif _ASIDE.fullmatch(name) and not (folder.path / name).is_symlink():
             with contextlib.suppress(OSError):
                 durable.remove_tree(folder.path / name)
 
