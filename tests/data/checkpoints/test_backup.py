@@ -98,6 +98,21 @@ def test_file_that_just_changed_is_read_again(source, server):
     assert json.loads((source / backup.SUMS).read_text()) == {}
 
 
+@pytest.mark.parametrize("content", [None, b"other"])
+def test_what_is_gone_here_and_in_the_bucket_is_reported(source, server, content):
+    backup.Backup(source, server.prefix()).push()
+    (source / "a").unlink()
+    assert backup.Backup(source, server.prefix()).push().ok
+    prefix = server.prefix()
+    if content is None:
+        prefix.delete(["a"])
+    else:
+        prefix.put("a", content)
+    report = backup.Backup(source, server.prefix()).push()
+    assert len(report.problems) == 1 and "/a was changed or lost after the backup" in report.problems[0]
+    assert backup.Backup(source, server.prefix()).push().ok
+
+
 @pytest.mark.parametrize("harm", ["lost", "changed"])
 def test_what_the_bucket_lost_or_changed_is_sent_again(source, server, harm):
     backup.Backup(source, server.prefix()).push()

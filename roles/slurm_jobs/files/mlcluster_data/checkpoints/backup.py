@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 import typing as t
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
 from ..cli import arguments
@@ -173,6 +173,7 @@ class Backup:
             there = self.prefix.list()
             sums = {} if rehash else self._sums()
             proved = {name: of for name, of in copies.items() if name in there and there[name].etag == of.etag}
+            self.report.problems += self._lost(copies.keys() - proved.keys())
             try:
                 self._rounds(rounds(names), lambda name: self._push(name, proved, sums))
             finally:
@@ -265,6 +266,18 @@ class Backup:
             else:
                 getattr(self.report, found).append(name)
         return found
+
+    def _lost(self, names: Iterable[str]) -> list[str]:
+        """A problem for each object that was changed or lost in the bucket and whose file is gone here too.
+
+        It is reported by this run only: the manifest lists no more than what is there.
+        """
+        return [
+            f"{self.prefix.under(name)} was changed or lost after the backup, and {self.directory / name} is not there "
+            "to be sent again: see whether the bucket keeps older versions; the manifest does not list it any more"
+            for name in sorted(names)
+            if not os.path.lexists(self.directory / name)
+        ]
 
     def _push(self, name: str, proved: dict[str, Copy], sums: dict[str, list[t.Any]]) -> str:
         path = self.directory / name
