@@ -94,16 +94,20 @@ def archive(members: t.Mapping[str, Member], epoch: int) -> bytes:
     """The bytes of the tar.gz: sorted, owned by root, dated ``epoch`` (seconds since 1970), whoever packs it.
 
     Raises BundleError for a path that would leave the top folder, as a package that was made to do so has one.
+    Also for a path that is a file and a folder at once, of which only the folder would be packed.
     """
-    astray = [path for path in members if path.startswith("/") or ".." in path.split("/")]
+    # An empty part or "." gives a file a second path, under which it would take another's place.
+    astray = [path for path in members if not {"", ".", ".."}.isdisjoint(path.split("/"))]
     if astray:
         raise BundleError(f"{', '.join(sorted(astray))} would be unpacked elsewhere: see which package brings it")
-    buffer = io.BytesIO()
     folders = {TOP}
     for path in members:
         parts = path.split("/")[:-1]
         folders.update("/".join([TOP, *parts[:count]]) for count in range(1, len(parts) + 1))
     files = {f"{TOP}/{path}": member for path, member in members.items()}
+    if both := sorted(folders & files.keys()):
+        raise BundleError(f"{', '.join(both)} is a file and a folder of other files: see which packages bring it")
+    buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as target:
         for name in sorted([*folders, *files]):
             if name in folders:

@@ -45,10 +45,16 @@ def test_files_are_sorted_dated_and_owned_the_same_everywhere():
     assert (modes["run"], modes["a.txt"], modes["bin"]) == (0o755, 0o644, 0o755)
 
 
-@pytest.mark.parametrize("path", ["/etc/x", "../x", "site/../../x"])
+@pytest.mark.parametrize("path", ["/etc/x", "../x", "site/../../x", "deep//er/b", "./a.txt", "deep/.", ""])
 def test_a_path_out_of_the_bundle_is_refused(path):
     with pytest.raises(BundleError, match="would be unpacked elsewhere"):
         archive.archive({**FILES, path: Member(b"")}, 0)
+
+
+@pytest.mark.parametrize("path", ["deep", "deep/er", "a.txt/x"])
+def test_a_file_that_is_a_folder_too_is_refused(path):
+    with pytest.raises(BundleError, match="is a file and a folder of other files"):
+        archive.archive({**FILES, path: Member(b"x")}, 0)
 
 
 def test_the_order_in_which_files_were_found_does_not_matter():
