@@ -10,6 +10,7 @@ import importlib.util
 import itertools
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -359,6 +360,17 @@ def test_mark_of_a_backup_is_no_change(store):
     assert store.signature(1) == before
     (store.path / step_name(1) / ".metadata").write_bytes(b"other")
     assert store.signature(1) != before
+
+
+def test_copy_under_another_spelling_counts_for_nothing(store):
+    """With it the newest checkpoint would be counted twice, and one more removed."""
+    for step in (1, 2, 3):
+        publish(store, step)
+    shutil.copytree(store.path / step_name(3), store.path / "step-000000003")
+    assert store.steps() == [3, 2, 1]
+    assert checkpoint_store.retain(store, 2) == [1]
+    assert store.steps() == [3, 2] and (store.path / "step-000000003").is_dir()
+    assert checkpoint_store.step_of(step_name(10**9)) == 10**9
 
 
 def test_only_what_a_save_or_a_removal_left_is_removed(store):

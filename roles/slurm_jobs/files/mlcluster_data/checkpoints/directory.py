@@ -113,9 +113,9 @@ def step_name(step: int) -> str:
 
 
 def step_of(name: str) -> int | None:
-    """The step of a name; None for what is no checkpoint."""
+    """The step of a name; None for what is no checkpoint, as step-000000120: it would count as step-00000120 twice."""
     match = _STEP.fullmatch(name)
-    return int(match.group(1)) if match else None
+    return int(match.group(1)) if match and name == step_name(int(match.group(1))) else None
 
 
 def naming(step: int) -> bytes:
