@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import multiprocessing
 import os
 import resource
@@ -33,6 +34,8 @@ BY_HANDLE = ("open", "replace", "rename", "mkdir", "unlink", "remove", "rmdir", 
 # Bytes of a file in whose middle a rank died: the shortest that any writes, the name of the newest checkpoint, has 14.
 HALF = 10
 torch.set_num_threads(1)
+# Garbage of earlier tests may wait, as it ends, for threads that were not forked: a child hung there for good.
+os.register_at_fork(after_in_child=gc.freeze)
 
 
 class RankDiedError(Exception):
