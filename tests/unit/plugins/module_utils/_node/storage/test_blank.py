@@ -152,7 +152,7 @@ NOT_FIRST = {
     "the directory is of an earlier boot": lambda host: launched(host, BOOT - 1),
     "the directory is of a boot with a wrong clock": lambda host: launched(host, BOOT + 86400),
     "the disk was taken from the kernel and given back": change(appeared=3600),
-    "the disk was seen in an earlier boot": lambda host: seen_before(host),
+    "the disk was seen in an earlier boot": seen_before,
     "the record of disks is damaged": files(SEEN_PATH, "{"),
     "the filesystem keeps no time of birth": lambda host: launched(host, 0),
     "no directory": lambda host: host.machine.births.clear(),
