@@ -85,10 +85,15 @@ def try_load(host: Host, library: str) -> dict[str, t.Any]:
     try:
         return _answer(json.loads(done.stdout.strip().splitlines()[-1]))
     except (ValueError, IndexError, KeyError, TypeError, RecursionError):
-        how = f"was ended by signal {-done.rc}" if done.rc < 0 else f"ended with status {done.rc}"
+        how = how_it_ended(done.rc)
         lines = done.stderr.strip().splitlines()
         detail = f": {lines[-1]}" if lines else ""
         return {**empty, "loads": False, "error": f"the process that loaded it {how}{detail}"}
+
+
+def how_it_ended(status: int) -> str:
+    """Return the end of a child process in words; a negative status is the number of a signal."""
+    return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
 
 
 def _answer(answer: t.Any) -> dict[str, t.Any]:

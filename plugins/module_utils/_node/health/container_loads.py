@@ -14,7 +14,7 @@ import sys
 import typing as t
 
 from ..efa.parse import plugin_version
-from ..efa.plugin import leaving_setting, nccl_setting, net_names
+from ..efa.plugin import how_it_ended, leaving_setting, nccl_setting, net_names
 from ..system.host import CommandError, Host
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 
@@ -69,7 +69,7 @@ def opened(host: Host, names: t.Sequence[str]) -> dict[str, t.Any]:
         return {**{key: answer[key] for key in ("name", "path", "files", "symbols", "errors", "init", "version")},
                 "problem": None}  # fmt: skip
     except (ValueError, IndexError, KeyError, TypeError, RecursionError):
-        how = f"was ended by signal {-done.rc}" if done.rc < 0 else f"ended with status {done.rc}"
+        how = how_it_ended(done.rc)
         words = done.stderr.strip().splitlines()[-1:] or [""]
         return {"problem": f"the process that opened {' or '.join(names)} {how} {words[0]}".strip()}
 
