@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
+
+import pytest
 
 from tests.build import mutants
 
@@ -56,3 +59,11 @@ def test_a_seed_picks_the_same_mutants():
 def test_annotations_are_left_alone():
     made = mutants.mutants("def f(a: str | None) -> None | int: ...", None, 0)
     assert [name for _line, name, _text in made if name == "operator"] == []
+
+
+def test_a_modules_own_tests_come_before_their_folder():
+    folder = Path("tests/unit/plugins/module_utils/_node/slurm")
+    assert mutants.own_tests(Path("plugins/module_utils/_node/slurm/states.py")) == [folder / "test_states.py", folder]
+    assert mutants.own_tests(Path("plugins/module_utils/_node/slurm/__init__.py")) == [folder]
+    with pytest.raises(SystemExit, match="has no tests"):
+        mutants.own_tests(Path("docs/none.py"))
