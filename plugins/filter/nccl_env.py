@@ -10,8 +10,8 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible.module_utils.parsing.convert_bool import boolean
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import environment as engine
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._nccl import environment as engine
 
 _SETTING = ("plugin", "nccl", "libfabric", "use")
 _SWITCHES = ("huge_pages", "pin_network", "accept_harmful")

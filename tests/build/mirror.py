@@ -62,7 +62,6 @@ ELSEWHERE = {
     "plugin_utils/_gds/package_table.py": "plugins/plugin_utils/_gds/test_packages.py",
     "plugin_utils/_gds/settings.py": "plugins/plugin_utils/_gds/test_packages.py",
     "plugin_utils/_lustre/layouts.py": "plugins/plugin_utils/_lustre/test_settings.py",
-    "plugin_utils/_nccl/table.py": "plugins/plugin_utils/_nccl/test_environment.py",
     "plugin_utils/_report/assets.py": "plugins/plugin_utils/_report/test_html.py",
     "plugin_utils/_report/markdown.py": "plugins/plugin_utils/_report/test_html.py",
     "plugin_utils/_slurm/jobs.py": "plugins/plugin_utils/_slurm/test_job_problems.py",

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.versions import minima_problems
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import environment as nccl_env
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._nccl import environment as nccl_env
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SHA256_WANTED = "give 64 hexadecimal digits in lower case"

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import environment as nccl_env
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kind import Kind
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import request as slurm_request
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._nccl import environment as nccl_env
 
 from . import mounts
 from .job_problems import shape_problems

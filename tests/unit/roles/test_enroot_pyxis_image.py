@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
+from ansible_collections.mlcluster.aws.plugins.module_utils._data import nccl_env
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._data import artifacts
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._nccl import table as nccl_env
 
 CHECKOUT = Path(__file__).parents[3]
 ROLE = CHECKOUT / "roles" / "enroot_pyxis"

@@ -10,7 +10,7 @@ import re
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import fsx_clients, instance_types, nvlink, thresholds
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._nccl.table import FAMILIES
+from ansible_collections.mlcluster.aws.plugins.module_utils._data.nccl_env import FAMILIES
 
 TYPES = {name: instance_types.lookup(name) for name in instance_types.names()}
 ACCELERATED = {name: facts for name, facts in TYPES.items() if facts["accelerators"] and facts["efa_interfaces"]}
@@ -49,7 +49,7 @@ def test_reasons_and_figures_are_of_known_types():
 
 @pytest.mark.parametrize("name", ACCELERATED)
 def test_each_type_is_of_an_nccl_family(name):
-    assert any(re.fullmatch(family["types"], name) for family in FAMILIES), f"add {name} to FAMILIES in _nccl/table.py"
+    assert any(re.fullmatch(family["types"], name) for family in FAMILIES), f"add {name} to FAMILIES of nccl_env.py"
 
 
 def test_added_type_is_one_row_with_its_source(monkeypatch):

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Renders the environment of NCCL and Neuron by instance type and versions, and judges any environment.
 
-Pure functions over the table ``table.py``.
+Pure functions over the table ``_data/nccl_env.py``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import re
 import shlex
 import typing as t
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.versions import complaint, rules_for
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.versions import version_key
-
-from . import table
+from ..._data import instance_types
+from ..._data import nccl_env as table
+from ..accelerator.versions import complaint, rules_for
+from ..system.host import NodeError
+from ..system.versions import version_key
 
 USES = ("host", "mpi", "container")
 DEBUG_LEVELS = ("VERSION", "WARN", "INFO", "TRACE")

@@ -9,9 +9,8 @@ import re
 import subprocess
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._nccl import table
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._nccl.environment import (
+from ansible_collections.mlcluster.aws.plugins.module_utils._data import nccl_env as table
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.environment import (
     Setting,
     Wishes,
     assignments,
@@ -20,6 +19,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._nccl.environment im
     render,
     traits,
 )
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 from hypothesis import given
 from hypothesis import strategies as st
 

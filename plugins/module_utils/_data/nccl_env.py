@@ -4,7 +4,7 @@
 """The environment of NCCL, the OFI plugin and libfabric: what to set, what to leave alone, and who says so.
 
 ``FAMILIES`` (instance type families and what the plugin sets there by itself), ``RENDER`` (what to set)
-and ``RULES`` (what to say of a variable somebody wants to set) are read by ``environment.py``. In each of
+and ``RULES`` (what to say of a variable somebody wants to set) are read by ``_node/efa/environment.py``. In each of
 them the first entry that fits wins. Which versions may run together is in ``accelerator_versions.py``.
 
 A ``when`` holds conditions that all have to be met: ``kind`` (nvidia, neuron), ``efa``, ``rdma``, ``nvlink``
