@@ -154,6 +154,7 @@ def node(root: Path, slurm: str = "22.05.8") -> RootedHost:
     host.answers["/opt/slurm/bin/scontrol --version"] = f"slurm-wlm {slurm}\n"
     host.answers["/opt/slurm/bin/srun --help"] = "Usage: srun\n"
     host.folder("/run")
+    host.put("/proc/1/comm", "systemd\n")
     return host
 
 

@@ -13,6 +13,7 @@ import typing as t
 from ..slurm.client import PCS_SCHEDULERS, Slurm, find_prefix, node_name
 from ..slurm.look import ON_NODES
 from ..system.host import CommandError, NodeError
+from ..system.job_steps import running_steps
 from ..system.mounts import SHARED_FILESYSTEMS, find_mount, read_mounts
 from .host import EnrootHost
 from .plugstack import PLUGIN_NAME, Stack
@@ -78,12 +79,6 @@ def slurm_settings(text: str) -> dict[str, str]:
     return settings
 
 
-def running_steps(host: EnrootHost) -> int:
-    """How many job steps run on this node: each has a process slurmstepd."""
-    names = (host.read_text(f"/proc/{name}/comm") for name in host.listdir("/proc") if name.isdecimal())
-    return sum(1 for name in names if name and name.strip() == "slurmstepd")
-
-
 def busy(host: EnrootHost, slurm: t.Mapping[str, t.Any]) -> str:
     """Why slurmd of this node must not be restarted, in a few words; empty where no job has the node.
 
@@ -91,6 +86,8 @@ def busy(host: EnrootHost, slurm: t.Mapping[str, t.Any]) -> str:
     that only the controller knows. One that does not answer is taken for one that has jobs here.
     """
     steps = running_steps(host)
+    if steps is None:
+        return "it could not be learnt which jobs have the node (/proc shows no process)"
     if steps:
         return f"steps of jobs run on the node ({steps})"
     conf = f"{slurm['conf_dir']}/slurm.conf" if slurm["has_conf"] else None

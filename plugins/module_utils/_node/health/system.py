@@ -28,6 +28,7 @@ from ..lustre.config import load_config as load_lustre
 from ..lustre.verify import verify as verify_lustre
 from ..scratch import directories as scratch
 from ..system.ask import ask, line
+from ..system.distribution import read_distribution
 from ..system.host import Host, NodeError
 from ..system.kernel import kernel_releases
 from ..system.mounts import read_mounts
@@ -243,10 +244,9 @@ def versions(host: Host, packages: t.Mapping[str, str | None], more: t.Collectio
     """Component to version, of what is here: those of ``COMPONENTS`` that tell it, and ``package NAME`` for each of
     ``PACKAGES`` and of more that is installed.
     """
-    release = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', host.read_text("/etc/os-release") or "", re.MULTILINE))
     found: dict[str, str | None] = {
         "kernel": line(host, "/proc/sys/kernel/osrelease"),
-        "os": release.get("PRETTY_NAME"),
+        "os": read_distribution(host)["title"] or None,
         "driver": parse_driver_version(host.read_text("/proc/driver/nvidia/version") or ""),
         "cuda": cuda_version(host, CUDA_HOME),
         "efa_driver": line(host, "/sys/module/efa/version"),

@@ -1,0 +1,30 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether steps of Slurm jobs run on this node, without a question to Slurm."""
+
+from __future__ import annotations
+
+from .host import Host
+
+
+def running_steps(host: Host) -> int | None:
+    """Return how many job steps run here: each has a process slurmstepd. None where /proc shows no process at all."""
+    processes = [name for name in host.listdir("/proc") if name.isdecimal()]
+    names = [host.read_text(f"/proc/{name}/comm") for name in processes]
+    return sum(1 for name in names if name and name.strip() == "slurmstepd") if processes else None
+
+
+def jobs_problem(steps: int | None, change: str, option: str) -> str | None:
+    """Why ``change`` must not be made while jobs run; None where no step does. ``option`` is the switch that allows it.
+
+    ``steps`` is what ``running_steps`` returned; an unknown number refuses too.
+    """
+    if steps == 0:
+        return None
+    found = "it is not known whether Slurm jobs run" if steps is None else f"{steps} steps of Slurm jobs run"
+    return (
+        f"{change} would change what running Slurm jobs use, {found} here and nothing was done: drain the node and "
+        f"wait for its jobs, or set {option}: false"
+    )
