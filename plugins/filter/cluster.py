@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import network
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import config as _cluster_config
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import deletion as _cluster_storage
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import lint as _cluster_lint
@@ -47,7 +47,7 @@ def cluster_fate(config: str) -> dict[str, Any]:
 
 def network_plan(found: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
     """What is missing of a network."""
-    port = _argument_types.coerce("a whole number", wanted["grafana_port"])
+    port = argument_types.coerce("a whole number", wanted["grafana_port"])
     return network.plan(found, {**wanted, "grafana_port": port})
 
 

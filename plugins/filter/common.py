@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._file_drift import file_drift
 from jinja2.runtime import Undefined
 
 
-def kind_problems(given: Mapping[str, Any], spec: _argument_types.Spec) -> list[str]:
+def kind_problems(given: Mapping[str, Any], spec: argument_types.Spec) -> list[str]:
     """A sentence for each variable that is not of the type that the spec has for it."""
     values = {}
     for name in spec:
@@ -25,7 +25,7 @@ def kind_problems(given: Mapping[str, Any], spec: _argument_types.Spec) -> list[
             continue
         if not isinstance(value, Undefined):
             values[name] = value
-    return list(_argument_types.problems(values, spec))
+    return list(argument_types.problems(values, spec))
 
 
 class FilterModule:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.config import parse_config, problems
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._containers.downloads import enroot_pyxis_downloads
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._containers.image import enroot_pyxis_image
 
 # A text for one of these is no sentence of the parser's, but an error of Python.
-_SPEC: _argument_types.Spec = {
+_SPEC: argument_types.Spec = {
     **{name: {"type": "dict"} for name in ("conf", "plugin_options", "docker_daemon")},
     **{name: {"type": "list", "elements": "str"} for name in ("hooks", "smoke_users")},
     "credentials": {"type": "list", "elements": "dict"},
@@ -23,7 +23,7 @@ _SPEC: _argument_types.Spec = {
 
 def enroot_pyxis_problem(settings: Mapping[str, Any]) -> str:
     """The sentences with which the node would refuse the settings; empty when they are sound."""
-    return "; ".join(list(_argument_types.problems(settings, _SPEC)) or problems(parse_config(settings)))
+    return "; ".join(list(argument_types.problems(settings, _SPEC)) or problems(parse_config(settings)))
 
 
 class FilterModule:

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.network import is_documentation
-
-from .. import _argument_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types
 
 Settings = Mapping[str, Any]
 
@@ -105,7 +104,7 @@ def filled(defaults: Settings, given: Settings) -> dict[str, Any]:
 
 def _wrong(what: str, given: Settings, kinds: Mapping[str, str]) -> Iterator[str]:
     for key, kind in kinds.items():
-        if given.get(key) is not None and not _argument_types.CHECKS[kind](given[key]):
+        if given.get(key) is not None and not argument_types.CHECKS[kind](given[key]):
             yield f"{what}: {key} is '{given[key]}'; give {kind}"
 
 
@@ -114,7 +113,7 @@ def _right(given: Settings, kinds: Mapping[str, str]) -> dict[str, Any]:
     return {
         key: value
         for key, value in given.items()
-        if value is None or key not in kinds or _argument_types.CHECKS[kinds[key]](value)
+        if value is None or key not in kinds or argument_types.CHECKS[kinds[key]](value)
     }
 
 
@@ -260,9 +259,7 @@ def placeholders(settings: Settings, network: Settings) -> list[str]:
 def meant(settings: Settings) -> dict[str, Any]:
     """The settings with those numbers and switches as such that ``-e KEY=VALUE`` gave as a text."""
     kinds = {key: kind for key, kind in SETTINGS_KINDS.items() if kind in ("a whole number", "true or false")}
-    return {
-        key: _argument_types.coerce(kinds[key], value) if key in kinds else value for key, value in settings.items()
-    }
+    return {key: argument_types.coerce(kinds[key], value) if key in kinds else value for key, value in settings.items()}
 
 
 def problems(settings: Settings) -> list[str]:

@@ -12,8 +12,8 @@ from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.accelerator.versions import minima_problems
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import environment as nccl_env
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SHA256_WANTED = "give 64 hexadecimal digits in lower case"
@@ -38,7 +38,7 @@ def _unset(values: Mapping[str, Any]) -> list[str]:
     return [f"{name} has no value: give it one, or leave it out" for name, value in values.items() if value is None]
 
 
-_SPEC: _argument_types.Spec = {
+_SPEC: argument_types.Spec = {
     **{f"efa_nccl_{name}": {"type": "dict"} for name in ("environment", "minima")},
     **{
         f"efa_nccl_{name}": {"type": "list", "elements": "str"}
@@ -49,7 +49,7 @@ _SPEC: _argument_types.Spec = {
 
 def _of_another_kind(values: Mapping[str, Any], packages: Mapping[str, Any]) -> list[str]:
     pinned = {name: {"type": "list", "elements": "dict"} for name in packages}
-    return list(_argument_types.problems(values, {**_SPEC, **pinned}))
+    return list(argument_types.problems(values, {**_SPEC, **pinned}))
 
 
 def _installer(settings: Mapping[str, Any]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import config as lustre_config
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._lustre import layouts as lustre_layouts
 
 # FSx API, FileSystemId: fs- and 8 hexadecimal digits or more.
@@ -23,7 +23,7 @@ EMPTY: dict[str, Any] = {
 LAYOUT_KEYS = ("layout", "models", "places", "classes", "owner", "group", "mode", "acl", "directories")
 
 # Without these the rest cannot be read.
-_SPEC: _argument_types.Spec = {"places": {"type": "dict"}, "classes": {"type": "dict"}}
+_SPEC: argument_types.Spec = {"places": {"type": "dict"}, "classes": {"type": "dict"}}
 
 
 def fsx_lustre_plan(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def fsx_lustre_plan(settings: Mapping[str, Any]) -> dict[str, Any]:
     problems the options have no directories.
     """
     settings = {key: EMPTY.get(key) if value is None else value for key, value in settings.items()}
-    unreadable = list(_argument_types.problems(settings, _SPEC))
+    unreadable = list(argument_types.problems(settings, _SPEC))
     if unreadable:
         return {"problems": unreadable, "options": {}, "ids": []}
     systems, ids, id_problems = _named(settings["file_systems"], settings["names"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types as _kinds
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types as _kinds
 
 from tests.rig import controller
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible.errors import AnsibleError
 from ansible_collections.mlcluster.aws.plugins.filter import common
-from ansible_collections.mlcluster.aws.plugins.plugin_utils import _argument_types as _kinds
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types as _kinds
 
 
 def told(value, **option):
