@@ -64,8 +64,9 @@ class TrainingHost(Host):
     ) -> CommandResult:
         line = " ".join(argv)
         self.calls.append(line)
-        if argv[0] == "env":
+        if argv[0] == "env" and argv[-2] != "-c":
             return self._load(argv[-1])
+        line = line.removeprefix("env ")
         known = [beginning for beginning in self.commands if line.startswith(beginning)]
         answer = self.commands[max(known, key=len)] if known else missing(line)
         if isinstance(answer, Exception):
@@ -76,6 +77,12 @@ class TrainingHost(Host):
         answer = self.loads.get(library, {"error": f"{library}: cannot open shared object file"})
         if isinstance(answer, Exception):
             raise answer
+        if library.startswith("["):
+            # A list of names: what the look into a container asks.
+            none = {"name": None, "path": None, "files": [], "symbols": [], "errors": {}, "init": None, "version": None}
+            return CommandResult(
+                0, json.dumps({**none, **({"errors": {library: "none"}} if "error" in answer else answer)}), ""
+            )
         return CommandResult(0, json.dumps({"loads": False, "error": None, "symbols": [], "nccl": None, **answer}), "")
 
     def which(self, program: str) -> str | None:

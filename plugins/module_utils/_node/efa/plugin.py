@@ -10,11 +10,10 @@ a constructor that crashes or hangs takes nothing with it.
 
 from __future__ import annotations
 
-import json
-import sys
 import typing as t
 
-from ..system.host import CommandError, Host
+from ..system import child
+from ..system.host import Host
 from .parse import plugin_version
 
 # Newest first. Sources: awsome-distributed-training nccl-tests.Dockerfile (ofi-nccl/lib since installer 1.48, with
@@ -47,23 +46,29 @@ LOAD_SECONDS = 20
 # Above the newest interface there is (v11 of NCCL 2.28): a plugin names those it speaks as exported symbols.
 _INTERFACES = 20
 
-# Runs as python -c SOURCE PATH: the answer is the last line, for a constructor may print.
+# Its argument is the path.
 _CHILD = """
-import ctypes, json, sys
-answer = {"loads": False, "error": None, "symbols": [], "nccl": None}
+import ctypes
+found = {"loads": False, "error": None, "symbols": [], "nccl": None}
 try:
     library = ctypes.CDLL(sys.argv[1], mode=2)
-    answer["loads"] = True
+    found["loads"] = True
     names = [n + str(i) for n in ("ncclNetPlugin_v", "ncclTunerPlugin_v") for i in range(1, %d)]
-    answer["symbols"] = [name for name in names if hasattr(library, name)]
+    found["symbols"] = [name for name in names if hasattr(library, name)]
     if hasattr(library, "ncclGetVersion"):
         number = ctypes.c_int(0)
         if library.ncclGetVersion(ctypes.byref(number)) == 0:
-            answer["nccl"] = number.value
+            found["nccl"] = number.value
 except OSError as problem:
-    answer["error"] = str(problem)
-sys.stdout.write("\\n" + json.dumps(answer) + "\\n")
+    found["error"] = str(problem)
+answer(found)
 """ % (_INTERFACES + 1)
+_KEYS: dict[str, child.Check] = {
+    "loads": child.a_truth,
+    "error": child.or_none(child.a_text),
+    "symbols": child.texts,
+    "nccl": child.or_none(child.a_number),
+}
 
 
 def try_load(host: Host, library: str) -> dict[str, t.Any]:
@@ -73,35 +78,11 @@ def try_load(host: Host, library: str) -> dict[str, t.Any]:
     interfaces it exports, "nccl": NCCL's version number or None}. LD_LIBRARY_PATH and LD_PRELOAD do not count: a job
     does not have those of this process.
     """
-    python = sys.executable or "python3"
-    argv = ["env", "-u", "LD_LIBRARY_PATH", "-u", "LD_PRELOAD", python, "-I", "-c", _CHILD, library]
-    empty: dict[str, t.Any] = {"loads": None, "error": None, "symbols": [], "nccl": None}
     try:
-        done = host.run(argv, timeout=LOAD_SECONDS, check=False)
-    except CommandError as exc:
-        # The command line holds a whole program: only what it ended with is worth telling.
-        told = f": {exc.stderr.strip()}" if exc.stderr else ""
-        return {**empty, "error": f"{exc.problem}{told}"}
-    try:
-        return _answer(json.loads(done.stdout.strip().splitlines()[-1]))
-    except (ValueError, IndexError, KeyError, TypeError, RecursionError):
-        how = how_it_ended(done.rc)
-        lines = done.stderr.strip().splitlines()
-        detail = f": {lines[-1]}" if lines else ""
-        return {**empty, "loads": False, "error": f"the process that loaded it {how}{detail}"}
-
-
-def how_it_ended(status: int) -> str:
-    """Return the end of a child process in words; a negative status is the number of a signal."""
-    return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-
-
-def _answer(answer: t.Any) -> dict[str, t.Any]:
-    """What the child says; TypeError or KeyError for anything else, for a library may have written the last line."""
-    kinds: dict[str, t.Any] = {"loads": bool, "error": (str, type(None)), "symbols": list, "nccl": (int, type(None))}
-    if not all(isinstance(answer[key], kind) for key, kind in kinds.items()):
-        raise TypeError("not the answer of the child")
-    return {key: answer[key] for key in kinds} | {"symbols": [str(symbol) for symbol in answer["symbols"]]}
+        return child.ask_child(host, _CHILD, [library], _KEYS, LOAD_SECONDS, without=("LD_LIBRARY_PATH", "LD_PRELOAD"))
+    except child.ChildError as exc:
+        error = f"the process that loaded it {exc.problem}" if exc.started else exc.problem
+        return {"loads": False if exc.started else None, "error": error, "symbols": [], "nccl": None}
 
 
 def nccl_version(number: int | None) -> str | None:

@@ -10,7 +10,6 @@ would need a comparison is undeterminable.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -19,8 +18,9 @@ import typing as t
 from ..._data.checklists import CHECKLISTS
 from ..accelerator.parse import parse_driver_version
 from ..storage.record import RECORD_PATH, read_document
+from ..system import child
 from ..system.ask import ask, line
-from ..system.host import CommandError, Host
+from ..system.host import Host
 from ..system.linker import parse_ldconfig
 from ..system.mounts import read_mounts
 from ..system.state import STATE_DIRECTORY
@@ -54,39 +54,41 @@ _NAMES = {
     "megatron": "Megatron-LM",
 }
 
-# Runs in the container's own Python; the answer is the last line, for an import may print. Megatron-LM is not imported,
-# for that takes a GPU: a source tree says its version in package_info.py.
+# Runs in the container's own Python. Megatron-LM is not imported, which takes a GPU: a source tree has its version in
+# package_info.py.
 _CHILD = r"""
-import importlib.metadata, importlib.util, json, os, re, sys
-answer = {}
+import importlib.metadata, importlib.util, re
+found = dict.fromkeys(("pytorch.version", "pytorch.cuda", "pytorch.nccl", "pytorch.error", "megatron.version"))
 try:
     import torch
-    answer["pytorch.version"] = torch.__version__
-    answer["pytorch.cuda"] = torch.version.cuda
+    found["pytorch.version"] = torch.__version__
+    found["pytorch.cuda"] = torch.version.cuda
     try:
-        answer["pytorch.nccl"] = ".".join(str(part) for part in torch.cuda.nccl.version())
+        found["pytorch.nccl"] = ".".join(str(part) for part in torch.cuda.nccl.version())
     except Exception:
-        answer["pytorch.nccl"] = None
+        pass
 except ModuleNotFoundError as problem:
-    answer["pytorch.version"] = None
     if problem.name != "torch":
-        answer["pytorch.error"] = str(problem)
+        found["pytorch.error"] = str(problem)
 except Exception as problem:
-    answer["pytorch.error"] = str(problem)
-answer["megatron.version"] = None
+    found["pytorch.error"] = str(problem)
 try:
-    answer["megatron.version"] = importlib.metadata.version("megatron-core")
+    found["megatron.version"] = importlib.metadata.version("megatron-core")
 except importlib.metadata.PackageNotFoundError:
     spec = importlib.util.find_spec("megatron")
     for place in (spec.submodule_search_locations or ()) if spec else ():
         info = os.path.join(place, "core", "package_info.py")
         if os.path.exists(info):
             text = open(info).read()
-            found = [re.search(r"^%s = (\d+)" % part, text, re.M) for part in ("MAJOR", "MINOR", "PATCH")]
-            if all(found):
-                answer["megatron.version"] = ".".join(part.group(1) for part in found)
-sys.stdout.write("\n" + json.dumps(answer) + "\n")
+            parts = [re.search(r"^%s = (\d+)" % part, text, re.M) for part in ("MAJOR", "MINOR", "PATCH")]
+            if all(parts):
+                found["megatron.version"] = ".".join(part.group(1) for part in parts)
+answer(found)
 """
+_KEYS = {
+    name: child.or_none(child.a_text)
+    for name in ("pytorch.version", "pytorch.cuda", "pytorch.nccl", "pytorch.error", "megatron.version")
+}
 
 
 def look(host: Host) -> dict[str, t.Any]:
@@ -166,13 +168,14 @@ def _python(host: Host) -> dict[str, t.Any]:
     if not program:
         return {"pytorch.version": None, "megatron.version": None}
     try:
-        done = host.run([program, "-c", _CHILD], timeout=IMPORT_SECONDS, check=False)
-        answer = json.loads(done.stdout.strip().splitlines()[-1])
-    except CommandError as exc:
-        return {"pytorch.error": exc.problem}
-    except (ValueError, IndexError, RecursionError):
-        return {"pytorch.error": f"{program} ended with status {done.rc} while importing PyTorch"}
-    return answer if isinstance(answer, dict) else {}
+        answer = child.ask_child(host, _CHILD, [], _KEYS, IMPORT_SECONDS, python=[program])
+    except child.ChildError as exc:
+        problem = f"{program} {exc.problem} while importing PyTorch" if exc.started else exc.problem
+        return {"pytorch.error": problem}
+    if answer["pytorch.error"] is None:
+        return {name: value for name, value in answer.items() if name != "pytorch.error"}
+    # PyTorch is there and broken: its version is not known, and it is not missing.
+    return {name: answer[name] for name in ("pytorch.error", "megatron.version")}
 
 
 def _root(inside: t.Mapping[str, t.Any], outside: t.Mapping[str, t.Any] | None) -> Result:

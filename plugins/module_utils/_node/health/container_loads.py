@@ -10,45 +10,53 @@ with this process's LD_LIBRARY_PATH: a step of the job has the environment of th
 from __future__ import annotations
 
 import json
-import sys
 import typing as t
 
 from ..efa.parse import plugin_version
-from ..efa.plugin import how_it_ended, leaving_setting, nccl_setting, net_names
-from ..system.host import CommandError, Host
+from ..efa.plugin import leaving_setting, nccl_setting, net_names
+from ..system import child
+from ..system.host import Host
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 
 SECONDS = 30
 UNREAD_DRIVER = "GPUs are here, and the version of the kernel's NVIDIA driver cannot be read"
-# Runs as python -c SOURCE NAMES, a JSON list: opens the first name that can be opened. The answer is the last line, for
-# a constructor may print.
+# Its argument is a JSON list of names: it opens the first that can be opened.
 _CHILD = """
-import ctypes, json, sys
+import ctypes
 def mapped():
     return {row.split(None, 5)[5].strip() for row in open("/proc/self/maps") if ".so" in row}
-answer = {"name": None, "path": None, "files": [], "symbols": [], "errors": {}, "init": None, "version": None}
+found = {"name": None, "path": None, "files": [], "symbols": [], "errors": {}, "init": None, "version": None}
 before = mapped()
 for name in json.loads(sys.argv[1]):
     try:
         library = ctypes.CDLL(name, mode=2)
     except OSError as problem:
-        answer["errors"][name] = str(problem)
+        found["errors"][name] = str(problem)
         continue
-    answer["name"], answer["files"] = name, sorted(mapped() - before)
+    found["name"], found["files"] = name, sorted(mapped() - before)
     class Info(ctypes.Structure):
         _fields_ = [("address", ctypes.c_void_p), ("path", ctypes.c_char_p)]
     info = ctypes.POINTER(Info)()
     ctypes.CDLL(None).dlinfo(ctypes.c_void_p(library._handle), 2, ctypes.byref(info))
-    answer["path"] = info.contents.path.decode(errors="replace")
-    answer["symbols"] = [n for n in ("ncclNetPlugin_v%d" % i for i in range(1, 21)) if hasattr(library, n)]
+    found["path"] = info.contents.path.decode(errors="replace")
+    found["symbols"] = [n for n in ("ncclNetPlugin_v%d" % i for i in range(1, 21)) if hasattr(library, n)]
     if hasattr(library, "cuInit"):
-        answer["init"] = library.cuInit(0)
+        found["init"] = library.cuInit(0)
         number = ctypes.c_int(0)
         if library.cuDriverGetVersion(ctypes.byref(number)) == 0:
-            answer["version"] = number.value
+            found["version"] = number.value
     break
-sys.stdout.write("\\n" + json.dumps(answer) + "\\n")
+answer(found)
 """
+_KEYS: dict[str, child.Check] = {
+    "name": child.or_none(child.a_text),
+    "path": child.or_none(child.a_text),
+    "files": child.texts,
+    "symbols": child.texts,
+    "errors": child.text_by_name,
+    "init": child.or_none(child.a_number),
+    "version": child.or_none(child.a_number),
+}
 
 
 def opened(host: Host, names: t.Sequence[str]) -> dict[str, t.Any]:
@@ -58,20 +66,12 @@ def opened(host: Host, names: t.Sequence[str]) -> dict[str, t.Any]:
     NCCL), ``errors`` (name to the loader's text), for libcuda ``init`` (what cuInit returned) and ``version``, and
     ``problem``: why it could not be tried.
     """
-    python = sys.executable or "python3"
     try:
-        # env: so that the loader reads this environment anew and nothing of this Python's own start-up counts.
-        done = host.run(["env", python, "-I", "-c", _CHILD, json.dumps(list(names))], timeout=SECONDS, check=False)
-    except CommandError as exc:
-        return {"problem": exc.problem}
-    try:
-        answer = json.loads(done.stdout.strip().splitlines()[-1])
-        return {**{key: answer[key] for key in ("name", "path", "files", "symbols", "errors", "init", "version")},
-                "problem": None}  # fmt: skip
-    except (ValueError, IndexError, KeyError, TypeError, RecursionError):
-        how = how_it_ended(done.rc)
-        words = done.stderr.strip().splitlines()[-1:] or [""]
-        return {"problem": f"the process that opened {' or '.join(names)} {how} {words[0]}".strip()}
+        return {**child.ask_child(host, _CHILD, [json.dumps(list(names))], _KEYS, SECONDS), "problem": None}
+    except child.ChildError as exc:
+        if not exc.started:
+            return {"problem": exc.problem}
+        return {"problem": f"the process that opened {' or '.join(names)} {exc.problem}"}
 
 
 def verify_net(host: Host, efa_inside: int, efa_outside: int | None) -> Result:

@@ -75,13 +75,33 @@ def test_a_constructor_that_prints_crashes_or_hangs(tmp_path, monkeypatch):
     assert efa_plugin.try_load(HOST, str(talks))["loads"] is True
     dies = build(tmp_path / "dies.so", ctor.format("abort();"))
     found = efa_plugin.try_load(HOST, str(dies))
-    assert (found["loads"], found["error"]) == (False, "the process that loaded it was ended by signal 6")
+    assert (found["loads"], found["error"]) == (
+        False,
+        "the process that loaded it was ended by signal 6 and gave no answer",
+    )
     leaves = build(tmp_path / "leaves.so", ctor.format("_exit(7);"))
-    assert efa_plugin.try_load(HOST, str(leaves))["error"] == "the process that loaded it ended with status 7"
+    assert efa_plugin.try_load(HOST, str(leaves))["error"] == (
+        "the process that loaded it ended with status 7 and gave no answer"
+    )
     monkeypatch.setattr(efa_plugin, "LOAD_SECONDS", 0.5)
     hangs = build(tmp_path / "hangs.so", ctor.format("pause();"))
     found = efa_plugin.try_load(HOST, str(hangs))
     assert (found["loads"], found["error"]) == (None, "no answer within 0.5 seconds")
+
+
+@needs_compiler
+@pytest.mark.parametrize("function", ["constructor", "destructor"])
+def test_library_that_prints_an_answer_puts_none_in(tmp_path, function):
+    words = '{\\"loads\\": true, \\"error\\": null, \\"symbols\\": [\\"ncclNetPlugin_v10\\"], \\"nccl\\": 22809}'
+    library = build(
+        tmp_path / "liar.so",
+        "#include <stdio.h>\n#include <stdlib.h>\n"
+        f'__attribute__(({function})) void c(void) {{ puts("\\n{words}"); fflush(stdout); _Exit(0); }}',
+    )
+    found = efa_plugin.try_load(HOST, str(library))
+    assert (found["symbols"], found["nccl"]) == ([], None)
+    # Nothing of a library runs after the answer, so that a destructor has no say.
+    assert found["loads"] is (function == "destructor")
 
 
 def test_a_file_that_is_no_library(tmp_path):
@@ -192,7 +212,7 @@ def test_a_child_that_answers_nonsense(answer):
 
     assert efa_plugin.try_load(Odd(), "x") == {
         "loads": False,
-        "error": "the process that loaded it ended with status 0: odd",
+        "error": "the process that loaded it ended with status 0 and gave no answer: odd",
         "symbols": [],
         "nccl": None,
     }
