@@ -122,12 +122,12 @@ lines:
   sample: ["1 broken, 79 good of 80 nodes", "✕ gpu.count: a GPU fell off the bus [p5-dy-4]"]
 problems:
   description: >-
-    What failed or could not be proved, the same on many nodes once, the gravest first, each with C(id), C(status),
-    C(severity), C(text), C(hint), C(nodes) and C(job).
+    What failed or could not be proved, the same sentence of several checks or nodes once, the gravest first, each with
+    C(ids), the first of them as C(id), C(status), C(severity), C(text), C(hint), C(nodes) and C(job).
   returned: always
   type: list
   elements: dict
-  sample: [{"id": "gpu.count", "status": "fail", "severity": "isolate", "nodes": ["p5-dy-4"]}]
+  sample: [{"id": "gpu.count", "ids": ["gpu.count"], "status": "fail", "severity": "isolate", "nodes": ["p5-dy-4"]}]
 outliers:
   description: >-
     What a node has otherwise than its neighbours, each with C(node), C(what), C(kind), C(found), C(expected),

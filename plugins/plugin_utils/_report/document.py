@@ -31,6 +31,11 @@ ORDER = (result.FAIL, result.UNDETERMINABLE, result.PASS, result.NOT_APPLICABLE)
 BANDWIDTH = re.compile(r"(nccl|nccom)\.bandwidth\.(\w+)")
 IO = re.compile(r"io\.(fio|ior|gdsio)\.(\w+)")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+# The check of nodes that did not answer, and the addresses that ssh names when it fails.
+NO_ANSWER = "node.answer"
+ADDRESS = re.compile(
+    r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-f]{1,4}(?:::?[0-9a-f]{1,4}){2,7})(?![\w.:])", re.IGNORECASE
+)
 # How long a validation proves something. Our own choice: nodes are exchanged and repaired within days.
 VALIDATION_DAYS = 7.0
 # Bounds on what one node may put on everybody's page; node_health_info gives a hundred verdicts at most.
@@ -147,26 +152,26 @@ def _results(name: str, health: Mapping[str, Any]) -> tuple[list[result.Result],
     """The verdicts on a node, and whether it answered at all."""
     if health.get("unreachable"):
         why = short(health.get("msg") or "no reason was given")
-        return [unproved("node.answer", "unreachable", f"the node did not answer: {why}", name)], False
+        return [unproved(NO_ANSWER, "unreachable", f"the node did not answer: {why}", name)], False
     if not isinstance(health.get("results"), (list, tuple)):
         # Of a module that crashed, only the end of what it printed says why.
         stderr = health.get("module_stderr")
         printed = stderr.strip().splitlines()[-1:] if isinstance(stderr, str) else []
         why = short(". ".join(short(part) for part in [health.get("msg") or "it gave no verdicts", *printed]))
-        return [unproved("node.answer", "no_verdicts", f"the node was not judged: {why}", name)], False
+        return [unproved(NO_ANSWER, "no_verdicts", f"the node was not judged: {why}", name)], False
     found = [read(entry, name) for entry in health["results"][:MOST_VERDICTS]]
     if more := len(health["results"]) - len(found):
-        found.append(unproved("node.answer", "damaged", f"{more} more verdicts than {MOST_VERDICTS} were left", name))
+        found.append(unproved(NO_ANSWER, "damaged", f"{more} more verdicts than {MOST_VERDICTS} were left", name))
     if not found:
-        return [unproved("node.answer", "no_verdicts", "the node gave no verdict at all", name)], True
+        return [unproved(NO_ANSWER, "no_verdicts", "the node gave no verdict at all", name)], True
     if health.get("failed"):
         why = short(health.get("msg") or "no reason was given")
-        found.append(unproved("node.answer", "failed", f"the check of the node failed: {why}", name))
+        found.append(unproved(NO_ANSWER, "failed", f"the check of the node failed: {why}", name))
     subjects = {entry.id.partition(".")[0] for entry in found}
     missing = [wanted[0] for wanted in FULL_SUBJECTS if not subjects & set(wanted)]
     if missing:
         text = f"there is no verdict on {', '.join(missing)}: give what the profile full returns, and all of it"
-        found.append(unproved("node.answer", "incomplete", text, name))
+        found.append(unproved(NO_ANSWER, "incomplete", text, name))
     return found, True
 
 
@@ -187,9 +192,10 @@ def sentence(entry: result.Result) -> str:
 
 
 def problems(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What to do something about: the same on many nodes once, the gravest and most frequent first.
+    """What to do something about: the same sentence once, whichever checks and nodes say it.
 
-    Each: id, status, severity, text, hint, nodes (names), jobs (names).
+    Ordered by gravity (failed ones, then nodes that did not answer, then what else was not proved; by severity), then
+    by how many nodes have it. Each: id (the first of ids), ids, status, severity, text, hint, nodes and job (names).
     """
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     sources = [(entry, node["name"], None) for node in nodes for entry in node["results"]]
@@ -201,19 +207,24 @@ def problems(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any
     for entry, node, job in sources:
         if entry["status"] in (result.FAIL, result.UNDETERMINABLE):
             text = sentence(result.Result.from_dict(entry))
-            key = (entry["id"], entry["status"], entry.get("severity"), text, job)
+            if entry["id"] == NO_ANSWER and node:
+                text = _of_any_node(text, node)
             problem = found.setdefault(
-                key,
+                (entry["status"], text, job),
                 {
                     "id": entry["id"],
+                    "ids": [],
                     "status": entry["status"],
-                    "severity": entry.get("severity") or "none",
+                    "severity": "none",
                     "text": text,
                     "hint": entry.get("hint"),
                     "nodes": [],
                     "job": job,
                 },
             )
+            if entry["id"] not in problem["ids"]:
+                problem["ids"].append(entry["id"])
+            problem["severity"] = max(problem["severity"], entry.get("severity") or "none", key=result.SEVERITIES.index)
             if node and node not in problem["nodes"]:
                 problem["nodes"].append(node)
     for problem in found.values():
@@ -222,12 +233,21 @@ def problems(nodes: Sequence[Mapping[str, Any]], jobs: Sequence[Mapping[str, Any
         found.values(),
         key=lambda one: (
             ORDER.index(one["status"]),
+            one["id"] != NO_ANSWER,
             -result.SEVERITIES.index(one["severity"]),
             -len(one["nodes"]),
             one["id"],
             one["text"],
         ),
     )
+
+
+def _of_any_node(text: str, node: str) -> str:
+    """Why a node did not answer, without its name and address, so that the same reason of many nodes is one line."""
+    # A name of letters alone may be any word of the sentence.
+    if not node.isalpha():
+        text = re.sub(rf"(?<![\w.-]){re.escape(node)}(?![\w-])", "the node", text)
+    return ADDRESS.sub("its address", text)
 
 
 def _doubt(validation: Mapping[str, Any] | None, time: str, cluster: str, days: float) -> str:

@@ -4,7 +4,8 @@
 """The report as one page that needs nothing else: no network, no second file. Pure.
 
 Everything that came from a node is escaped here or set as text by the script; the page's own policy lets nothing be
-loaded and no other script run.
+loaded and no other script run. Links of the page choose what the script shows (``#state=fail&check=gpu.ecc``,
+``#node=NAME``), so that what is on the screen can be sent as an address.
 """
 
 from __future__ import annotations
@@ -14,45 +15,56 @@ import collections
 import hashlib
 import html
 import json
+import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Result
 
-from . import svg as _report_svg
+from . import charts
 from .assets import SCRIPT, STYLE
-from .document import sentence
+from .document import ORDER, sentence
 
 WORDS = {"pass": "good", "fail": "broken", "undeterminable": "not proved", "not_applicable": "not judged"}
 # In the order in which a sentence counts them.
 WORDS_OF_MANY = {state: WORDS[state] for state in ("fail", "undeterminable", "pass", "not_applicable")}
 GLYPHS = {"pass": "✓", "fail": "✕", "undeterminable": "?", "not_applicable": "-"}
-FIRST_SCREEN = 5
+# What a severity asks for; docs/guides/failure-catalogue.md says it at length.
+SEVERITY_WORDS = {
+    "isolate": "keep jobs away from the node and replace it",
+    "reboot": "reboot the node, then check it again",
+    "reset": "reset the GPU, or reload its driver, then check again",
+    "monitor": "the node can work; watch it",
+    "none": "says nothing about the hardware",
+}
+FIRST_PROBLEMS = 7
 NAMES = 12
 # Nobody reads more rows of one table, and a page of all of them would not open; the JSON has every one.
 MOST_ROWS = 500
 
 
 def page(document: Mapping[str, Any]) -> str:
-    """The page of a document of _report_model."""
+    """The page of a document of ``document.build``."""
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
-    title = _text(f"{document['cluster'] or 'Cluster'}: {WORDS[document['status']]}")
+    title = f"{document['cluster'] or 'Cluster'}, {document['time'][:10]}: {summary(document)}"
+    # The gravest first; the document has them by name.
+    nodes = sorted(document["nodes"], key=lambda node: ORDER.index(node["status"]))
     parts = [
-        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{_text(title)}</title>',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         f"<style>{STYLE}</style></head><body>",
         *_head(document),
-        *_map(document["nodes"]),
         *_problems(document["problems"]),
+        *_map(document["nodes"]),
+        *_nodes(nodes),
         *_outliers(document["outliers"]),
         *_validation(document),
         *_timings(document["timings"]),
         *_versions(document["nodes"]),
         *_changes(document["changes"]),
-        *_nodes(document["nodes"]),
-        f'<script type="application/json" id="data">{_data(document["nodes"])}</script>',
+        f'<script type="application/json" id="data">{_data(document["time"], nodes)}</script>',
         f"<script>{SCRIPT}</script></body></html>\n",
     ]
     return "".join(parts)
@@ -62,12 +74,25 @@ def _text(what: object) -> str:
     return html.escape(str(what))
 
 
+def _link(words: str, name: str = "", **view: str) -> str:
+    """A link that makes the script show a view: state, check, queue or node."""
+    target = _text("#" + urllib.parse.urlencode(view, errors="replace"))
+    kind = f' class="{name}"' if name else ""
+    return f'<a{kind} href="{target}">{words}</a>'
+
+
 def _row(*cells: str) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _cell(what: object, name: str = "") -> str:
-    return f'<td class="{name}">{_text(what)}</td>' if name else f"<td>{_text(what)}</td>"
+def _cell(what: object, heading: str, name: str = "") -> str:
+    """A cell; on a narrow screen its heading stands before it."""
+    return _html_cell(_text(what), heading, name)
+
+
+def _html_cell(inner: str, heading: str, name: str = "") -> str:
+    kind = f' class="{name}"' if name else ""
+    return f'<td{kind} data-th="{_text(heading)}">{inner}</td>'
 
 
 def _table(headings: Sequence[str], rows: Sequence[str], name: str = "") -> str:
@@ -75,8 +100,8 @@ def _table(headings: Sequence[str], rows: Sequence[str], name: str = "") -> str:
     shown = rows if name else rows[:MOST_ROWS]
     more = f"<p>{_text(more_text(rows))}</p>" if len(shown) < len(rows) else ""
     return (
-        f'<div class="scroll"><table{f" id={name}" if name else ""}><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(shown)}</tbody></table></div>{more}"
+        f"<table{f' id={name}' if name else ''}><thead><tr>{head}</tr></thead>"
+        f"<tbody>{''.join(shown)}</tbody></table>{more}"
     )
 
 
@@ -91,8 +116,25 @@ def names_text(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMES]) + more
 
 
+def nodes_text(count: int) -> str:
+    """A number of nodes in words."""
+    return "1 node" if count == 1 else f"{count:,} nodes"
+
+
+def _names(names: Sequence[str], more: str = "") -> str:
+    """Names as links to their nodes; those beyond the first behind ``more``, a link that shows them all, or folded."""
+    first = ", ".join(_link(_text(name), node=name) for name in names[:NAMES])
+    if len(names) <= NAMES:
+        return first
+    if more:
+        return f"{first} {more}"
+    rest = _text(", ".join(names[NAMES:]))
+    return f"{first} <details><summary>and {len(names) - NAMES:,} more</summary>{rest}</details>"
+
+
 def _verdict(status: str) -> str:
-    return f'<td class="{status} name">{GLYPHS[status]} {WORDS[status]}</td>'
+    order = ORDER.index(status)
+    return f'<td class="{status} state" data-th="" data-v="{order}">{GLYPHS[status]} {WORDS[status]}</td>'
 
 
 def _head(document: Mapping[str, Any]) -> Iterator[str]:
@@ -100,20 +142,17 @@ def _head(document: Mapping[str, Any]) -> Iterator[str]:
     status = document["status"]
     yield f"<header><h1>{_text(document['cluster'] or 'Cluster')}</h1>"
     yield f'<p class="say {status}">{GLYPHS[status]} {_text(summary(document))}</p>'
-    yield f'<p class="soft">{_text(document["time"])}, mlcluster.aws {_text(document["version"])}</p>'
+    yield f'<p class="soft"><time datetime="{_text(document["time"])}">{_text(document["time"])}</time>'
+    yield f'<span id="age"></span>, mlcluster.aws {_text(document["version"])}</p>'
     yield '<div class="tiles">'
-    for state in ("fail", "undeterminable", "pass"):
-        yield f'<div class="tile {state}"><b>{counts[state]}</b>{GLYPHS[state]} {WORDS[state]}</div>'
+    for state in ("fail", "undeterminable", "pass", "not_applicable"):
+        if counts[state] or state != "not_applicable":
+            words = f"<b>{counts[state]:,}</b>{GLYPHS[state]} {WORDS[state]}"
+            yield _link(words, f"tile {state}", state=state)
     odd = len({one["node"] for one in document["outliers"]})
-    yield f'<div class="tile"><b>{odd}</b>unlike their neighbours</div>'
-    yield f'<div class="tile"><b>{total}</b>nodes</div></div>'
-    worst = document["problems"][:FIRST_SCREEN]
-    if worst:
-        yield "<h2>Do this first</h2><ol>"
-        for problem in worst:
-            yield f"<li>{_problem(problem)}</li>"
-        yield "</ol>"
-    yield "</header>"
+    if odd:
+        yield f'<a class="tile" href="#unlike"><b>{odd:,}</b>unlike their neighbours</a>'
+    yield _link(f"<b>{total:,}</b>nodes", "tile", state="") + "</div></header>"
 
 
 def summary(document: Mapping[str, Any]) -> str:
@@ -123,7 +162,8 @@ def summary(document: Mapping[str, Any]) -> str:
     if not total:
         return "no node was judged"
     parts = [f"{counts[state]} {words}" for state, words in WORDS_OF_MANY.items() if counts[state]]
-    said = [f"{', '.join(parts)} of {total} nodes" if counts["pass"] != total else f"all {total} nodes are proved good"]
+    everyone = "the only node is proved good" if total == 1 else f"all {total} nodes are proved good"
+    said = [everyone if counts["pass"] == total else f"{', '.join(parts)} of {nodes_text(total)}"]
     said += [f"{silent} did not answer"] if silent else []
     for state in ("fail", "undeterminable"):
         jobs = sum(job["status"] == state for job in document["jobs"])
@@ -131,99 +171,147 @@ def summary(document: Mapping[str, Any]) -> str:
     return "; ".join(said)
 
 
+def _problems(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield f'<section id="problems"><h2>{"Do this first" if problems else "Problems"} ({len(problems):,})</h2>'
+    if not problems:
+        yield "<p>None was found.</p></section>"
+        return
+    shown = problems[:MOST_ROWS]
+    yield f'<ol class="problems">{"".join(map(_problem, shown[:FIRST_PROBLEMS]))}</ol>'
+    if rest := shown[FIRST_PROBLEMS:]:
+        yield f"<details><summary>and {len(problems) - FIRST_PROBLEMS:,} more</summary>"
+        yield f'<ol class="problems" start="{FIRST_PROBLEMS + 1}">{"".join(map(_problem, rest))}</ol></details>'
+    if len(problems) > MOST_ROWS:
+        yield f"<p>{_text(more_text(problems))}</p>"
+    used = [name for name in SEVERITY_WORDS if any(problem["severity"] == name for problem in problems)]
+    meanings = "".join(f"<dt>{name}</dt><dd>{_text(SEVERITY_WORDS[name])}</dd>" for name in used)
+    yield f'<details class="soft"><summary>What the severities ask for</summary><dl>{meanings}</dl></details></section>'
+
+
 def _problem(problem: Mapping[str, Any]) -> str:
-    where = f" on {len(problem['nodes'])} nodes" if len(problem["nodes"]) > 1 else ""
-    whose = f" (job {problem['job']})" if problem["job"] else ""
-    names = f'<div class="soft">{_text(names_text(problem["nodes"]))}</div>' if problem["nodes"] else ""
+    ids = ", ".join(_link(_text(name), problem["status"], check=name) for name in problem["ids"])
+    severity = problem["severity"]
+    grade = "" if severity == "none" else f' <abbr title="{_text(SEVERITY_WORDS[severity])}">{severity}</abbr>'
+    job = f" (job {_text(problem['job'])})" if problem["job"] else ""
+    names = problem["nodes"]
+    more = _link(f"and {len(names) - NAMES:,} more", check=problem["id"])
+    where = f'<div class="soft">{nodes_text(len(names))}: {_names(names, more)}</div>' if names else ""
     return (
-        f'<span class="{problem["status"]}">{GLYPHS[problem["status"]]} {_text(problem["id"])}</span>'
-        f"{_text(where + whose)}: {_text(problem['text'])}{names}"
+        f'<li><span class="{problem["status"]}">{GLYPHS[problem["status"]]} {ids}</span>{grade}{job}: '
+        f"{_text(problem['text'])}{where}</li>"
     )
 
 
 def _map(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield '<h2>Map</h2><div class="map">'
-    places: dict[tuple[str, ...], list[tuple[int, Mapping[str, Any]]]] = collections.defaultdict(list)
-    for number, node in enumerate(nodes):
-        places[(node["queue"] or node["kind"], *node["place"])].append((number, node))
+    yield '<section><h2>Map</h2><div class="map">'
+    places: dict[tuple[str, ...], list[Mapping[str, Any]]] = collections.defaultdict(list)
+    for node in nodes:
+        places[(node["queue"] or node["kind"], *node["place"])].append(node)
     for place, there in sorted(places.items()):
         yield f'<div class="place"><span>{_text(" / ".join(place))}</span><div class="cells">'
-        for number, node in there:
+        for node in there:
             about = _text(f"{node['name']}: {WORDS[node['status']]}")
+            target = _text("#" + urllib.parse.urlencode({"node": node["name"]}, errors="replace"))
             yield (
-                f'<a class="{node["status"]}" href="#node-{number}" title="{about}" aria-label="{about}">'
+                f'<a class="{node["status"]}" href="{target}" title="{about}" aria-label="{about}">'
                 f"{GLYPHS[node['status']]}</a>"
             )
         yield "</div></div>"
-    yield "</div>"
+    yield "</div></section>"
 
 
-def _problems(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield f"<h2>Problems ({len(problems)})</h2>"
-    if not problems:
-        yield "<p>None was found.</p>"
-        return
-    yield _table(
-        ("", "Check", "Severity", "What was found, and what to do", "Nodes"),
-        [
+NODE_HEADINGS = ("", "Node", "Type and place", "Queue", "Broken", "Not proved", "Good", "Seconds")
+
+
+def _nodes(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield '<section id="all"><h2>Nodes</h2><div class="tools screen" id="tools"></div>'
+    rows = []
+    for node in nodes:
+        counts = node["counts"]
+        seconds = "" if node["seconds"] is None else f"{node['seconds']:.1f}"
+        rows.append(
             _row(
-                _verdict(problem["status"]),
-                _cell(problem["id"], "name"),
-                _cell(problem["severity"]),
-                _cell(problem["text"]),
-                _cell(names_text(problem["nodes"]) or problem["job"] or ""),
+                _verdict(node["status"]),
+                _html_cell(_link(_text(node["name"]), node=node["name"]), "Node", "name"),
+                _cell(_about(node), "Type and place"),
+                _cell(node["queue"] or "", "Queue"),
+                *(
+                    _html_cell(
+                        _link(str(counts[state]), state, node=node["name"]) if counts[state] else "0",
+                        WORDS[state].capitalize(),
+                        "number",
+                    )
+                    for state in ("fail", "undeterminable", "pass")
+                ),
+                _cell(seconds, "Seconds", "number"),
             )
-            for problem in problems
-        ],
-    )
+        )
+    yield _table(NODE_HEADINGS, rows, "nodes") + "</section>"
+
+
+def _about(node: Mapping[str, Any]) -> str:
+    parts = [node["kind"], node["instance_type"], node["instance_id"], *node["place"]]
+    return ", ".join(str(part) for part in parts if part)
 
 
 def _outliers(outliers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if outliers:
-        yield f"<h2>Unlike their neighbours ({len(outliers)})</h2>"
-        yield _table(("Node", "What differs"), [_row(_cell(o["node"], "name"), _cell(o["message"])) for o in outliers])
+        yield f'<section id="unlike"><h2>Unlike their neighbours ({len(outliers):,})</h2>'
+        yield _table(
+            ("Node", "What differs"),
+            [
+                _row(_html_cell(_odd_link(odd["node"]), "Node", "name"), _cell(odd["message"], "What differs"))
+                for odd in outliers
+            ],
+        )
+        yield "</section>"
+
+
+def _odd_link(name: str) -> str:
+    """A node as a link; of a run of two, each."""
+    return " + ".join(_link(_text(part), node=part) for part in name.split("+"))
 
 
 def _validation(document: Mapping[str, Any]) -> Iterator[str]:
     if document["jobs"]:
-        yield "<h2>Validation jobs</h2>"
+        yield "<section><h2>Validation jobs</h2>"
         if document["jobs_source"]:
             yield f'<p class="soft">{_text(document["jobs_source"])}</p>'
+        headings = {"job_id": "Id", "nodes": "Nodes", "state": "State", "seconds": "Seconds"}
         yield _table(
-            ("", "Job", "Id", "Nodes", "State", "Seconds"),
+            ("", "Job", *headings.values()),
             [
                 _row(
                     _verdict(job["status"]),
-                    _cell(job["name"], "name"),
-                    *(_cell("" if job[key] is None else job[key]) for key in ("job_id", "nodes", "state", "seconds")),
+                    _cell(job["name"], "Job", "name"),
+                    *(_cell("" if job[key] is None else job[key], words) for key, words in headings.items()),
                 )
                 for job in document["jobs"]
             ],
         )
-    for heading, chart, figures, key in (
-        ("NCCL bandwidth: ", _report_svg.curves, document["bandwidth"], "collective"),
-        ("Pairs of nodes: ", _report_svg.heat_map, document["pairs"], "collective"),
+        yield "</section>"
+    for heading, chart, figures in (
+        ("NCCL bandwidth: ", charts.curves, document["bandwidth"]),
+        ("Pairs of nodes: ", charts.heat_map, document["pairs"]),
     ):
-        for name in sorted({figure[key] for figure in figures}):
-            yield f"<h2>{_text(heading + name)}</h2>"
-            yield f'<div class="scroll">{chart([figure for figure in figures if figure[key] == name])}</div>'
+        for name in sorted({figure["collective"] for figure in figures}):
+            drawn = chart([figure for figure in figures if figure["collective"] == name])
+            yield f"<section><h2>{_text(heading + name)}</h2>{drawn}</section>"
     measures: dict[tuple[str, ...], list[dict[str, Any]]] = collections.defaultdict(list)
     for figure in document["io"]:
         head = tuple(str(figure[key]) for key in ("tool", "what", "measure", "unit"))
         measures[head].append({"label": figure["node"] or "all nodes", **figure})
     if measures:
-        yield "<h2>Storage</h2>"
-    for (tool, what, measure, unit), rows in sorted(measures.items()):
-        yield f"<h3>{_text(f'{tool} {measure}, {what} ({unit})')}</h3>{_report_svg.bars(rows)}"
+        yield "<section><h2>Storage</h2>"
+        for (tool, what, measure, _unit), rows in sorted(measures.items()):
+            yield f"<h3>{_text(f'{tool} {measure}, {what}')}</h3>{charts.bars(rows, rows[0]['unit'])}"
+        yield "</section>"
 
 
 def _timings(timings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if timings:
-        yield f"<h2>Where the time of the last configuration went</h2>{_report_svg.time_bar(timings)}"
-        yield _table(
-            ("Role", "Seconds"),
-            [_row(_cell(part["role"]), _cell(_report_svg.number_text(part["seconds"]))) for part in timings],
-        )
+        yield "<section><h2>Where the time of the last configuration went</h2>"
+        yield charts.times(timings) + "</section>"
 
 
 def _versions(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -233,13 +321,20 @@ def _versions(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             table[name][version].append(node["name"])
     if not table:
         return
-    yield "<h2>Versions</h2>"
+    yield "<section><h2>Versions</h2>"
     rows = []
     for name, versions in sorted(table.items()):
         for version, names in sorted(versions.items(), key=lambda pair: -len(pair[1])):
-            where = "every node that told" if len(versions) == 1 else names_text(names)
-            rows.append(_row(_cell(name, "name"), _cell(version), _cell(len(names)), _cell(where)))
-    yield _table(("Component", "Version", "Nodes", "Which"), rows)
+            where = "every node that told" if len(versions) == 1 else _names(names)
+            rows.append(
+                _row(
+                    _cell(name, "Component", "name"),
+                    _cell(version, "Version"),
+                    _cell(len(names), "Nodes", "number"),
+                    _html_cell(where, "Which"),
+                )
+            )
+    yield _table(("Component", "Version", "Nodes", "Which"), rows) + "</section>"
 
 
 def change_rows(changes: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
@@ -256,46 +351,32 @@ CHANGE_HEADINGS = ("Node", "What", "Before", "Now")
 def _changes(changes: Mapping[str, Any] | None) -> Iterator[str]:
     if changes is None:
         return
-    yield f"<h2>Since {_text(changes['since'])}</h2>"
-    rows = [_row(_cell(row[0], "name"), *map(_cell, row[1:])) for row in change_rows(changes)]
-    yield _table(CHANGE_HEADINGS, rows) if rows else "<p>Nothing has changed.</p>"
-
-
-def _about(node: Mapping[str, Any]) -> str:
-    parts = [node["kind"], node["instance_type"], node["instance_id"], node["queue"], *node["place"]]
-    return ", ".join(str(part) for part in parts if part)
-
-
-def _nodes(nodes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield '<h2>Nodes</h2><div id="detail" role="region" aria-live="polite" aria-label="the chosen node"></div>'
-    yield '<p class="screen"><label>Show those with <input id="filter" type="search"></label></p>'
-    rows = []
-    for number, node in enumerate(nodes):
-        counts = node["counts"]
-        seconds = "" if node["seconds"] is None else f"{node['seconds']:.1f}"
-        rows.append(
-            _row(
-                _verdict(node["status"]),
-                f'<td class="name"><a href="#node-{number}">{_text(node["name"])}</a></td>',
-                _cell(_about(node)),
-                _cell(f"{counts['fail']} / {counts['undeterminable']} / {counts['pass']}"),
-                _cell(seconds),
-            )
+    yield f"<section><h2>Since {_text(changes['since'])}</h2>"
+    rows = [
+        _row(
+            _cell(row[0], CHANGE_HEADINGS[0], "name"),
+            *(_cell(*pair) for pair in zip(row[1:], CHANGE_HEADINGS[1:], strict=True)),
         )
-    yield _table(("", "Node", "About", "Broken / not proved / good", "Seconds"), rows, "nodes")
+        for row in change_rows(changes)
+    ]
+    yield (_table(CHANGE_HEADINGS, rows) if rows else "<p>Nothing has changed.</p>") + "</section>"
 
 
-def _data(nodes: Sequence[Mapping[str, Any]]) -> str:
+def _data(time: str, nodes: Sequence[Mapping[str, Any]]) -> str:
     """The verdicts for the script, each sentence once. Nothing in it can end the element that it stands in."""
-    said: dict[tuple[str, str, str, str], int] = {}
+    said: dict[tuple[str, ...], int] = {}
     entries = []
     for node in nodes:
         numbers = []
         for entry in node["results"]:
             verdict = Result.from_dict({**entry, "hint": None})
-            name = f"{verdict.id} ({verdict.scope.device})" if verdict.scope.device else verdict.id
             hint = entry["hint"] or "" if verdict.status != "pass" else ""
-            numbers.append(said.setdefault((verdict.status, name, sentence(verdict), hint), len(said)))
-        entries.append({"name": node["name"], "status": node["status"], "about": _about(node), "said": numbers})
-    text = json.dumps({"words": WORDS, "said": list(said), "nodes": entries}, separators=(",", ":"), ensure_ascii=True)
+            key = (verdict.status, verdict.id, verdict.scope.device or "", sentence(verdict), hint, verdict.severity)
+            numbers.append(said.setdefault(key, len(said)))
+        entries.append({"name": node["name"], "status": node["status"], "queue": node["queue"] or "", "said": numbers})
+    text = json.dumps(
+        {"words": WORDS, "severities": SEVERITY_WORDS, "time": time, "said": list(said), "nodes": entries},
+        separators=(",", ":"),
+        ensure_ascii=True,
+    )
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,27 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import
 MOST_TEXT = 1000
 MOST_VALUE = 20000
 MOST_SHORT = 300
+# What to do about a node that was not judged, by the words of Ansible's reason; the first that fits counts.
+REACH = "See whether it runs, and whether it lets you in with ssh"
+HINTS = (
+    (
+        re.compile(r"sudo", re.IGNORECASE),
+        "Let the user that Ansible connects as run sudo without a password, or give --ask-become-pass",
+    ),
+    (
+        re.compile(r"permission denied|authentication fail", re.IGNORECASE),
+        "The node runs and refuses the key: see ansible_user and ansible_ssh_private_key_file of the inventory",
+    ),
+    (
+        re.compile(r"host key|REMOTE HOST IDENTIFICATION", re.IGNORECASE),
+        "The node's host key is not the known one: remove the old one with ssh-keygen -R if the node was replaced",
+    ),
+    (
+        re.compile(r"python", re.IGNORECASE),
+        "See which Python the node has; Ansible needs 3.9 or newer there, and ansible_python_interpreter names it",
+    ),
+    (re.compile(r"verdict"), "Run 'mlcluster health --profile full' on it and compare"),
+)
 # What the arithmetic of charts and medians can hold with ease.
 LARGEST = 1e100
 
@@ -45,7 +67,7 @@ def unproved(check: str, reason: str, message: str, node: str | None) -> result.
         check,
         reason,
         message=message,
-        hint="See whether it runs, and whether it lets you in with ssh",
+        hint=next((hint for words, hint in HINTS if words.search(message)), REACH),
         scope=result.Scope(node=node),
     )
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import printable
 
+from .charts import number_text, size_text
 from .html import CHANGE_HEADINGS, GLYPHS, MOST_ROWS, WORDS, change_rows, more_text, names_text, summary
-from .svg import number_text, size_text
 
 
 def markdown(document: Mapping[str, Any]) -> str:

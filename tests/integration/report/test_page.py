@@ -2,10 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The page of the report in a real browser: headless Chromium draws it and runs its script."""
+"""The page of the report in a real browser: headless Chromium draws it, runs its script, and says where things are."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import re
 import subprocess
 
@@ -16,26 +19,117 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import html 
 from tests.unit.fakes import fake_cluster as scene
 
 # As root, in a container and without a GPU.
-BROWSER = ("chromium-headless-shell", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr")
+BROWSER = ("chromium-headless-shell", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--hide-scrollbars")
+DESK, PHONE = (1280, 900), (390, 844)
+
+# Everything that a person would call broken, by the places of what is drawn: [what, where] each.
+GEOMETRY = """
+var wrong = [], width = document.documentElement.clientWidth;
+function say(what, element) { wrong.push([what, element.outerHTML.slice(0, 160)]); }
+function visible(element) { return element.getClientRects().length > 0; }
+if (document.documentElement.scrollWidth > width) { say('the page is wider than the screen', document.body); }
+document.querySelectorAll('body *').forEach(function (element) {
+  if (!visible(element) || element.closest('.scroll') || element.closest('svg')) { return; }
+  var box = element.getBoundingClientRect();
+  if (box.right > width + 1 || box.left < -1) { say('beyond the screen', element); }
+  if (element.scrollWidth > element.clientWidth + 1 && getComputedStyle(element).overflowX !== 'visible') {
+    say('clipped', element);
+  }
+});
+var letter = document.createElement('span');
+letter.style.cssText = 'position:absolute;font-size:14px;width:12ch';
+document.body.appendChild(letter);
+var least = letter.getBoundingClientRect().width;
+letter.remove();
+document.querySelectorAll('td').forEach(function (cell) {
+  if (visible(cell) && cell.textContent.length > 12 && cell.getBoundingClientRect().width < least - 1) {
+    say('a column under 12 characters', cell);
+  }
+});
+document.querySelectorAll('.plot, .bar, .legend').forEach(function (chart) {
+  var words = Array.prototype.slice.call(chart.querySelectorAll('span, li')).filter(function (one) {
+    return one.textContent && visible(one);
+  });
+  words.forEach(function (one, at) {
+    var a = one.getBoundingClientRect();
+    words.slice(at + 1).forEach(function (other) {
+      var b = other.getBoundingClientRect();
+      if (a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1) {
+        say('labels that collide', one);
+      }
+    });
+  });
+});
+answer(wrong);
+"""
+
+
+def with_probe(page: str, probe: str) -> str:
+    """The page with one more script at its end, which its policy allows; what it passes to answer() is found again."""
+    script = "function answer(what) { document.body.insertAdjacentHTML('beforeend', '<pre id=answer></pre>');"
+    script += "document.getElementById('answer').textContent = JSON.stringify(what); }" + probe
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    allowed = page.replace("script-src 'sha256-", f"script-src 'sha256-{digest}' 'sha256-", 1)
+    assert allowed != page, "the page has no policy of its own"
+    return allowed.replace("</body>", f"<script>{script}</script></body>")
 
 
 @pytest.fixture
 def browse(tmp_path):
-    """browse(nodes, hash) returns the document as it is after its script ran, and what the browser complained of."""
+    """browse(nodes, address) returns the document after its script ran, and what the browser complained of.
 
-    def run(nodes, where="", **more):
+    With a probe, what the probe answered stands in the place of the document.
+    """
+
+    def run(nodes, where="", probe="", size=DESK, **more):
         path = tmp_path / "report.html"
         document = _report_model.build(nodes, scene.TIME, cluster="train", version="1.2.3", **more)
-        path.write_text(_report_html.page(document), encoding="utf-8")
+        page = _report_html.page(document)
+        path.write_text(with_probe(page, probe) if probe else page, encoding="utf-8")
         done = subprocess.run(
-            [*BROWSER, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"{path.as_uri()}{where}"],
+            [
+                *BROWSER,
+                f"--user-data-dir={tmp_path / 'profile'}",
+                f"--window-size={size[0]},{size[1]}",
+                "--dump-dom",
+                f"{path.as_uri()}{where}",
+            ],
             capture_output=True,
             text=True,
             check=True,
         )
-        return done.stdout, [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
+        complaints = [line for line in done.stderr.splitlines() if ":CONSOLE" in line]
+        if not probe:
+            return done.stdout, complaints
+        found = re.search(r'<pre id="answer">(.*?)</pre>', done.stdout, re.DOTALL)
+        assert found, f"the probe gave no answer: {complaints}"
+        text = found.group(1).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+        return json.loads(text), complaints
 
     return run
+
+
+def verdict_of(tool, measure, figures, unit, message, status="pass"):
+    return scene.verdict(f"io.{tool}.{measure}", status, found=figures, unit=unit, message=message)
+
+
+def crowded():
+    """Seven problems, long names and every chart: what makes a narrow page fall apart."""
+    names = [f"queue-gpu-dy-p5-48xlarge-{number}" for number in range(1, 13)]
+    results = [
+        scene.bandwidth(1.0, expected={str(size): 100.0 for size in scene.SIZES}),
+        scene.bandwidth(0.5, f"{names[1]}+{names[2]}", "fail", severity="reset"),
+        *(scene.bandwidth(1 - at / 50, f"{names[0]}+{name}") for at, name in enumerate(names[1:], 1)),
+        verdict_of("fio", "read", {name: 5.1e9 + at * 1e8 for at, name in enumerate(names)}, "B/s", "/local read: all"),
+        verdict_of("ior", "write", 12000.5, "MiB/s", "IOR", status="fail"),
+    ]
+    nodes = [scene.node(name, queue="gpu", place=[f"nn-{at // 4}"]) for at, name in enumerate(names)]
+    for at, check in enumerate(("gpu.ecc", "efa.devices", "storage.disks", "mounts.answer")):
+        message = f"found something that is not as it has to be, and says so in a sentence of usual length ({check})"
+        nodes[at] = scene.node(names[at], scene.verdict(check, "fail", severity="reboot", message=message), queue="gpu")
+    nodes += [{**scene.silent(name), "queue": "cpu"} for name in ("cpu-st-1", "cpu-st-2")]
+    before = _report_model.build([scene.node("gone"), scene.node(names[5], versions={"driver": "570.1"})], scene.TIME)
+    return nodes, {"validation": scene.validation(*results), "run": scene.RUN, "previous": before}
 
 
 @pytest.mark.parametrize("size", [1, 80, 640])
@@ -43,12 +137,37 @@ def test_it_is_drawn_without_complaint(browse, size):
     results = [scene.bandwidth(1.0), scene.bandwidth(0.9, "p5-dy-1+p5-dy-2")]
     shown, complaints = browse(scene.cluster(size), validation=scene.validation(*results), run=scene.RUN)
     assert complaints == []
-    assert len(re.findall(r'<a class="\w+" href="#node-\d+" title', shown)) == size
-    assert shown.count("<svg") == 3
+    assert len(re.findall(r'<a class="\w+" href="#node=[^"]*" title', shown)) == size
+    assert (shown.count('class="plot"'), shown.count('class="bars"'), shown.count("<svg")) == (1, 1, 2)
 
 
-def verdict_of(tool, measure, figures, unit, message, status="pass"):
-    return scene.verdict(f"io.{tool}.{measure}", status, found=figures, unit=unit, message=message)
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("where", ["", "#node=queue-gpu-dy-p5-48xlarge-1", "#state=fail&sort=-5"])
+def test_nothing_is_clipped_squeezed_or_printed_over(browse, size, where):
+    nodes, more = crowded()
+    wrong, complaints = browse(nodes, where, GEOMETRY, size, **more)
+    assert complaints == []
+    assert wrong == []
+
+
+def test_the_geometry_test_sees_a_page_that_is_too_wide(browse, monkeypatch):
+    monkeypatch.setattr(
+        _report_html, "STYLE", _report_html.STYLE.replace("overflow-wrap:anywhere", "white-space:nowrap")
+    )
+    nodes, more = crowded()
+    wrong, _complaints = browse(nodes, "", GEOMETRY, PHONE, **more)
+    assert {"the page is wider than the screen", "beyond the screen"} <= {what for what, _where in wrong}
+
+
+def test_seven_problems_are_within_two_screens_of_a_telephone(browse):
+    nodes, more = crowded()
+    probe = """
+    var items = document.querySelectorAll('#problems > ol > li');
+    answer([items.length, Math.round(items[items.length - 1].getBoundingClientRect().bottom)]);
+    """
+    (count, bottom), _complaints = browse(nodes, "", probe, PHONE, **more)
+    assert count == 7
+    assert bottom <= 2 * PHONE[1]
 
 
 def test_every_part_of_the_page_is_drawn(browse):
@@ -73,18 +192,20 @@ def test_every_part_of_the_page_is_drawn(browse):
     assert complaints == []
     places = re.findall(r'<div class="place"><span>([^<]*)</span>', shown)
     assert len(places) == 8 and places[0] == "q0 / nn-0 / nn-0"
-    # Two kinds of curve and pairs of one collective, three measures of storage, and the bar of time.
-    charts = re.findall(r'<svg[^>]* aria-label="([^"]*)"', shown)
-    assert len(charts) == 6 and charts[-1] == "54.7 seconds by role"
-    assert [chart for chart in charts if "median" in chart] == [
-        "8 figures, median 5,350,000,000",
-        "1 figures, median 15,000",
-        "1 figures, median 12,000",
+    # Curves and pairs of one collective, three measures of storage, and the bars of time.
+    charts = re.findall(r'role="img" aria-label="([^"]*)"', shown)
+    assert charts == [
+        "bus bandwidth by message size, 2 runs, up to 480 GB/s",
+        "bandwidth between 3 nodes in pairs",
+        "8 figures, median 5.35 GB/s",
+        "1 figure, median 14.6 GiB/s",
+        "1 figure, median 11.7 GiB/s",
+        "54.7 seconds by role",
     ]
-    assert shown.count('class="bad"') == 2, "both cells of the pair that failed"
-    assert re.search(r"<td[^>]*>package libnccl2</td><td>2.28.9-1\+cuda13.0</td><td>8</td>", shown)
-    assert f"<h2>Since {scene.TIME}</h2>" in shown and "<td>570.1</td><td>580.95.05</td>" in shown
-    assert re.search(r"gone</td><td>left</td>", shown) and "h1:/fsx/validation-7.json" in shown
+    assert shown.count('<rect class="bad"') == 2, "both cells of the pair that failed"
+    assert re.search(r">package libnccl2</td><td[^>]*>2.28.9-1\+cuda13.0</td><td[^>]*>8</td>", shown)
+    assert f"<h2>Since {scene.TIME}</h2>" in shown and re.search(r">570.1</td><td[^>]*>580.95.05</td>", shown)
+    assert re.search(r"gone</td><td[^>]*>left</td>", shown) and "h1:/fsx/validation-7.json" in shown
 
 
 def test_what_nodes_say_cannot_break_the_page(browse):
@@ -101,27 +222,102 @@ def test_what_nodes_say_cannot_break_the_page(browse):
         scene.node("nan", scene.verdict("io.read", found=float("nan")), scene.verdict("io.write", found=float("inf"))),
         scene.node("other", {**scene.verdict("gpu.count"), "schema": "mlcluster.result/7"}),
         {"name": "bare"},
-        {"name": "empty", "health": {"results": [{}], "seconds": "long"}},
+        {"name": "__proto__", "health": {"results": [{}], "seconds": "long"}},
         scene.node("good"),
     ]
-    shown, complaints = browse(nodes, "#node-0")
+    shown, complaints = browse(nodes, "#node=__proto__")
     assert complaints == []
+    assert '<div id="detail"' not in shown and "__proto__: not proved</h3>" in shown
     assert "<img" not in shown and len(shown) < 1_000_000
-    assert len(re.findall(r'<a class="\w+" href="#node-\d+" title', shown)) == len(nodes)
+    assert len(re.findall(r'<a class="\w+" href="#node=[^"]*" title', shown)) == len(nodes)
     assert "1 broken, 4 not proved, 1 good of 6 nodes; 1 did not answer" in shown
+    wrong, complaints = browse(nodes, "#node=__proto__", GEOMETRY, PHONE)
+    assert (wrong, complaints) == ([], [])
 
 
-def test_a_node_that_is_asked_for_is_shown_with_all_it_said(browse):
-    shown, complaints = browse([scene.node("a"), scene.broken("b", scene.ATTACK)], "#node-1")
+def test_a_node_that_is_asked_for_is_shown_with_its_failures_first(browse):
+    shown, complaints = browse([scene.node("a"), scene.broken("b", scene.ATTACK)], "#node=b")
     assert complaints == []
-    detail = re.search(r'<div id="detail".*?</table></div>', shown, re.DOTALL).group()
+    detail = re.search(r'<tr id="detail".*?</tr>', shown, re.DOTALL).group()
     assert '<h3 class="fail">b: broken</h3>' in detail
     assert "&lt;img src=x onerror" in detail and "<img" not in shown
     assert "stop the instance and start it again" in detail
+    assert detail.index("broken </b>gpu.count") < detail.index("good or not judged")
 
 
-@pytest.mark.parametrize("where", ["#node-99", "#node-x", "#<b>"])
-def test_an_address_of_no_node_shows_none(browse, where):
-    shown, complaints = browse([scene.node("a")], where)
+# What is shown at each address, which is as if somebody had followed a link.
+ADDRESSES = {
+    "#state=": ["b", "c", "a", "d2", "d10"],
+    "#state=pass": ["a", "d2", "d10"],
+    "#queue=q1": ["d2", "d10"],
+    "#queue=q1&text=D10": ["d10"],
+    "#check=gpu.count": ["b"],
+    "#check=node.answer&state=undeterminable": ["c"],
+    "#sort=1": ["a", "b", "c", "d2", "d10"],
+    "#sort=-1": ["d10", "d2", "c", "b", "a"],
+    "#sort=99": ["b", "c", "a", "d2", "d10"],
+    "#state=nonsense": [],
+    # One that is asked for by name is shown, whatever the filter.
+    "#state=fail&node=a": ["b", "a"],
+    "#node=nobody": ["b", "c", "a", "d2", "d10"],
+    # An address of something else leaves what is shown.
+    "#unlike": ["b", "c", "a", "d2", "d10"],
+}
+SHOWN = """
+answer(%s.map(function (where) {
+  history.replaceState(null, '', where);
+  window.dispatchEvent(new Event('hashchange'));
+  var rows = Array.prototype.slice.call(document.querySelectorAll('#nodes tbody tr:not(.detail)'));
+  return rows.filter(function (row) { return !row.hidden; }).map(function (row) { return row.cells[1].textContent; });
+}));
+"""
+
+
+def test_the_address_says_which_nodes_are_shown_and_in_which_order(browse):
+    nodes = [scene.node("a"), scene.broken("b"), scene.silent("c")]
+    nodes += [scene.node(name, queue="q1") for name in ("d10", "d2")]
+    found, complaints = browse(nodes, "", SHOWN % json.dumps([*ADDRESSES]))
     assert complaints == []
-    assert re.search(r'<div id="detail"[^>]*></div>', shown)
+    assert dict(zip(ADDRESSES, found, strict=True)) == ADDRESSES
+
+
+def test_a_click_opens_a_node_where_it_was_clicked_and_closes_it_again(browse):
+    probe = """
+    var steps = [];
+    function step(selector) {
+      document.querySelector(selector).click();
+      var detail = document.getElementById('detail');
+      steps.push([detail ? detail.parentNode.className || detail.parentNode.tagName : null, location.hash]);
+    }
+    step('.place a[title^="b"]');
+    step('.problems a[href="#node=b"]');
+    step('#nodes tbody tr a[href="#node=b"]');
+    step('#nodes tbody tr a[href="#node=b"]');
+    answer(steps);
+    """
+    steps, complaints = browse([scene.node("a"), scene.broken("b")], "", probe)
+    assert complaints == []
+    assert steps == [["map", "#node=b"], ["open", "#node=b"], ["TBODY", "#node=b"], [None, ""]]
+
+
+def test_a_filter_of_the_page_is_in_its_address(browse):
+    probe = """
+    function choose(name, value) {
+      var field = document.querySelector('#tools [name=' + name + ']');
+      field.value = value;
+      field.dispatchEvent(new Event(field.tagName === 'SELECT' ? 'change' : 'input'));
+    }
+    choose('state', 'fail');
+    choose('text', 'zeta');
+    document.querySelectorAll('#nodes th button')[1].click();
+    document.querySelectorAll('#nodes th button')[1].click();
+    answer([location.hash, document.querySelector('#tools span').textContent]);
+    """
+    found, complaints = browse([scene.node("a"), scene.broken("zeta"), scene.broken("c")], "", probe)
+    assert complaints == []
+    assert found == ["#state=fail&text=zeta&sort=-1", "1 of 3 shown"]
+
+
+def test_the_page_says_how_old_it_is(browse):
+    found, _complaints = browse([scene.node("a")], "", "answer(document.getElementById('age').textContent);")
+    assert re.fullmatch(r", \d+ days old", found)

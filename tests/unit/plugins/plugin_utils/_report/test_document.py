@@ -279,3 +279,45 @@ def test_input_of_which_no_report_can_be_made(nodes, more, said):
 def test_the_document_is_json():
     document = build(*scene.cluster(4), validation=scene.validation(scene.bandwidth(1.0)), run=scene.RUN)
     assert json.loads(json.dumps(document, allow_nan=False)) == document
+
+
+def test_the_same_sentence_of_several_checks_is_one_problem():
+    message = "nvidia-smi gave no answer within 20 seconds"
+    verdicts = [
+        scene.verdict("gpu.ecc", "undeterminable", reason="timeout", message=message),
+        scene.verdict("gpu.count", "undeterminable", reason="timeout", message=message, severity="reset"),
+    ]
+    (problem,) = build(scene.node("a", *verdicts), scene.node("b", *verdicts))["problems"]
+    assert (problem["ids"], problem["id"], problem["severity"]) == (["gpu.ecc", "gpu.count"], "gpu.ecc", "reset")
+    assert problem["nodes"] == ["a", "b"]
+
+
+def test_nodes_that_did_not_answer_are_one_problem_and_the_first_of_what_is_not_proved():
+    silent = [
+        scene.node(name, health={"unreachable": True, "msg": f"connect to host {address} port 22: No route to {name}"})
+        for name, address in (("p5-1", "10.0.0.1"), ("p5-2", "10.0.0.2"), ("p5-3", "fd00:ec2::254"))
+    ]
+    unsure = [
+        scene.node(f"n{at}", scene.verdict("gpu.ecc", "undeterminable", reason="x", message="no", severity="reset"))
+        for at in range(9)
+    ]
+    first, second = build(*unsure, *silent)["problems"]
+    assert first["nodes"] == ["p5-1", "p5-2", "p5-3"] and len(second["nodes"]) == 9
+    assert first["text"].startswith(
+        "the node did not answer: connect to host its address port 22: No route to the node. See whether it runs"
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "hint"),
+    [
+        ("Missing sudo password", "run sudo without a password"),
+        ("sudo: a password is required", "--ask-become-pass"),
+        ("Failed to connect to the host via ssh: Permission denied (publickey)", "ansible_ssh_private_key_file"),
+        ("REMOTE HOST IDENTIFICATION HAS CHANGED!", "ssh-keygen -R"),
+        ("Failed to connect to the host via ssh: no route to host", "See whether it runs"),
+    ],
+)
+def test_what_to_do_about_a_silent_node_follows_from_the_reason(message, hint):
+    (problem,) = build(scene.node("a", health={"unreachable": True, "msg": message}))["problems"]
+    assert hint in problem["text"]

@@ -9,6 +9,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import document as _report_model
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import html as _report_html
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import markdown as _report_markdown
@@ -69,8 +70,8 @@ def everything(size=12):
 def test_the_first_screen_says_what_is_wrong_and_what_to_do():
     seen = Page(page(scene.node("a"), scene.broken("b"), scene.silent("c"))).text
     assert "1 broken, 1 not proved, 1 good of 3 nodes; 1 did not answer" in seen
-    assert "gpu.count : a GPU fell off the bus. expected 8 GPUs, found 7 GPUs. stop the instance" in seen
-    assert seen.index("Do this first") < seen.index("Map")
+    assert "gpu.count isolate : a GPU fell off the bus. expected 8 GPUs, found 7 GPUs. stop the instance" in seen
+    assert seen.index("Do this first (2)") < seen.index("Map")
 
 
 def test_a_good_cluster_says_so_and_nothing_else():
@@ -95,7 +96,7 @@ def test_the_first_sentence_says_what_the_exit_code_says():
 def test_no_node_at_all_is_no_good_cluster():
     text = page()
     assert "no node was judged" in Page(text).text
-    assert "not proved" in re.search("<title>(.*?)</title>", text).group(1)
+    assert "no node was judged" in re.search("<title>(.*?)</title>", text).group(1)
 
 
 def test_every_part_is_there():
@@ -103,7 +104,7 @@ def test_every_part_is_there():
     text = page(*nodes, **more)
     seen = Page(text).text
     for heading in (
-        "Map", "Problems (3)", "Unlike their neighbours", "Validation jobs", "NCCL bandwidth: all_reduce_perf",
+        "Map", "Do this first (3)", "Unlike their neighbours", "Validation jobs", "NCCL bandwidth: all_reduce_perf",
         "Pairs of nodes: all_reduce_perf", "Storage", "Where the time of the last configuration went", "Versions",
         "Since 2026-01-30T12:00:00Z", "Nodes",
     ):  # fmt: skip
@@ -114,7 +115,7 @@ def test_the_page_needs_nothing_from_anywhere():
     nodes, more = everything()
     text = page(*nodes, **more)
     attributes = [pair for _tag, given in Page(text).tags for pair in given.items()]
-    assert {value[:6] for name, value in attributes if name == "href"} == {"#node-"}
+    assert {value[:6] for name, value in attributes if name == "href"} == {"#node=", "#state", "#check", "#unlik"}
     assert not [name for name, _value in attributes if name in ("src", "action", "srcset")]
     assert not re.search(r"url\(|@import|https?://", text)
 
@@ -145,21 +146,63 @@ def test_colour_is_never_all_that_tells():
     tags = Page(page(scene.node("a"), scene.broken("b"))).tags
     marks = [attributes for tag, attributes in tags if tag == "a" and "title" in attributes]
     assert {mark["aria-label"] for mark in marks} == {"a: good", "b: broken"}
-    assert all("aria-label" in attributes for tag, attributes in tags if tag == "svg")
+    nodes, more = everything()
+    drawn = [attributes for _tag, attributes in Page(page(*nodes, **more)).tags]
+    assert sum(attributes.get("role") == "img" for attributes in drawn) == 4
+    assert all(attributes["aria-label"] for attributes in drawn if attributes.get("role") == "img")
 
 
 def test_the_script_has_every_verdict_of_every_node():
     text = page(scene.node("a"), scene.broken("b"))
     found = data(text)
     said = {node["name"]: [found["said"][number] for number in node["said"]] for node in found["nodes"]}
-    assert said["a"][0] == ["pass", "gpu.count", "expected 8 GPUs, found 8 GPUs", ""]
+    assert said["a"][0] == ["pass", "gpu.count", "", "expected 8 GPUs, found 8 GPUs", "", "none"]
     assert len(said["a"]) == len(scene.node("a")["health"]["results"])
     assert said["b"][0][0] == "fail"
 
 
-def test_640_nodes_stay_below_five_megabytes():
+def test_640_nodes_stay_below_one_megabyte():
     nodes, more = everything(640)
-    assert len(page(*nodes, **more).encode()) < 5_000_000
+    assert len(page(*nodes, **more).encode()) < 1_000_000
+
+
+def test_640_nodes_with_the_same_seven_problems_stay_below_one_megabyte():
+    verdicts = [
+        scene.verdict(f"check.number_{at}", "fail", severity="reset", message="it broke" * at) for at in range(7)
+    ]
+    nodes = [scene.node(f"p5-dy-{number}", *verdicts) for number in range(640)]
+    assert len(page(*nodes).encode()) < 1_000_000
+
+
+def test_the_title_says_cluster_date_and_verdict():
+    (title,) = re.findall("<title>(.*?)</title>", page(scene.node("a"), scene.broken("b")))[:1]
+    assert title == "train, 2026-01-31: 1 broken, 1 good of 2 nodes"
+    assert "<title>train, 2026-01-31: the only node is proved good</title>" in page(scene.node("a"))
+
+
+def test_tiles_checks_names_and_counts_are_links():
+    text = page(scene.node("a"), scene.broken("b"), scene.silent("c"))
+    links = {attributes["href"] for tag, attributes in Page(text).tags if tag == "a"}
+    assert {"#state=fail", "#state=undeterminable", "#state=pass", "#check=gpu.count", "#node=b"} <= links
+    hostile = page(scene.node('x" onclick="y', scene.verdict("gpu.count", "fail", severity="reset", message="m")))
+    assert 'href="#node=x%22+onclick%3D%22y"' in hostile and 'onclick="' not in hostile
+
+
+def test_every_severity_of_a_problem_is_explained_and_those_beyond_seven_open():
+    broken = [
+        scene.node(f"n{at}", scene.verdict("gpu.count", "fail", severity="isolate", message=f"cause {at}"))
+        for at in range(9)
+    ]
+    text = page(*broken)
+    assert "keep jobs away from the node and replace it" in Page(text).text
+    assert "and 2 more" in Page(text).text and '<ol class="problems" start="8">' in text
+    assert set(_report_html.SEVERITY_WORDS) == set(result.SEVERITIES)
+
+
+def test_a_problem_of_many_nodes_links_to_all_of_them():
+    text = page(*(scene.broken(f"n{at}") for at in range(20)))
+    assert "20 nodes" in Page(text).text
+    assert re.search(r'n11</a> <a href="#check=gpu.count">and 8 more</a>', text)
 
 
 def test_markdown_says_the_same():
