@@ -33,7 +33,6 @@ ELSEWHERE = {
     "module_utils/_node/jobs/options.py": "plugins/module_utils/_node/jobs/test_tasks.py",
     "module_utils/_node/jobs/sweep.py": "plugins/module_utils/_node/jobs/test_collectives.py",
     "module_utils/_node/lustre/acl.py": "plugins/plugin_utils/_lustre/test_settings.py",
-    "module_utils/_node/lustre/config.py": "plugins/module_utils/_node/lustre/test_look.py",
     "module_utils/_node/lustre/directories.py": "plugins/modules/test_lustre_directories.py",
     "module_utils/_node/lustre/hsm.py": "plugins/module_utils/_node/lustre/test_look.py",
     "module_utils/_node/lustre/parse.py": "plugins/plugin_utils/_lustre/test_settings.py",

@@ -37,6 +37,7 @@ def add_verbs(subparsers: t.Any) -> None:
     """Register the verbs with the mlcluster command."""
     info = subparsers.add_parser("lustre-info", help="show and judge Lustre on this node, with a write to each mount")
     info.add_argument("--config", default=CONFIG_PATH, help="what is wanted here (%(default)s)")
+    info.add_argument("--only", metavar="ID", help="show and judge the verdicts with this id alone")
     info.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     info.set_defaults(handler=show)
     tune = subparsers.add_parser("lustre-tune", help="set the client's parameters, which are lost with every mount")
@@ -64,6 +65,14 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
     except NodeError as exc:
         LOGGER.error("lustre-info: %s", exc)
         return result.EXIT_UNDETERMINABLE
+    if args.only:
+        known = ", ".join(dict.fromkeys(entry.id for entry in results))
+        results = [entry for entry in results if entry.id == args.only]
+        if not results:
+            LOGGER.error(
+                "lustre-info: looked for verdicts with the id %s and found only %s: name one", args.only, known
+            )
+            return result.EXIT_UNDETERMINABLE
     return print_report(host, results, {"mlcluster.aws": args.runtime_version}, args.json)
 
 

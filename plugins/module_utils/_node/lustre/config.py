@@ -33,6 +33,10 @@ _FSX_MOUNT_NAME = re.compile(r"[A-Za-z0-9_]{1,8}")
 _PARAMETER = re.compile(r"[a-z]+(?:\.[A-Za-z0-9_*-]+)+")
 _MODULE_OPTION = re.compile(r"[a-z0-9_]+\.[a-z0-9_]+")
 _VALUE = re.compile(r"[A-Za-z0-9_.:+-]{1,64}")
+_MOUNT_OPTION = re.compile(r"[A-Za-z0-9_.=:/+-]+")
+_EFA_CLIENT = re.compile(r"(?:/|https://)[^@\s]+")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_ARGUMENT = re.compile(r"--?[a-z][a-z0-9=-]*")
 
 FILE_SYSTEM_OPTIONS: dict[str, dict[str, t.Any]] = {
     "path": {"type": "str", "required": True},
@@ -66,6 +70,27 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
 }
 # What of it the boot unit needs; the rest changes too often to be copied to every node.
 BOOT_KEYS = ("file_systems", "tune", "tuning", "timeout")
+# What it needs where a site has set it.
+BOOT_KEYS_SET = ("efa_interfaces",)
+# What the role fsx_lustre takes besides, to bring a node there; the names of its variables without their prefix.
+# runtime_sha256 is of the runtime that the controller would install, empty where it installs none; without probe
+# nothing is written to a mount.
+ROLE_SPEC: dict[str, dict[str, t.Any]] = {
+    **ARGUMENT_SPEC,
+    "mount_options": {"type": "list", "elements": "str", "default": ["noatime", "flock", "_netdev", "nofail"]},
+    "head_node": {"type": "bool", "default": False},
+    "packages": {"type": "list", "elements": "str", "default": []},
+    "repository": {"type": "str", "default": ""},
+    "hold": {"type": "bool", "default": True},
+    "hold_packages": {"type": "list", "elements": "str", "default": []},
+    "efa_client": {"type": "str", "default": ""},
+    "efa_client_sha256": {"type": "str", "default": ""},
+    "efa_client_arguments": {"type": "list", "elements": "str", "default": []},
+    "safe_mode": {"type": "bool", "default": True},
+    "image_build": {"type": "bool", "default": False},
+    "runtime_sha256": {"type": "str", "default": ""},
+    "probe": {"type": "bool", "default": True},
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,6 +138,62 @@ class LustreConfig:
     timeout: int = 30
 
 
+@dataclasses.dataclass(frozen=True)
+class RoleConfig:
+    """What the role fsx_lustre wants of a node: ``lustre``, and the options of ``ROLE_SPEC`` that are not of it."""
+
+    lustre: LustreConfig = dataclasses.field(default_factory=LustreConfig)
+    mount_options: tuple[str, ...] = ("noatime", "flock", "_netdev", "nofail")
+    head_node: bool = False
+    packages: tuple[str, ...] = ()
+    repository: str = ""
+    hold: bool = True
+    hold_packages: tuple[str, ...] = ()
+    efa_client: str = ""
+    efa_client_sha256: str = ""
+    efa_client_arguments: tuple[str, ...] = ()
+    safe_mode: bool = True
+    image_build: bool = False
+    runtime_sha256: str = ""
+    probe: bool = True
+
+
+def parse_role(raw: t.Mapping[str, t.Any]) -> RoleConfig:
+    """Build a ``RoleConfig`` from options of ``ROLE_SPEC``; raise ``NodeError`` that names all problems."""
+    found = role_problems(raw)
+    if found:
+        raise NodeError("; ".join(found))
+    own = {key: raw[key] for key in ROLE_SPEC if key not in ARGUMENT_SPEC and raw.get(key) is not None}
+    values: dict[str, t.Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
+    return RoleConfig(lustre=parse_config({key: raw[key] for key in ARGUMENT_SPEC if key in raw}), **values)
+
+
+def role_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
+    """Return a sentence for everything that the role could not carry out on any node, in the order of its options."""
+    unknown = {key: raw[key] for key in raw if key not in ROLE_SPEC or key in ARGUMENT_SPEC}
+    found = problems(unknown)
+    options = raw.get("mount_options")
+    strange = [str(word) for word in options or () if not _MOUNT_OPTION.fullmatch(str(word))]
+    if strange:
+        found.append(f"mount_options has {', '.join(strange)}: give one option an entry, such as noatime")
+    if options is not None and "nofail" not in options:
+        found.append("mount_options lacks nofail: without it a node whose file system gives no answer does not boot")
+    return found + _efa_client_problems(raw)
+
+
+def _efa_client_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
+    found = []
+    client, digest = str(raw.get("efa_client") or ""), str(raw.get("efa_client_sha256") or "")
+    if client and not _EFA_CLIENT.fullmatch(client):
+        found.append(f"efa_client is {client}: give an absolute path on the controller or an https address")
+    if client and not _SHA256.fullmatch(digest):
+        found.append("efa_client has no sha256: give it in fsx_lustre_efa_client_sha256, 64 hexadecimal digits")
+    strange = [str(word) for word in raw.get("efa_client_arguments") or () if not _ARGUMENT.fullmatch(str(word))]
+    if strange:
+        found.append(f"efa_client_arguments has {', '.join(strange)}: give options of setup.sh, one an entry")
+    return found
+
+
 def parse_config(raw: t.Mapping[str, t.Any]) -> LustreConfig:
     """Build a ``LustreConfig`` from module parameters or lustre.json; raise ``NodeError`` that names all problems."""
     found = problems(raw)
@@ -129,6 +210,7 @@ def config_text(config: LustreConfig) -> str:
     """The text of lustre.json, with what the boot unit needs; equal configurations give equal texts."""
     plain = dataclasses.asdict(config)
     kept = {key: plain[key] for key in BOOT_KEYS}
+    kept.update({key: plain[key] for key in BOOT_KEYS_SET if plain[key]})
     return json.dumps({"schema": CONFIG_SCHEMA, **kept}, indent=2, sort_keys=True) + "\n"
 
 
@@ -260,6 +342,6 @@ def _value_problems(name: str, values: t.Any, pattern: re.Pattern[str], example:
 def load_config(host: Host, path: str) -> LustreConfig:
     """Read lustre.json; raises ``NodeError`` with one sentence where it is missing or wrong."""
     raw = read_config(host, path, "fsx_lustre")
-    if not isinstance(raw, dict) or set(raw) - set(BOOT_KEYS) - {"schema"}:
+    if not isinstance(raw, dict) or set(raw) - {*BOOT_KEYS, *BOOT_KEYS_SET, "schema"}:
         raise NodeError(f"{path} holds something else: run the role fsx_lustre again to write it")
     return parse_config(raw)

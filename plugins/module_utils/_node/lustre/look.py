@@ -22,19 +22,13 @@ from ..system.mounts import mount_unit, read_fstab, read_mounts
 from ..system.packages import installed_packages
 from ..system.parallel import Check, run_all
 from ..verdict.result import Result, Scope, failed, passed
-from . import directories, tuning
+from . import directories, files, tuning
 from .config import FileSystem, LustreConfig, config_text
 from .parse import lustre_paths, parse_net_show, sent_since, top_mount
 
 TOOLS = ("lfs", "lctl", "lnetctl", "modinfo")
-BOOT_UNIT = "mlcluster-lustre.service"
-ENABLED = f"/etc/systemd/system/multi-user.target.wants/{BOOT_UNIT}"
-# The service that AWS's set-up of EFA clients installs (FSx for Lustre User Guide, Configuring EFA clients).
-EFA_SERVICE = "configure-efa-fsx-lustre-client.service"
 EFA_SOURCE = "FSx for Lustre User Guide, Configuring EFA clients"
 NFS_TYPES = ("nfs", "nfs4")
-# An option of the role's own lines in fstab; mount keeps what begins with x- to itself (mount(8)).
-OWN_LINE = "x-mlcluster"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,8 +82,8 @@ def look(host: Host, config: LustreConfig, wishes: Wishes) -> dict[str, t.Any]:
         "net_problem": net_problem,
         "sent": sent_since(nets_before, nets_after),
         "efa_wanted": config.efa_interfaces or efa_interfaces(instance_type(host)),
-        "efa_service": host.exists(f"/etc/systemd/system/multi-user.target.wants/{EFA_SERVICE}"),
-        "boot_unit_enabled": host.exists(ENABLED),
+        "efa_service": host.exists(f"/etc/systemd/system/multi-user.target.wants/{files.EFA_SERVICE}"),
+        "boot_unit_enabled": host.exists(files.ENABLED),
         "mount_units": [mount_unit(system.path) for system in config.file_systems],
         "config_text": config_text(config),
         "files": {path: host.sha256(path) for path in wishes.files},
@@ -120,7 +114,7 @@ def fstab_line(system: FileSystem, fstab: t.Iterable[t.Mapping[str, str]]) -> di
     """
     for entry in fstab:
         if entry["path"] == system.path:
-            own = entry["src"] == system.source and OWN_LINE in entry["opts"].split(",")
+            own = entry["src"] == system.source and files.OWN_LINE in entry["opts"].split(",")
             return {
                 "dns_name": system.dns_name,
                 "line": "own" if own else "other",

@@ -233,6 +233,19 @@ def test_info_prints_its_verdicts(host, capsys):
     assert "PASS lustre.write_read" in capsys.readouterr().out
 
 
+def test_info_judges_one_id_alone(host, capsys, caplog):
+    systems = [{"path": host.mount("fsx"), "efa": True}]
+    host.files[CONFIG_PATH] = config_text(parse_config({"file_systems": systems, "efa_interfaces": 2}))
+    parser = cli.build_parser("1")
+    assert lustre_cli.show(parser.parse_args(["lustre-info", "--only", "lustre.mounted"]), host) == 0
+    assert "PASS lustre.mounted" in capsys.readouterr().out
+    # The number of interfaces is that of the site, also at boot.
+    assert lustre_cli.show(parser.parse_args(["lustre-info", "--only", "lustre.network"]), host) == 1
+    assert "expected 2" in capsys.readouterr().out
+    assert lustre_cli.show(parser.parse_args(["lustre-info", "--only", "lustre.nothing"]), host) == 2
+    assert "the id lustre.nothing and found only lustre.client, " in caplog.text
+
+
 @pytest.fixture
 def tree(host, tmp_path):
     """Files in the states released, local, changed here, lost, and one behind a link."""

@@ -1,0 +1,225 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the role fsx_lustre has to do on a node: the facts of ``role.look`` and its options give the plan. Pure.
+
+Steps, in their order: repository (path, text), runtime, command, efa_client, mounts (lines, state), directories,
+tuning.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import typing as t
+
+from ..system.distribution import distribution_problems
+from ..system.job_steps import jobs_problem
+from ..system.plan import File, Package, Plan, Step, Unit, file_due, not_concerned, refused
+from . import files
+from .config import CONFIG_PATH, RoleConfig
+
+ROLE = "fsx_lustre"
+NOTHING = "no file system of Lustre is named, mounted or in fstab here, so nothing is done"
+SWITCH = "fsx_lustre_safe_mode"
+# The client's packages by the identifier of the distribution; those of Ubuntu are one a kernel. AWS's package without a
+# kernel in its name would bring another kernel there.
+CLIENTS = {
+    "amzn": ("lustre-client",),
+    "rhel": ("kmod-lustre-client", "lustre-client"),
+    "centos": ("kmod-lustre-client", "lustre-client"),
+    "rocky": ("kmod-lustre-client", "lustre-client"),
+    "almalinux": ("kmod-lustre-client", "lustre-client"),
+}
+CLIENT_OF_A_KERNEL = {"ubuntu": "lustre-client-modules-"}
+
+Facts = t.Mapping[str, t.Any]
+
+
+def make_plan(facts: Facts, config: RoleConfig) -> Plan:
+    """The plan for a node; one without Lustre is left alone, and an unknown fact is no reason to act."""
+    problems = distribution_problems(facts["distribution"])
+    if problems:
+        return refused(ROLE, problems)
+    if not is_concerned(facts, config):
+        return not_concerned(ROLE, NOTHING)
+    packages = missing_packages(facts, config)
+    efa = _lacks_efa(facts, config)
+    refusals = _refusals(facts, config, packages, efa)
+    if refusals:
+        return refused(ROLE, refusals)
+    due = _files_due(facts, config)
+    unit = _wants_unit(facts, config)
+    return Plan(
+        domain=ROLE,
+        refresh=bool(packages),
+        packages=tuple(Package(name) for name in packages or ()),
+        hold=_holds(facts, config, packages or ()),
+        files=tuple(due),
+        daemon_reload=any(entry.path == files.UNIT_PATH for entry in due),
+        units=(Unit(files.BOOT_UNIT, enabled=True),) if unit and not facts["boot_unit_enabled"] else (),
+        steps=tuple(_steps(facts, config, packages, efa)),
+    )
+
+
+def bare_kernels(facts: Facts) -> list[str]:
+    """The running and the next kernel, where they are known and have no module lustre."""
+    kernel = facts["kernel"]
+    known = dict.fromkeys(release for release in (kernel["running"], kernel["next"]) if release)
+    return [release for release in known if not kernel["installed"].get(release)]
+
+
+def missing_packages(facts: Facts, config: RoleConfig) -> list[str] | None:
+    """The packages of the client to install; None where the client is lacking and no package of it is known."""
+    tools = facts["tools"]
+    # Without modinfo nothing tells which kernel lacks the module.
+    bare = bare_kernels(facts) if tools["modinfo"] else []
+    if not _has_lustre(facts, config) or (tools["lfs"] and tools["lctl"] and not bare):
+        return []
+    distribution = facts["distribution"]["id"]
+    prefix = CLIENT_OF_A_KERNEL.get(distribution)
+    own = [f"{prefix}{release}" for release in bare_kernels(facts)] if prefix else CLIENTS.get(distribution, ())
+    return list(config.packages or own) or None
+
+
+def _refusals(facts: Facts, config: RoleConfig, packages: t.Sequence[str] | None, efa: bool) -> list[str]:
+    if packages is None:
+        where = facts["distribution"]["name"] or "this distribution, which /etc/os-release does not name"
+        problem = (
+            f"the node lacks the Lustre client for its kernels, and AWS has none for {where}: install one, or name its "
+            "packages in fsx_lustre_packages"
+        )
+        return [problem]
+    found = []
+    if packages and facts["package_manager"] is None:
+        found.append(
+            f"{', '.join(packages)} has to be installed, and neither dpkg-query nor rpm gave an answer: see that "
+            "'dpkg-query -W' or 'rpm -qa' ends, then run again"
+        )
+    if config.repository and facts["distribution"]["family"] not in files.REPOSITORY_PATHS:
+        found.append(
+            "fsx_lustre_repository is set, and /etc/os-release names no distribution with apt or dnf: leave it empty "
+            "and add the repository to the image"
+        )
+    change = ", ".join(packages) or ("the set-up of EFA" if efa else "")
+    busy = jobs_problem(facts["steps"], change, SWITCH) if change and config.safe_mode else None
+    return found + ([busy] if busy else [])
+
+
+def is_concerned(facts: Facts, config: RoleConfig) -> bool:
+    """A node that has and wants no shared file system has nothing to do with the role, unless it becomes an image."""
+    return bool(config.image_build or facts["mounts"] or facts["nfs_mounts"])
+
+
+def _has_lustre(facts: Facts, config: RoleConfig) -> bool:
+    return bool(config.image_build or facts["mounts"])
+
+
+def _wants_unit(facts: Facts, config: RoleConfig) -> bool:
+    """Whether a boot has something to set or to prove."""
+    tuned = config.lustre.tune and (facts["tuning_wanted"] > 0 or config.image_build)
+    return _has_lustre(facts, config) and bool(tuned or _with_efa(facts))
+
+
+def _with_efa(facts: Facts) -> bool:
+    return any(mount["efa"] for mount in facts["mounts"])
+
+
+def _lacks_efa(facts: Facts, config: RoleConfig) -> bool:
+    """Whether LNet has too few interfaces of EFA. An image has none to set up: it runs on another machine."""
+    if not config.efa_client or config.image_build or not _with_efa(facts):
+        return False
+    # A module that is not loaded has no interfaces; one that is loaded and gives no answer has an unknown number.
+    if facts["net_problem"] and facts["lnet_loaded"] and facts["tools"]["lnetctl"]:
+        return False
+    return bool(facts["nets"].get("efa", {"up": 0})["up"] < facts["efa_wanted"])
+
+
+def _holds(facts: Facts, config: RoleConfig, packages: t.Sequence[str]) -> tuple[str, ...]:
+    """What is installed and not held, and what will be installed and has to be held."""
+    if not config.hold:
+        return ()
+    patterns = config.hold_packages or files.HELD.get(facts["distribution"]["family"], ())
+    new = [name for name in packages if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)]
+    return tuple(dict.fromkeys([*facts["unheld_packages"], *new]))
+
+
+def _files_due(facts: Facts, config: RoleConfig) -> list[File]:
+    unit, has_lustre = _wants_unit(facts, config), _has_lustre(facts, config)
+    text = files.boot_unit(facts["mount_units"], _with_efa(facts)) if unit else ""
+    wanted = [
+        _wanted("config", CONFIG_PATH, facts["config_text"]),
+        _wanted("boot unit", files.UNIT_PATH, text),
+        _wanted("module options", files.MODPROBE_PATH, facts["modprobe_text"] if has_lustre else ""),
+    ]
+    if not unit:
+        wanted.append(_wanted("boot unit", files.ENABLED, ""))
+    if config.lustre.tune and None in facts["machine"].values():
+        # Whether a machine of unknown size needs these is unknown, so none of them is taken away.
+        wanted = [entry for entry in wanted if entry.state == "present"]
+    sums, states = facts["files"], facts["paths"]
+    return [due for entry in wanted for due in file_due(entry, sums[entry.path], states[entry.path])]
+
+
+def _wanted(name: str, path: str, text: str) -> File:
+    """A file with this text, or none where there is no text for it."""
+    return File(name, path, text, state="present" if text else "absent")
+
+
+def _steps(facts: Facts, config: RoleConfig, packages: t.Sequence[str] | None, efa: bool) -> list[Step]:
+    found = []
+    place = files.REPOSITORY_PATHS.get(facts["distribution"]["family"])
+    if config.repository and place:
+        due = file_due(File("repository", place, config.repository), facts["files"][place], facts["paths"][place])
+        found += [Step("repository", "repository", dataclasses.asdict(entry)) for entry in due]
+    if facts["files"][files.RUNTIME_PATH] != config.runtime_sha256 and config.runtime_sha256:
+        found.append(Step("runtime", "runtime"))
+    if not facts["files"][files.COMMAND_PATH]:
+        found.append(Step("command", "command"))
+    if efa:
+        found.append(Step("efa_client", "EFA client"))
+    lines = unmounted(facts, config)
+    if lines:
+        state = "present" if config.image_build else "mounted"
+        found.append(Step("mounts", "mounts", {"lines": lines, "state": state}))
+    if config.head_node and _directories_due(facts, bool(lines)):
+        found.append(Step("directories", "directories"))
+    if _untuned(facts, config, bool(lines or packages)):
+        found.append(Step("tuning", "tuning"))
+    return found
+
+
+def unmounted(facts: Facts, config: RoleConfig) -> list[dict[str, str]]:
+    """The lines of fstab, {path, source, options}, of what this role mounts and what is not mounted by that line.
+
+    A line of somebody else for the path is theirs. An image has nothing mounted.
+    """
+    states = () if config.image_build else ("absent", "trigger")
+    found = []
+    for mount in facts["mounts"]:
+        options = files.mount_options(config.mount_options, mount["efa"])
+        if not mount["dns_name"] or mount["line"] == "other":
+            continue
+        if mount["line"] == "none" or mount["fstab_options"] != options or mount["state"] in states:
+            source = f"{mount['dns_name']}@tcp:/{mount['mount_name']}"
+            found.append({"path": mount["path"], "source": source, "options": options})
+    return found
+
+
+def own_lines(facts: Facts) -> list[str]:
+    """The paths of the role's own lines in fstab."""
+    return [mount["path"] for mount in facts["mounts"] if mount["line"] == "own"]
+
+
+def _directories_due(facts: Facts, mounts: bool) -> bool:
+    # Below what is yet to be mounted nothing can be seen.
+    states = {"missing", "unknown"} if mounts else {"missing"}
+    return any(row["state"] in states for row in facts["directories"])
+
+
+def _untuned(facts: Facts, config: RoleConfig, changes: bool) -> bool:
+    """Whether parameters are lost, or will be with what is mounted or installed now."""
+    if config.image_build or not _wants_unit(facts, config) or not config.lustre.tune or not facts["tuning_wanted"]:
+        return False
+    return changes or any(row["differs"] for row in facts["tuning"])

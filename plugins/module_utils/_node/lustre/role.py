@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The role fsx_lustre on a node: its one look, its verdicts, and what it tells people and other roles."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ..system.distribution import read_distribution
+from ..system.host import Host
+from ..system.job_steps import running_steps
+from ..verdict.result import Result
+from . import files
+from . import look as lustre
+from .config import RoleConfig
+from .plan import is_concerned
+from .verify import verify as verify_lustre
+
+# Options of a look that only reads.
+READ_ONLY: dict[str, t.Any] = {"probe": False}
+# An image has no mount to judge.
+IMAGE_IDS = ("lustre.client", "lustre.held")
+_OTHER_SECONDS = 240
+
+Facts = t.Mapping[str, t.Any]
+
+
+def seconds(config: RoleConfig) -> float:
+    """How long the look may take: each mount is asked, listed and written to, and each parameter is read."""
+    mounts = max(len(config.lustre.file_systems), 4) + len(config.lustre.nfs_mounts)
+    asked = 3 * mounts + 2 + len(config.lustre.tuning) + 5
+    return float(_OTHER_SECONDS + config.lustre.timeout * asked)
+
+
+def look(host: Host, config: RoleConfig) -> dict[str, t.Any]:
+    """The facts of ``look.look``, and distribution, lnet_loaded (the module) and steps (of jobs).
+
+    An image has nothing mounted: no directories are looked at, and nothing is probed.
+    """
+    distribution = read_distribution(host)
+    wanted = dataclasses.replace(config.lustre, directories=()) if config.image_build else config.lustre
+    wishes = lustre.Wishes(
+        probe=config.probe and not config.image_build,
+        packages=tuple(config.hold_packages) or files.HELD.get(distribution["family"], ()),
+        files=files.looked_at(distribution["family"]),
+    )
+    return {
+        **lustre.look(host, wanted, wishes),
+        "distribution": distribution,
+        "lnet_loaded": host.exists("/sys/module/lnet"),
+        "steps": running_steps(host),
+    }
+
+
+def verify(facts: Facts, config: RoleConfig) -> list[Result]:
+    """The verdicts on the node; none on one that the role has nothing to do with."""
+    if not is_concerned(facts, config):
+        return []
+    found = verify_lustre(facts)
+    return [entry for entry in found if entry.id in IMAGE_IDS] if config.image_build else found
+
+
+def left_alone(facts: Facts, config: RoleConfig) -> list[str]:
+    """How directories that exist differ; the head node alone says so, or every node would."""
+    if not config.head_node:
+        return []
+    return [
+        f"{row['path']} exists and is left as it is: {', '.join(row['differences'])}"
+        for row in facts["directories"]
+        if row["differences"]
+    ]
+
+
+def fact(facts: Facts) -> dict[str, t.Any]:
+    """What other roles know as ``mlcluster_fsx_lustre``."""
+    return {"mounts": [mount for mount in facts["mounts"] if mount["state"] == "lustre"]}
