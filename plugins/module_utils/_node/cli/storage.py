@@ -83,7 +83,7 @@ def storage_boot(args: argparse.Namespace, host: Host | None = None) -> int:
         return result.EXIT_UNDETERMINABLE
     plan = applied.plan
     where = ", ".join(f"{volume['path']} ({volume['fstype']})" for volume in plan.volumes) or "no volume"
-    LOGGER.info("storage-boot: %s: %s, %d actions", plan.state, where, len(applied.done))
+    LOGGER.info("storage-boot: %s: %s, %d actions: %s", plan.state, where, len(applied.done), plan.reason)
     return result.EXIT_OK
 
 

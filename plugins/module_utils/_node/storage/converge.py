@@ -19,8 +19,9 @@ from .apply import Applied, apply_actions, mdadm_fragment_path
 from .config import MARKER_NAME, StorageConfig, mount_points
 from .first_boot import note_disks
 from .owner import known_from
-from .plan import UNFINISHED, Context, Plan, make_plan
+from .plan import UNFINISHED, Plan, make_plan
 from .record import INTENT_PATH, LOCK_PATH, RECORD_PATH, build_record, read_document, write_failure, write_record
+from .situation import Context
 from .volume import wanted_directories
 
 

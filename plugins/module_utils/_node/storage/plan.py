@@ -4,15 +4,14 @@
 
 """What to do about a node's instance-store disks: a pure function from what was seen and what is wanted to a plan.
 
-A plan is a list of actions and a list of refusals; with any refusal there is no action. The modules, check mode and
-the boot unit all use this one function.
+``choose`` picks the situation, ``volume.actions_for`` turns it into actions, ``make_plan`` puts both together. With any
+refusal there is no action. The modules, check mode and the boot unit all use this one function.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import typing as t
-import uuid
 
 from .config import StorageConfig
 from .devices import EBS_MODEL
@@ -34,15 +33,8 @@ from .owner import (
     unseen_lvm,
 )
 from .parse import normal_uuid
-from .volume import (
-    adopt_actions,
-    create_actions,
-    finish_actions,
-    is_blank,
-    mkfs_action,
-    teardown_actions,
-    volumes_for,
-)
+from .situation import Context, Decision, Disk, Facts, Node, Situation
+from .volume import actions_for, adopted_volume, ephemeral_volume, volumes_for
 
 Action = dict[str, t.Any]
 
@@ -53,27 +45,12 @@ UNFINISHED = ("create", "mkfs")
 CONSENT = "nvme_raid0_existing: replace together with nvme_raid0_safe_mode: false"
 
 
-@dataclasses.dataclass(frozen=True)
-class Context:
-    """What a plan needs besides the facts.
-
-    array_uuid is the UUID that a new array would get; namespace seeds the filesystem UUIDs, so that the same node
-    gets the same ones again after a stop and start and its fstab stays true; table_disks is how many instance-store
-    disks the instance type has (None: type unknown); at_boot forbids every destruction.
-    """
-
-    array_uuid: str
-    namespace: uuid.UUID
-    table_disks: t.Optional[int] = None
-    at_boot: bool = False
-
-
 @dataclasses.dataclass
 class Plan:
     """situation: disabled, no_disks, fresh, intact, half_finished, adopted, owner_pending, rebuild, or refused.
 
     state: the value for local_storage.json (none, intact, recreated, lost, foreign). volumes: what will be mounted.
-    refusals: sentences; with any of them actions is empty.
+    refusals: sentences; with any of them actions is empty. reason: why this situation has these actions.
     """
 
     situation: str
@@ -83,6 +60,7 @@ class Plan:
     refusals: list[str] = dataclasses.field(default_factory=list)
     volumes: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
     claims: list[Claim] = dataclasses.field(default_factory=list)
+    reason: str = ""
 
     @property
     def pending(self) -> bool:
@@ -101,9 +79,15 @@ class Plan:
         }
 
 
-def make_plan(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context) -> Plan:
-    """Decide. facts is what ``storage.look`` returns. The order in which devices were listed does not matter."""
-    plan = _plan(facts, config, context)
+def make_plan(facts: Facts, config: StorageConfig, context: Context) -> Plan:
+    """Decide. facts is what ``converge.look`` returns. The order in which devices were listed does not matter."""
+    claims, decision = choose(facts, config, context)
+    actions, volumes = actions_for(decision, facts, config, context)
+    refusals = [*decision.refusals, *_node_obstacles(decision, volumes, facts, context)]
+    situation = decision.situation
+    plan = Plan(
+        situation.published, decision.state, decision.owner, actions, refusals, volumes, claims, situation.reason
+    )
     if plan.refusals:
         plan.actions = []
         plan.situation = "refused"
@@ -117,20 +101,15 @@ def make_plan(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Cont
     return plan
 
 
-def _plan(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context) -> Plan:
-    if config.layout == "none":
-        return Plan("disabled", "none")
-    disks, problems = select(facts, config)
-    if problems:
-        return Plan("refused", "foreign", refusals=problems)
-    record, intent = known_from(facts["record"]), known_from(facts["intent"])
-    missing = _missing(disks, facts, config, context)
-    if not disks:
-        return Plan("refused", "lost", refusals=[missing]) if missing else Plan("no_disks", "none")
-    claims = [claim(disk, facts, record) for disk in disks]
-    plan = _decide(claims, facts, config, context, record, intent, missing)
-    plan.claims = claims
-    return plan
+def _node_obstacles(
+    decision: Decision, volumes: t.Sequence[dict[str, t.Any]], facts: Facts, context: Context
+) -> list[str]:
+    """What on the node itself, apart from the disks, stands in the way of the volumes."""
+    leaving = {point for disk in decision.erase for point in disk["mounts"]}
+    obstacles = mount_obstacles(volumes, {**facts, "record": decision.record}, context.at_boot, leaving)
+    if decision.makes_filesystems or decision.situation is Situation.ADOPTED:
+        obstacles += unknown_accounts(facts, context.at_boot)
+    return obstacles
 
 
 def _record_differs(plan: Plan, record: t.Mapping[str, t.Any] | None) -> bool:
@@ -149,7 +128,46 @@ def _record_differs(plan: Plan, record: t.Mapping[str, t.Any] | None) -> bool:
     )
 
 
-def select(facts: t.Mapping[str, t.Any], config: StorageConfig) -> tuple[list[t.Mapping[str, t.Any]], list[str]]:
+def choose(facts: Facts, config: StorageConfig, context: Context) -> tuple[list[Claim], Decision]:
+    """Return who owns each selected disk, and the situation: the first case that applies, from top to bottom."""
+    if config.layout == "none":
+        return [], Decision(Situation.DISABLED)
+    disks, problems = select(facts, config)
+    if problems:
+        return [], _refuse(*problems)
+    missing = _missing(disks, facts, config, context)
+    if missing and not disks:
+        return [], _refuse(missing, state="lost")
+    if not disks:
+        return [], Decision(Situation.NO_DISKS)
+    record, intent = known_from(facts["record"]), known_from(facts["intent"])
+    claims = [claim(disk, facts, record) for disk in disks]
+    node = Node(facts, config, context, tuple(claims))
+    owners = {item.owner for item in claims}
+    adoptable = owners & set(ADOPTABLE)
+    if owners == {OWNER_NONE} and missing:
+        return claims, _refuse(missing, state="lost")
+    if owners == {OWNER_NONE}:
+        return claims, _all_blank(node)
+    # A filesystem carries the UUID of the one before, so the intent knows better than the record what it is.
+    if _is_half_finished(node, intent):
+        return claims, _interrupted(node)
+    if OWNER_OURS in owners:
+        return claims, _ours(node, facts["record"])
+    if len(adoptable) == 1 and owners <= adoptable | {OWNER_NONE} and config.existing == "adopt":
+        return claims, _adopt(node, adoptable.pop())
+    if len(adoptable) == 1 and owners <= adoptable | {OWNER_NONE}:
+        return claims, _replace(node, adoptable.pop())
+    if owners <= {OWNER_EKS, OWNER_NONE}:
+        return claims, _replace(node, OWNER_EKS)
+    return claims, _replace(node, OWNER_FOREIGN)
+
+
+def _refuse(*refusals: str, state: str = "foreign", owner: str = OWNER_NONE) -> Decision:
+    return Decision(Situation.REFUSED, state, owner, refusals)
+
+
+def select(facts: Facts, config: StorageConfig) -> tuple[list[Disk], list[str]]:
     """The instance-store disks to work with, in the order of their serials, and what is wrong with named devices."""
     stores = {disk["kname"]: disk for disk in facts["disks"] if disk["kind"] == "instance_store"}
     problems: list[str] = []
@@ -217,72 +235,55 @@ def _missing(
     )
 
 
-def _decide(
-    claims: list[Claim],
-    facts: t.Mapping[str, t.Any],
-    config: StorageConfig,
-    context: Context,
-    record: Known,
-    intent: Known,
-    missing: str,
-) -> Plan:
-    owners = {item.owner for item in claims}
-    if owners == {OWNER_NONE}:
-        return _blank(claims, facts, config, context, record, missing)
-    # A filesystem carries the UUID of the one before, so the intent knows better than the record what it is.
-    if _is_half_finished(claims, facts, intent):
-        return _half_finished(claims, facts, config, context)
-    if OWNER_OURS in owners:
-        return _ours(claims, facts, config, context, record)
-    adoptable = owners & set(ADOPTABLE)
-    if len(adoptable) == 1 and owners <= adoptable | {OWNER_NONE}:
-        owner = adoptable.pop()
-        if config.existing == "adopt":
-            return _adopt(owner, claims, facts, config, context)
-        return _replace(claims, facts, config, context, owner, "foreign")
-    whose = OWNER_EKS if owners <= {OWNER_EKS, OWNER_NONE} else OWNER_FOREIGN
-    return _replace(claims, facts, config, context, whose, "foreign")
+def _all_blank(node: Node) -> Decision:
+    """Every disk is proved blank: the volume is made, unless a service of the image would take the disks."""
+    facts, config, at_boot = node.facts, node.config, node.context.at_boot
+    units = pending_units(facts)
+    if units and config.existing == "adopt" and not node.may_destroy and not at_boot:
+        return Decision(Situation.SERVICE_SETS_UP, "foreign", facts["units"][units[0]]["owner"], units=units)
+    if units and not node.may_destroy:
+        return _refuse(
+            f"the disks are blank, but {', '.join(units)} is enabled and takes them at every boot: set "
+            f"nvme_raid0_existing: adopt to use what it makes, or disable it, or use {CONSENT}"
+        )
+    return Decision(Situation.FRESH, node.new_state, OWNER_OURS, disks=node.disks, units=units, record=facts["record"])
 
 
-def _ours(
-    claims: list[Claim], facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context, record: Known
-) -> Plan:
-    present = {item.disk["serial"] for item in claims if item.owner == OWNER_OURS}
-    lost = sorted(record.serials - present)
+def _ours(node: Node, record: t.Mapping[str, t.Any], whole: Situation = Situation.INTACT) -> Decision:
+    """Disks of the volume that a record (or the intent of a run that made all of it) describes; whole: all is there."""
+    facts, config, known = node.facts, node.config, known_from(record)
+    mine = [item.disk for item in node.claims if item.owner == OWNER_OURS]
+    lost = sorted(known.serials - {disk["serial"] for disk in mine})
     if lost:
         refusal = (
-            f"this node's volume was made of {len(record.serials)} disks and {len(lost)} of them "
+            f"this node's volume was made of {len(known.serials)} disks and {len(lost)} of them "
             f"({', '.join(lost)}) do not carry it any more, so its data is gone: nothing was touched; stop and start "
             f"the instance or replace it, or rebuild on the disks that are left with {CONSENT}"
         )
-        return _rebuild(claims, facts, config, context, OWNER_OURS, "lost", refusal)
-    strangers = _strangers(claims, facts, record)
+        return _rebuild(node, record, refusal, "lost")
+    strangers = _strangers(mine, facts, known)
     if strangers:
         refusal = (
             f"this node's array runs with {', '.join(strangers)}, no instance-store disk of its record: nothing was "
             "touched; detach or wipe the copy, stop the array with 'mdadm --stop', then run again"
         )
-        return Plan("refused", "foreign", OWNER_OURS, refusals=[refusal])
-    found = t.cast("dict[str, t.Any]", facts["record"])
-    differs = _other_settings(found, config)
+        return _refuse(refusal, owner=OWNER_OURS)
+    differs = _other_settings(record, config)
     if differs:
         refusal = (
             f"this node's volume exists with other settings ({'; '.join(differs)}): change the settings back, or "
             f"have it made anew, which destroys its data, with {CONSENT}"
         )
-        return _rebuild(claims, facts, config, context, OWNER_OURS, "intact", refusal)
-    volumes = volumes_for([item.disk for item in claims if item.owner == OWNER_OURS], found, config, facts)
+        return _rebuild(node, record, refusal)
+    volumes = volumes_for(mine, record, config, facts)
     gone = [volume["path"] for volume in volumes if not volume["fs_found"]]
     if gone:
         refusal = (
             f"the disks are this node's own, but the filesystem for {', '.join(gone)} is not on them: nothing was "
             f"touched; look with 'wipefs --no-act', or have it made anew with {CONSENT}"
         )
-        return _rebuild(claims, facts, config, context, OWNER_OURS, "foreign", refusal)
-    plan = Plan("intact", "intact", OWNER_OURS, volumes=volumes)
-    plan.refusals = mount_obstacles(volumes, facts, context.at_boot)
-    plan.actions = finish_actions(volumes, facts, config, context.at_boot)
-    return plan
+        return _rebuild(node, record, refusal)
+    return Decision(whole, "intact", OWNER_OURS, disks=node.disks, volumes=volumes, record=record)
 
 
 def _other_settings(found: t.Mapping[str, t.Any], config: StorageConfig) -> list[str]:
@@ -299,154 +300,94 @@ def _other_settings(found: t.Mapping[str, t.Any], config: StorageConfig) -> list
     ]
 
 
-def _strangers(claims: list[Claim], facts: t.Mapping[str, t.Any], record: Known) -> list[str]:
+def _strangers(mine: t.Sequence[Disk], facts: Facts, known: Known) -> list[str]:
     """Members of our running array that are not our disks: a copied superblock can stand in for one."""
-    ours = {item.disk["kname"] for item in claims if item.owner == OWNER_OURS}
-    arrays = [array for array in facts["arrays"] if array["uuid"] == record.array_uuid and array["active"]]
-    return sorted({member for array in arrays for member in array["members"]} - ours) if record.array_uuid else []
+    arrays = [array for array in facts["arrays"] if array["uuid"] == known.array_uuid and array["active"]]
+    ours = {disk["kname"] for disk in mine}
+    return sorted({member for array in arrays for member in array["members"]} - ours) if known.array_uuid else []
 
 
-def _blank(
-    claims: list[Claim],
-    facts: t.Mapping[str, t.Any],
-    config: StorageConfig,
-    context: Context,
-    record: Known,
-    missing: str,
-) -> Plan:
-    if missing:
-        return Plan("refused", "lost", refusals=[missing])
-    units = pending_units(facts)
-    if units and not (config.may_destroy and not context.at_boot):
-        if config.existing == "adopt" and not context.at_boot:
-            actions = [{"action": "start_unit", "unit": unit, "why": "it sets these disks up"} for unit in units]
-            return Plan("owner_pending", "foreign", facts["units"][units[0]]["owner"], actions)
-        refusal = (
-            f"the disks are blank, but {', '.join(units)} is enabled and takes them at every boot: set "
-            f"nvme_raid0_existing: adopt to use what it makes, or disable it, or use {CONSENT}"
-        )
-        return Plan("refused", "foreign", refusals=[refusal])
-    plan = Plan("fresh", "recreated" if context.at_boot else "intact", OWNER_OURS)
-    _create(plan, [item.disk for item in claims], facts, config, context)
-    plan.actions[:0] = [{"action": "mask_unit", "unit": unit, "why": "it would take the disks back"} for unit in units]
-    return plan
-
-
-def _create(
-    plan: Plan,
-    disks: list[t.Mapping[str, t.Any]],
-    facts: t.Mapping[str, t.Any],
-    config: StorageConfig,
-    context: Context,
-    blank_array: bool = False,
-) -> None:
-    actions, volumes = create_actions(disks, config, context.array_uuid, context.namespace, blank_array)
-    plan.volumes = volumes
-    leaving = {action["target"] for action in plan.actions if action["action"] == "unmount"}
-    plan.refusals += mount_obstacles(volumes, facts, context.at_boot, leaving)
-    plan.refusals += unknown_accounts(facts, context.at_boot)
-    plan.actions += actions + finish_actions(volumes, facts, config, context.at_boot, new=True)
-
-
-def _is_half_finished(claims: t.Sequence[Claim], facts: t.Mapping[str, t.Any], intent: Known) -> bool:
+def _is_half_finished(node: Node, intent: Known) -> bool:
     """Whether these are exactly the disks of an interrupted run, and carry nothing but what that run wrote."""
-    if not intent.serials or {item.disk["serial"] for item in claims} != intent.serials:
+    if not intent.serials or {disk["serial"] for disk in node.disks} != intent.serials:
         return False
-    if facts["intent"].get("stage") not in STAGES:
+    if node.facts["intent"].get("stage") not in STAGES:
         return False
-    mine = [claim(item.disk, facts, intent) for item in claims]
+    mine = [claim(disk, node.facts, intent) for disk in node.disks]
     return all(item.owner in (OWNER_NONE, OWNER_OURS) for item in mine)
 
 
-def _half_finished(claims: list[Claim], facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context) -> Plan:
+def _interrupted(node: Node) -> Decision:
     """Continue an interrupted run: a finished filesystem is kept, a missing one is made where no data can be."""
+    facts, config, disks = node.facts, node.config, node.disks
     intent = t.cast("dict[str, t.Any]", facts["intent"])
     if intent["stage"] not in UNFINISHED:
-        return _finished(claims, facts, config, context)
-    disks = [item.disk for item in claims]
+        return _all_made(node, intent)
     wanted = known_from(intent).array_uuid
     array = next((a for a in facts["arrays"] if wanted and a["active"] and a["uuid"] == wanted), None)
     if wanted and not array and all(disk["md"] for disk in disks):
-        # What is on the array shows only once it runs.
-        devices = [disk["path"] for disk in disks]
-        action = {"action": "assemble_array", "uuid": wanted, "name": config.array_name, "devices": devices}
-        return Plan("half_finished", "intact", OWNER_OURS, actions=[action])
+        return Decision(Situation.ARRAY_STOPPED, "intact", OWNER_OURS, disks=disks)
     mounted = sorted({point for disk in disks for point in disk["mounts"]})
     obstacles = [f"the disks are mounted on {', '.join(mounted)}"] if mounted else teardown_obstacles(disks, facts)
-    if not config.may_destroy or context.at_boot:
+    if not node.may_destroy:
         obstacles += _data_found(disks, array, intent)
     uses = [array["use"]] if array else [disk["use"] for disk in disks]
     made = [bool(use and use["finished"]) for use in uses]
+    again = _may_start_over(uses, intent, node)
     if all(made) and not mounted:
-        plan = _finished(claims, facts, config, context)
-        if plan.situation != "refused" or not _may_start_over(uses, intent, config, context):
-            return plan
-    elif any(made):
-        if not obstacles and not _other_settings(intent, config):
-            return _the_missing(claims, made, facts, config, context)
-        if not _may_start_over(uses, intent, config, context):
-            obstacles.append(f"{sum(made)} of its filesystems are finished and may hold files")
+        decision = _all_made(node, intent)
+        if decision.situation is not Situation.REFUSED or not again:
+            return decision
+    elif any(made) and not obstacles and not _other_settings(intent, config):
+        return _some_made(node, intent, made)
+    elif any(made) and not again:
+        obstacles.append(f"{sum(made)} of its filesystems are finished and may hold files")
     if obstacles:
-        text = (
+        return _refuse(
             f"the last run was interrupted before it mounted anything, yet {'; '.join(obstacles)}: nothing was "
             "touched; take away what is there if it may go, then run again"
         )
-        return Plan("refused", "foreign", refusals=[text])
-    plan = Plan("half_finished", "recreated" if context.at_boot else "intact", OWNER_OURS)
-    plan.actions = teardown_actions(disks, facts, units=[])
-    _create(plan, disks, facts, config, context, blank_array=bool(array and _is_proved(array["blank"])))
-    return plan
+    return Decision(
+        Situation.NOTHING_MADE,
+        node.new_state,
+        OWNER_OURS,
+        disks=disks,
+        erase=disks,
+        record=facts["record"],
+        blank_array=bool(array and _is_proved(array["blank"])),
+    )
 
 
-def _finished(claims: list[Claim], facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context) -> Plan:
-    """The plan for an interrupted run all of whose filesystems are finished: the intent is as good as a record."""
-    known = known_from(facts["intent"])
-    as_record = {**facts, "record": facts["intent"]}
-    plan = _ours([claim(i.disk, facts, known) for i in claims], as_record, config, context, known)
-    if plan.situation == "intact":
-        plan.situation = "half_finished"
-    return plan
+def _all_made(node: Node, intent: t.Mapping[str, t.Any]) -> Decision:
+    """An interrupted run all of whose filesystems are finished: the intent is as good as a record."""
+    known = known_from(intent)
+    claims = tuple(claim(disk, node.facts, known) for disk in node.disks)
+    return _ours(dataclasses.replace(node, claims=claims), intent, Situation.ALL_MADE)
 
 
-def _may_start_over(
-    uses: t.Sequence[t.Mapping[str, bool] | None],
-    intent: t.Mapping[str, t.Any],
-    config: StorageConfig,
-    context: Context,
-) -> bool:
+def _some_made(node: Node, intent: t.Mapping[str, t.Any], made: t.Sequence[bool]) -> Decision:
+    """An interrupted run some of whose filesystems are finished: those are kept, the others are made."""
+    missing = [disk for disk, finished in zip(node.disks, made) if not finished]
+    serials = {disk["serial"] for disk in missing}
+    volumes = volumes_for(node.disks, intent, node.config, node.facts)
+    return Decision(
+        Situation.SOME_MADE,
+        node.new_state,
+        OWNER_OURS,
+        disks=node.disks,
+        erase=missing,
+        volumes=[{**volume, "fs_found": volume["fs_found"] or volume["serials"][0] in serials} for volume in volumes],
+        record=node.facts["record"],
+    )
+
+
+def _may_start_over(uses: t.Sequence[t.Mapping[str, bool] | None], intent: t.Mapping[str, t.Any], node: Node) -> bool:
     """Whether finished filesystems may be made again, with other settings: no boot does, and only what holds no file
     goes without consent.
     """
-    if context.at_boot or not _other_settings(intent, config):
+    if node.context.at_boot or not _other_settings(intent, node.config):
         return False
-    return config.may_destroy or all(not use or not use["finished"] or use["pristine"] for use in uses)
-
-
-def _the_missing(
-    claims: list[Claim],
-    made: t.Sequence[bool],
-    facts: t.Mapping[str, t.Any],
-    config: StorageConfig,
-    context: Context,
-) -> Plan:
-    """Make the filesystems that an interrupted run has not finished, and mount all."""
-    intent = t.cast("dict[str, t.Any]", facts["intent"])
-    disks = [item.disk for item in claims]
-    plan = Plan("half_finished", "recreated" if context.at_boot else "intact", OWNER_OURS)
-    plan.volumes = volumes_for(disks, intent, config, facts)
-    plan.refusals = mount_obstacles(plan.volumes, facts, context.at_boot) + unknown_accounts(facts, context.at_boot)
-    missing = {disk["serial"]: disk for disk, finished in zip(disks, made) if not finished}
-    kept = {key: value for key, value in intent.items() if key not in ("schema", "stage", "at")}
-    plan.actions = teardown_actions(list(missing.values()), facts, units=[])
-    plan.actions.append({"action": "write_intent", "stage": "mkfs", "intent": kept})
-    for volume in plan.volumes:
-        disk = missing.get(volume["serials"][0])
-        if disk:
-            volume["fs_found"] = True
-            plan.actions.append(mkfs_action(volume, config, is_blank(disk)))
-    plan.actions.append({"action": "write_intent", "stage": "mount", "intent": kept})
-    plan.actions += finish_actions(plan.volumes, facts, config, context.at_boot, new=True)
-    return plan
+    return node.config.may_destroy or all(not use or not use["finished"] or use["pristine"] for use in uses)
 
 
 def _data_found(
@@ -473,68 +414,60 @@ def _not_blank(proof: t.Mapping[str, t.Any] | None) -> str:
     return f"is not proved blank (the byte at offset {proof['offset']:#x} is not zero)"
 
 
-def _adopt(
-    owner: str, claims: list[Claim], facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context
-) -> Plan:
+def _adopt(node: Node, owner: str) -> Decision:
     """Use the volume that ParallelCluster or the DLAMI made: its mount stays, our path and directories are added."""
-    disks = [item.disk for item in claims]
-    plan = Plan("adopted", "intact", owner)
-    plan.actions, plan.volumes, plan.refusals = adopt_actions(owner, disks, facts, config, context.at_boot)
-    if not plan.volumes:
-        plan.situation = "owner_pending"
-        return plan
-    plan.refusals += mount_obstacles(plan.volumes, facts, context.at_boot) + unknown_accounts(facts, context.at_boot)
+    facts, lv = node.facts, ephemeral_volume(node.disks, node.facts)
+    units = [unit for unit, seen in facts["units"].items() if seen["owner"] == owner and seen["exists"]]
+    mounted = lv is not None and bool(lv["mounts"])
+    if units and not mounted:
+        return Decision(Situation.SERVICE_MOUNTS, "intact", owner, units=units[:1])
+    if lv is not None and not mounted and not lv["active"]:
+        return Decision(Situation.VOLUME_INACTIVE, "intact", owner, disks=node.disks)
+    if lv is None or (not mounted and not lv["filesystem"]):
+        what = f"the volume of {owner} is unfinished and the service that finishes it does not exist on this node"
+        return _refuse(f"{what}: look with 'lvs' and 'systemctl status', repair it, then run again", owner=owner)
+    volume = adopted_volume(owner, lv, node.disks, facts, node.config)
     record = facts["record"] or {}
-    uuids = [volume["fs_uuid"] for volume in plan.volumes]
-    if record.get("owner") == owner and record.get("filesystem_uuids") != uuids:
-        plan.state = "recreated"
-    return plan
+    renewed = record.get("owner") == owner and record.get("filesystem_uuids") != [volume["fs_uuid"]]
+    state = "recreated" if renewed else "intact"
+    return Decision(Situation.ADOPTED, state, owner, disks=node.disks, volumes=[volume], record=facts["record"])
 
 
-def _replace(
-    claims: list[Claim],
-    facts: t.Mapping[str, t.Any],
-    config: StorageConfig,
-    context: Context,
-    owner: str,
-    state: str,
-) -> Plan:
+def _replace(node: Node, owner: str) -> Decision:
+    """Disks that somebody else uses: replaced with consent, refused otherwise."""
+    hidden = unseen_lvm(node.disks, node.facts)
     found = "; ".join(
-        f"{item.disk['path']} ({item.disk['serial']}) {', '.join(item.findings)}" for item in claims if item.findings
+        f"{item.disk['path']} ({item.disk['serial']}) {', '.join(item.findings)}"
+        for item in node.claims
+        if item.findings
     )
+    if hidden:
+        # It may be the image's own volume: no advice to destroy it.
+        refusal = f"{found}: the owner cannot be determined, since {'; '.join(hidden)}; nothing was touched"
+        return _refuse(refusal, owner=OWNER_FOREIGN)
     whose = {
         OWNER_FOREIGN: "what is on the disks was not made by this role",
         OWNER_EKS: "the disks are set up by the EKS image",
     }.get(owner, f"the disks are set up by {owner}")
-    hidden = unseen_lvm([item.disk for item in claims], facts)
-    if hidden:
-        # It may be the image's own volume: no advice to destroy it.
-        refusal = f"{found}: the owner cannot be determined, since {'; '.join(hidden)}; nothing was touched"
-        return Plan("refused", state, OWNER_FOREIGN, refusals=[refusal])
     hint = f"; to use what {owner} made, set nvme_raid0_existing: adopt" if owner in ADOPTABLE else ""
     refusal = f"{found}: {whose}, so nothing was touched; to destroy it and build anew, set {CONSENT}{hint}"
-    return _rebuild(claims, facts, config, context, owner, state, refusal)
+    return _rebuild(node, node.facts["record"], refusal, owner=owner)
 
 
 def _rebuild(
-    claims: list[Claim],
-    facts: t.Mapping[str, t.Any],
-    config: StorageConfig,
-    context: Context,
-    owner: str,
-    state: str,
+    node: Node,
+    record: t.Mapping[str, t.Any] | None,
     refusal: str,
-) -> Plan:
+    state: str = "foreign",
+    owner: str = OWNER_OURS,
+) -> Decision:
     """Tear down and create, if both switches say so and nothing outside these disks is touched; else refuse."""
-    if not config.may_destroy or context.at_boot:
-        return Plan("refused", state, owner, refusals=[refusal])
-    disks = [item.disk for item in claims]
-    obstacles = teardown_obstacles(disks, facts)
+    if not node.may_destroy:
+        return _refuse(refusal, state=state, owner=owner)
+    obstacles = teardown_obstacles(node.disks, node.facts)
     if obstacles:
-        reason = "; ".join(obstacles)
-        return Plan("refused", state, owner, refusals=[f"cannot replace what is on the disks: {reason}"])
-    units = [unit for unit, seen in facts["units"].items() if seen["exists"] and not seen["masked"]]
-    plan = Plan("rebuild", "intact", OWNER_OURS)
-    plan.actions = teardown_actions(disks, facts, units)
-    _create(plan, disks, facts, config, context)
-    return plan
+        return _refuse(f"cannot replace what is on the disks: {'; '.join(obstacles)}", state=state, owner=owner)
+    units = [unit for unit, seen in node.facts["units"].items() if seen["exists"] and not seen["masked"]]
+    return Decision(
+        Situation.REBUILD, "intact", OWNER_OURS, disks=node.disks, erase=node.disks, units=units, record=record
+    )

@@ -12,7 +12,8 @@ from ..system.host import Host
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .blank import NEVER_WRITTEN, ZEROS
 from .config import StorageConfig
-from .plan import Context, Plan, expected_disks, select
+from .plan import Plan, expected_disks, select
+from .situation import Context
 
 BOOT_UNIT = "mlcluster-storage.service"
 

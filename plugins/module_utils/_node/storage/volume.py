@@ -14,9 +14,75 @@ from .blank import ZEROS
 from .config import MARKER_NAME, StorageConfig
 from .owner import DLAMI_MOUNT, EPHEMERAL_LV, OWNER_DLAMI, all_signatures, stack_names
 from .parse import normal_uuid
+from .situation import Context, Decision, Disk, Facts, Situation
 
 Action = dict[str, t.Any]
-Facts = t.Mapping[str, t.Any]
+
+
+def actions_for(
+    decision: Decision, facts: Facts, config: StorageConfig, context: Context
+) -> tuple[list[Action], list[dict[str, t.Any]]]:
+    """Return the actions that a situation calls for, and the volumes that they end in."""
+    situation, at_boot = decision.situation, context.at_boot
+    if situation in (Situation.DISABLED, Situation.NO_DISKS, Situation.REFUSED):
+        return [], []
+    if situation in (Situation.SERVICE_SETS_UP, Situation.SERVICE_MOUNTS):
+        return _start_services(decision), []
+    if situation is Situation.VOLUME_INACTIVE:
+        return [_activate(decision, facts)], []
+    if situation is Situation.ARRAY_STOPPED:
+        devices = [disk["path"] for disk in decision.disks]
+        return [_assemble(normal_uuid(facts["intent"]["array_uuid"]), config, devices)], []
+    if situation in (Situation.INTACT, Situation.ALL_MADE, Situation.ADOPTED):
+        return finish_actions(decision.volumes, facts, config, at_boot), list(decision.volumes)
+    # From here on filesystems are made: what may go goes first, from the top down.
+    actions = teardown_actions(decision.erase, facts, decision.units)
+    if situation is Situation.SOME_MADE:
+        volumes = list(decision.volumes)
+        actions += _missing_filesystems(decision, facts, config)
+    else:
+        steps, volumes = create_actions(
+            decision.disks, config, context.array_uuid, context.namespace, decision.blank_array
+        )
+        actions += steps
+    return actions + finish_actions(volumes, facts, config, at_boot, new=True), volumes
+
+
+def _start_services(decision: Decision) -> list[Action]:
+    sets_up = decision.situation is Situation.SERVICE_SETS_UP
+    why = "it sets these disks up" if sets_up else f"it mounts {decision.owner}'s volume"
+    return [{"action": "start_unit", "unit": unit, "why": why} for unit in decision.units]
+
+
+def _activate(decision: Decision, facts: Facts) -> Action:
+    lv = t.cast("t.Mapping[str, t.Any]", ephemeral_volume(decision.disks, facts))
+    return {"action": "activate_volume", "vg": lv["vg"], "lv": lv["lv"], "lvm_options": facts["lvm_options"]}
+
+
+def _assemble(array_uuid: str | None, config: StorageConfig, devices: t.Sequence[str]) -> Action:
+    return {"action": "assemble_array", "uuid": array_uuid, "name": config.array_name, "devices": list(devices)}
+
+
+def _missing_filesystems(decision: Decision, facts: Facts, config: StorageConfig) -> list[Action]:
+    """Make the filesystems that an interrupted run has not finished; its intent stays until all are mounted."""
+    missing = {disk["serial"]: disk for disk in decision.erase}
+    kept = {key: value for key, value in facts["intent"].items() if key not in ("schema", "stage", "at")}
+    made = [
+        mkfs_action(volume, config, is_blank(missing[volume["serials"][0]]))
+        for volume in decision.volumes
+        if volume["serials"][0] in missing
+    ]
+    return [
+        {"action": "write_intent", "stage": "mkfs", "intent": kept},
+        *made,
+        {"action": "write_intent", "stage": "mount", "intent": kept},
+    ]
+
+
+def ephemeral_volume(disks: t.Sequence[Disk], facts: Facts) -> t.Mapping[str, t.Any] | None:
+    """The logical volume that ParallelCluster or the DLAMI made of the disks."""
+    names = {disk["kname"] for disk in disks}
+    return next((v for v in facts["logical_volumes"] if v["lv"] == EPHEMERAL_LV and set(v["members"]) & names), None)
 
 
 def dashed(value: str | None) -> str | None:
@@ -98,7 +164,7 @@ def create_array_action(disks: t.Sequence[t.Mapping[str, t.Any]], config: Storag
 
 
 def create_actions(
-    disks: list[t.Mapping[str, t.Any]],
+    disks: t.Sequence[Disk],
     config: StorageConfig,
     array_uuid: str,
     namespace: uuid.UUID,
@@ -182,7 +248,7 @@ def mkfs_action(volume: t.Mapping[str, t.Any], config: StorageConfig, blank: boo
 
 
 def volumes_for(
-    disks: list[t.Mapping[str, t.Any]], record: t.Mapping[str, t.Any], config: StorageConfig, facts: Facts
+    disks: t.Sequence[Disk], record: t.Mapping[str, t.Any], config: StorageConfig, facts: Facts
 ) -> list[dict[str, t.Any]]:
     """The volumes of a record, as they stand now on its disks, with the paths that the configuration wants."""
     volumes = []
@@ -251,14 +317,7 @@ def finish_actions(
     actions: list[Action] = []
     for volume in volumes:
         if volume["array_uuid"] and not volume["device"] and not new:
-            actions.append(
-                {
-                    "action": "assemble_array",
-                    "uuid": volume["array_uuid"],
-                    "name": config.array_name,
-                    "devices": volume["disk_paths"],
-                }
-            )
+            actions.append(_assemble(volume["array_uuid"], config, volume["disk_paths"]))
         actions += [{"action": "unmount", "target": point} for point in volume["elsewhere"]]
         if not volume["mounted"]:
             actions.append(_mount(volume, config))
@@ -331,30 +390,17 @@ def account_ids(entry: t.Mapping[str, t.Any], facts: Facts) -> tuple[int | None,
     return uid, gid
 
 
-def adopt_actions(
-    owner: str, disks: list[t.Mapping[str, t.Any]], facts: Facts, config: StorageConfig, at_boot: bool
-) -> tuple[list[Action], list[dict[str, t.Any]], list[str]]:
-    """Use the owner's logical volume: (actions, volumes, refusals). Nothing on the disks is changed."""
-    names = {disk["kname"] for disk in disks}
-    lv = next((v for v in facts["logical_volumes"] if v["lv"] == EPHEMERAL_LV and set(v["members"]) & names), None)
-    mounts = visible_mounts(facts, lv["kname"]) if lv else []
+def adopted_volume(
+    owner: str, lv: t.Mapping[str, t.Any], disks: t.Sequence[Disk], facts: Facts, config: StorageConfig
+) -> dict[str, t.Any]:
+    """The image's own volume as ours: it stays where its owner mounts it, and is bound to the mount point."""
+    mounts = visible_mounts(facts, lv["kname"])
     bases = sorted((point for point in mounts if point != config.mount_point), key=lambda point: (len(point), point))
-    if lv is None or not lv["mounts"]:
-        unit = next((u for u, seen in facts["units"].items() if seen["owner"] == owner and seen["exists"]), None)
-        if unit:
-            return [{"action": "start_unit", "unit": unit, "why": f"it mounts {owner}'s volume"}], [], []
-        if lv is not None and not lv["active"]:
-            # What is on it shows once it is active: one more look follows.
-            options = facts["lvm_options"]
-            return [{"action": "activate_volume", "vg": lv["vg"], "lv": lv["lv"], "lvm_options": options}], [], []
-        if lv is None or not lv["filesystem"]:
-            what = f"the volume of {owner} is unfinished and the service that finishes it does not exist on this node"
-            return [], [], [f"{what}: look with 'lvs' and 'systemctl status', repair it, then run again"]
     base = bases[0] if bases else None
     if owner == OWNER_DLAMI and DLAMI_MOUNT in bases:
         base = DLAMI_MOUNT
     found = lv["filesystem"] or {}
-    volume = _volume(
+    return _volume(
         config.mount_point,
         dashed(found.get("uuid")),
         config,
@@ -367,10 +413,9 @@ def adopt_actions(
         mounted=config.mount_point in mounts,
         bind_from=base,
     )
-    return finish_actions([volume], facts, config, at_boot), [volume], []
 
 
-def teardown_actions(disks: list[t.Mapping[str, t.Any]], facts: Facts, units: t.Sequence[str]) -> list[Action]:
+def teardown_actions(disks: t.Sequence[Disk], facts: Facts, units: t.Sequence[str]) -> list[Action]:
     """Take apart what is on the disks, from the top down. Only called where nothing reaches beyond the disks."""
     names = stack_names(disks)
     actions: list[Action] = [
@@ -397,7 +442,7 @@ def teardown_actions(disks: list[t.Mapping[str, t.Any]], facts: Facts, units: t.
     return actions + _wipe_actions(disks)
 
 
-def _wipe_actions(disks: list[t.Mapping[str, t.Any]]) -> list[Action]:
+def _wipe_actions(disks: t.Sequence[Disk]) -> list[Action]:
     """Wipe the partitions, then the disks, each of the signatures that the look found on it."""
     uuids = {normal_uuid(s["uuid"]) for d in disks for s in all_signatures(d) if s["type"] == "linux_raid_member"}
     members = sorted(filter(None, uuids))
