@@ -51,7 +51,12 @@ MATRIX = {
     "2.20": ("3.12", "3.13", "3.14"),
     "2.21": ("3.12", "3.13", "3.14"),
 }
-MATRIX_TESTS = ("tests/integration/inventory", "tests/unit/plugins/inventory", "tests/unit/plugins/plugin_utils")
+MATRIX_TESTS = (
+    "tests/integration/inventory",
+    "tests/unit/plugins/inventory",
+    "tests/unit/plugins/plugin_utils",
+    "tests/unit/roles/test_slurm_jobs_render.py",
+)
 
 # ansible-test asks for get-pip of a fixed version in its cache; ensurepip gives the same result from what Python ships.
 GET_PIP = "import ensurepip\n\nensurepip.bootstrap(upgrade=True, default_pip=True)\n"

@@ -44,6 +44,9 @@ def model(settings: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -
     ``settings`` are the role's variables without their prefix; ``facts`` is what ``slurm_info`` returned, None before
     the cluster was looked at.
     """
+    if settings.get("gpus_per_node") == "":
+        # The role sets None without a number, which ansible-core before 2.19 renders as an empty string.
+        settings = {**settings, "gpus_per_node": None}
     problems = list(shape_problems(settings))
     if problems:
         return {"jobs": [], "problems": problems}

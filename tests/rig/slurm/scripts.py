@@ -15,6 +15,8 @@ from typing import Any
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 
+from tests.rig import templating
+
 from .cluster import Cluster
 from .processes import RigError
 
@@ -42,7 +44,7 @@ FACTS: dict[str, Any] = {
 
 @functools.lru_cache
 def _load(path: str) -> Any:
-    return DataLoader().load_from_file(str(ROLE / path), trusted_as_template=True)
+    return templating.load(ROLE / path)
 
 
 class Role:

@@ -21,6 +21,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.mlcluster.aws.plugins.modules import efa_info
 
+from tests.rig import templating
 from tests.unit.fakes import fake_training_host as scene
 from tests.unit.fakes.fake_training_host import TrainingHost
 from tests.unit.roles.distributions import DISTRIBUTIONS
@@ -33,7 +34,7 @@ NCCL = {"name": "libnccl2", "version": "2.28.9-1+cuda13.0"}
 @functools.cache
 def load(path: str) -> t.Any:
     """A file of the role, its expressions marked as templates as Ansible does for playbook content."""
-    return DataLoader().load_from_file(str(ROLE / path), trusted_as_template=True)
+    return templating.load(ROLE / path)
 
 
 class Role:

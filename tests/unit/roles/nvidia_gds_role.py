@@ -11,8 +11,9 @@ import typing as t
 from pathlib import Path
 
 from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
+from ansible.template import Templar
 
+from tests.rig import templating
 from tests.unit.fakes.fake_gds_host import GdsHost
 
 ROLE = Path(__file__).parents[3] / "roles" / "nvidia_gds"
@@ -23,7 +24,7 @@ UBUNTU = ("Ubuntu", "24", "Debian", "apt")
 @functools.cache
 def load(path: str) -> t.Any:
     """A file of the role, its expressions marked as templates as Ansible does for playbook content."""
-    return DataLoader().load_from_file(str(ROLE / path), trusted_as_template=True)
+    return templating.load(ROLE / path)
 
 
 class Role:
@@ -56,7 +57,7 @@ class Role:
     def holds(self, conditions: str | list[str]) -> bool:
         """Whether the conditions of a when or a that are all true."""
         each = [conditions] if isinstance(conditions, str) else conditions
-        return all(bool(self.render(trust_as_template(f"{{{{ {condition} }}}}"))) for condition in each)
+        return all(bool(self.render(templating.trusted(f"{{{{ {condition} }}}}"))) for condition in each)
 
     def options(self) -> dict[str, t.Any]:
         """The module options as tasks/look.yml passes them; what is not set is left out."""

@@ -17,7 +17,9 @@ from pathlib import Path
 import pytest
 from ansible.module_utils.testing import patch_module_args
 from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
+from ansible.template import Templar
+
+from tests.rig import templating
 
 ROLES = Path(__file__).parents[3] / "roles"
 RUNTIME = {"path": "/cache/mlcluster.pyz", "sha256": "5" * 64, "version": "0.1.0"}
@@ -50,7 +52,7 @@ class RenderedRole:
     @classmethod
     def load(cls, path: str) -> t.Any:
         """A file of the role, its expressions marked as templates as Ansible does for playbook content."""
-        return DataLoader().load_from_file(str(ROLES / cls.name / path), trusted_as_template=True)
+        return templating.load(ROLES / cls.name / path)
 
     def _include_vars(self) -> list[str]:
         """Do what tasks/set_vars.yml does; returns the names of the files that were read."""
@@ -75,7 +77,7 @@ class RenderedRole:
     def holds(self, conditions: str | list[str]) -> bool:
         """Whether the conditions of a when or a that are all true."""
         each = [conditions] if isinstance(conditions, str) else conditions
-        return all(self.render(trust_as_template(f"{{{{ {condition} }}}}")) is True for condition in each)
+        return all(self.render(templating.trusted(f"{{{{ {condition} }}}}")) is True for condition in each)
 
     def options(self, module: types.ModuleType) -> dict[str, t.Any]:
         """The module's options as tasks/look.yml passes them; what is not set is left out."""
@@ -99,7 +101,7 @@ class RenderedRole:
         """The boot unit as it would be written."""
         text = (ROLES / self.name / "templates" / self.unit_template).read_text(encoding="utf-8")
         templar = Templar(loader=DataLoader(), variables=self.variables)
-        return str(templar.template(trust_as_template(text), preserve_trailing_newlines=True))
+        return str(templar.template(templating.trusted(text), preserve_trailing_newlines=True))
 
     @property
     def drift(self) -> list[str]:

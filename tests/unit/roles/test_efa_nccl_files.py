@@ -13,8 +13,8 @@ import subprocess
 import typing as t
 
 import pytest
-from ansible.template import trust_as_template
 
+from tests.rig import templating
 from tests.unit.fakes import fake_training_host as scene
 from tests.unit.roles.efa_nccl_role import AMAZON, NCCL, UBUNTU, Role, bare, load, look_with, settled
 
@@ -56,7 +56,7 @@ def test_a_file_of_another_mode_or_owner_is_put_right_and_nothing_is_told_of_it(
     new.look(host, sums, {path: state, "/etc/sysctl.d/95-mlcluster-efa.conf": state})
     assert new.drift == ["unit limits (mode or owner)", "kernel settings (mode or owner)"]
     told = [task for task in load("tasks/configure.yml") if "unit limits" in str(task["when"])]
-    assert [bool(new.render(trust_as_template("{{ " + task["when"] + " }}"))) for task in told] == [False]
+    assert [bool(new.render(templating.trusted("{{ " + task["when"] + " }}"))) for task in told] == [False]
     assert [entry["mode"] for entry in new.variables["__efa_nccl_file_drift"]] == ["0644", "0644"]
 
 

@@ -10,8 +10,8 @@ import re
 import typing as t
 
 import pytest
-from ansible.template import trust_as_template
 
+from tests.rig import templating
 from tests.unit.fakes import fake_training_host as scene
 from tests.unit.roles.distributions import every_distribution
 from tests.unit.roles.efa_nccl_role import UBUNTU, Role, bare, load, look_with, settled
@@ -288,7 +288,7 @@ def test_a_python_that_is_too_old_is_refused_in_one_sentence(major, minor, fits,
     new = role()
     new.variables["ansible_facts"]["python"]["version"] = {"major": major, "minor": minor}
     (task,) = [task for task in load("tasks/validate.yml") if task["name"].endswith("a Python that is too old")]
-    assert bool(new.render(trust_as_template("{{ " + task["ansible.builtin.assert"]["that"] + " }}"))) is fits
+    assert bool(new.render(templating.trusted("{{ " + task["ansible.builtin.assert"]["that"] + " }}"))) is fits
     assert new.render(task["ansible.builtin.assert"]["fail_msg"]).startswith(
         f"node1 has Python {major}.{minor} and this role needs 3.9 or newer: install it"
     )

@@ -11,8 +11,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ansible.template import trust_as_template
 
+from tests.rig import templating
 from tests.rig.mirror.signing import Key
 from tests.unit.roles.efa_nccl_role import Role, load
 
@@ -40,7 +40,7 @@ class Signed:
         role.variables["__efa_nccl_verified"] = {"rc": done.returncode, "stdout": done.stdout}
         (task,) = [task for task in load("tasks/signature.yml") if task["name"].startswith("Signature | Refuse")]
         return all(
-            role.render(trust_as_template("{{ " + words + " }}")) for words in task["ansible.builtin.assert"]["that"]
+            role.render(templating.trusted("{{ " + words + " }}")) for words in task["ansible.builtin.assert"]["that"]
         )
 
 

@@ -17,6 +17,8 @@ from ansible.template import Templar
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import nccl_env
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._data import artifacts
 
+from tests.rig import templating
+
 CHECKOUT = Path(__file__).parents[3]
 ROLE = CHECKOUT / "roles" / "enroot_pyxis"
 HADOLINT = CHECKOUT / ".venv-lint" / "bin" / "hadolint"
@@ -25,7 +27,7 @@ ECR = "123456789012.dkr.ecr.eu-west-2.amazonaws.com"
 
 
 def load(path: str) -> t.Any:
-    return DataLoader().load_from_file(str(ROLE / path), trusted_as_template=True)
+    return templating.load(ROLE / path)
 
 
 class Image:

@@ -19,6 +19,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.mlcluster.aws.plugins.modules import enroot_pyxis_info
 
+from tests.rig import templating
 from tests.unit.fakes import fake_rooted_host as rooted
 
 ROLE = Path(__file__).parents[3] / "roles" / "enroot_pyxis"
@@ -38,7 +39,7 @@ every_distribution = pytest.mark.parametrize("facts", DISTRIBUTIONS.values(), id
 
 def load(path: str) -> t.Any:
     """A file of the role, its expressions marked as templates as Ansible does for playbook content."""
-    return DataLoader().load_from_file(str(ROLE / path), trusted_as_template=True)
+    return templating.load(ROLE / path)
 
 
 class Role:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import pytest
 from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar, trust_as_template
+from ansible.template import Templar
 
+from tests.rig import templating
 from tests.unit.roles.rendered import ROLES
 
 PLAYBOOKS = ROLES.parent / "playbooks"
 
 
 def load(path):
-    return DataLoader().load_from_file(str(path), trusted_as_template=True)
+    return templating.load(path)
 
 
 def conditions(tasks, name):
@@ -28,7 +29,7 @@ def conditions(tasks, name):
 
 def hold(that, variables):
     templar = Templar(loader=DataLoader(), variables=variables)
-    return all(templar.evaluate_conditional(trust_as_template(condition)) for condition in that)
+    return all(templar.evaluate_conditional(templating.trusted(condition)) for condition in that)
 
 
 NAME_AND_REGION = (ROLES / "cluster/tasks/common.yml", "Common | Refuse to go on without a name and a region")

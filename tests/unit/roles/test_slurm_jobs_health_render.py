@@ -219,7 +219,7 @@ def test_settings_that_cannot_be_meant_are_refused_all_at_once(tmp_path):
         "slurm_jobs_checks.prolog is not an absolute path of plain characters",
         "slurm_jobs_checks.scratch_base is not an absolute path of plain characters",
     ):
-        assert part in done.stdout.replace("\n", " ")
+        assert part in " ".join(done.stdout.split())
 
 
 SCRIPTS = "/etc/mlcluster/slurm"

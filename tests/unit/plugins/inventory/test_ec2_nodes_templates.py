@@ -13,6 +13,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import inventory_loader
 from ansible.template import Templar
 
+from tests.rig import templating
 from tests.rig.ec2 import Fleet, Region
 
 EAST = "us-east-1"
@@ -38,12 +39,7 @@ def test_a_tag_comes_out_verbatim(play, load, full):
 
 
 def rendered(inventory, host, text):
-    templar = Templar(loader=DataLoader(), variables=inventory.vars(host))
-    try:
-        from ansible.template import trust_as_template
-    except ImportError:
-        return templar.template(text)
-    return templar.template(trust_as_template(text))
+    return Templar(loader=DataLoader(), variables=inventory.vars(host)).template(templating.trusted(text))
 
 
 @pytest.mark.parametrize("tag", sorted(set(NASTY) - {"List"}))

@@ -4,20 +4,13 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pytest
-from ansible.parsing.dataloader import DataLoader
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm.job_problems import COMMON
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm.jobs import model
 
 from tests.rig.slurm.scripts import FACTS, Role
 
-pytestmark = pytest.mark.skipif(
-    "trusted_as_template" not in inspect.signature(DataLoader.load_from_file).parameters,
-    reason="the settings come from the role, whose templates are tested from ansible-core 2.19 on",
-)
 ODD = (
     None, [], {}, 5, 0, -1, 0.5, "x", "", "a b", True, float("nan"), float("inf"), [None], [[]], ["x"], {"x": None},
     10**400,
