@@ -172,6 +172,15 @@ def with_pyxis(host: RootedHost, path: str = "/usr/local/lib/slurm/spank_pyxis.s
     return host
 
 
+def with_docker(host: RootedHost) -> RootedHost:
+    """Docker on it, with a container that runs."""
+    host.put("/usr/bin/dockerd")
+    host.answers["/usr/bin/dockerd --version"] = "Docker version 28.3.3, build x"
+    host.answers["docker ps"] = "abc\n"
+    host.answers["docker info"] = "/scratch/docker\n"
+    return host
+
+
 def mount(host: RootedHost, target: str, fstype: str) -> None:
     """Mount something more on it."""
     line = f"40 22 259:9 / {target} rw - {fstype} something rw\n"

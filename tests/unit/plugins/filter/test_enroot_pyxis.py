@@ -2,77 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where files come from, and whether they may be installed."""
+"""Settings that the node would refuse, refused on the controller in the same words."""
 
 from __future__ import annotations
 
-import pytest
 from ansible_collections.mlcluster.aws.plugins.filter.enroot_pyxis import FilterModule
 
-DOWNLOADS = FilterModule().filters()["enroot_pyxis_downloads"]
 PROBLEM = FilterModule().filters()["enroot_pyxis_problem"]
-BASE = "https://example.com/v4.1.2"
-CAPS = {"name": "enroot-caps", "url": f"{BASE}/enroot%2Bcaps_4.1.2-1_amd64.deb", "sha256": "a" * 64}
-PLAIN = {"name": "enroot", "url": f"{BASE}/enroot_4.1.2-1_amd64.deb", "sha256": ""}
-SUM = {"enroot_4.1.2-1_amd64.deb": "b" * 64}
-
-
-def test_the_publisher_by_default():
-    answer = DOWNLOADS([CAPS, PLAIN], checksums=SUM)
-    assert (answer["problems"], answer["source"]) == ([], "upstream")
-    assert [(file["url"], file["sha256"]) for file in answer["files"]] == [
-        (CAPS["url"], "a" * 64),
-        (PLAIN["url"], "b" * 64),
-    ]
-    assert answer["files"][0]["file"] == "enroot+caps_4.1.2-1_amd64.deb"
-
-
-def test_a_plus_sign_is_encoded_for_a_mirror_and_a_file_may_have_another_name_there():
-    (file,) = DOWNLOADS([CAPS], mirror="https://mirror/x/")["files"]
-    assert file["url"] == "https://mirror/x/enroot%2Bcaps_4.1.2-1_amd64.deb"
-    names = {"enroot+caps_4.1.2-1_amd64.deb": "enroot-caps_4.1.2-1_amd64.deb"}
-    (file,) = DOWNLOADS([CAPS], mirror="https://mirror/x", names=names)["files"]
-    assert file["url"] == "https://mirror/x/enroot-caps_4.1.2-1_amd64.deb"
-
-
-def test_s3_takes_a_name_as_it_is():
-    (file,) = DOWNLOADS([CAPS], mirror="s3://bucket/x/")["files"]
-    assert (file["s3"], file["url"], file["src"]) == ("s3://bucket/x/enroot+caps_4.1.2-1_amd64.deb", "", "")
-
-
-def test_what_nobody_publishes_comes_from_the_mirror_or_the_folder_alone():
-    own = {"name": "pyxis", "file": "spank_pyxis-24.11.so", "sha256": "c" * 64}
-    (file,) = DOWNLOADS([own], mirror="https://mirror")["files"]
-    assert (file["url"], file["sha256"]) == ("https://mirror/spank_pyxis-24.11.so", "c" * 64)
-    assert DOWNLOADS([own], folder="/srv")["files"][0]["src"] == "/srv/spank_pyxis-24.11.so"
-    assert "nobody publishes spank_pyxis-24.11.so" in DOWNLOADS([own])["problems"][0]
-
-
-def test_a_folder_on_the_controller_comes_after_a_mirror():
-    (file,) = DOWNLOADS([CAPS], folder="/srv/files")["files"]
-    assert (file["src"], file["url"]) == ("/srv/files/enroot+caps_4.1.2-1_amd64.deb", "")
-    assert DOWNLOADS([CAPS], mirror="http://m", folder="/srv/files")["source"] == "mirror"
-    assert DOWNLOADS([CAPS], "local", mirror="http://m", folder="/srv/files")["source"] == "local"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({}, "no checksum of enroot_4.1.2-1_amd64.deb is known, so it is not installed: run make lock-artifacts"),
-        ({"source": "preinstalled", "checksums": SUM}, "the node lacks what enroot_4.1.2-1_amd64.deb would bring"),
-        ({"mirror": "ftp://host/x", "checksums": SUM}, "give the http, https or s3 address of the folder with enroot_"),
-        ({"mirror": "s3:///x", "checksums": SUM}, "give the http, https or s3 address of the folder with enroot_"),
-        ({"source": "mirror", "checksums": SUM}, "enroot_pyxis_mirror_url is ''"),
-        ({"source": "local", "checksums": SUM}, "enroot_pyxis_local_files is empty"),
-    ],
-)
-def test_what_may_not_be_installed(arguments, words):
-    (problem,) = DOWNLOADS([PLAIN], **arguments)["problems"]
-    assert words in problem
-
-
-def test_nothing_wanted_is_no_problem():
-    assert DOWNLOADS([], "preinstalled") == {"files": [], "problems": [], "source": "preinstalled"}
 
 
 def test_the_filter_says_what_the_node_would_say():

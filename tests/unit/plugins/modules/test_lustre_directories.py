@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import directories as lustre_directories
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import FileSystem
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 from ansible_collections.mlcluster.aws.plugins.modules import lustre_directories as module
 
 from tests.unit.fakes.fake_lustre_host import ME, MY_GROUP, LustreHost
@@ -153,31 +151,3 @@ def test_a_list_goes_onto_the_open_directory(host, make, monkeypatch):
     entry = f"group:{MY_GROUP}:rwx"
     make(mount, {"a": {"mode": "2770", "acl": [entry, f"default:{entry}"]}})
     assert sorted(written) == ["system.posix_acl_access", "system.posix_acl_default"]
-
-
-def test_another_node_that_was_first_is_no_error(host, tmp_path):
-    mount = host.mount("fsx")
-    config = lustre_directories.LustreConfig(
-        file_systems=(FileSystem(mount),),
-        directories=(lustre_directories.Directory(f"{mount}/a", ME, MY_GROUP),),
-    )
-    rows = lustre_directories.look(host, config, [mount])
-    os.mkdir(f"{mount}/a", 0o711)
-    assert lustre_directories.make(host, config, rows) == []
-    assert mode_of(f"{mount}/a") == 0o711
-
-
-def test_the_lock_is_waited_for_and_named(host, monkeypatch):
-    mount = host.mount("fsx")
-    config = lustre_directories.LustreConfig(
-        file_systems=(FileSystem(mount),),
-        directories=(lustre_directories.Directory(f"{mount}/a", ME, MY_GROUP),),
-    )
-    rows = lustre_directories.look(host, config, [mount])
-    other = LustreHost(Path(mount).parent)
-    with (
-        other.locked(lustre_directories.LOCK_PATH, 0),
-        pytest.raises(NodeError, match="another mlcluster run holds it"),
-    ):
-        lustre_directories.make(host, config, rows)
-    assert os.listdir(mount) == []

@@ -10,24 +10,7 @@ import typing as t
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.filter.nvidia_gds import FilterModule
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._gds.package_table import RELEASES
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._gds.packages import asked_names, packages
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._gds.settings import gds_problems
-
-SETTINGS = {
-    "mode": "compat",
-    "compat_allowed": True,
-    "cuda_version": "",
-    "packages": [],
-    "mounts": [],
-    "cufile_settings": {},
-    "cufile_allow_unknown": False,
-    "probe_timeout": 30,
-    "bandwidth_mib": 1024,
-    "dkms_log_lines": 40,
-    "headers_package": "",
-    "library": "",
-}
 
 
 def look(*installed: str, **facts: t.Any) -> dict[str, t.Any]:
@@ -46,23 +29,6 @@ def look(*installed: str, **facts: t.Any) -> dict[str, t.Any]:
         "driver": {"version": "580.159.04", "open_module": True, "evidence": "/proc/driver/nvidia/version"},
     }
     return {**answer, **facts}
-
-
-@pytest.mark.parametrize(
-    ("mode", "cuda", "names"),
-    [
-        ("compat", "13.0", ["libcufile-13-0", "gds-tools-13-0"]),
-        ("p2pdma", "12.8", ["libcufile-12-8", "gds-tools-12-8"]),
-        ("nvfs", "13.3", ["libcufile-13-3", "gds-tools-13-3", "nvidia-gds-13-3"]),
-        ("nvfs", "13.4", ["libcufile-13-4", "gds-tools-13-4", "nvidia-fs-dkms"]),
-        ("nvfs", "13.10", ["libcufile-13-10", "gds-tools-13-10", "nvidia-fs-dkms"]),
-    ],
-)
-def test_names_and_their_split_follow_cuda(mode, cuda, names):
-    plan = packages(look(), mode, cuda)
-    assert (plan["names"], plan["missing"], plan["problems"]) == (names, names, [])
-    assert (plan["cuda"], plan["evidence"]) == (cuda, "nvidia_gds_cuda_version")
-    assert plan["gds"] == RELEASES.get(cuda, "")
 
 
 @pytest.mark.parametrize(
@@ -144,54 +110,6 @@ def test_what_cannot_be_said_is_no_obstacle(mode, cuda, driver):
     here = look()
     here["driver"].update(driver)
     assert packages(here, mode, cuda)["problems"] == []
-
-
-def test_sound_settings_have_no_problem():
-    assert gds_problems(SETTINGS) == []
-    assert (
-        gds_problems({**SETTINGS, "mounts": ["/data", "/"], "packages": ["a=1:2-3", "b"], "cuda_version": "13.0"}) == []
-    )
-
-
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [
-        ({"compat_allowed": False}, "nvidia_gds_mode is compat and nvidia_gds_compat_allowed forbids just that"),
-        ({"cuda_version": "13"}, "nvidia_gds_cuda_version is '13': give a release of CUDA in quotes, such as '13.0'"),
-        ({"cuda_version": 13.1}, "nvidia_gds_cuda_version is 13.1: give a release of CUDA in quotes, such as '13.0'"),
-        ({"packages": "abc"}, "nvidia_gds_packages is 'abc': give a list"),
-        ({"mounts": "/"}, "nvidia_gds_mounts is '/': give a list"),
-        ({"mounts": ["/a\x1b[2J"]}, "nvidia_gds_mounts has '/a\\x1b[2J': give absolute paths without '..'"),
-        ({"cufile_settings": "a=b"}, "nvidia_gds_cufile_settings is 'a=b': give a mapping"),
-        (
-            {"cufile_settings": {"properties": {1: 2}}},
-            "nvidia_gds_cufile_settings: properties.1 is a setting that libcufile does not know",
-        ),
-        (
-            {"headers_package": "--allow-unauthenticated"},
-            "nvidia_gds_headers_package is '--allow-unauthenticated': give the name of a package, or none",
-        ),
-        ({"headers_package": ["a"]}, "nvidia_gds_headers_package is ['a']: give the name of a package, or none"),
-        ({"library": "lib.so"}, "nvidia_gds_library is 'lib.so': give the full path of libcufile.so.0"),
-        ({"packages": ["-x"]}, "nvidia_gds_packages has '-x'"),
-        ({"packages": ["a;b"]}, "nvidia_gds_packages has 'a;b'"),
-        ({"mounts": ["data"]}, "nvidia_gds_mounts has 'data': give absolute paths"),
-        ({"mounts": ["/a/../b"]}, "nvidia_gds_mounts has '/a/../b'"),
-        ({"probe_timeout": 601}, "nvidia_gds_probe_timeout is 601: give a number from 1 to 600"),
-        ({"dkms_log_lines": 0}, "nvidia_gds_dkms_log_lines is 0"),
-        (
-            {"cufile_settings": {"properties": {"io_batchsize": 0}}},
-            "cufile_settings: properties.io_batchsize",
-        ),
-    ],
-)
-def test_a_setting_that_no_node_could_carry_out(setting, words):
-    (problem,) = gds_problems({**SETTINGS, **setting})
-    assert words in problem
-
-
-def test_all_problems_are_given():
-    assert len(gds_problems({**SETTINGS, "cuda_version": "x", "mounts": ["a", "b"]})) == 3
 
 
 def test_the_filters_are_found_by_their_names():

@@ -11,16 +11,10 @@ import json
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import local_directories as enroot_local
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import look as enroot
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import slurm as enroot_slurm
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.config import (
     EnrootConfig,
     parse_config,
     problems,
-)
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.files import (
-    APPARMOR_PATH,
-    SLURMD_PATH,
-    SYSCTL_PATH,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plugstack_write import (
     Wanted,
@@ -74,62 +68,6 @@ def test_a_node_without_slurm_is_not_concerned(tmp_path):
     assert [result.status for result in verdicts(host).values()] == ["not_applicable"]
 
 
-def test_the_look_at_slurm(host):
-    host.put("/proc/41/comm", "slurmstepd\n")
-    host.put("/proc/42/comm", "slurmd\n")
-    found = enroot_slurm.look(host)
-    assert (found["prefix"], found["version"], found["header_version"]) == ("/opt/slurm", "22.05.8", "22.05.8")
-    assert (found["plugstack"], found["conf_shared"], found["configless"], found["steps"]) == (STACK, False, False, 1)
-    assert found["slurmd_unit"]
-
-
-SQUEUE = "/opt/slurm/bin/squeue --noheader --all"
-
-
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        ("", ""),
-        ("17\n", "jobs have the node (17)"),
-        ("17\n18_3\n", "jobs have the node (17, 18_3)"),
-        ("1\n2\n3\n4\n5\n6\n", "(1, 2, 3, 4, 5, ...)"),
-        (CommandResult(1, "", "slurm_load_jobs error: Unable to contact slurm controller"), "Unable to contact"),
-        (CommandResult(1, "", "squeue: error: Invalid node name here"), "Invalid node name here"),
-        (None, "looked for squeue"),
-    ],
-)
-def test_a_node_is_idle_only_where_slurm_says_that_no_job_has_it(host, monkeypatch, answer, words):
-    """Also a job without a step, as between the commands of salloc."""
-    monkeypatch.setenv("SLURMD_NODENAME", "here")
-    if answer is not None:
-        host.put("/opt/slurm/bin/squeue")
-        host.answers[SQUEUE] = answer
-    said = enroot_slurm.busy(host, enroot_slurm.look(host))
-    assert words in said if words else not said
-    assert answer is None or "--nodelist=here" in host.ran[-1]
-
-
-def test_a_step_that_runs_is_told_without_asking_the_controller(host):
-    host.put("/proc/41/comm", "slurmstepd\n")
-    assert enroot_slurm.busy(host, enroot_slurm.look(host)) == "steps of jobs run on the node (1)"
-
-
-def test_slurm_of_the_distribution(tmp_path):
-    host = rooted.RootedHost(tmp_path)
-    host.put("/usr/bin/srun")
-    host.put(
-        "/etc/slurm/slurm.conf",
-        "PlugStackConfig=/etc/slurm/other.conf\nPluginDir=/a:/b\nSlurmctldParameters=x,enable_configless\n",
-    )
-    host.answers["/usr/bin/scontrol --version"] = "slurm 24.11.5"
-    found = enroot_slurm.look(host)
-    assert (found["prefix"], found["conf_dir"], found["plugstack"]) == ("/usr", "/etc/slurm", "/etc/slurm/other.conf")
-    assert found["plugin_directories"][:2] == ["/a", "/b"]
-    assert found["configless"]
-    # Its commands are on everybody's path.
-    assert SLURMD_PATH not in {file["path"] for file in plan_of(host).files}
-
-
 def test_a_slurm_that_does_not_answer_is_refused(host):
     del host.answers["/opt/slurm/bin/scontrol --version"]
     assert "asked /opt/slurm/bin/scontrol for its version and got none" in plan_of(host).refusals[0]
@@ -166,22 +104,6 @@ def test_an_enroot_without_capabilities_cannot_import(host):
     assert "enroot" in plan_of(host).parts
     assert "enroot" not in plan_of(host, caps=False).parts
     assert verdicts(host, caps=False)["enroot.caps"].status == "not_applicable"
-
-
-def test_a_new_slurm_means_a_new_plugin_and_the_old_line_does_not_stay_required(host):
-    rooted.with_pyxis(rooted.with_enroot(host))
-    converge(host)
-    prove(host)
-    converge(host, plugstack_mode="required")
-    assert host.text(STACK + ".d/pyxis.conf").splitlines()[1].startswith("required")
-    host.answers["/opt/slurm/bin/scontrol --version"] = "slurm 23.11.10"
-    plan = plan_of(host, plugstack_mode="required", build="0.24.0")
-    assert plan.plugin["path"] == "/usr/local/lib/mlcluster/pyxis/23.11.10/spank_pyxis.so"
-    assert (plan.plugstack["word"], "plugstack" in plan.parts) == ("optional", True)
-    # Without anything to build from, too, the old line must not stop every job.
-    plan = plan_of(host, plugstack_mode="required")
-    assert (plan.plugin, plan.plugstack["word"], plan.plugstack["plugin"]) == (None, "optional", PLUGIN)
-    assert "was built for Slurm 22.05.8 and this node has 23.11.10" in verdicts(host)["pyxis.plugin"].message
 
 
 def test_another_micro_version_is_loaded(host):
@@ -257,16 +179,6 @@ def test_a_configless_cluster(host):
     assert plan_of(host, plugstack_include="glob").plugstack["include"] == "glob"
 
 
-def test_what_a_line_that_is_there_would_do(host):
-    rooted.with_pyxis(rooted.with_enroot(host))
-    converge(host)
-    host.put(STACK + ".d/pyxis.conf", f"required {PLUGIN} use_squashfuse=1 colour=red\n")
-    verdict = verdicts(host)["pyxis.plugstack"]
-    assert verdict.status == "fail"
-    assert "use_squashfuse needs Pyxis 0.22.0" in verdict.message
-    assert "colour is no option of Pyxis" in verdict.message
-
-
 @pytest.mark.parametrize(
     ("answer", "status", "words"),
     [
@@ -287,31 +199,6 @@ def test_srun_is_asked_whether_the_option_is_there(host, answer, status, words):
     verdict = verdicts(host)["pyxis.loaded"]
     assert verdict.status == status
     assert words in verdict.line()
-
-
-def test_limits_of_the_kernel(host):
-    host.put("/proc/sys/user/max_user_namespaces", "1000")
-    host.put("/proc/sys/kernel/unprivileged_userns_clone", "0")
-    host.put("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")
-    files = {file["path"]: file["text"] for file in plan_of(host).files}
-    assert "user.max_user_namespaces = 65536\nkernel.unprivileged_userns_clone = 1\n" in files[SYSCTL_PATH]
-    assert "profile mlcluster-enroot /usr/bin/enroot-nsenter" in files[APPARMOR_PATH]
-    assert verdicts(host)["enroot.userns"].status == "fail"
-    host.put("/etc/apparmor.d/enroot")
-    assert APPARMOR_PATH not in {file["path"] for file in plan_of(host).files}
-
-
-def test_a_limit_that_the_role_raised_is_not_lowered_at_the_next_run(host):
-    host.put("/proc/sys/user/max_user_namespaces", "1000")
-    rooted.with_pyxis(rooted.with_enroot(host))
-    converge(host)
-    host.put("/proc/sys/user/max_user_namespaces", "65536")
-    assert plan_of(host).parts == []
-
-
-def test_slurmds_path_is_set_only_where_slurm_is_elsewhere(host):
-    files = {file["path"]: file["text"] for file in plan_of(host).files}
-    assert "Environment=PATH=/opt/slurm/bin:" in files[SLURMD_PATH]
 
 
 def test_the_main_file_as_the_roles_own(host):

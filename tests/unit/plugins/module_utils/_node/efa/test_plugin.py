@@ -9,11 +9,9 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-import socket
 import subprocess
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import peers as efa_peers
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import plugin as efa_plugin
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, Host
 
@@ -216,16 +214,3 @@ def test_a_child_that_answers_nonsense(answer):
         "symbols": [],
         "nccl": None,
     }
-
-
-def test_a_port_that_refuses_is_an_answer_and_a_name_without_address_is_none(monkeypatch):
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        monkeypatch.setattr(efa_peers, "PROBE_PORT", listening.getsockname()[1])
-        refused = efa_peers.ask_peers(HOST, ["127.0.0.1"])
-        listening.listen()
-        accepted = efa_peers.ask_peers(HOST, ["127.0.0.1"])
-    assert refused == accepted == {"127.0.0.1": "answered"}
-    (nameless,) = efa_peers.ask_peers(HOST, ["no name\u00e9 at all"]).values()
-    assert nameless.startswith("name: ")
-    assert efa_peers.ask_peers(HOST, []) == {}

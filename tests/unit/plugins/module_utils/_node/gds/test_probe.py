@@ -19,7 +19,6 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import probe as gds_probe
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import probe_child as gds_child
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.probe import ask
 
 from tests.rig.slurm.processes import wait_for
@@ -278,33 +277,6 @@ def test_nothing_is_left_when_the_probe_itself_is_killed(built, tmp_path, number
         process.wait()
 
 
-def test_what_a_machine_that_went_down_left_is_swept(tmp_path):
-    old, new, other = (tmp_path / name for name in (gds_child.PREFIX + "1", gds_child.PREFIX + "2", "precious"))
-    for path in (old, new, other):
-        path.write_text("x")
-    for path in (old, other):
-        os.utime(path, (1, 1))
-    gds_child.sweep(str(tmp_path))
-    assert sorted(path.name for path in tmp_path.iterdir()) == [new.name, other.name]
-
-
-def test_a_sweep_survives_the_probes_of_other_nodes(tmp_path, monkeypatch):
-    for number in range(3):
-        path = tmp_path / f"{gds_child.PREFIX}{number}"
-        path.write_text("x")
-        os.utime(path, (1, 1))
-    real = os.unlink
-
-    def late(path):
-        real(path)
-        raise FileNotFoundError(2, "No such file or directory", path)
-
-    monkeypatch.setattr(gds_child.os, "unlink", late)
-    gds_child.sweep(str(tmp_path))
-    assert list(tmp_path.iterdir()) == []
-    gds_child.sweep(str(tmp_path / "missing"))
-
-
 def test_no_room_for_the_settings_is_an_answer(monkeypatch):
     def full(**more):
         raise OSError(28, "No space left on device", "/tmp/x")
@@ -328,33 +300,6 @@ def test_what_leads_through_the_cpu_all_the_same_is_forbidden_too():
     assert config["properties"] == {**FORBIDDEN, "gds_fallback_io": False, "vanilla_posix_io_mode": False}
     assert config["fs"] == {"lustre": {"posix_gds_min_kb": 0, "use_pci_p2pdma": True}, "weka": {}, "odd": 3}
     assert gds_probe.probe_config(settings, {}, "/private")["fs"] == settings["fs"]
-
-
-def test_the_file_is_private_and_new(tmp_path):
-    path = str(tmp_path / "file")
-    handle = gds_child.create(path)
-    assert os.fstat(handle).st_mode & 0o777 == 0o600
-    os.close(handle)
-    with pytest.raises(FileExistsError):
-        gds_child.create(path)
-    assert os.path.exists(path)
-
-
-def test_a_filesystem_without_direct_io_gets_an_ordinary_file(tmp_path, monkeypatch):
-    real = os.open
-
-    def no_direct(path, flags, *more, **fields):
-        handle = real(path, flags & ~gds_child.DIRECT, *more, **fields)
-        if flags & gds_child.DIRECT:
-            os.close(handle)
-            raise OSError(22, "Invalid argument")
-        return handle
-
-    monkeypatch.setattr(gds_child.os, "open", no_direct)
-    handle = gds_child.create(str(tmp_path / "file"))
-    os.write(handle, b"x")
-    os.close(handle)
-    assert (tmp_path / "file").read_text() == "x"
 
 
 def test_the_node_settings_are_kept_and_only_ours_change():

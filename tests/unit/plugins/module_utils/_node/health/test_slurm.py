@@ -6,15 +6,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import image as health_image
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.image import check_image
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.slurm import check_slurm
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Report, Scope, failed, passed
 
 from tests.unit.fakes.fake_training_host import TrainingHost, hanging
 
@@ -170,78 +166,3 @@ def test_without_slurm():
 
 
 # The container profile inside an image.
-
-INSIDE = Report(
-    "n1",
-    "2026-01-31T12:00:00Z",
-    {},
-    (
-        passed("container.nccl", "2.28.9"),
-        failed("container.mounts", "it is not there", severity="reset", scope=Scope(device="/local")),
-    ),
-)
-
-
-def image(host, **options):
-    return {one.id: one for one in check_image(host, Slurm(host), options.pop("image", IMAGE), **options)}
-
-
-def test_what_is_said_inside_stands_under_the_image(host):
-    host.commands[f"{BIN}/srun --quiet"] = CommandResult(1, f"pyxis: chatter\n{json.dumps(INSIDE.to_dict())}\n", "")
-    found = image(host)
-    assert found["container.image"].found == "2 checks inside"
-    assert (found["container.nccl"].status, found["container.nccl"].scope.device) == ("pass", IMAGE)
-    assert found["container.mounts"].scope.device == f"{IMAGE} /local"
-    (line,) = [line for line in host.calls if line.startswith(f"{BIN}/srun --quiet")]
-    assert "--gres=gpu:8" in line and "--immediate=20" in line and "--nodelist=n1" in line
-    # The facts of the host were there for it, and are gone.
-    (facts,) = host.gone
-    assert f",{facts}:{facts} python3 " in line and f"--host-facts {facts}" in line
-    assert facts not in host.files
-
-
-def test_another_user_may_start_it(host):
-    host.commands["runuser -u trainer -- "] = CommandResult(0, json.dumps(INSIDE.to_dict()), "")
-    assert image(host, user="trainer")["container.image"].status == "pass"
-
-
-@pytest.mark.parametrize(
-    ("rc", "stderr", "status", "words"),
-    [
-        (1, "srun: error: Unable to allocate resources", "undeterminable", "jobs hold the node"),
-        (1, "pyxis: failed to import docker image", "fail", "no container starts: pyxis: failed to import"),
-        (127, "slurmstepd: error: execve(): python3: No such file or directory", "undeterminable", "no report"),
-        (0, "", "undeterminable", "gave no report: it said nothing"),
-    ],
-)  # fmt: skip
-def test_a_container_that_says_nothing(host, rc, stderr, status, words):
-    host.commands[f"{BIN}/srun --quiet"] = CommandResult(rc, "{torn", stderr)
-    one = image(host)["container.image"]
-    assert one.status == status and words in (one.message or one.reason)
-    assert host.gone
-
-
-def without(path):
-    return lambda host: host.files.pop(path)
-
-
-@pytest.mark.parametrize(
-    ("change", "status", "words"),
-    [
-        (without(health_image.RUNTIME_PATH), "undeterminable", "mlcluster.pyz is not there"),
-        (without(f"{BIN}/scontrol"), "undeterminable", "looked for srun"),
-        (without(IMAGE), "undeterminable", "the image is not there"),
-        (lambda host: host.commands.update({f"{BIN}/srun --help": ""}), "undeterminable", "Pyxis is not loaded"),
-        (lambda host: host.commands.update({f"{BIN}/scontrol --details": ""}), "not_applicable", "runs no jobs"),
-        (
-            lambda host: host.commands.update({f"{BIN}/srun --quiet": hanging("srun", 140)}),
-            "undeterminable", "no answer within 140 seconds",
-        ),
-    ],
-)  # fmt: skip
-def test_where_there_is_no_way_to_try_it(host, change, status, words, monkeypatch):
-    monkeypatch.setattr(health_image.sys, "path", [])
-    change(host)
-    (one,) = image(host).values()
-    assert (one.id, one.status, one.scope.device) == ("container.image", status, IMAGE)
-    assert words in one.reason

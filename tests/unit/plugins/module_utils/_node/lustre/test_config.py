@@ -10,6 +10,7 @@ import dataclasses
 import typing as t
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import config as lustre_config
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import (
     ARGUMENT_SPEC,
     BOOT_KEYS,
@@ -19,6 +20,8 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config 
     role_problems,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+
+from tests.unit.plugins.plugin_utils._lustre.test_settings import FSX
 
 SUM = "a" * 64
 
@@ -74,3 +77,49 @@ def test_bad_options_are_rejected_by_name(options: dict[str, t.Any], problem: st
     assert found.startswith(problem)
     with pytest.raises(NodeError):
         parse_role(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"file_systems": [{"path": "fsx"}]}, "file_systems has 'fsx': give an absolute path"),
+        ({"file_systems": [{"path": "/data/fsx"}]}, "/data means the local NVMe volume"),
+        ({"file_systems": [{"path": "/home"}]}, "the operating system lives there"),
+        ({"file_systems": [*FSX, *FSX]}, "file_systems has /fsx twice"),
+        ({"file_systems": [{"path": "/fsx", "dns_name": "fs-1.example.com"}]}, "has a dns_name and no mount_name"),
+        (
+            {"file_systems": [{"path": "/fsx", "dns_name": "a b", "mount_name": "abcdefgh"}]},
+            "give them as FSx shows them",
+        ),
+        ({"file_systems": [{"path": "/fsx", "size": 1}]}, "file_systems has /fsx with size: known are path"),
+        ({"file_systems": ["/fsx"]}, "file_systems has '/fsx': give a mapping with a path"),
+        ({"nfs_mounts": ["home"]}, "nfs_mounts has 'home': give the absolute path"),
+        ({"directories": [{"path": "/fsx/a"}]}, "below none of file_systems (none)"),
+        ({"file_systems": FSX, "directories": [{"path": "/fsx"}]}, "/fsx, which is below none of file_systems (/fsx)"),
+        ({"file_systems": FSX, "directories": [{"path": "/fsx/a", "mode": "rwx"}]}, "give an octal mode in quotes"),
+        ({"file_systems": FSX, "directories": [{"path": "/fsx/a", "group": "a b"}]}, "the group of /fsx/a is 'a b'"),
+        ({"file_systems": FSX, "directories": [{"path": "/fsx/a"}] * 2}, "directories has /fsx/a twice"),
+        ({"tuning": {"rm": 1}}, "tuning has 'rm': give a name such as osc."),
+        ({"tuning": {"osc.*.a": "1;2"}}, "tuning has osc.*.a with '1;2': give one plain value"),
+        ({"tuning": [1]}, "give a mapping such as"),
+        ({"module_options": {"credits": 1}}, "module_options has 'credits'"),
+        ({"timeout": 0}, "timeout is 0: give 1 to 300"),
+        ({"speed": 1}, "there are unknown options speed"),
+    ],
+)
+def test_bad_options_are_refused_in_a_sentence(options, says):
+    with pytest.raises(NodeError) as refused:
+        lustre_config.parse_config(options)
+    assert says in str(refused.value)
+
+
+def test_all_problems_are_told_at_once():
+    found = lustre_config.problems({"file_systems": [{"path": "/etc"}], "timeout": 999, "nfs_mounts": ["x"]})
+    assert len(found) == 3
+
+
+def test_the_boot_unit_reads_what_the_role_writes():
+    config = lustre_config.parse_config({"file_systems": FSX, "tuning": {"osc.*.a": 1}, "timeout": 5})
+    text = lustre_config.config_text(config)
+    assert '"schema": "mlcluster.lustre_config/1"' in text
+    assert "directories" not in text

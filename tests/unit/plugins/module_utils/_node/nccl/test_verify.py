@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import log as nccl_log
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
 
@@ -218,15 +217,6 @@ def test_logs_of_the_ranks_can_be_appended_to_the_output():
 def test_a_node_that_nccl_takes_for_two_is_not_what_was_asked_for():
     lines = [line.replace("nNodes 4", "nNodes 5") for line in output()]
     assert "communicators over 5" in only(lines, "fabric").message
-
-
-def test_many_channels_are_counted_in_bounded_memory(monkeypatch):
-    monkeypatch.setattr(nccl_log, "_PENDING", 3)
-    fabric = only(output(), "fabric")
-    assert (fabric.status, fabric.found["channels"]) == ("pass", dict.fromkeys(HOSTS, 4))
-    plan = Plan()
-    # Without the list of ranks nothing can be folded, and what does not fit is known to be missing.
-    assert only(log(plan) + header(plan) + table(plan), "fabric").reason == "contradictory"
 
 
 def test_the_way_between_the_gpus_of_a_node_is_reported():

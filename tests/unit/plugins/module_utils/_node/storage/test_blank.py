@@ -4,12 +4,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import blank
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import devices as block
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.first_boot import SEEN_PATH, note_disks
 
 from tests.unit.fakes import fake_storage_scene as scene
 from tests.unit.fakes.fake_device import FakeDevice
@@ -119,57 +116,6 @@ def launched(host, born=BOOT + 5):
     return host
 
 
-def test_a_disk_is_blank_that_nobody_wrote_since_the_launch():
-    assert proof_of(launched(dirty(scene.node(1)))) == {
-        "proof": "never_written",
-        "offset": 0,
-        "reads": 1,
-        "bytes": 256 * KIB,
-    }
-
-
-def seen_before(host):
-    """A reboot after "cloud-init clean": its directory is of this boot, and the disk is not."""
-    note_disks(host, ["AWS0001"], by_boot_unit=False)
-    host.machine.reboot()
-
-
-def change(**fields):
-    def do(host):
-        for key, value in fields.items():
-            setattr(host.machine.devices["nvme1n1"], key, value)
-
-    return do
-
-
-def files(path, text):
-    return lambda host: host.machine.files.update({path: text})
-
-
-NOT_FIRST = {
-    "a sector was written": change(written=1),
-    "nothing is counted": change(iostats=False),
-    "the directory is of an earlier boot": lambda host: launched(host, BOOT - 1),
-    "the directory is of a boot with a wrong clock": lambda host: launched(host, BOOT + 86400),
-    "the disk was taken from the kernel and given back": change(appeared=3600),
-    "the disk was seen in an earlier boot": seen_before,
-    "the record of disks is damaged": files(SEEN_PATH, "{"),
-    "the filesystem keeps no time of birth": lambda host: launched(host, 0),
-    "no directory": lambda host: host.machine.births.clear(),
-    "another instance's directory": files("/sys/class/dmi/id/board_asset_tag", "i-0fedcba9876543210\n"),
-    "no instance id": files("/sys/class/dmi/id/board_asset_tag", "Not Specified\n"),
-    "an odd instance id": files("/sys/class/dmi/id/board_asset_tag", "i-../../x\n"),
-    "no time of the boot": files("/proc/stat", "cpu 1 2\n"),
-}
-
-
-@pytest.mark.parametrize("name", NOT_FIRST)
-def test_nothing_proves_that_the_disk_was_never_written(name):
-    host = launched(dirty(scene.node(1)))
-    NOT_FIRST[name](host)
-    assert proof_of(host)["proof"] is None
-
-
 @pytest.mark.parametrize("text", ["", "1 2 3", "a b c d e f g h i j k", " ".join(["0"] * 17)])
 def test_a_damaged_counter_proves_nothing(text):
     host = launched(dirty(scene.node(1)))
@@ -184,116 +130,6 @@ def test_a_counter_that_was_turned_off_later_proves_nothing(text):
     real = host.machine.sysfs
     host.machine.sysfs = lambda kname, end: text if end == "queue/iostats" else real(kname, end)
     assert proof_of(host)["proof"] is None
-
-
-def stopped_and_started(host):
-    """The boot unit saw the disks of two boots, and they came back under other serial numbers."""
-    note_disks(host, ["AWS0001"], by_boot_unit=True)
-    host.machine.stop_start()
-    note_disks(host, ["AWS0001b"], by_boot_unit=True)
-    return dirty(host)
-
-
-def test_a_disk_is_blank_that_no_earlier_boot_saw():
-    assert proof_of(stopped_and_started(scene.node(1)))["proof"] == "never_written"
-
-
-def test_a_disk_of_an_earlier_boot_may_have_been_written():
-    host = scene.node(1)
-    note_disks(host, ["AWS0001"], by_boot_unit=True)
-    host.machine.reboot()
-    note_disks(host, ["AWS0001"], by_boot_unit=True)
-    assert proof_of(dirty(host))["proof"] is None
-
-
-SEEN = {
-    "missing": lambda host: host.machine.files.pop(SEEN_PATH),
-    "damaged": files(SEEN_PATH, "{"),
-    "no mapping": files(SEEN_PATH, '{"schema": "mlcluster.disks_seen/1", "unit": null, "first_boot": []}'),
-    "odd boots": files(SEEN_PATH, '{"schema": "mlcluster.disks_seen/1", "first_boot": {"x": null}}'),
-    "another schema": lambda host: files(SEEN_PATH, host.machine.files[SEEN_PATH].replace("seen/1", "seen/2"))(host),
-    "not of this boot": lambda host: host.machine.reboot(),
-}
-
-
-@pytest.mark.parametrize("name", SEEN)
-def test_a_record_of_disks_that_is_not_whole_proves_nothing(name):
-    host = stopped_and_started(scene.node(1))
-    SEEN[name](host)
-    assert proof_of(host)["proof"] is None
-
-
-def boots_of(host, *boots):
-    """Boots after the first, each with the serial numbers that the boot unit saw in it; None: it did not run."""
-    for number, serials in enumerate(boots):
-        if number:
-            host.machine.reboot()
-        if serials is not None:
-            note_disks(host, serials, by_boot_unit=True)
-    return dirty(host)
-
-
-UNSEEN = {
-    "the unit did not run in the boot before": [["AWS0000"], None, ["AWS0001"]],
-    "the disk appeared late in the boot before": [["AWS0000"], ["AWS0002"], ["AWS0001", "AWS0002"]],
-    "the only disk appeared late in the boot before": [["AWS0000"], [], ["AWS0001"]],
-    "the unit has not seen the disk": [["AWS0000"], ["AWS0002"]],
-}
-
-
-@pytest.mark.parametrize("name", UNSEEN)
-def test_a_disk_that_may_have_been_used_unseen_is_not_new(name):
-    assert proof_of(boots_of(scene.node(1), *UNSEEN[name]))["proof"] is None
-
-
-@pytest.mark.parametrize("boots", [[], ["boot1again"]])
-def test_a_journal_without_the_boot_before_proves_nothing(boots):
-    host = stopped_and_started(scene.node(1))
-    host.machine.boots = boots
-    assert proof_of(host)["proof"] is None
-
-
-def test_a_journal_that_lacks_this_boot_proves_nothing():
-    host = stopped_and_started(scene.node(1))
-    host.machine.list_boots = lambda: " -1 boot1 Fri\n  0 boot0 Fri\n"
-    assert proof_of(host)["proof"] is None
-
-
-@pytest.mark.parametrize("unit", [[], {}, {"boot_id": "", "serials": []}, {"boot_id": "b", "serials": "AWS0001"}])
-@pytest.mark.parametrize("key", ["unit", "earlier_unit"])
-def test_an_unsound_boot_in_the_record_proves_nothing(key, unit):
-    host = stopped_and_started(launched(scene.node(1)))
-    document = {**json.loads(host.machine.files[SEEN_PATH]), key: unit}
-    host.machine.files[SEEN_PATH] = json.dumps(document)
-    assert proof_of(host)["proof"] is None
-
-
-def test_a_node_without_a_journal_proves_nothing():
-    host = stopped_and_started(scene.node(1))
-    host.failures["journalctl"] = (1, "No journal files were found.")
-    assert proof_of(host)["proof"] is None
-
-
-def test_a_boot_unit_that_runs_again_keeps_the_boot_before():
-    host = stopped_and_started(scene.node(1))
-    note_disks(host, ["AWS0001b"], by_boot_unit=True)
-    assert proof_of(host)["proof"] == "never_written"
-
-
-def test_a_record_without_an_earlier_boot_proves_nothing():
-    host = scene.node(1)
-    note_disks(host, ["AWS0001"], by_boot_unit=True)
-    assert proof_of(dirty(host))["proof"] is None
-    note_disks(host, ["AWS0002"], by_boot_unit=True)
-    assert proof_of(dirty(host))["proof"] is None
-
-
-def test_a_run_that_is_no_boot_unit_does_not_vouch_for_the_boot():
-    host = scene.node(1)
-    note_disks(host, ["AWS0001"], by_boot_unit=True)
-    host.machine.stop_start()
-    note_disks(host, ["AWS0001b"], by_boot_unit=False)
-    assert proof_of(dirty(host))["proof"] is None
 
 
 def test_with_a_superblock_left_out_only_zeros_prove():

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import os
 
-import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import marker as health_marker
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import s3 as health_s3
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import verify as slurm_verdict
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import verify_io as slurm_verdict_io
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.scratch import directories as scratch
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import notice as slurm_notice
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import config_file
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
 DEEP = "[" * 200000
 
@@ -43,12 +40,3 @@ def test_a_record_of_a_job_is_none_that_was_made_here(tmp_path):
         assert scratch._read(handle, "job-1") is None
     finally:
         os.close(handle)
-
-
-def test_one_sentence_where_it_is_needed(tmp_path):
-    deep = tmp_path / "deep.json"
-    deep.write_text(DEEP)
-    with pytest.raises(NodeError, match="is not valid JSON"):
-        config_file.read_config(Host(), str(deep), "nvme_raid0")
-    with pytest.raises(NodeError, match="must be a JSON object"):
-        slurm_verdict.parse_asked(DEEP)

@@ -1,0 +1,130 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The checks of each profile."""
+
+from __future__ import annotations
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import profiles as health
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
+
+from tests.unit.fakes.fake_training_host import TrainingHost, good_node, hanging
+
+
+def names(profile, host, tmp_path, **wishes):
+    wished = health.Wishes(marker=str(tmp_path / "none"), **wishes)
+    return {one.id: one.status for one in health.examine(host, profile, wished, 60, str(tmp_path))}
+
+
+def test_the_profile_of_a_prolog(tmp_path):
+    host = good_node()
+    for number in range(8):
+        host.files[f"/proc/driver/nvidia/gpus/{number}/information"] = ""
+    assert names("prolog", host, tmp_path) == {
+        "node.drain_marker": "pass",
+        "storage.record": "not_applicable",
+        "scratch.space": "not_applicable",
+        "gpu.count": "pass",
+        "gpu.xid": "pass",
+        "gpu.xid_count": "pass",
+        "efa.devices": "pass",
+    }
+
+
+def test_the_full_profile_has_everything_the_parts_say(tmp_path):
+    found = names("full", good_node(), tmp_path)
+    assert found["efa.provider"] == found["gpu.ecc"] == found["gpu.nvlink"] == "pass"
+    assert {"gds.driver", "gds.mode", "storage.plan", "efa.plugin", "gpu.topology"} <= set(found)
+    assert {"node.clock", "node.service", "node.root_space", "mounts.answer", "enroot.config"} <= set(found)
+    assert {"pcluster.diag", "dcgm.fields", "slurm.controller", "node.kernel", "gpu.xid_count"} <= set(found)
+    assert not {name for name in found if name.startswith(("expect.", "s3.", "container."))}
+    # A node without a record has no volume, and is asked about its root.
+    assert found["storage.plan"] == "not_applicable"
+
+
+def test_the_package_manager_is_asked_once_for_everything(tmp_path):
+    host = good_node()
+    asked = tmp_path / "asked"
+
+    def run(argv, *more, **options):
+        with asked.open("a") as stream:
+            stream.write(" ".join(argv) + "\n")
+        return type(host).run(host, argv, *more, **options)
+
+    host.run = run
+    wishes = health.Wishes(marker=str(tmp_path / "none"), expectations={"held": ["libnccl*"], "versions": {"os": "*"}})
+    results, versions = health.split(health.examine(host, "full", wishes, 60, str(tmp_path)))
+    assert (versions["package libnccl2"], versions["gpu_firmware"]) == ("2.28.9-1+cuda13.0", "96.00.DA.00.0C")
+    assert health.VERSIONS not in {one.id for one in results}
+    lines = [line for line in asked.read_text().splitlines() if line.startswith("dpkg-query -W")]
+    assert len(lines) == 1
+    assert {one.id: one.status for one in results}["expect.held"] == "pass"
+
+
+def test_a_gpu_that_fell_off_the_bus_fails_at_every_depth(tmp_path):
+    """Over one nvidia-smi ends with an error, so that by it alone nothing is proved."""
+    host = good_node()
+    for number in range(8):
+        top = f"/sys/bus/pci/devices/0000:5{number}:00.0"
+        lost = "\ufffd" * 64 if number == 3 else "\ufffd\x10"
+        host.files.update({f"{top}/vendor": "0x10de\n", f"{top}/class": "0x030200\n", f"{top}/config": lost})
+    host.commands["nvidia-smi -q -x"] = CommandResult(15, "", "GPU 0000:53:00.0: GPU is lost")
+    assert [names(profile, host, tmp_path)["gpu.count"] for profile in ("prolog", "full")] == ["fail", "fail"]
+
+
+def test_a_package_that_a_site_names_is_asked_for_and_one_that_nobody_could_ask_for_is_not_missing(tmp_path):
+    expected = {"versions": {"package bash": "5.*", "package enroot": "3.*"}}
+    assert versions_judged(good_node(), tmp_path, expected) == {"package bash": "pass", "package enroot": "fail"}
+    host = good_node()
+    host.commands["dpkg-query -W"] = hanging("dpkg-query -W", 60)
+    assert set(versions_judged(host, tmp_path, expected).values()) == {"undeterminable"}
+
+
+def versions_judged(host, folder, expected):
+    wishes = health.Wishes(marker=str(folder / "none"), expectations=expected)
+    found = health.examine(host, "full", wishes, 60, str(folder))
+    return {one.scope.device: one.status for one in found if one.id == "expect.version"}
+
+
+EXPECTATIONS = {
+    "mounts": ["/fsx"],
+    "types": {"p5*": {"disks": 8, "gpus": 8, "efa": 31, "thresholds": {"scratch_free_percent": 50}}},
+}
+
+
+def test_what_a_site_expects_is_looked_at_in_the_light_profile_too(tmp_path):
+    host = good_node()
+    host.files["/proc/self/mountinfo"] = "60 1 0:50 / /fsx rw shared:1 - lustre 10.0.1.5@tcp:/abcd rw\n"
+    for number in range(8):
+        host.files[f"/proc/driver/nvidia/gpus/{number}/information"] = ""
+        host.files[f"/sys/class/nvme/nvme{number + 1}/model"] = "Amazon EC2 NVMe Instance Storage        \n"
+    host.files["/sys/class/nvme/nvme0/model"] = "Amazon Elastic Block Store              \n"
+    found = names("prolog", host, tmp_path, expectations=EXPECTATIONS)
+    expected = {name: status for name, status in found.items() if name.startswith("expect.")}
+    assert expected == {"expect.mount": "pass", "expect.disks": "pass", "expect.gpus": "pass"}
+    # 32 devices are there and 31 are expected: the word of the site counts, and not that of the table or of EC2.
+    assert found["efa.devices"] == "undeterminable"
+    assert (
+        names("prolog", host, tmp_path, expectations=EXPECTATIONS, expected_efa=32)["efa.devices"] == "undeterminable"
+    )
+    del host.files["/sys/class/nvme/nvme3/model"]
+    assert names("prolog", host, tmp_path, expectations=EXPECTATIONS)["expect.disks"] == "fail"
+
+
+def test_check_mode_writes_nothing_in_s3_and_starts_no_container(tmp_path):
+    buckets = {"buckets": [{"url": "s3://checkpoints/train", "rights": ["write"]}]}
+    host = good_node()
+    host.programs.add("aws")
+    found = names("full", host, tmp_path, expectations=buckets, image="a.sqsh", may_write=False)
+    assert (found["s3.write"], found["container.image"]) == ("undeterminable", "undeterminable")
+
+
+def test_the_full_profile_reads_the_wanted_storage(tmp_path):
+    host = TrainingHost()
+    host.files["/etc/mlcluster/storage.json"] = "{"
+    assert names("full", host, tmp_path)["storage.plan"] == "undeterminable"
+
+
+def test_the_profile_of_a_container(tmp_path):
+    assert {name.partition(".")[0] for name in names("container", TrainingHost(), tmp_path)} == {"container"}

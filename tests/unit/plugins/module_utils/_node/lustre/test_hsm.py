@@ -1,0 +1,190 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Counting, restoring, releasing and archiving the files of a file system that is linked to S3."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import pathlib
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import lustre as lustre_cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import hsm as lustre_hsm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel as health_bounded
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import (
+    CommandError,
+    CommandResult,
+    NodeError,
+)
+
+from tests.unit.fakes.fake_lustre_host import LustreHost
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    monkeypatch.setattr(health_bounded, "STATE_DIRECTORY", str(tmp_path / "state"))
+    made = LustreHost(tmp_path)
+    made.parameters["osc.*OST*.max_rpcs_in_flight"] = {"osc.a": "8", "osc.b": "32"}
+    return made
+
+
+@pytest.fixture
+def tree(host, tmp_path):
+    """Files in the states released, local, changed here, lost, and one behind a link."""
+    top = tmp_path / "tree"
+    (top / "sub").mkdir(parents=True)
+    flags = {"a": 0x0D, "sub/b": 0x0D, "local": 0x09, "dirty": 0x0B, "new": 0, "lost": 0x4D}
+    for name, value in flags.items():
+        (top / name).write_text(name, encoding="utf-8")
+        host.hsm[str(top / name)] = value
+    (top / "link").symlink_to(tmp_path)
+    return str(top)
+
+
+def test_states_are_counted(host, tree):
+    counts = lustre_hsm.count(host, tree)
+    assert {key: counts[key] for key in ("files", "released", "local", "archived", "dirty", "lost")} == {
+        "files": 6,
+        "released": 3,
+        "local": 3,
+        "archived": 3,
+        "dirty": 1,
+        "lost": 1,
+    }
+    assert counts["exported"] is False
+
+
+def test_hydrate_brings_what_is_released(host, tree):
+    told = []
+    tally = lustre_hsm.run(host, "hydrate", tree, parallel=2, progress=lambda one: told.append(one.done))
+    assert (tally.files, tally.done, tally.already, tally.passed_over, tally.waiting) == (6, 2, 3, 1, 0)
+    assert told[0] == 0
+    assert told[-1] == 2
+    assert lustre_hsm.run(host, "hydrate", tree).done == 0
+
+
+def test_release_leaves_what_s3_does_not_have(host, tree):
+    tally = lustre_hsm.run(host, "release", tree)
+    assert (tally.done, tally.already, tally.passed_over) == (1, 3, 2)
+    assert host.hsm[f"{tree}/dirty"] == 0x0B
+    assert host.hsm[f"{tree}/new"] == 0
+
+
+def test_archive_takes_what_is_new_or_changed(host, tree):
+    tally = lustre_hsm.run(host, "archive", tree)
+    assert (tally.done, tally.already, tally.passed_over) == (2, 3, 1)
+
+
+def test_what_s3_has_lost_is_never_told_to_be_archived(host, tree):
+    """Of one that is here as well the copy is asked for again; Lustre's refusal is told."""
+    host.hsm[f"{tree}/local"] = 0x49
+    host.broken[f"{tree}/local"] = ""
+    tally = lustre_hsm.run(host, "archive", tree)
+    assert (tally.already, tally.passed_over, len(tally.failures)) == (2, 1, 1)
+    assert tally.failures[0].startswith(f"{tree}/local: ")
+
+
+@pytest.mark.parametrize("when", ["hsm_state", "hsm_archive", "sleep"])
+def test_files_that_go_meanwhile_stop_nothing(host, tree, monkeypatch, when):
+    """Retention takes an old checkpoint away while the newer ones are sent to S3."""
+
+    def gone(paths):
+        return CommandResult(2, "", "No such file or directory") if not all(map(os.path.lexists, paths)) else None
+
+    def remove():
+        pathlib.Path(tree, "new").unlink(missing_ok=True)
+
+    state, archive = host.hsm_state, host.hsm_archive
+
+    def hsm_state(paths):
+        if when == "hsm_state":
+            remove()
+        return gone(paths) or state(paths)
+
+    def hsm_archive(paths):
+        if when == "hsm_archive":
+            remove()
+        late = [path for path in paths if when == "sleep" and path.endswith("/new")]
+        return gone(paths) or archive([path for path in paths if path not in late])
+
+    monkeypatch.setattr(host, "hsm_state", hsm_state)
+    monkeypatch.setattr(host, "hsm_archive", hsm_archive)
+    monkeypatch.setattr(host, "sleep", lambda seconds: remove())
+    tally = lustre_hsm.run(host, "archive", tree)
+    assert (tally.files, tally.done, tally.already, tally.waiting, tally.failures) == (5, 1, 3, 0, [])
+
+
+@pytest.mark.parametrize("action", ["state", "archive", "release", "hydrate"])
+def test_of_a_link_nothing_is_told_to_be_done(host, tree, caplog, action):
+    args = cli.build_parser("1").parse_args(["lustre-data", action, f"{tree}/link"])
+    assert lustre_cli.data_verb(args, host) == 2
+    assert "is a link to " in caplog.text
+
+
+def test_one_refusal_does_not_stop_the_others_and_is_told(host, tree):
+    host.broken[f"{tree}/a"] = ""
+    tally = lustre_hsm.run(host, "hydrate", tree)
+    assert (tally.done, tally.waiting, len(tally.failures)) == (1, 0, 1)
+    assert tally.failures[0].startswith(f"{tree}/a: ")
+
+
+def test_what_does_not_come_is_waiting_after_the_time_is_over(host, tree, monkeypatch):
+    monkeypatch.setattr(LustreHost, "hsm_restore", lambda self, paths: self._each(paths, lambda flags: flags))
+    tally = lustre_hsm.run(host, "hydrate", tree, timeout=10)
+    assert (tally.done, tally.waiting) == (0, 2)
+    assert host.clock >= 10
+
+
+def test_a_coordinator_that_hangs_is_left_at_the_time_limit(host, tree, monkeypatch):
+    """Each question takes its whole limit; one by one over a tree of many files that would go on for days."""
+    limits = []
+
+    def hangs(argv, timeout=120, check=True, stdin=None):
+        if argv[1] != "hsm_restore":
+            return LustreHost.run(host, argv, timeout, check, stdin)
+        limits.append(timeout)
+        host.clock += timeout
+        raise CommandError(argv, None, "", "", f"no answer within {timeout:g} seconds")
+
+    monkeypatch.setattr(host, "run", hangs)
+    monkeypatch.setattr(lustre_hsm, "BATCH", 1)
+    tally = lustre_hsm.run(host, "hydrate", tree, parallel=1, timeout=150)
+    assert limits == [120, 30]
+    assert (tally.done, tally.waiting, tally.failures) == (0, 2, [])
+
+
+def test_a_file_system_whose_servers_are_away_is_said_and_not_read(host, tree, monkeypatch):
+    host.mounts[tree] = "hangs"
+    monkeypatch.setattr(os, "scandir", lambda path: pytest.fail("it would wait for ever"))
+    for look in (lustre_hsm.count, functools.partial(lustre_hsm.run, action="hydrate")):
+        with pytest.raises(NodeError, match="no answer within 5 seconds: look with 'dmesg' whether its servers answer"):
+            look(host=host, path=tree)
+
+
+def test_what_is_no_lustre_or_not_there_is_refused(host, tree, monkeypatch):
+    with pytest.raises(NodeError, match="could not be read"):
+        lustre_hsm.run(host, "hydrate", f"{tree}/nothing")
+    with pytest.raises(NodeError, match="must be one of hydrate, release, archive"):
+        lustre_hsm.run(host, "delete", tree)
+    host.broken["lfs"] = "not a Lustre file system"
+    with pytest.raises(NodeError, match="not a Lustre file system"):
+        lustre_hsm.count(host, tree)
+
+
+def test_the_verb_prints_counts_and_its_status_fits(host, tree, capsys, caplog):
+    def run(*words):
+        return lustre_cli.data_verb(cli.build_parser("1").parse_args(["lustre-data", *words]), host)
+
+    assert run("hydrate", tree, "--json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["done"], told["problem"]) == (2, "1 of 6 files were passed over, since their copy in S3 is lost")
+    assert run("state", tree) == 0
+    assert "released 1" in capsys.readouterr().out
+    assert run("hydrate", f"{tree}/a") == 0
+    assert run("state", f"{tree}/nothing", "--json") == 2
+    assert "could not be read" in json.loads(capsys.readouterr().out.splitlines()[-1])["problem"]

@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Output of Lustre's tools."""
+
+from __future__ import annotations
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import parse as lustre_parse
+
+# 'lnetctl net show -v', shortened; the counters are made up.
+NETS = """net:
+    - net type: lo
+      local NI(s):
+        - nid: 0@lo
+          status: up
+          statistics:
+              send_count: 0
+    - net type: tcp
+      local NI(s):
+        - nid: 10.0.1.5@tcp
+          status: up
+          interfaces:
+              0: ens5
+          statistics:
+              send_count: 100
+              recv_count: 90
+    - net type: efa
+      local NI(s):
+        - nid: 10.0.1.5@efa
+          status: up
+          statistics:
+              send_count: 7
+              recv_count: 6
+        - nid: 10.0.1.6@efa
+          status: down
+          statistics:
+              send_count: 1
+              recv_count: 0
+"""
+
+
+def test_nets_are_added_up():
+    nets = lustre_parse.parse_net_show(NETS)
+    assert nets["efa"] == {"nids": 2, "up": 1, "sent": 8, "received": 6}
+    assert nets["tcp"] == {"nids": 1, "up": 1, "sent": 100, "received": 90}
+    assert lustre_parse.sent_since({"tcp": {"sent": 90}}, nets) == {"lo": 0, "tcp": 10, "efa": 8}
+
+
+def test_states_are_read_from_their_flags():
+    # The documentation of FSx has such a line for a file that was exported.
+    state = lustre_parse.parse_hsm_state("a b: (0x0000000d) released exists archived, archive_id:1")
+    assert state == {"path": "a b", "flags": 13, "states": ["exists", "released", "archived"], "archive_id": 1}
+    assert lustre_parse.parse_hsm_state("/fsx/a: (0x00000000)") == {
+        "path": "/fsx/a",
+        "flags": 0,
+        "states": [],
+        "archive_id": None,
+    }
+    assert lustre_parse.parse_hsm_state("cannot get it") is None

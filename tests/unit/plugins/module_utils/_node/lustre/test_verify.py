@@ -1,0 +1,172 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Verdicts on the file systems of a node."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import look as lustre
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import (
+    parse_config,
+)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.verify import verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import parallel as health_bounded
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import (
+    CommandResult,
+)
+
+from tests.unit.fakes.fake_lustre_host import KERNEL, LustreHost
+
+TUNED = {"osc.*OST*.max_rpcs_in_flight": 32}
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    monkeypatch.setattr(health_bounded, "STATE_DIRECTORY", str(tmp_path / "state"))
+    made = LustreHost(tmp_path)
+    made.parameters["osc.*OST*.max_rpcs_in_flight"] = {"osc.a": "8", "osc.b": "32"}
+    return made
+
+
+@pytest.fixture
+def judge(host):
+    """judge(mounts, wishes, options) gives the verdicts by id, as lines."""
+
+    def run(systems, probe=True, packages=("lustre-*",), **options):
+        config = parse_config({"file_systems": systems, **options})
+        facts = lustre.look(host, config, lustre.Wishes(probe=probe, packages=packages))
+        json.dumps(facts)
+        return {result.id: result.line() for result in verify(facts)}
+
+    return run
+
+
+def test_a_good_node_passes(host, judge):
+    told = judge([{"path": host.mount("fsx"), "mount_name": "abcdefgh"}], packages=("linux-*",))
+    assert told["lustre.client"] == f"PASS lustre.client: found {KERNEL} has lustre 2.15.6"
+    assert {name: line[:4] for name, line in told.items()} == {
+        "lustre.client": "PASS",
+        "lustre.next_kernel": "n/a ",
+        "lustre.held": "PASS",
+        "lustre.mounted": "PASS",
+        "lustre.write_read": "PASS",
+        "lustre.directories": "n/a ",
+        "lustre.tuning": "n/a ",
+        "lustre.module_options": "n/a ",
+    }
+
+
+def test_a_node_without_lustre_is_none_of_ours(host, judge):
+    assert list(judge([])) == ["lustre.mounted"]
+    assert judge([])["lustre.mounted"].startswith("n/a ")
+
+
+@pytest.mark.parametrize(
+    ("kind", "autofs", "says"),
+    [
+        ("hangs", False, "the file system gives no answer: stat --file-system"),
+        ("lustre", True, "the automount was touched and nothing came"),
+        ("tmpfs", False, "is mounted there and says that it is tmpfs"),
+    ],
+)
+def test_what_is_no_lustre_fails_by_name(host, judge, kind, autofs, says):
+    path = host.mount("fsx", kind)
+    if autofs:
+        host.autofs.add(path)
+    told = judge([{"path": path}])
+    assert told["lustre.mounted"].startswith(f"FAIL lustre.mounted ({path}): ")
+    assert says in told["lustre.mounted"]
+    assert "lustre.write_read" not in told
+
+
+def test_an_empty_mount_point_fails(host, judge, tmp_path):
+    assert "nothing is mounted there" in judge([{"path": str(tmp_path / "fsx")}])["lustre.mounted"]
+
+
+def test_another_file_system_is_told(host, judge):
+    told = judge([{"path": host.mount("fsx"), "mount_name": "other"}])
+    assert "another file system is mounted there: 10.0.1.7@tcp:/abcdefgh" in told["lustre.mounted"]
+
+
+def test_a_kernel_of_the_next_boot_without_a_client_fails(host, judge):
+    host.files["/lib/modules/6.8.0-1030-aws/modules.dep"] = ""
+    told = judge([{"path": host.mount("fsx")}])
+    assert "the kernel of the next boot 6.8.0-1030-aws has no module lustre" in told["lustre.next_kernel"]
+    assert told["lustre.client"].startswith("PASS")
+
+
+def test_a_client_that_is_missing_or_not_held_fails(host, judge):
+    path = host.mount("fsx")
+    assert "lustre-client-modules-x is not held" in judge([{"path": path}])["lustre.held"]
+    host.broken = {"lfs": "", "lctl": ""}
+    assert "lfs and lctl is not installed" in judge([{"path": path}])["lustre.client"]
+
+
+def test_nothing_is_said_of_kernels_without_modinfo(host, judge):
+    host.broken["modinfo"] = ""
+    assert judge([{"path": host.mount("fsx")}])["lustre.client"].startswith("????")
+
+
+def test_a_write_that_is_refused_is_told(host, judge, monkeypatch):
+    def refused(_self, _path, _size=0):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(LustreHost, "write_probe", refused)
+    assert "root may not write there" in judge([{"path": host.mount("fsx")}])["lustre.write_read"]
+
+
+def test_counters_prove_the_way_over_efa(host, judge, monkeypatch):
+    path = host.mount("fsx")
+    form = "net:\n    - net type: efa\n      local NI(s):\n        - nid: 1@efa\n          status: up\n"
+    counted = iter([10, 10, 10, 90])
+
+    def nets(_self, _argv):
+        return CommandResult(0, f"{form}          statistics:\n              send_count: {next(counted)}\n", "")
+
+    monkeypatch.setattr(LustreHost, "_lnetctl", nets)
+    systems = [{"path": path, "efa": True}]
+    assert "LNet has sent nothing over EFA" in judge(systems)["lustre.network"]
+    assert "80 messages over 1 interfaces of EFA" in judge(systems)["lustre.network"]
+
+
+def test_too_few_interfaces_of_efa_fail(host, judge):
+    told = judge([{"path": host.mount("fsx"), "efa": True}], efa_interfaces=8)
+    assert told["lustre.network"].startswith("FAIL")
+    assert "0 interfaces of LNet are up on EFA" in told["lustre.network"]
+
+
+def test_missing_directories_are_named(host, judge):
+    path = host.mount("fsx")
+    told = judge([{"path": path}], directories=[{"path": f"{path}/a"}])
+    assert told["lustre.directories"].startswith(f"FAIL lustre.directories: 1 of 1 are missing: {path}/a. run the role")
+    os.mkdir(f"{path}/a")
+    assert judge([{"path": path}], directories=[{"path": f"{path}/a"}])["lustre.directories"].startswith("PASS")
+
+
+def test_tuning_that_differs_on_one_target_fails(host, judge):
+    told = judge([{"path": host.mount("fsx")}], tuning=TUNED)
+    assert "osc.*OST*.max_rpcs_in_flight is 32 and 8 instead of 32" in told["lustre.tuning"]
+
+
+def test_tuning_that_lustre_does_not_have_proves_nothing(host, judge):
+    told = judge([{"path": host.mount("fsx")}], tuning={"llite.*.none": 1})
+    assert told["lustre.tuning"].startswith("????")
+
+
+def test_loaded_modules_with_other_options_need_a_boot(host, judge):
+    host.files["/sys/module/ksocklnd/parameters/credits"] = "256\n"
+    told = judge([{"path": host.mount("fsx")}], module_options={"ksocklnd.credits": 2560})
+    assert "ksocklnd.credits is 256 instead of 2560" in told["lustre.module_options"]
+    assert "they count from the next boot" in told["lustre.module_options"]
+
+
+def test_home_on_openzfs_is_looked_at(host, judge):
+    home = host.mount("home", "nfs")
+    assert judge([], nfs_mounts=[home])["nfs.mounted"].startswith("PASS")
+    host.mounts[home] = "ext2/ext3"
+    assert "says that it is ext2/ext3" in judge([], nfs_mounts=[home])["nfs.mounted"]

@@ -1,0 +1,19 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of what is downloaded."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._data.artifacts import ARTIFACTS, PUBLISHED
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_published_checksum_is_one_of_an_artifact_and_has_a_source(name):
+    assert name in [row["name"] for row in ARTIFACTS]
+    assert PUBLISHED[name]["source"]
+    assert all(re.fullmatch(r"[0-9a-f]{64}", checksum) for checksum in PUBLISHED[name]["sha256"].values())

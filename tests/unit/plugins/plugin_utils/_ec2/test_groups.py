@@ -1,0 +1,31 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The groups that the inventory makes."""
+
+from __future__ import annotations
+
+import re
+
+import yaml
+from ansible_collections.mlcluster.aws.plugins.inventory import ec2_nodes
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import groups as _ec2_groups
+
+
+def test_the_documented_groups_are_those_that_are_made():
+    facts = {"kind": "gpu", "count": 8, "efa_attached": 1, "instance_store_count": 8}
+    health = {"system": "impaired", "events": [{"code": "instance-stop"}]}
+    named = ("availability_zone", "cluster_name", "queue_name", "compute_resource_name", "instance_type")
+    record = {
+        "availability_zone_id": "use1-az1",
+        "node_type": "head",
+        "accelerators": facts,
+        "health": health,
+        "network_nodes": ["nn-1"],
+        **dict.fromkeys(named, "X"),
+    }
+    made = set(_ec2_groups.of(record)) | {"compute", "login", "neuron"}
+    text = next(line for line in yaml.safe_load(ec2_nodes.DOCUMENTATION)["description"] if "Groups are made" in line)
+    documented = {re.sub("_[A-Z_]+$", "", name) for name in re.findall(r"C\((\w+)\)", text)} - {"_"}
+    assert {re.sub("_(X|use1_az1|nn_1)$", "", name) for name in made} == documented
