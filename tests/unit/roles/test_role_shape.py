@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import ast
+import dataclasses
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +15,9 @@ from typing import Any
 
 import pytest
 import yaml
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import config as containers
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import config as lustre
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import config as storage
 
 from tests.docs_check import role_docs
 
@@ -20,6 +25,14 @@ ROLES = role_docs.role_folders(role_docs.CHECKOUT)
 TASK_NAME = re.compile(r"[A-Z][a-z]+ \| [A-Z].*")
 ENTRY_POINTS = {"main", "validate", "verify"}
 TASKS_MAIN_LINES = 20
+
+NODE = role_docs.CHECKOUT / "plugins" / "module_utils" / "_node"
+# The configuration that a role writes for the node: its room, its options, its class, and the module of tasks/look.yml.
+CONFIGS: dict[str, tuple[str, dict[str, Any], Any, str]] = {
+    "nvme_raid0": ("storage", storage.ARGUMENT_SPEC, storage.StorageConfig, "instance_store_info"),
+    "enroot_pyxis": ("containers", containers.ARGUMENT_SPEC, containers.EnrootConfig, "enroot_pyxis_info"),
+    "fsx_lustre": ("lustre", lustre.ARGUMENT_SPEC, lustre.LustreConfig, "lustre_info"),
+}
 
 pytestmark = pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 
@@ -34,6 +47,28 @@ def tasks_of(content: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield task
         for part in ("block", "rescue", "always"):
             yield from tasks_of(task.get(part, []))
+
+
+def without_comments(text: str) -> str:
+    return re.sub(r"(?m)^\s*#.*$|\{#.*?#\}", "", text)
+
+
+def read_by_the_role(role: Path) -> str:
+    """What the role does, as text: tasks, handlers, templates, and the variables of vars/ that one of them reaches.
+
+    The tasks of validate.yml that only reject a value do nothing with it.
+    """
+    tasks = [task for path in role.glob("tasks/*.yml") if path.name != "validate.yml" for task in load(path) or []]
+    validate = load(role / "tasks" / "validate.yml") or []
+    tasks += [task for task in validate if not task.keys() & {"ansible.builtin.assert", "ansible.builtin.fail"}]
+    tasks += [task for path in role.glob("handlers/*.yml") for task in load(path) or []]
+    templates = [path.read_text(encoding="utf-8") for path in role.glob("templates/**/*") if path.is_file()]
+    text = yaml.safe_dump(tasks, width=1000) + without_comments("\n".join(templates))
+    waiting = [(name, yaml.safe_dump(value)) for path in role.glob("vars/*.yml") for name, value in load(path).items()]
+    while reached := [entry for entry in waiting if re.search(rf"\b{entry[0]}\b", text)]:
+        waiting = [entry for entry in waiting if entry not in reached]
+        text += "\n".join(value for _name, value in reached)
+    return text
 
 
 def test_role_has_its_files(role: Path) -> None:
@@ -65,6 +100,49 @@ def test_every_default_has_a_comment(role: Path) -> None:
 def test_public_names_carry_the_role(role: Path) -> None:
     names = role_docs.read_options(role)
     assert [name for name in names if not name.startswith(f"{role.name}_")] == []
+
+
+def test_every_option_is_read(role: Path) -> None:
+    text = read_by_the_role(role)
+    # The switch works by rejecting, wherever the role does that.
+    switch = f"{role.name}_safe_mode"
+    names = [name for name in role_docs.read_options(role) if name != switch]
+    unread = [name for name in names if not re.search(rf"\b{name}\b", text)]
+    assert unread == [], "an option that no task, template or variable in use reads does nothing: use it or remove it"
+
+
+def test_roles_with_a_configuration_for_the_node_are_all_here(role: Path) -> None:
+    rooms = {path.parent.name for path in NODE.glob("*/config.py")}
+    assert rooms == {room for room, _spec, _config, _module in CONFIGS.values()} != set()
+    modules = {key for task in load(role / "tasks" / "look.yml") or [] for key in task} if has_look(role) else set()
+    expected = {f"mlcluster.aws.{CONFIGS[role.name][3]}"} if role.name in CONFIGS else set()
+    assert modules & {f"mlcluster.aws.{module}" for *_others, module in CONFIGS.values()} == expected
+
+
+def has_look(role: Path) -> bool:
+    return (role / "tasks" / "look.yml").is_file()
+
+
+def test_configuration_takes_and_uses_each_option(role: Path) -> None:
+    """An option has its key in the argument spec, its field, its place in the look, and a reader in its room."""
+    if role.name not in CONFIGS:
+        return
+    room, spec, config, module = CONFIGS[role.name]
+    fields = [field.name for field in dataclasses.fields(config)]
+    assert fields == list(spec), "give each option a key of ARGUMENT_SPEC and a field of the class, in one order"
+    (look,) = (task for task in load(role / "tasks" / "look.yml") if f"mlcluster.aws.{module}" in task)
+    passed = look[f"mlcluster.aws.{module}"]
+    assert [name for name in fields if name not in passed] == [], "pass each in tasks/look.yml"
+    # What config.py reads of others is their limits; of itself, what it passes on.
+    sources = [*NODE.glob(f"{room}/*.py"), NODE / "cli" / f"{room}.py", *NODE.glob("node/*.py")]
+    attributes = [
+        node
+        for path in sources
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and (path.name != "config.py" or ast.unparse(node.value) == "self")
+    ]
+    read = {node.attr for node in attributes}
+    assert [name for name in fields if name not in read] == [], f"nothing of _node/{room} reads these fields"
 
 
 def test_private_names_are_marked(role: Path) -> None:
