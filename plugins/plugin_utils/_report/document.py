@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import datetime
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -30,7 +29,6 @@ KINDS = ("head", "login", "compute", "node")
 ORDER = (result.FAIL, result.UNDETERMINABLE, result.PASS, result.NOT_APPLICABLE)
 BANDWIDTH = re.compile(r"(nccl|nccom)\.bandwidth\.(\w+)")
 IO = re.compile(r"io\.(fio|ior|gdsio)\.(\w+)")
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 # The check of nodes that did not answer, and the addresses that ssh names when it fails.
 NO_ANSWER = "node.answer"
 ADDRESS = re.compile(
@@ -74,7 +72,7 @@ def build(
     _demand(validation, VALIDATION_SCHEMA, "validation")
     _demand(run, RUN_SCHEMA, "timings")
     _demand(previous, SCHEMA, "previous")
-    if _moment(time) is None:
+    if result.moment(time) is None:
         raise ReportError(f"time is {time!r}: give it like 2026-01-31T12:00:00Z")
     judged = sorted((_node(given) for given in nodes), key=lambda node: natural(node["name"]))
     names = collections.Counter(node["name"] for node in judged)
@@ -255,7 +253,7 @@ def _doubt(validation: Mapping[str, Any] | None, time: str, cluster: str, days: 
     if validation is None:
         return ""
     written, of = validation.get("time"), validation.get("cluster")
-    now, made = _moment(time), _moment(written)
+    now, made = result.moment(time), result.moment(written)
     if now is None or made is None:
         return f"the validation does not say when it was made (time is {short(written)}): run run_validation again"
     age = (now - made).total_seconds() / 86400
@@ -267,16 +265,6 @@ def _doubt(validation: Mapping[str, Any] | None, time: str, cluster: str, days: 
         other = f"the cluster {short(of)}" if of else "a cluster without a name"
         return f"the validation is of {other} and this is {cluster}: give the file of this one"
     return ""
-
-
-def _moment(text: object) -> datetime.datetime | None:
-    """Return the time that a text gives; None for anything else, such as the 13th month."""
-    if not isinstance(text, str) or not TIME.fullmatch(text):
-        return None
-    try:
-        return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        return None
 
 
 def _jobs(validation: Mapping[str, Any] | None, doubt: str = "") -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from ..health.container import mounted_root
 from ..jobs.job import Job
 from ..jobs.tasks import TASK_PREFIX
 from ..jobs.verify import judge_job, parse_asked
+from ..system.ask import whole_number
 from ..system.host import Host, NodeError
 from ..verdict import result
 
@@ -31,6 +32,9 @@ def add_verbs(subparsers: t.Any) -> None:
     verb.add_argument("results", metavar="DIRECTORY", help="where the script kept what was printed")
     verb.add_argument("--asked", required=True, metavar="JSON", help="what the job was asked for, from its script")
     verb.add_argument("--nodes", required=True, metavar="NAMES", help="the job's nodes in Slurm's order, with blanks")
+    verb.add_argument(
+        "--started", type=whole_number(0, 1 << 40), metavar="SECONDS", help="when the job began, in seconds since 1970"
+    )
     verb.add_argument("--json", action="store_true", help="print one mlcluster.report/1 instead of lines")
     verb.set_defaults(handler=job_verdict)
     task = subparsers.add_parser("job-task", help="write down where this task of a Slurm job runs")
@@ -45,7 +49,7 @@ def job_verdict(args: argparse.Namespace, host: Host | None = None) -> int:
     try:
         if not nodes:
             raise NodeError("--nodes is empty: give what `scontrol show hostnames` prints")
-        results = judge_job(Job(parse_asked(args.asked), nodes, args.results), host)
+        results = judge_job(Job(parse_asked(args.asked), nodes, args.results, args.started), host)
     except NodeError as exc:
         LOGGER.error("job-verdict: %s", exc)
         return result.EXIT_USAGE

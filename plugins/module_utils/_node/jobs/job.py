@@ -11,11 +11,15 @@ import typing as t
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A job that ran: what it was asked for (see slurm_jobs' data model), its nodes in Slurm's order, its results."""
+    """A job that ran: what it was asked for (see slurm_jobs' data model), its nodes in Slurm's order, its results.
+
+    ``started`` is when it began, in seconds since 1970; None where its script, of an earlier release, does not say.
+    """
 
     asked: t.Mapping[str, t.Any]
     nodes: tuple[str, ...]
     results: str
+    started: float | None = None
 
     @property
     def tasks(self) -> int:

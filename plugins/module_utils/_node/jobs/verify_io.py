@@ -16,11 +16,16 @@ import typing as t
 from ..nccl.log import short_host
 from ..system.host import Host
 from ..verdict import result
+from ..verdict.evidence import is_number
+from .job import Job
 
 # fio's JSON has one of these for each direction; which figure says something depends on the sort of run.
 MEASURES = {"write": ("write", "bw_bytes"), "read": ("read", "bw_bytes"), "randread": ("read", "iops")}
 # Fewer have no middle that one of them could stand out from.
 LEAST_FOR_MEDIAN = 3
+# Seconds by which the clocks of two nodes may differ: our own choice, far more than chrony leaves, and less than lies
+# between two jobs of one number.
+SKEW = 300
 # mdtest's table: an operation, then Max, Min, Mean and Std Dev; before 3.4 the operation ends in a colon.
 _NUMBER = r"\d{1,18}(?:\.\d{1,18})?"
 _RATE = re.compile(rf"\s*(File (?:creation|stat|removal))\s*:?\s+{_NUMBER}\s+{_NUMBER}\s+({_NUMBER})\s+{_NUMBER}\s*")
@@ -28,13 +33,14 @@ _RATE = re.compile(rf"\s*(File (?:creation|stat|removal))\s*:?\s+{_NUMBER}\s+{_N
 Figures = dict[str, float]
 
 
-def node_reports(host: Host, results: str, nodes: t.Sequence[str], check: str) -> list[result.Result]:
+def node_reports(job: Job, host: Host, check: str) -> list[result.Result]:
     """What each node wrote into node-NAME.json, its name in every scope; CHECK.report for a node without one.
 
     A report of another node of this job counts for none. Host names need not be Slurm's, so it is known as such by the
-    name of that node, or by two nodes with reports of one host.
+    name of that node, or by two nodes with reports of one host. Nor does one of another time than the job's.
     """
-    reports = {node: _read_report(host, posixpath.join(results, f"node-{node}.json")) for node in nodes}
+    reports = {node: _read_report(host, posixpath.join(job.results, f"node-{node}.json")) for node in job.nodes}
+    now = result.moment(host.now())
     hosts = [report.host for report in reports.values() if report]
     found: list[result.Result] = []
     for node, report in reports.items():
@@ -48,9 +54,26 @@ def node_reports(host: Host, results: str, nodes: t.Sequence[str], check: str) -
             message = f"node-{node}.json has the report of {report.host}; run the job again"
             found.append(result.undeterminable(f"{check}.report", "not_its_own", message=message, scope=scope))
             continue
+        when = _other_time(report.time, job.started, now.timestamp() if now else None)
+        if when:
+            message = f"node-{node}.json {when}"
+            found.append(result.undeterminable(f"{check}.report", "not_of_this_job", message=message, scope=scope))
+            continue
         for entry in report.results:
             found.append(dataclasses.replace(entry, scope=dataclasses.replace(entry.scope, node=node)))
     return found
+
+
+def _other_time(text: str, started: float | None, now: float | None) -> str:
+    """Return why a report of this time is not of a job that began then and is judged now; empty where it is."""
+    made = result.moment(text)
+    if started is None:
+        return "cannot be told from one of an earlier job: render the script again with the role slurm_jobs"
+    if made is None or now is None or not started - SKEW <= made.timestamp() <= now + SKEW:
+        return (
+            f"is of {text}, which is not within the time of this job; compare the node's clock, and run the job again"
+        )
+    return ""
 
 
 def _read_report(host: Host, path: str) -> result.Report | None:
@@ -71,12 +94,12 @@ def fio_figure(text: str | None, mode: str) -> float | str:
         jobs = found["jobs"]
         errors = {job["error"] for job in jobs if job["error"] != 0}
         direction, key = MEASURES[mode]
-        figure = sum(float(job[direction][key]) for job in jobs)
+        figure = _together([_figure(job[direction][key]) for job in jobs], sum)
     except (ValueError, KeyError, TypeError, RecursionError):
         return "it printed no result"
     if errors:
         return f"it ended with error {', '.join(sorted(map(str, errors)))}"
-    return figure if figure > 0 or math.isnan(figure) else "it moved nothing"
+    return figure if figure else "it moved nothing"
 
 
 def judge_fio(figures: t.Mapping[str, t.Mapping[str, float | str]], tolerance: float) -> list[result.Result]:
@@ -111,8 +134,24 @@ def judge_fio(figures: t.Mapping[str, t.Mapping[str, float | str]], tolerance: f
     return results
 
 
+def _figure(value: object) -> float:
+    """Return a figure of a tool. Raises TypeError for anything but a number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{value!r} is no number")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _together(figures: t.Sequence[float], combine: t.Callable[[t.Sequence[float]], float]) -> float:
+    """Return several figures as one; what proves nothing comes before all others."""
+    return next(filter(_is_no_number, figures), combine(figures))
+
+
 def _is_no_number(figure: float | str | None) -> bool:
-    return isinstance(figure, float) and not math.isfinite(figure)
+    """Return whether a figure proves nothing: NaN, infinite, or less than zero."""
+    return isinstance(figure, float) and not (math.isfinite(figure) and figure >= 0)
 
 
 def _unread(check: str, message: str, scope: result.Scope | None = None) -> result.Result:
@@ -164,11 +203,11 @@ def ior_figures(text: str | None) -> Figures:
     try:
         found: dict[str, list[float]] = {}
         for entry in json.loads(text or "")["summary"]:
-            found.setdefault(str(entry["operation"]), []).append(float(entry["bwMaxMIB"]))
+            found.setdefault(str(entry["operation"]), []).append(_figure(entry["bwMaxMIB"]))
     except (ValueError, KeyError, TypeError, RecursionError):
         return {}
-    # Of several the least counts, and one that is no number before all.
-    return {name: next(filter(_is_no_number, several), min(several)) for name, several in found.items()}
+    # Of several the least counts.
+    return {name: _together(several, min) for name, several in found.items()}
 
 
 def mdtest_figures(text: str | None) -> Figures:
@@ -183,6 +222,9 @@ def judge_ior(figures: Figures, least: t.Mapping[str, float], rc: int) -> list[r
     for operation in ("write", "read"):
         check = f"io.ior.{operation}"
         figure, wanted = figures.get(operation), least.get(operation) or 0
+        if not is_number(wanted) or wanted < 0:
+            # Nothing is less than what is no number.
+            wanted = 0
         if _is_no_number(figure) and not rc:
             results.append(_unread(check, f"bwMaxMIB of {operation} in ior.out reads '{figure}'"))
         elif rc or not figure:

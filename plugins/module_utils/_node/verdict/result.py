@@ -9,6 +9,7 @@ inapplicable verdict must carry the reason, and an empty list of results is unde
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from collections.abc import Iterable
@@ -44,6 +45,16 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 def printable(text: object) -> str:
     """Text as a terminal may get it: what tools, nodes and jobs say, and what they are called, may hold anything."""
     return "".join(char if char.isprintable() else " " for char in str(text))
+
+
+def moment(text: object) -> datetime.datetime | None:
+    """Return the time that an ISO 8601 text with a zone gives; None for anything else, such as the 13th month."""
+    if not isinstance(text, str) or not _TIME.fullmatch(text):
+        return None
+    try:
+        return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return None
 
 
 class ResultError(ValueError):

@@ -25,7 +25,7 @@ def judge_container(job: Job, host: Host) -> list[result.Result]:
     return [
         *judge_tasks("container", job, tasks),
         judge_task_roots(tasks, roots),
-        *io.node_reports(host, job.results, job.nodes, "container"),
+        *io.node_reports(job, host, "container"),
     ]
 
 

@@ -15,7 +15,7 @@ from ..options import COUNT, GIB_PER_SECOND, Option, Type, choices, is_path, lis
 
 def judge_gds_io(job: Job, host: Host) -> list[result.Result]:
     """Which path to the GPUs is active on each mount of each node, and what gdsio measured beside it."""
-    return io.node_reports(host, job.results, job.nodes, "gds")
+    return io.node_reports(job, host, "gds")
 
 
 MODES = ("nvfs", "p2pdma", "compat")

@@ -14,7 +14,7 @@ from ..kind import Kind
 
 def judge_gpu_efa(job: Job, host: Host) -> list[result.Result]:
     """What each node says of its GPUs, EFA and the rest, under its name."""
-    return io.node_reports(host, job.results, job.nodes, "node")
+    return io.node_reports(job, host, "node")
 
 
 KIND = Kind(

@@ -10,8 +10,16 @@ import json
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import verify_io as io
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.job import Job
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
+
+# 2026-11-28T03:00:00Z.
+STARTED = 1795834800
+
+
+def job(results, *nodes, started=STARTED):
+    return Job({}, nodes, str(results), started)
 
 
 def fio(error=0, **read):
@@ -111,7 +119,7 @@ def test_reports_carry_the_node_and_a_missing_one_is_no_pass(tmp_path):
     report = result.Report("ip-1", "2026-11-28T03:00:00Z", {}, (result.passed("gpu.count", 8),))
     (tmp_path / "node-n1.json").write_text(result.dumps(report))
     (tmp_path / "node-n2.json").write_text("srun: error: no such program\n")
-    found = io.node_reports(Host(), str(tmp_path), ["n1", "n2", "n3"], "node")
+    found = io.node_reports(job(tmp_path, "n1", "n2", "n3"), Host(), "node")
     assert [(entry.id, entry.status, entry.scope.node) for entry in found] == [
         ("gpu.count", "pass", "n1"),
         ("node.report", "undeterminable", "n2"),
@@ -150,6 +158,56 @@ def test_report_of_another_node_is_no_pass(tmp_path, hosts, bad):
     for number, name in enumerate(hosts, 1):
         report = result.Report(name, "2026-11-28T03:00:00Z", {}, (result.passed("gpu.count", 8),))
         (tmp_path / f"node-n{number}.json").write_text(result.dumps(report))
-    found = io.node_reports(Host(), str(tmp_path), ["n1", "n2"], "node")
+    found = io.node_reports(job(tmp_path, "n1", "n2"), Host(), "node")
     assert [entry.scope.node for entry in found if entry.reason == "not_its_own"] == bad
     assert [entry.scope.node for entry in found if entry.status == "pass"] == [n for n in ("n1", "n2") if n not in bad]
+
+
+class Then(Host):
+    """A host whose time is an hour after the start of the job."""
+
+    def now(self):
+        return "2026-11-28T04:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("time", "started", "reason"),
+    [
+        ("2026-11-28T03:00:00Z", STARTED, None),
+        ("2026-11-28T02:55:00Z", STARTED, None),
+        ("2026-11-28T05:05:00+01:00", STARTED, None),
+        ("2026-11-28T02:54:59Z", STARTED, "not_of_this_job"),
+        ("2026-11-28T04:05:01Z", STARTED, "not_of_this_job"),
+        ("2001-11-28T03:00:00Z", STARTED, "not_of_this_job"),
+        ("2026-13-28T03:00:00Z", STARTED, "not_of_this_job"),
+        ("2026-11-28T03:00:00Z", None, "not_of_this_job"),
+    ],
+)
+def test_report_of_another_time_is_no_pass(tmp_path, time, started, reason):
+    report = result.Report("n1", time, {}, (result.passed("gpu.count", 8),))
+    (tmp_path / "node-n1.json").write_text(result.dumps(report))
+    (found,) = io.node_reports(job(tmp_path, "n1", started=started), Then(), "node")
+    assert (found.status, found.reason) == ("undeterminable" if reason else "pass", reason)
+    assert started or "render the script again" in found.message
+
+
+@pytest.mark.parametrize("value", [-5, -0.1, 10**400, "5", True, None, [5]])
+def test_figure_below_zero_or_no_number_is_no_pass(value):
+    write, read = io.judge_ior(
+        io.ior_figures(
+            json.dumps({"summary": [{"operation": "write", "bwMaxMIB": value}, {"operation": "read", "bwMaxMIB": 10}]})
+        ),
+        {"write": 1, "read": 1},
+        0,
+    )
+    number = isinstance(value, (int, float)) and value is not True
+    assert (write.status, read.status) == (("undeterminable", "pass") if number else ("fail", "fail"))
+    text = fio(bw_bytes=value).replace('"write": {}}]', '"write": {}}, ' + fio(bw_bytes=100)[10:-1])
+    found = io.judge_fio({"/d read": {"a": 5.0, "b": 5.0, "c": 5.0, "d": io.fio_figure(text, "read")}}, 20)[0]
+    assert (found.status, found.scope.node) == ("undeterminable" if number else "fail", "d")
+
+
+@pytest.mark.parametrize("wanted", [float("nan"), -1, "9", None, True])
+def test_least_figure_that_is_no_number_proves_nothing(wanted):
+    found = io.judge_ior({"write": 10.0, "read": 10.0}, {"write": wanted, "read": wanted}, 0)
+    assert {one.status for one in found} == {"undeterminable"}
