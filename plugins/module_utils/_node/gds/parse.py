@@ -247,9 +247,14 @@ def parse_registry_dwords(text: str | None) -> dict[str, str] | None:
     return {name.strip(): value.strip() for name, value in pairs}
 
 
-def parse_nvfs_modules(text: str | None) -> dict[str, str]:
-    """/proc/driver/nvidia-fs/modules, "name: version" a line: the storage drivers registered with nvidia-fs."""
-    pairs = (line.split(":", 1) for line in (text or "").splitlines() if ":" in line)
+def parse_nvfs_modules(text: str | None) -> dict[str, str] | None:
+    """/proc/driver/nvidia-fs/modules, "name: version" a line: the storage drivers registered with nvidia-fs.
+
+    None where the file cannot be read.
+    """
+    if text is None:
+        return None
+    pairs = (line.split(":", 1) for line in text.splitlines() if ":" in line)
     return {name.strip(): value.strip() for name, value in pairs}
 
 

@@ -197,8 +197,11 @@ def _nvfs(facts: dict[str, t.Any], mount: dict[str, t.Any]) -> list[dict[str, t.
     nvfs, kernel = facts["nvidia_fs"], facts["kernel"]
     network = REGISTERED_AS.get(mount["fstype"] or "")
     key = network or "nvme"
-    if nvfs["loaded"]:
-        registered: bool | None = key in nvfs["registered"]
+    registered: bool | None
+    if nvfs["loaded"] and nvfs["registered"] is None:
+        registered, found = None, "/proc/driver/nvidia-fs/modules cannot be read"
+    elif nvfs["loaded"]:
+        registered = key in nvfs["registered"]
         found = f"registered with nvidia-fs: {', '.join(sorted(nvfs['registered'])) or 'none'}"
     else:
         registered = kernel["nvme_hooks"] if key == "nvme" else None

@@ -9,7 +9,20 @@ from __future__ import annotations
 import typing as t
 
 from ..verdict import result
-from .decide import COMPAT, DIRECT, NONE, NVFS, P2PDMA, UNDETERMINABLE, hints, layout_advice, no_library, p2pdma_wanted
+from ..verdict.evidence import Field, Subject, decide, exactly, is_text, weigh
+from .decide import (
+    COMPAT,
+    DIRECT,
+    MODES,
+    NONE,
+    NVFS,
+    P2PDMA,
+    UNDETERMINABLE,
+    hints,
+    layout_advice,
+    no_library,
+    p2pdma_wanted,
+)
 
 SOURCE = "NVIDIA GPUDirect Storage Installation and Troubleshooting Guide"
 
@@ -36,19 +49,27 @@ def _driver(facts: dict[str, t.Any], required: t.Sequence[str]) -> result.Result
         if required:
             return result.failed("gds.driver", reason, "reset", hint="install the driver, then look at nvidia-smi")
         return result.not_applicable("gds.driver", reason)
-    if driver["open_module"] is None:
-        reason = "/proc/driver/nvidia/version does not name the kernel module as open or proprietary"
-        return result.undeterminable("gds.driver", reason, source=driver["evidence"])
     found = f"{driver['version']} ({'open' if driver['open_module'] else 'proprietary'} kernel module)"
-    if driver["open_module"]:
-        return result.passed("gds.driver", found, source=driver["evidence"])
     wanted = "the open kernel module"
     hint = "install the open kernel modules of the driver (nvidia-open); GDS works with no others since 1.7.2"
-    if not set(required) & set(DIRECT):
-        return result.not_applicable("gds.driver", f"found {found}; a direct path needs {wanted}", hint=hint)
-    return result.failed(
-        "gds.driver", "GDS needs the open kernel module", expected=wanted, found=found, hint=hint, source=SOURCE
+    if driver["open_module"] is False:
+        if not set(required) & set(DIRECT):
+            return result.not_applicable("gds.driver", f"found {found}; a direct path needs {wanted}", hint=hint)
+        text = "GDS needs the open kernel module"
+        return result.failed("gds.driver", text, expected=wanted, found=found, hint=hint, source=SOURCE)
+    where = "/proc/driver/nvidia/version does not name the kernel module as open or proprietary"
+    fields = (
+        Field("open_module", exactly(True), unknown=where),
+        Field("version", is_text, label="the driver's version"),
     )
+    return decide("gds.driver", fields, [Subject(driver)], found, source=driver["evidence"])
+
+
+_LIBRARY = (
+    Field("state", exactly("ok"), label="the answer to cuFileDriverOpen"),
+    Field("err", exactly(0), label="the status of cuFileDriverOpen"),
+    Field("version", is_text, label="the version of libcufile"),
+)
 
 
 def _library(facts: dict[str, t.Any]) -> result.Result:
@@ -63,24 +84,65 @@ def _library(facts: dict[str, t.Any]) -> result.Result:
         return result.undeterminable(
             "gds.library", reason, found=found, hint="correct it, or restore the package's file"
         )
-    if probe["state"] == "ok":
-        return result.passed("gds.library", found, seconds=probe["seconds"])
     fields = {"found": found, "seconds": probe["seconds"]}
     if probe["state"] == "refused":
         hint = "see the log of libcufile, or run gdscheck -p"
         return result.failed("gds.library", probe["reason"], "monitor", hint=hint, **fields)
-    return result.undeterminable("gds.library", probe["reason"], **fields)
+    if probe["state"] != "ok" and probe["reason"]:
+        return result.undeterminable("gds.library", probe["reason"], **fields)
+    evidence = Subject({**probe, "version": library["version"]})
+    return decide("gds.library", _LIBRARY, [evidence], found, seconds=probe["seconds"])
 
 
 def _module(facts: dict[str, t.Any], required: t.Sequence[str]) -> result.Result:
     nvfs = facts["nvidia_fs"]
-    if nvfs["loaded"]:
-        registered = ", ".join(sorted(nvfs["registered"])) or "no storage driver"
-        return result.passed("gds.module", f"nvidia-fs {nvfs['version'] or ''} with {registered}".replace("  ", " "))
-    reason = "nvidia-fs is not loaded"
-    if list(required) == [NVFS]:
-        return result.failed("gds.module", reason, "monitor", hint="modprobe nvidia-fs, and see dkms status")
-    return result.not_applicable("gds.module", f"{reason}; only the path nvfs needs it")
+    if not nvfs["loaded"]:
+        reason = "nvidia-fs is not loaded"
+        if list(required) == [NVFS]:
+            return result.failed("gds.module", reason, "monitor", hint="modprobe nvidia-fs, and see dkms status")
+        return result.not_applicable("gds.module", f"{reason}; only the path nvfs needs it")
+    if nvfs["registered"] == {} and list(required) != [NVFS]:
+        reason = "nvidia-fs is loaded and no storage driver is registered with it; only the path nvfs needs one"
+        return result.not_applicable("gds.module", reason, found=nvfs["version"])
+    fields = (
+        Field("version", is_text, label="/proc/driver/nvidia-fs/version"),
+        Field(
+            "registered",
+            _names,
+            bad=_no_names,
+            text="no storage driver is registered with nvidia-fs: install the drivers that nvidia-gds patches",
+            label="/proc/driver/nvidia-fs/modules",
+        ),
+    )
+    names = ", ".join(sorted(nvfs["registered"] or ()))
+    return decide("gds.module", fields, [Subject(nvfs)], f"nvidia-fs {nvfs['version']} with {names}")
+
+
+def _names(value: object) -> bool:
+    return isinstance(value, dict) and bool(value) and all(map(is_text, value))
+
+
+def _no_names(value: object) -> bool:
+    return value == {}
+
+
+def _is_direct(mount: t.Mapping[str, t.Any]) -> bool:
+    return mount.get("mode") in DIRECT
+
+
+def _was_probed(mount: t.Mapping[str, t.Any]) -> bool:
+    return mount.get("mode") == COMPAT and mount.get("proof") != "passive"
+
+
+# A direct path is proved by a file that libcufile took while compat mode was forbidden, and by nothing else.
+_PROOF = (
+    Field("proof", exactly("active"), label="the proof of the path", when=_is_direct),
+    Field("probe.strict.state", exactly("ok"), label="the answer with compat mode forbidden", when=_is_direct),
+    Field("probe.strict.err", exactly(0), label="the status with compat mode forbidden", when=_is_direct),
+    Field("proof", exactly("active"), label="the proof of the path", when=_was_probed),
+    Field("probe.own.state", exactly("ok"), label="the answer with the node's settings", when=_was_probed),
+    Field("probe.own.err", exactly(0), label="the status with the node's settings", when=_was_probed),
+)
 
 
 def _mode(facts: dict[str, t.Any], mount: dict[str, t.Any], required: t.Sequence[str]) -> result.Result:
@@ -90,20 +152,22 @@ def _mode(facts: dict[str, t.Any], mount: dict[str, t.Any], required: t.Sequence
         fields["expected"] = list(required) if len(required) > 1 else required[0]
     if mount["probe"]:
         fields["seconds"] = round(sum(outcome["seconds"] for outcome in mount["probe"].values()), 3)
-    if mode == UNDETERMINABLE:
-        return result.undeterminable("gds.mode", reason, **fields)
+    if mode not in MODES or mode == UNDETERMINABLE:
+        return result.undeterminable("gds.mode", reason or f"the mode reads '{mode}'", **fields)
     if any(outcome["state"] == "corrupt" for outcome in mount["probe"].values()):
         return result.failed("gds.mode", reason, "isolate", found=mode, **fields)
-    if required:
-        if mode in required:
-            return result.passed("gds.mode", mode, message=f"{mode}: {reason}", **fields)
+    if required and mode not in required:
         hint = "; ".join(hints(mount, [path for path in required if path in DIRECT])) or None
         return result.failed("gds.mode", f"{mode}: {reason}", "monitor", found=mode, hint=hint, **fields)
-    if mode in DIRECT or mode == COMPAT:
-        return result.passed("gds.mode", mode, message=f"{mode}: {reason}", **fields)
-    if facts["library"]["path"] and facts["driver"]["loaded"]:
-        return result.failed("gds.mode", f"{NONE}: {reason}", "monitor", found=NONE, **fields)
-    return result.not_applicable("gds.mode", reason, message=f"{NONE}: {reason}", found=NONE, **fields)
+    if mode == NONE:
+        if facts["library"]["path"] and facts["driver"]["loaded"]:
+            return result.failed("gds.mode", f"{NONE}: {reason}", "monitor", found=NONE, **fields)
+        return result.not_applicable("gds.mode", reason, message=f"{NONE}: {reason}", found=NONE, **fields)
+    weighed = weigh(_PROOF, [Subject(mount)])
+    if weighed.unknown:
+        doubts = "; ".join(finding.sentence() for finding in weighed.unknown)
+        return result.undeterminable("gds.mode", f"{mode}: {doubts}", found=mode, **fields)
+    return result.passed("gds.mode", mode, message=f"{mode}: {reason}", **fields)
 
 
 def _prerequisites(mount: dict[str, t.Any], required: t.Sequence[str]) -> result.Result:
@@ -112,7 +176,7 @@ def _prerequisites(mount: dict[str, t.Any], required: t.Sequence[str]) -> result
     ready = [path for path in DIRECT if not lacking[path]]
     text = "; ".join(f"{path}: {', '.join(lacking[path]) or 'nothing'}" for path in DIRECT)
     wanted = [path for path in DIRECT if path in required]
-    if mount["mode"] in DIRECT:
+    if mount["mode"] in DIRECT and not weigh(_PROOF, [Subject(mount)]).unknown:
         return result.passed("gds.prerequisites", lacking, message=f"{mount['mode']} has all it needs", scope=scope)
     if not ready or (wanted and not set(wanted) & set(ready)):
         if wanted:

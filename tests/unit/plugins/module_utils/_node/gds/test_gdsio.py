@@ -13,18 +13,26 @@ from hypothesis import strategies as st
 from tests.unit.fakes.fake_gds_host import fixture
 
 MOUNT = {"path": "/data", "mode": "p2pdma", "proof": "active", "reason": "", "answers": True, "exists": True}
-LINE = (
-    "IoType: READ XferType: {0} Threads: 8 DataSetSize: {1}/1048576(KiB) IOSize: 1024(KiB) Throughput: {2} GiB/sec, "
-    "Avg_Latency: 1200.5 usecs ops: 1024 total_time 0.2 secs\n"
-)
+KIB = 1048576
 
 
-def run(name, gib, done=1048576):
-    return gds_io.parse_gdsio(LINE.format(name, done, gib))
+def line(name, gib, done=KIB, size=KIB, **changed):
+    """A line whose figures fit each other, but those that are changed."""
+    seconds = done / (1 << 20) / gib if gib else 0.0
+    had = {"io": "READ", "threads": 8, "each": 1024, "rate": f"{gib:.6f}", "wait": 1200.5, "ops": done // 1024,
+           "seconds": f"{seconds:.6f}", **changed}  # fmt: skip
+    return (
+        "IoType: {io} XferType: {0} Threads: {threads} DataSetSize: {1}/{2}(KiB) IOSize: {each}(KiB) "
+        "Throughput: {rate} GiB/sec, Avg_Latency: {wait} usecs ops: {ops} total_time {seconds} secs\n"
+    ).format(name, done, size, **had)
 
 
-def runs(gpud="6.5", cpu_gpu="3.25"):
-    return {"GPUD": run("GPUD", gpud), "CPUONLY": run("CPUONLY", "7.0"), "CPU_GPU": run("CPU_GPU", cpu_gpu)}
+def run(name, gib, done=KIB, **changed):
+    return gds_io.parse_gdsio(line(name, gib, done, **changed))
+
+
+def runs(gpud=6.5, cpu_gpu=3.25):
+    return {"GPUD": run("GPUD", gpud), "CPUONLY": run("CPUONLY", 7.0), "CPU_GPU": run("CPU_GPU", cpu_gpu)}
 
 
 def test_a_published_line():
@@ -39,17 +47,14 @@ def test_a_published_line():
             "latency_us": 264.007812,
             "ops": 256,
             "seconds": 0.074524,
-            "complete": True,
+            "io_size_kib": 4,
         }
     ]
 
 
 def test_lines_among_others_and_without_any():
-    text = "warming up\n" + LINE.format("GPUD", 1048576, "6.5") + "\n" + LINE.format("CPUONLY", 5, "1.0")
-    assert [(line["transfer"], line["complete"]) for line in gds_io.parse_gdsio(text)] == [
-        ("GPUD", True),
-        ("CPUONLY", False),
-    ]
+    text = "warming up\n" + line("GPUD", 6.5) + "\n" + line("CPUONLY", 1.0, 5)
+    assert [(one["transfer"], one["done_kib"]) for one in gds_io.parse_gdsio(text)] == [("GPUD", KIB), ("CPUONLY", 5)]
     assert gds_io.parse_gdsio("file register error: GPUDirect Storage not supported on current file\n") == []
 
 
@@ -83,12 +88,57 @@ def test_the_figure_of_a_path_that_is_not_proved_to_be_direct_passes_nothing(cha
 def test_a_missing_or_early_run_passes_nothing():
     verdict = gds_io.compare(MOUNT, {**runs(), "GPUD": []}, 0.1)
     assert verdict.reason == "gdsio gave no result for GPUD"
-    verdict = gds_io.compare(MOUNT, {**runs(), "CPU_GPU": run("CPU_GPU", "3.0", 17)}, 0.1)
-    assert verdict.reason == "gdsio ended early for CPU_GPU"
+    verdict = gds_io.compare(MOUNT, {**runs(), "CPU_GPU": run("CPU_GPU", 3.0, 1024)}, 0.1)
+    assert verdict.reason.startswith("gdsio's run of CPU_GPU: share of DataSetSize that was moved reads '0.0009")
 
 
-def test_a_rate_of_nothing_divides_nothing():
-    assert gds_io.compare(MOUNT, runs(cpu_gpu="0.0"), 1.0).status == "pass"
+def test_a_rate_of_nothing_proves_nothing():
+    assert gds_io.compare(MOUNT, runs(cpu_gpu=0.0), 1.0).status == "undeterminable"
+
+
+def test_published_run_of_threads_that_end_together_passes():
+    # 8 threads of 1 GiB each.
+    size = 8 * KIB
+    two = {name: run(name, 6.8, 8363008, size=size) for name in ("GPUD", "CPU_GPU")}
+    assert gds_io.compare(MOUNT, two, 6.0).status == "pass"
+
+
+@pytest.mark.parametrize("which", ["GPUD", "CPUONLY", "CPU_GPU"])
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"io": "WRITE"}, "IoType reads 'WRITE'"),
+        ({"io": "RANDREAD"}, "IoType reads 'RANDREAD'"),
+        ({"threads": 1}, "Threads reads '1'"),
+        ({"each": 4}, "IOSize reads '4'"),
+        ({"size": 1024, "done": 1024}, "DataSetSize reads '1024'"),
+        ({"size": 2 * KIB, "done": 2 * KIB}, "DataSetSize reads '2097152'"),
+        ({"size": 0}, "DataSetSize reads '0'"),
+        ({"done": 0}, "share of DataSetSize that was moved reads '0.0'"),
+        ({"done": KIB * 98 // 100 // 1024 * 1024}, "share of DataSetSize that was moved reads '0.97"),
+        ({"done": 2 * KIB}, "share of DataSetSize that was moved reads '2.0'"),
+        ({"ops": 1}, "KiB by ops less KiB moved reads '-1047552'"),
+        ({"rate": "65.0"}, "distance of Throughput from what was moved in total_time reads '"),
+        ({"rate": "0.0"}, "distance of Throughput"),
+        ({"seconds": "0.0"}, "distance of Throughput from what was moved in total_time is missing"),
+        ({"wait": "0.0"}, "Avg_Latency reads '0.0'"),
+    ],
+)
+def test_run_other_than_the_one_asked_for_passes_nothing(which, changed, words):
+    given_runs = {**runs(), which: run(which, 6.5, **changed)}
+    verdict = gds_io.compare(MOUNT, given_runs, 0.1)
+    assert verdict.status == "undeterminable" and f"gdsio's run of {which}: {words}" in verdict.reason
+
+
+def test_line_of_another_transfer_or_twice_passes_nothing():
+    assert "XferType reads 'CPU_GPU'" in gds_io.compare(MOUNT, {**runs(), "GPUD": run("CPU_GPU", 6.5)}, 0.1).reason
+    twice = {**runs(), "GPUD": 2 * run("GPUD", 6.5)}
+    assert "number of result lines reads '2'" in gds_io.compare(MOUNT, twice, 0.1).reason
+
+
+def test_baseline_that_is_no_number_passes_nothing():
+    for baseline in (float("nan"), float("inf"), 0.0, -1.0):
+        assert gds_io.compare(MOUNT, runs(), baseline).status == "undeterminable"
 
 
 def gdsio(answers):
@@ -103,7 +153,7 @@ def gdsio(answers):
                 stream.write("x")
             return answers.get("write", Ended(0, "", 1.0))
         name = {number: word for word, number in gds_io.TRANSFERS.items()}[argv[argv.index("-x") + 1]]
-        return answers.get(name, Ended(0, LINE.format(name, 1048576, "5.0"), 1.0))
+        return answers.get(name, Ended(0, line(name, 5.0, 65536, size=65536), 1.0))
 
     runner.calls = calls
     return runner
@@ -159,8 +209,3 @@ def test_a_gdsio_that_cannot_be_started(tmp_path):
     facts = {"tools": {"gdsio": str(tmp_path)}}
     verdict = gds_io.bandwidth(facts, {**MOUNT, "path": str(tmp_path)})
     assert (verdict.status, verdict.reason) == ("undeterminable", f"{tmp_path} could not be started: Permission denied")
-
-
-def test_gdsio_of_no_bytes_is_not_complete():
-    line = gds_io.parse_gdsio(LINE.format("GPUD", 0, 9.0).replace("/1048576(", "/0("))
-    assert [entry["complete"] for entry in line] == [False]

@@ -29,7 +29,7 @@ def test_a_node_with_a_gpu():
     assert (facts["gpus"], facts["registry_dwords"]) == (["NVIDIA H100 80GB HBM3"], {})
     assert (facts["nvme_multipath"], facts["iommu"]) == (True, None)
     assert facts["library"] == {"path": LIBRARY, "version": "1.15.1", "asked": None}
-    assert facts["nvidia_fs"] == {"loaded": False, "version": None, "registered": {}}
+    assert facts["nvidia_fs"] == {"loaded": False, "version": None, "registered": None}
     assert facts["mounts"][0]["kname"] == "nvme1n1"
 
 

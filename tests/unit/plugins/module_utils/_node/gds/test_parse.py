@@ -149,7 +149,7 @@ def test_registry_dwords():
 
 def test_registered_storage_drivers():
     assert gds_parse.parse_nvfs_modules("nvme: 1.0\nlnet: 2.15\n\n") == {"nvme": "1.0", "lnet": "2.15"}
-    assert gds_parse.parse_nvfs_modules(None) == {}
+    assert (gds_parse.parse_nvfs_modules(None), gds_parse.parse_nvfs_modules("")) == (None, {})
 
 
 def test_codes_have_words():

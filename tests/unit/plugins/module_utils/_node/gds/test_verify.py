@@ -167,3 +167,85 @@ def test_problems_are_what_is_not_well():
     assert gds_verify.problems(gds_verify.verify(facts)) == []
     lines = gds_verify.problems(gds_verify.verify(facts, ["nvfs"]))
     assert [line.split()[1] for line in lines] == ["gds.module:", "gds.mode", "gds.prerequisites"]
+
+
+@pytest.mark.parametrize("required", [[], ["nvfs"]])
+@pytest.mark.parametrize("text", [None, "", "version:\n", "unreadable\n"])
+def test_module_without_its_version_is_no_pass(required, text):
+    host = node()
+    load_nvidia_fs(host)
+    host.files["/sys/module/nvidia_fs/refcnt"] = "1\n"
+    if text is None:
+        del host.files["/proc/driver/nvidia-fs/version"]
+    else:
+        host.files["/proc/driver/nvidia-fs/version"] = text
+    found = verdicts(host, Asker(outcome(step="open"), strict=TAKEN), required)["gds.module"]
+    assert found.status == "undeterminable" and "/proc/driver/nvidia-fs/version" in found.message
+
+
+@pytest.mark.parametrize(
+    ("required", "modules", "status"),
+    [
+        ([], None, "undeterminable"),
+        (["nvfs"], None, "undeterminable"),
+        ([], "", "not_applicable"),
+        (["nvfs"], "", "fail"),
+        (["nvfs", "compat"], "", "not_applicable"),
+        (["nvfs"], "nvme: 1.0\n", "pass"),
+        ([], "nvme: 1.0\n", "pass"),
+    ],
+)
+def test_module_passes_only_with_a_storage_driver(required, modules, status):
+    host = node()
+    load_nvidia_fs(host, modules or "")
+    if modules is None:
+        del host.files["/proc/driver/nvidia-fs/modules"]
+    found = verdicts(host, Asker(outcome(step="open"), strict=TAKEN), required)["gds.module"]
+    assert found.status == status
+
+
+def facts_of_a_direct_path():
+    host = node()
+    load_nvidia_fs(host)
+    return gds.survey(host, ["/data"], True, asker=Asker(outcome(step="open"), strict=TAKEN))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"proof": "passive"}, "the proof of the path reads 'passive'"),
+        ({"proof": None}, "the proof of the path is missing"),
+        ({"probe": {}}, "the answer with compat mode forbidden is missing"),
+        ({"probe": {"strict": outcome("hang")}}, "the answer with compat mode forbidden reads 'hang'"),
+        ({"probe": {"strict": outcome(err=None)}}, "the status with compat mode forbidden is missing"),
+        ({"probe": {"strict": outcome(err=5001)}}, "the status with compat mode forbidden reads '5001'"),
+        ({"mode": "compat"}, "the answer with the node's settings is missing"),
+        ({"mode": "direct"}, ""),
+        ({"mode": None}, ""),
+    ],
+)
+def test_mode_without_its_proof_is_no_pass(change, words):
+    facts = facts_of_a_direct_path()
+    assert {one.status for one in gds_verify.verify(facts)} == {"pass"}
+    facts["mounts"][0].update(change)
+    found = {one.id: one for one in gds_verify.verify(facts)}
+    assert found["gds.mode"].status == "undeterminable" and words in found["gds.mode"].reason
+    assert change == {"mode": "compat"} or found["gds.prerequisites"].status != "pass"
+
+
+@pytest.mark.parametrize("change", [{"state": "fine"}, {"err": None}, {"err": 5001}])
+def test_library_whose_answer_is_unknown_is_no_pass(change):
+    facts = facts_of_a_direct_path()
+    facts["driver_probe"].update(change)
+    found = {one.id: one.status for one in gds_verify.verify(facts)}
+    assert found["gds.library"] == "undeterminable"
+
+
+def test_library_and_driver_without_a_version_are_no_pass():
+    facts = facts_of_a_direct_path()
+    facts["library"]["version"] = facts["driver"]["version"] = None
+    found = {one.id: one.message for one in gds_verify.verify(facts) if one.status == "undeterminable"}
+    assert found == {
+        "gds.driver": "the driver's version is missing",
+        "gds.library": "the version of libcufile is missing",
+    }
