@@ -30,7 +30,7 @@ options:
         M(mlcluster.aws.node_health_info) returned, or failed with.
       - C(kind) is C(head), C(login), C(compute) or C(node); nodes of the same kind and C(instance_type) are compared.
       - C(queue) and C(place), a list of network nodes or zones beginning with the widest, say where the map shows it;
-        C(instance_id) is shown.
+        C(instance_id) is shown. C(slurm_name) is the name that Slurm has for the node, where that is another one.
     type: list
     elements: dict
     required: true
@@ -67,7 +67,7 @@ options:
   validation_days:
     description:
       - For how many days a validation proves something. An older one, one that is not dated, and one of another cluster
-        than O(cluster) is shown, and what passed in it is not proved.
+        than O(cluster) or of other nodes is shown, and what passed in it is not proved.
     type: float
     default: 7.0
   timings:

@@ -15,8 +15,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.profiles import FULL_SUBJECTS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.subjects import FULL_SUBJECTS
 
 from . import outliers as _report_outliers
 from .input import cut, is_figure, label, listed, read, short, unproved
@@ -38,6 +38,7 @@ ADDRESS = re.compile(
 VALIDATION_DAYS = 7.0
 # Bounds on what one node may put on everybody's page; node_health_info gives a hundred verdicts at most.
 MOST_SENTENCE = 2000
+MOST_NAMED = 8
 MOST_NAME = 300
 MOST_VERDICTS = 2000
 MOST_VERSIONS = 200
@@ -63,10 +64,11 @@ def build(
 ) -> dict[str, Any]:
     """Everything together.
 
-    Each of ``nodes`` has ``name``, perhaps ``kind``, ``instance_id``, ``instance_type``, ``queue``, ``place`` (network
-    nodes or zone, the widest first), and ``health``: what ``node_health_info`` returned, or Ansible's word that the
-    node did not answer. ``time`` is ISO 8601. ``validation`` is what ``run_validation`` kept, ``run`` the status of a
-    configuration run, ``previous`` an earlier document, ``source`` where the validation was found. A validation of
+    Each of ``nodes`` has ``name``, perhaps ``slurm_name`` (where Slurm has another one for it), ``kind``,
+    ``instance_id``, ``instance_type``, ``queue``, ``place`` (network nodes or zone, the widest first), and ``health``:
+    what ``node_health_info`` returned, or Ansible's word that the node did not answer. ``time`` is ISO 8601.
+    ``validation`` is what ``run_validation`` kept, ``run`` the status of a configuration run, ``previous`` an earlier
+    document, ``source`` where the validation was found. A validation of other nodes, of
     another cluster, or older than ``validation_days``, proves nothing. Raises ReportError.
     """
     _demand(validation, VALIDATION_SCHEMA, "validation")
@@ -78,7 +80,7 @@ def build(
     names = collections.Counter(node["name"] for node in judged)
     if twice := [name for name, count in names.items() if count > 1]:
         raise ReportError(f"nodes has {twice[0]} twice: give each node once")
-    doubt = _doubt(validation, time, cluster, validation_days)
+    doubt = _doubt(validation, time, cluster, validation_days) or _doubt_nodes(validation, nodes)
     jobs = _jobs(validation, doubt)
     curves = bandwidth(jobs)
     status = _worst([*(node["status"] for node in judged), *(job["status"] for job in jobs)])
@@ -96,7 +98,7 @@ def build(
         "problems": problems(judged, jobs),
         "outliers": _report_outliers.find(judged, curves),
         "jobs": [_job(job) for job in jobs],
-        "jobs_source": short(source),
+        "jobs_source": "; ".join(filter(None, [short(source), _not_validated(validation, nodes)])),
         "bandwidth": curves,
         "pairs": pairs(jobs),
         "io": io_figures(jobs),
@@ -265,6 +267,43 @@ def _doubt(validation: Mapping[str, Any] | None, time: str, cluster: str, days: 
         other = f"the cluster {short(of)}" if of else "a cluster without a name"
         return f"the validation is of {other} and this is {cluster}: give the file of this one"
     return ""
+
+
+def _slurm_name(node: Mapping[str, Any]) -> str:
+    return str(node.get("slurm_name") or node.get("name"))
+
+
+def _validated(validation: Mapping[str, Any] | None) -> list[str] | None:
+    """Return the nodes that were chosen for a validation: none where Slurm chose, None where that cannot be read."""
+    chosen = (validation or {}).get("nodes")
+    if chosen is None:
+        return []
+    return chosen if isinstance(chosen, list) and all(isinstance(name, str) for name in chosen) else None
+
+
+def _doubt_nodes(validation: Mapping[str, Any] | None, nodes: Sequence[Mapping[str, Any]]) -> str:
+    """Return why a validation says nothing of these nodes; empty where it does."""
+    chosen = _validated(validation)
+    if chosen is None:
+        return (
+            f"the validation's list of nodes reads {short((validation or {}).get('nodes'))}: run run_validation again"
+        )
+    if chosen and nodes and not {_slurm_name(node) for node in nodes} & set(chosen):
+        return f"the validation is of {_few(chosen)}, and none of them is a node of this report"
+    return ""
+
+
+def _not_validated(validation: Mapping[str, Any] | None, nodes: Sequence[Mapping[str, Any]]) -> str:
+    """Return which nodes of the report were not chosen for the validation; empty without any."""
+    chosen = _validated(validation)
+    others = [_slurm_name(node) for node in nodes if node.get("kind") in ("compute", "node", None)]
+    others = [name for name in others if chosen and name not in chosen]
+    return f"the jobs prove nothing of {_few(others)}, which they were not to run on" if others else ""
+
+
+def _few(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return short(", ".join(sorted(names, key=natural)[:MOST_NAMED])) + rest
 
 
 def _jobs(validation: Mapping[str, Any] | None, doubt: str = "") -> list[dict[str, Any]]:

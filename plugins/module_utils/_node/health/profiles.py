@@ -43,22 +43,6 @@ PROFILES = ("prolog", "full", "container")
 KINDS = ("head", "login", "compute")
 # The verdicts whose found is {component: version}; they are no judgement, and ``split`` takes them out.
 VERSIONS = "node.versions"
-# What the profile full says something of on every node, by the first part of the ids. A report without a verdict on
-# each is not whole, and proves nothing of its node.
-FULL_SUBJECTS: tuple[tuple[str, ...], ...] = (
-    ("node",),
-    ("storage",),
-    ("scratch",),
-    ("gpu", "neuron"),
-    ("dcgm",),
-    ("efa",),
-    ("gds",),
-    ("mounts",),
-    ("lustre",),
-    ("enroot", "pyxis", "docker"),
-    ("slurm",),
-    ("pcluster",),
-)
 # Seconds for one check, and for all of them, which run side by side. A Prolog holds a job up, and a Slurm command that
 # drains comes on top: all of it stays below 10 seconds.
 LIMITS = {"prolog": (4.0, 4.0), "full": (150.0, 180.0), "container": (90.0, 120.0)}

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.profiles import FULL_SUBJECTS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.subjects import FULL_SUBJECTS
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import document as model
 
 from tests.unit.fakes import fake_cluster as scene
@@ -84,6 +84,37 @@ def test_failed_check_with_verdicts_is_not_proved():
     (problem,) = build(node)["problems"]
     assert (problem["id"], problem["status"]) == ("node.answer", "undeterminable")
     assert problem["text"].startswith("the check of the node failed: no space left")
+
+
+def test_node_of_which_nothing_applies_is_not_proved():
+    nothing = {"name": "a", "health": {"results": scene.others()}}
+    document = build(nothing)
+    assert (document["status"], document["exit_code"]) == ("undeterminable", 2)
+    assert document["problems"][0]["text"].startswith("no verdict on the node is a pass: nothing of it was proved")
+    assert build(nothing, scene.node("b"))["exit_code"] == 2
+
+
+@pytest.mark.parametrize(
+    ("chosen", "status", "words"),
+    [
+        (None, "pass", ""),
+        ([], "pass", ""),
+        (["slurm-a", "b"], "pass", ""),
+        (["b", "gone"], "pass", "the jobs prove nothing of slurm-a, which they were not to run on"),
+        (["a"], "undeterminable", "the validation is of a, and none of them is a node of this report"),
+        ([f"n{number}" for number in range(12)], "undeterminable", "n7 and 4 more, and none of them is a node of this"),
+        ("b", "undeterminable", "the validation's list of nodes reads b: run run_validation again"),
+        ([1], "undeterminable", "the validation's list of nodes reads [1]"),
+    ],
+)
+def test_validation_counts_for_the_nodes_that_it_names(chosen, status, words):
+    validation = {**scene.validation(scene.verdict("nccl.correct")), "nodes": chosen}
+    nodes = [{**scene.node("a"), "slurm_name": "slurm-a"}, {**scene.node("b"), "slurm_name": None}]
+    nodes.append({**scene.node("c"), "kind": "head"})
+    document = build(*nodes, validation=validation, source="kept.json")
+    said = " ".join([document["jobs_source"], *(problem["text"] for problem in document["problems"])])
+    assert document["jobs"][0]["status"] == status and words in said
+    assert words or said == "kept.json"
 
 
 def validated(days=14.0, **changes):

@@ -89,7 +89,7 @@ def test_the_first_sentence_says_what_the_exit_code_says():
     unjudged = scene.node("c", scene.verdict("gpu.count", "not_applicable", reason="no GPU"))
     assert (
         _report_html.summary(_report_model.build([unjudged, scene.node("a")], scene.TIME))
-        == "1 good, 1 not judged of 2 nodes"
+        == "1 not proved, 1 good of 2 nodes"
     )
 
 
