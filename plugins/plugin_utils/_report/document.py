@@ -172,6 +172,9 @@ def _results(name: str, health: Mapping[str, Any]) -> tuple[list[result.Result],
     if missing:
         text = f"there is no verdict on {', '.join(missing)}: give what the profile full returns, and all of it"
         found.append(unproved(NO_ANSWER, "incomplete", text, name))
+    elif all(entry.status == result.NOT_APPLICABLE for entry in found):
+        text = "no verdict on the node is a pass: nothing of it was proved"
+        found.append(unproved(NO_ANSWER, "no_pass", text, name))
     return found, True
 
 
