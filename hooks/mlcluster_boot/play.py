@@ -28,6 +28,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files import open_new, replace_file
+
 from .stop import MARKER, Stop, end_workers
 from .tracker import ANSI, COUNTS, Tracker, utc
 
@@ -94,17 +96,9 @@ class Display:
                 self._put("\r\x1b[K")
 
 
-def write_json(path: Path, data: object) -> None:
-    """Replace ``path`` atomically, mode 0600. Raises OSError."""
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            json.dump(data, handle, indent=1)
-            handle.write("\n")
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+def write_json(path: Path, data: object, sync: bool = False) -> None:
+    """Replace ``path`` in one step, mode 0600; sync: whether it has to survive a power cut. Raises OSError."""
+    replace_file(path, (json.dumps(data, indent=1) + "\n").encode(), 0o600, sync=sync)
 
 
 class Run:
@@ -121,9 +115,7 @@ class Run:
         try:
             report_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
             self.directory.mkdir(mode=0o700)
-            self.log = os.fdopen(
-                os.open(self.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
-            )
+            self.log = os.fdopen(open_new(self.log_file), "w", encoding="utf-8")
             self._publish(report_dir, keep)
         except OSError as exc:
             raise RunError(

@@ -234,7 +234,7 @@ def pause_update_timers(host: Commands, record: Path, warn: Callable[[str], None
         active = [line.split()[0] for line in shown.splitlines() if line.split()]
         stopped = [name for name in TIMERS if name in active or name in stopped]
         if active:
-            write_json(record, stopped)
+            write_json(record, stopped, sync=True)
             _systemctl(host, ["stop", *active], 60)
     try:
         yield stopped

@@ -132,18 +132,25 @@ WRITERS = {
     "plugins/module_utils/_cluster/s3_tree.py": "an object of any size, proved before it takes its name",
     "plugins/module_utils/_node/cli/log.py": "a log is appended to",
     "plugins/module_utils/_node/gds/probe_child.py": "a program of its own that imports nothing of ours",
+    "plugins/module_utils/_node/system/files.py": "the one writer",
     "plugins/module_utils/_node/system/host.py": "a lock, and a probe that is removed at once",
     "plugins/modules/pcluster.py": "a directory of its own",
+    "roles/nvidia_gds/files/torch_gds_example.py": "an example that imports nothing of ours",
+    "roles/slurm_jobs/files/mlcluster_data/files/durable.py": "the one writer of the data programs",
 }
 TEMPORARY = frozenset({"mkstemp", "NamedTemporaryFile", "mktemp"})
 
 
-def writes(call: ast.Call) -> bool:
-    """Whether a call opens or makes a file to write to."""
+def writes(node: ast.AST) -> bool:
+    """Whether code opens or makes a file to write to: a call, or the flag for it wherever it stands."""
+    if isinstance(node, ast.Attribute):
+        return ast.unparse(node) in ("os.O_CREAT", "os.O_TMPFILE")
+    return isinstance(node, ast.Call) and _call_writes(node)
+
+
+def _call_writes(call: ast.Call) -> bool:
     module, _dot, name = ast.unparse(call.func).rpartition(".")
     words = [ast.unparse(node) for node in [*call.args, *(word.value for word in call.keywords)]]
-    if name == "open" and module == "os":
-        return any("O_CREAT" in word or "O_TMPFILE" in word for word in words)
     if name == "open" and not module:
         return any(re.fullmatch(r"'[rb+t]*[wax+][rb+t]*'", word) for word in words[1:])
     if name in ("write_text", "write_bytes"):
@@ -151,12 +158,19 @@ def writes(call: ast.Call) -> bool:
     return name in TEMPORARY
 
 
+def writer_of(path: str) -> str:
+    """What a file of the project writes others with."""
+    data = path.startswith("roles/slurm_jobs/files/mlcluster_data/")
+    return "Directory.making of files/durable.py" if data else "replace_file of system/files.py"
+
+
 def writers(path: str, text: str) -> Iterator[str]:
-    """Files are made and replaced by ``system/files.py``, which follows no link and loses nothing in a power cut."""
-    if path.endswith(".py") and path.startswith("plugins/") and path not in WRITERS:
+    """Files are made and replaced by ``system/files.py``, which follows no link and loses nothing in a power cut; in
+    the data programs, which import nothing of it, by ``files/durable.py``."""
+    if path.endswith(".py") and path.startswith(("plugins/", "hooks/", "roles/")) and path not in WRITERS:
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Call) and writes(node):
-                yield f"{path}:{node.lineno}: opens a file for writing: use replace_file of system/files.py"
+            if writes(node):
+                yield f"{path}:{node.lineno}: opens a file for writing: use {writer_of(path)}"
 
 
 # Markup of Epydoc and of Ansible: the latter belongs in DOCUMENTATION, EXAMPLES and RETURN, which are no docstrings.

@@ -15,10 +15,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
+ROOT = Path(__file__).resolve().parents[3]
+# The package of the hook imports the collection under its name, as it does on a node.
+sys.path.insert(0, str(ROOT / ".collections"))
+
 from hooks.mlcluster_boot import play
 from plugins.module_utils._node.verdict import result
 
-ROOT = Path(__file__).resolve().parents[3]
 INVENTORY = "inventories/demo"
 RUNTIME = "/usr/local/lib/mlcluster/mlcluster.pyz"
 RECORD = "/var/lib/mlcluster/local_storage.json"

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 
 import pytest
 
 from tests.build import house_rules as rules
+from tests.unit.checkout import CHECKOUT
 
 HEAD = f"# (c)\n{rules.LICENCE_LINE}\n"
 
@@ -149,6 +151,7 @@ def test_a_condition_that_takes_none_is_let_be(condition):
         'open(path, "r+")',
         "os.open(path, os.O_WRONLY | os.O_CREAT)",
         "os.open(directory, flags | os.O_TMPFILE)",
+        "flags = os.O_WRONLY | os.O_CREAT",
         "tempfile.mkstemp(dir=folder)",
         "tempfile.NamedTemporaryFile()",
         'path.write_text("x")',
@@ -159,6 +162,18 @@ def test_writer_other_than_the_one_is_found(call):
     (complaint,) = found(rules.writers, f"def f():\n    {call}\n")
     assert complaint.startswith("plugins/module_utils/x.py:2: opens a file for writing")
     assert found(rules.writers, call, "tests/unit/x.py") == []
+    for path, writer in (
+        ("hooks/mlcluster_boot/x.py", "replace_file of system/files.py"),
+        ("roles/nvidia_gds/files/x.py", "replace_file of system/files.py"),
+        ("roles/slurm_jobs/files/mlcluster_data/files/x.py", "Directory.making of files/durable.py"),
+    ):
+        assert found(rules.writers, call, path) == [f"{path}:1: opens a file for writing: use {writer}"]
+
+
+def test_files_that_write_by_themselves_exist_and_do():
+    for path in rules.WRITERS:
+        tree = ast.parse((CHECKOUT / path).read_text(encoding="utf-8"))
+        assert any(map(rules.writes, ast.walk(tree))), path
 
 
 @pytest.mark.parametrize(

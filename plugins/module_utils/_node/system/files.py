@@ -29,11 +29,16 @@ def open_new(path: AnyPath, mode: int = 0o600, directory: int | None = None) -> 
 
 
 def write_new(
-    path: AnyPath, data: bytes, settle: t.Callable[[int], None] | None = None, directory: int | None = None
+    path: AnyPath,
+    data: bytes,
+    settle: t.Callable[[int], None] | None = None,
+    directory: int | None = None,
+    sync: bool = True,
 ) -> None:
     """Write a new file of mode 0600 and sync it; nothing is left of it after an error.
 
-    settle is called with the descriptor once the data is written, to set owner and mode.
+    settle is called with the descriptor once the data is written, to set owner and mode. sync: whether it has to
+    survive a power cut.
     """
     handle = open_new(path, directory=directory)
     try:
@@ -42,39 +47,53 @@ def write_new(
             stream.flush()
             if settle:
                 settle(stream.fileno())
-            os.fsync(stream.fileno())
+            if sync:
+                os.fsync(stream.fileno())
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(path, dir_fd=directory)
         raise
 
 
-def replace_file(path: AnyPath, data: bytes, mode: int = 0o644, settle: t.Callable[[int], None] | None = None) -> None:
+def replace_file(
+    path: AnyPath,
+    data: bytes,
+    mode: int = 0o644,
+    settle: t.Callable[[int], None] | None = None,
+    sync: bool = True,
+) -> None:
     """Replace a file, durably: a reader sees the old data or the new, also after a power cut.
 
     mode does not depend on the umask; settle takes its place, see ``write_new``. A link at path is replaced itself.
+    Without sync a power cut may leave the file empty: for progress that is written several times a second.
     """
     folder, name = os.path.split(os.fspath(path))
     handle = os.open(folder or ".", DIRECTORY)
     try:
-        replace_in(handle, name, data, mode, settle)
+        replace_in(handle, name, data, mode, settle, sync)
     finally:
         os.close(handle)
 
 
 def replace_in(
-    directory: int, name: str, data: bytes, mode: int = 0o644, settle: t.Callable[[int], None] | None = None
+    directory: int,
+    name: str,
+    data: bytes,
+    mode: int = 0o644,
+    settle: t.Callable[[int], None] | None = None,
+    sync: bool = True,
 ) -> None:
     """Replace a file of an open directory, as ``replace_file`` does."""
     fresh = f".{name}.{secrets.token_hex(8)}"
-    write_new(fresh, data, settle or (lambda handle: os.fchmod(handle, mode)), directory)
+    write_new(fresh, data, settle or (lambda handle: os.fchmod(handle, mode)), directory, sync)
     try:
         os.replace(fresh, name, src_dir_fd=directory, dst_dir_fd=directory)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(fresh, dir_fd=directory)
         raise
-    os.fsync(directory)
+    if sync:
+        os.fsync(directory)
 
 
 def sync_directory(path: AnyPath) -> None:

@@ -24,7 +24,8 @@ from hooks.mlcluster_boot import play, stop
 from tests.rig.slurm.processes import wait_for
 
 PROGRAM = [sys.executable, "-m", "mlcluster_boot.play"]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(play.__file__).parents[1])}
+ROOT = Path(play.__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT / 'hooks'}{os.pathsep}{ROOT / '.collections'}"}
 PLAY = "- name: Configure\n  hosts: {hosts}\n  gather_facts: false\n  tasks:\n"
 
 

@@ -89,6 +89,9 @@ def test_replaced_file_is_synced_before_its_name_and_the_directory_after(tmp_pat
         monkeypatch.setattr(files.os, name, lambda *args, n=name, r=real, **more: order.append(n) or r(*args, **more))
     files.replace_file(tmp_path / "x", b"new")
     assert order == ["fchmod", "fsync", "replace", "fsync"]
+    order.clear()
+    files.replace_file(tmp_path / "x", b"newer", sync=False)
+    assert order == ["fchmod", "replace"]
 
 
 @pytest.mark.parametrize("step", ["fchmod", "fsync", "replace"])

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
 
@@ -63,10 +65,25 @@ def test_example_and_defaults_are_of_their_type(name):
     assert list(kind.problems(kind.values(kind.example), kind.example)) == []
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_each_kind_has_an_end_to_end_test(name):
-    suites = sorted((CHECKOUT / "tests/integration/slurm").rglob("*.py"))
-    assert suites
-    assert any(f'"{name}"' in path.read_text() or f"kind: {name}" in path.read_text() for path in suites), (
-        f"no test in tests/integration/slurm runs a job of the kind {name}: add a job with kind: {name} to one"
-    )
+def kinds_of_jobs(source: str) -> set[str]:
+    """The kinds of the jobs in a test: mappings with the key kind. A comment or a parameter of a fixture is no job."""
+    return {
+        value.value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Dict)
+        for key, value in zip(node.keys, node.values, strict=True)
+        if isinstance(key, ast.Constant) and key.value == "kind" and isinstance(value, ast.Constant)
+    }
+
+
+def test_each_kind_has_an_end_to_end_test():
+    suites = sorted((CHECKOUT / "tests/integration/slurm").glob("*.py"))
+    run = set().union(*(kinds_of_jobs(path.read_text(encoding="utf-8")) for path in suites))
+    assert set(KINDS) - run == set(), "add a job of each of these kinds to a test in tests/integration/slurm"
+    assert run - set(KINDS) == set(), "no such kind"
+
+
+@pytest.mark.parametrize("source", ["# kind: nccl\n", 'request.param == "nccl"', '"kind: nccl"', 'f("kind", "nccl")'])
+def test_mention_of_a_kind_is_no_job(source):
+    assert kinds_of_jobs(source) == set()
+    assert kinds_of_jobs('{"name": "n", "kind": "nccl"}') == {"nccl"}
