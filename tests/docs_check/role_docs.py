@@ -21,11 +21,13 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 BEGIN = "<!-- variables -->"
 END = "<!-- /variables -->"
 LONGEST_DEFAULT = 60
+# Task files that other roles include: no play applies it, and it has no options.
+SHARED = "plan"
 
 
 def role_folders(checkout: Path) -> list[Path]:
-    """The roles of the collection, in order of their names."""
-    found = sorted(path for path in checkout.glob("roles/*") if path.is_dir())
+    """The roles of the collection that plays apply, in order of their names."""
+    found = sorted(path for path in checkout.glob("roles/*") if path.is_dir() and path.name != SHARED)
     if not found:
         raise FileNotFoundError(f"there is no role below {checkout}/roles")
     return found

@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import config as containers
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import config as gds
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import config as lustre
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import config as storage
 
 from tests.docs_check import role_docs
@@ -27,11 +29,14 @@ ENTRY_POINTS = {"main", "validate", "verify"}
 TASKS_MAIN_LINES = 20
 
 NODE = role_docs.CHECKOUT / "plugins" / "module_utils" / "_node"
-# The configuration that a role writes for the node: its room, its options, its class, and the module of tasks/look.yml.
+PLANS = "node_plan"
+# The configuration of a role on the node: its room, its options, its class, and the module of tasks/look.yml; node_plan
+# of a role that decides on the node.
 CONFIGS: dict[str, tuple[str, dict[str, Any], Any, str]] = {
     "nvme_raid0": ("storage", storage.ARGUMENT_SPEC, storage.StorageConfig, "instance_store_info"),
     "enroot_pyxis": ("containers", containers.ARGUMENT_SPEC, containers.EnrootConfig, "enroot_pyxis_info"),
     "fsx_lustre": ("lustre", lustre.ARGUMENT_SPEC, lustre.LustreConfig, "lustre_info"),
+    "nvidia_gds": ("gds", gds.ARGUMENT_SPEC, gds.GdsConfig, PLANS),
 }
 
 pytestmark = pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
@@ -106,7 +111,9 @@ def test_every_option_is_read(role: Path) -> None:
     text = read_by_the_role(role)
     # The switch works by rejecting, wherever the role does that.
     switch = f"{role.name}_safe_mode"
-    names = [name for name in role_docs.read_options(role) if name != switch]
+    # Whether something reads the fields of a role that decides on the node is asked below.
+    fields = {f"{role.name}_{option}" for option in DOMAINS[role.name].spec} if role.name in DOMAINS else set()
+    names = [name for name in role_docs.read_options(role) if name != switch and name not in fields]
     unread = [name for name in names if not re.search(rf"\b{name}\b", text)]
     assert unread == [], "an option that no task, template or variable in use reads does nothing: use it or remove it"
 
@@ -114,8 +121,10 @@ def test_every_option_is_read(role: Path) -> None:
 def test_roles_with_a_configuration_for_the_node_are_all_here(role: Path) -> None:
     rooms = {path.parent.name for path in NODE.glob("*/config.py")}
     assert rooms == {room for room, _spec, _config, _module in CONFIGS.values()} != set()
-    modules = {key for task in load(role / "tasks" / "look.yml") or [] for key in task} if has_look(role) else set()
+    name = "look" if has_look(role) else "main"
+    modules = {key for task in load(role / "tasks" / f"{name}.yml") or [] for key in task}
     expected = {f"mlcluster.aws.{CONFIGS[role.name][3]}"} if role.name in CONFIGS else set()
+    assert (f"mlcluster.aws.{PLANS}" in expected) == (role.name in DOMAINS)
     assert modules & {f"mlcluster.aws.{module}" for *_others, module in CONFIGS.values()} == expected
 
 
@@ -130,9 +139,10 @@ def test_configuration_takes_and_uses_each_option(role: Path) -> None:
     room, spec, config, module = CONFIGS[role.name]
     fields = [field.name for field in dataclasses.fields(config)]
     assert fields == list(spec), "give each option a key of ARGUMENT_SPEC and a field of the class, in one order"
-    (look,) = (task for task in load(role / "tasks" / "look.yml") if f"mlcluster.aws.{module}" in task)
-    passed = look[f"mlcluster.aws.{module}"]
-    assert [name for name in fields if name not in passed] == [], "pass each in tasks/look.yml"
+    if module != PLANS:
+        (look,) = (task for task in load(role / "tasks" / "look.yml") if f"mlcluster.aws.{module}" in task)
+        passed = look[f"mlcluster.aws.{module}"]
+        assert [name for name in fields if name not in passed] == [], "pass each in tasks/look.yml"
     # What config.py reads of others is their limits; of itself, what it passes on.
     sources = [*NODE.glob(f"{room}/*.py"), NODE / "cli" / f"{room}.py", *NODE.glob("node/*.py")]
     attributes = [
@@ -160,7 +170,8 @@ def test_tasks_main_is_a_contents_page(role: Path) -> None:
     lines = (role / "tasks" / "main.yml").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= TASKS_MAIN_LINES
     modules = {key for task in load(role / "tasks" / "main.yml") for key in task} - {"name", "tags", "when"}
-    assert modules <= {"ansible.builtin.import_tasks", "ansible.builtin.include_tasks"}
+    plans = {"mlcluster.aws.node_plan", "register"}
+    assert modules <= {"ansible.builtin.import_tasks", "ansible.builtin.include_tasks", *plans}
 
 
 def test_task_names_say_their_part(role: Path) -> None:

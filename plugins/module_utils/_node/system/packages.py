@@ -89,3 +89,10 @@ def package_versions(host: Host, names: t.Iterable[str]) -> dict[str, str | None
         )
     installed = {name: entry["version"] for name, entry in (packages or {}).items() if entry["installed"]}
     return {name: installed.get(name) for name in names}
+
+
+def package_manager(host: Host) -> str | None:
+    """Return ``apt`` or ``dnf``, as this machine has them; None where there is neither."""
+    if host.which("apt-get"):
+        return "apt"
+    return "dnf" if host.which("dnf") or host.which("dnf5") else None

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs checks side by side, each within its own limit, so that one that hangs costs no more than that.
+"""Runs checks and looks side by side, each within its own limit, so that one that hangs costs no more than that.
 
-Each check is a process: a thread that sleeps in the kernel would keep its process from ending, and a process that does
+Each is a process: a thread that sleeps in the kernel would keep its process from ending, and a process that does
 can be left behind. It has a session of its own and none of this process's streams, so that whoever waits for this
 process (slurmd for its Prolog) waits for nothing else.
 """
@@ -21,7 +21,7 @@ import signal
 import typing as t
 
 from ..verdict.result import Result, undeterminable
-from .host import Host
+from .host import Host, NodeError
 
 # Where a check that could not be ended is remembered, so that the next run does not add another to it.
 STATE_DIRECTORY = "/run/mlcluster/health"
@@ -40,15 +40,33 @@ class Check:
     seconds: float
 
 
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A function whose answer is plain JSON. name is a file name, by which a hanging one is remembered."""
+
+    name: str
+    call: t.Callable[[Host], t.Any]
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The answer of a ``Job``, or problem: why there is none. seconds: what it took, None if not run."""
+
+    answer: t.Any = None
+    problem: str | None = None
+    hint: str | None = None
+    seconds: float | None = None
+
+
 @dataclasses.dataclass
 class _Running:
-    check: Check
+    job: Job
     pid: int
     pipe: int
     started: float
     ends: float
     told: bytes = b""
-    verdicts: list[Result] | None = None
 
 
 def run_all(
@@ -58,34 +76,54 @@ def run_all(
 
     A check that overran, crashed or hangs since an earlier run gives one undeterminable verdict with its name.
     """
+    jobs = [Job(check.name, _as_json(check.look), check.seconds) for check in checks]
+    outcomes = run_jobs(host, jobs, seconds, state_directory)
+    return [verdict for check in checks for verdict in _verdicts(check.name, outcomes[check.name])]
+
+
+def _as_json(look: t.Callable[[Host], t.Sequence[Result]]) -> t.Callable[[Host], list[dict[str, t.Any]]]:
+    return lambda host: [verdict.to_dict() for verdict in look(host)]
+
+
+def _verdicts(name: str, outcome: Outcome) -> list[Result]:
+    if outcome.problem:
+        return [undeterminable(name, outcome.problem, hint=outcome.hint, seconds=outcome.seconds)]
+    verdicts = [Result.from_dict(entry) for entry in outcome.answer]
+    return [v if v.seconds is not None else dataclasses.replace(v, seconds=outcome.seconds) for v in verdicts]
+
+
+def run_jobs(
+    host: Host, jobs: t.Sequence[Job], seconds: float, state_directory: str = STATE_DIRECTORY
+) -> dict[str, Outcome]:
+    """The outcome of each job by its name, after at most seconds (and ``KILL_SECONDS``)."""
     started = host.monotonic()
-    answers: dict[str, list[Result]] = {}
+    outcomes: dict[str, Outcome] = {}
     running = []
-    for check in checks:
-        stuck = still_stuck(host, state_directory, check.name)
+    for job in jobs:
+        stuck = still_stuck(host, state_directory, job.name)
         if stuck:
-            answers[check.name] = [undeterminable(check.name, stuck, hint=HINT)]
+            outcomes[job.name] = Outcome(problem=stuck, hint=HINT)
             continue
-        running.append(_start(host, check, started + seconds))
+        running.append(_start(host, job, started + seconds))
     _collect(host, running)
     for one in running:
-        answers[one.check.name] = _finish(host, one, state_directory)
-    return [verdict for check in checks for verdict in answers[check.name]]
+        outcomes[one.job.name] = _finish(host, one, state_directory)
+    return outcomes
 
 
-def _start(host: Host, check: Check, deadline: float) -> _Running:
+def _start(host: Host, job: Job, deadline: float) -> _Running:
     reading, writing = os.pipe()
     now = host.monotonic()
-    limit = max(0.0, min(check.seconds, deadline - now))
+    limit = max(0.0, min(job.seconds, deadline - now))
     pid = os.fork()
     if pid == 0:
-        _child(host, check, writing, limit)
+        _child(host, job, writing, limit)
     os.close(writing)
     os.set_blocking(reading, False)
-    return _Running(check, pid, reading, now, now + limit)
+    return _Running(job, pid, reading, now, now + limit)
 
 
-def _child(host: Host, check: Check, out: int, limit: float) -> t.NoReturn:
+def _child(host: Host, job: Job, out: int, limit: float) -> t.NoReturn:
     """Never returns: the answer goes into the pipe, and nothing of the parent is run on the way out."""
     try:
         os.setsid()
@@ -96,11 +134,13 @@ def _child(host: Host, check: Check, out: int, limit: float) -> t.NoReturn:
         for stream in (0, 1, 2):
             os.dup2(null, stream)
         try:
-            verdicts = list(check.look(host))
+            line = json.dumps({"answer": job.call(host)})
+        except NodeError as exc:
+            line = json.dumps({"problem": str(exc)})
         except Exception as exc:
             what = f"stopped by an unexpected {type(exc).__name__}: {' '.join(str(exc).split()) or 'no message'}"
-            verdicts = [undeterminable(check.name, what)]
-        answer = memoryview(json.dumps([verdict.to_dict() for verdict in verdicts]).encode() + b"\n")
+            line = json.dumps({"problem": what})
+        answer = memoryview(line.encode() + b"\n")
         while answer:
             answer = answer[os.write(out, answer) :]
     finally:
@@ -108,7 +148,7 @@ def _child(host: Host, check: Check, out: int, limit: float) -> t.NoReturn:
 
 
 def _collect(host: Host, running: t.Sequence[_Running]) -> None:
-    """Read what the checks say until each has ended or run out of time."""
+    """Read what the processes say until each has ended or run out of time."""
     with selectors.DefaultSelector() as selector:
         for one in running:
             selector.register(one.pipe, selectors.EVENT_READ, one)
@@ -127,7 +167,7 @@ def _collect(host: Host, running: t.Sequence[_Running]) -> None:
                         selector.unregister(key.fd)
 
 
-def _finish(host: Host, one: _Running, state_directory: str) -> list[Result]:
+def _finish(host: Host, one: _Running, state_directory: str) -> Outcome:
     os.close(one.pipe)
     seconds = round(host.monotonic() - one.started, 3)
     # Whatever it has started goes with it, and what answers nobody is not waited for.
@@ -137,16 +177,15 @@ def _finish(host: Host, one: _Running, state_directory: str) -> list[Result]:
     gone = _reap(host, one.pid)
     members = [] if gone and one.told.endswith(b"\n") else session_members(host, one.pid)
     if members:
-        _remember(host, state_directory, one.check.name, one.pid)
+        _remember(host, state_directory, one.job.name, one.pid)
     if one.told.endswith(b"\n"):
-        verdicts = [Result.from_dict(entry) for entry in json.loads(one.told)]
-        return [v if v.seconds is not None else dataclasses.replace(v, seconds=seconds) for v in verdicts]
+        return Outcome(seconds=seconds, **json.loads(one.told))
     if host.monotonic() >= one.ends:
         why = f"no answer within {one.ends - one.started:.1f} seconds"
         if members:
             why += f"; {', '.join(members)} cannot be ended and is left behind"
-        return [undeterminable(one.check.name, why, hint=HINT if members else None, seconds=seconds)]
-    return [undeterminable(one.check.name, "the process of this check crashed", seconds=seconds)]
+        return Outcome(problem=why, hint=HINT if members else None, seconds=seconds)
+    return Outcome(problem="the process of this check crashed", seconds=seconds)
 
 
 def _reap(host: Host, pid: int) -> bool:

@@ -24,7 +24,7 @@ OUTSIDE = " (mode or owner)"
 class Package:
     """A package to install: from the node's repositories, or from ``url``, whose file has to have that ``sha256``.
 
-    An empty version takes the newest that the repositories have. dpkg's and rpm's spelling, without the epoch.
+    An empty version takes the newest that the repositories have; otherwise it is spelled as they spell it.
     """
 
     name: str
@@ -59,14 +59,33 @@ class Unit:
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """Something that no shared task does: the role has a task file of that name, and ``arguments`` for it.
+    """Something that is no package, file or unit: the role has a task file for it, which takes ``arguments``.
 
-    ``name`` is a word such as ``installer``; ``shown`` is what people read ("upgrade EFA").
+    ``name`` is a word such as ``installer``; ``shown`` is what people read ("upgrade EFA"). The tasks that roles share
+    do those of ``command`` and ``runtime``.
     """
 
     name: str
     shown: str
     arguments: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+
+
+def command(shown: str, argv: t.Sequence[str], tolerant: bool = False) -> Step:
+    """A command without a shell, such as ldconfig; of a tolerant one that fails, the look afterwards tells the rest."""
+    return Step("command", shown, {"argv": list(argv), "tolerant": tolerant})
+
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """What a look tells besides plan and verdicts.
+
+    ``shown`` are lines for people. ``details`` are longer texts that a failure ends with, such as the end of a log.
+    ``facts`` become facts of Ansible by their names, for other roles.
+    """
+
+    shown: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
+    facts: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,10 +12,13 @@ import subprocess
 import time
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.parallel import (
     Check,
+    Job,
+    Outcome,
     run_all,
+    run_jobs,
     session_members,
     still_stuck,
 )
@@ -187,3 +190,21 @@ def test_once_it_is_gone_the_check_runs_again(tmp_path):
 def test_a_damaged_memory_stops_nothing(tmp_path, text):
     (tmp_path / "gpu").write_text(text)
     assert still_stuck(Stuck(), str(tmp_path), "gpu") is None
+
+
+def refuse(host):
+    raise NodeError("asked lspci and got no answer: install it")
+
+
+def test_jobs_answer_by_their_names_and_a_refusal_keeps_its_words(tmp_path):
+    jobs = [Job("a", lambda host: {"plan": [1, None]}, FOREVER), Job("b", refuse, FOREVER)]
+    outcomes = run_jobs(Host(), jobs, FOREVER, str(tmp_path))
+    assert (outcomes["a"].answer, outcomes["a"].problem) == ({"plan": [1, None]}, None)
+    assert (outcomes["b"].answer, outcomes["b"].problem) == (None, "asked lspci and got no answer: install it")
+
+
+def test_a_job_that_still_hangs_has_a_hint(tmp_path):
+    (tmp_path / "gpu").write_text("77\n")
+    outcome = run_jobs(Stuck(), [Job("gpu", lambda host: 1, FOREVER)], FOREVER, str(tmp_path))["gpu"]
+    assert outcome == Outcome(problem=outcome.problem, hint=outcome.hint)
+    assert "state D" in outcome.hint

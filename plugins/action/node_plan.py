@@ -1,0 +1,166 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible import constants
+from ansible.errors import AnsibleActionFail
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS, Domain
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.judgement import judge
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.options import (
+    checksum,
+    role_options,
+    system_problems,
+)
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.variables import Variables
+
+MODULE = "mlcluster.aws.node_plan"
+# The fact with the answers of this run: {role: {"sum": ..., "answer": ...}}. An answer is JSON text: Ansible walks
+# through all facts for every task.
+KEPT = "mlcluster_plan"
+# The tags of a role that leave its verification out.
+CHANGING = ("{}_install", "{}_configure", "build")
+
+display = Display()
+
+
+def run_id() -> str:
+    """What tells one run of Ansible from another: the directory that it makes for itself alone."""
+    return str(constants.DEFAULT_LOCAL_TMP)
+
+
+def verifies(role: str, tags: Sequence[str]) -> bool:
+    """Whether the tags of this run ask for the verification of a role."""
+    return bool(set(tags) - {tag.format(role) for tag in CHANGING})
+
+
+class ActionModule(ActionBase):
+    """Makes the options of roles from their variables, asks the node where that is not yet done, and judges."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _validation, given = self.validate_argument_spec(
+            argument_spec={
+                "role": {"type": "str"},
+                "roles": {"type": "list", "elements": "str"},
+                "again": {"type": "bool", "default": False},
+                "verify": {"type": "bool", "default": False},
+                "validate": {"type": "bool", "default": False},
+                "required": {"type": "bool"},
+                "trouble": {"type": "list", "elements": "str", "default": []},
+            },
+            required_one_of=[["role", "roles"]],
+            mutually_exclusive=[["role", "roles"]],
+        )
+        self._vars = task_vars
+        self._name = str(task_vars["inventory_hostname"])
+        unknown = [name for name in [given["role"], *(given["roles"] or [])] if name and name not in DOMAINS]
+        if unknown:
+            raise AnsibleActionFail(f"there is no role {', '.join(unknown)} that plans: there are {', '.join(DOMAINS)}")
+        if given["roles"] is not None:
+            return {**result, **self._look_first(given["roles"])}
+        return {**result, **self._for_role(DOMAINS[given["role"]], given)}
+
+    def _look_first(self, roles: Sequence[str]) -> dict[str, Any]:
+        """The looks of all roles whose options are sound; the others say what is wrong when it is their turn."""
+        asked = {}
+        for role in roles:
+            options, problems = role_options(DOMAINS[role], self._variables(role))
+            if not problems:
+                asked[role] = options
+        return {"changed": False, "ansible_facts": self._facts(self._ask(asked), asked) if asked else {}}
+
+    def _for_role(self, domain: Domain, given: Mapping[str, Any]) -> dict[str, Any]:
+        role, variables = domain.role, self._variables(domain.role)
+        problems = system_problems(self._name, self._node_facts())
+        options: dict[str, Any] = {}
+        if not problems:
+            options, problems = role_options(domain, variables)
+        if problems:
+            raise AnsibleActionFail("; ".join(problems))
+        if given["validate"]:
+            return {"changed": False}
+        kept = self._kept().get(role) or {}
+        answer = None if given["again"] else self._answer_of(kept, role, options)
+        facts: dict[str, Any] = {}
+        if answer is None:
+            # After a change the answers of other roles are those of another node.
+            facts = self._facts(self._ask({role: options}), {role: options}, forget=given["again"])
+            answer = json.loads(facts[KEPT][role]["answer"])
+        required = given["required"]
+        if required is None:
+            name = f"{role}_required"
+            required = boolean(variables[name], strict=False) if name in variables else True
+        empty, check = answer["plan"]["empty"], bool(self._task.check_mode)
+        tags = self._vars.get("ansible_run_tags") or ["all"]
+        if empty and not given["verify"] and not verifies(role, tags):
+            return {**self._public(answer), "changed": False, "ansible_facts": {**answer["facts"], **facts}}
+        judgement = judge(answer, required, empty or given["verify"], check, given["trouble"])
+        for line in judgement.lines:
+            display.display(f"{self._name}: {line}")
+        outcome = {**self._public(answer), "changed": False, "ansible_facts": {**answer["facts"], **facts}}
+        if judgement.failure is not None:
+            outcome.update(failed=True, msg=f"{self._name}: {judgement.failure}")
+        return outcome
+
+    def _public(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: answer[name] for name in ("plan", "results", "lines", "problems", "shown", "details")}
+
+    def _variables(self, role: str) -> Variables:
+        def template(value: Any, variables: Mapping[str, Any]) -> Any:
+            # A default of the role may name another one.
+            return self._templar.copy_with_new_env(available_variables=variables).template(value)
+
+        return Variables(role, self._vars, template)
+
+    def _node_facts(self) -> Mapping[str, Any]:
+        # A play may have a variable of this name.
+        facts: Mapping[str, Any] = self._templar.template(self._vars.get("ansible_facts") or {})
+        return facts
+
+    def _kept(self) -> Mapping[str, Any]:
+        return self._node_facts().get(KEPT) or {}
+
+    def _answer_of(self, kept: Mapping[str, Any], role: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
+        wanted = checksum(role, options, run_id(), bool(self._task.check_mode))
+        return dict(json.loads(kept["answer"])) if kept.get("sum") == wanted else None
+
+    def _ask(self, asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """The answer of the module on the node. Raises AnsibleActionFail."""
+        answer: dict[str, Any] = self._execute_module(
+            module_name=MODULE, module_args={"roles": asked}, task_vars=self._vars
+        )
+        if answer.get("failed") or "roles" not in answer:
+            words = answer.get("msg") or answer.get("module_stderr") or "no words"
+            raise AnsibleActionFail(f"{self._name}: the look at the node failed: {words}", result=answer)
+        version = dict(zip(("major", "minor"), answer["python"]))
+        problems = system_problems(self._name, {**answer["system"], "python": {"version": version}})
+        if problems:
+            raise AnsibleActionFail("; ".join(problems))
+        return answer
+
+    def _facts(
+        self, answer: Mapping[str, Any], asked: Mapping[str, Mapping[str, Any]], forget: bool = False
+    ) -> dict[str, Any]:
+        """The facts to set: the answers by role, what roles say about the node, and of the system what is missing."""
+        check = bool(self._task.check_mode)
+        fresh = {
+            role: {"sum": checksum(role, asked[role], run_id(), check), "answer": json.dumps(answer["roles"][role])}
+            for role in asked
+        }
+        kept = {} if forget else dict(self._kept())
+        known = self._node_facts()
+        system = {name: value for name, value in answer["system"].items() if name not in known}
+        said = {name: value for role in asked for name, value in answer["roles"][role]["facts"].items()}
+        return {**system, **said, KEPT: {**kept, **fresh}}

@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The registry of roles that decide on the node: how each looks, plans and judges."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ..gds import config as gds_config
+from ..gds import plan as gds_plan
+from ..gds import role as gds_role
+from ..system.host import Host
+from ..system.plan import Plan, Told
+from ..verdict.result import Result
+
+Raw = t.Mapping[str, t.Any]
+
+
+def _tell_nothing(facts: t.Any, config: t.Any) -> Told:
+    return Told()
+
+
+@dataclasses.dataclass(frozen=True)
+class Domain:
+    """One role.
+
+    spec
+        Its options without the role's name in front, as an argument spec with defaults. no_log: not kept on the node.
+    problems, parse
+        Sentences on options that no node could carry out; options without problems to the config that the rest takes.
+    look, seconds
+        Facts of the node, of which everything below is a pure function; how long the look may take.
+    plan, verify, tell
+        What is to be done; verdicts on what is there; what people and other roles are told.
+    read_only
+        Options in their place where a look may write nothing and has to be quick: check mode, ``mlcluster plan``.
+    """
+
+    role: str
+    spec: t.Mapping[str, t.Mapping[str, t.Any]]
+    problems: t.Callable[[Raw], list[str]]
+    parse: t.Callable[[Raw], t.Any]
+    look: t.Callable[[Host, t.Any], t.Any]
+    seconds: t.Callable[[t.Any], float]
+    plan: t.Callable[[t.Any, t.Any], Plan]
+    verify: t.Callable[[t.Any, t.Any], t.Sequence[Result]]
+    tell: t.Callable[[t.Any, t.Any], Told] = _tell_nothing
+    read_only: Raw = dataclasses.field(default_factory=dict)
+
+
+# In the order in which site.yml applies them.
+DOMAINS: t.Mapping[str, Domain] = {
+    domain.role: domain
+    for domain in (
+        Domain(
+            role=gds_plan.ROLE,
+            spec=gds_config.ARGUMENT_SPEC,
+            problems=gds_config.problems,
+            parse=gds_config.parse_config,
+            look=gds_role.look,
+            seconds=gds_role.seconds,
+            plan=gds_plan.make_plan,
+            verify=gds_role.verify,
+            tell=gds_role.tell,
+            read_only=gds_role.READ_ONLY,
+        ),
+    )
+}

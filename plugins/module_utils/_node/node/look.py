@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The one look at a node: every role's look, plan and verdicts, side by side, each within its own limit."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ..system.host import Host
+from ..system.parallel import STATE_DIRECTORY, Job, Outcome, run_jobs
+from ..system.plan import Plan, file_due, refused
+from ..system.role_file import role_file
+from ..verdict.result import NOT_APPLICABLE, PASS
+from .domains import DOMAINS, Domain
+
+# All of them together; each has its own limit besides.
+SECONDS = 3600.0
+
+Options = t.Mapping[str, t.Any]
+
+
+def look_all(
+    host: Host,
+    asked: t.Mapping[str, Options],
+    read_only: bool = False,
+    domains: t.Mapping[str, Domain] = DOMAINS,
+    state_directory: str = STATE_DIRECTORY,
+    seconds: float = SECONDS,
+) -> dict[str, dict[str, t.Any]]:
+    """Answer for each role: plan, results, lines, problems, shown, details, facts, failed, seconds.
+
+    ``asked`` are the options of each role, of the types of its spec; those that are left out have their defaults.
+    ``plan`` is ``mlcluster.plan/1``; ``results`` are verdicts and ``lines`` the same for people, ``problems`` those of
+    them that are neither a pass nor not applicable; ``shown``, ``details`` and ``facts`` are those of ``Told``. A look
+    that gave no answer is a plan that refuses, and ``failed`` says why; it is None otherwise.
+    """
+    jobs = [_job(domains[role], options, read_only) for role, options in asked.items()]
+    outcomes = run_jobs(host, jobs, seconds, state_directory)
+    return {role: _answer(role, outcomes[_name(role)]) for role in asked}
+
+
+def _name(role: str) -> str:
+    return f"look.{role}"
+
+
+def complete(domain: Domain, options: Options) -> dict[str, t.Any]:
+    """The options with the defaults of those that were not given."""
+    defaults = {name: entry["default"] for name, entry in domain.spec.items() if "default" in entry}
+    return {**defaults, **{name: value for name, value in options.items() if value is not None}}
+
+
+def _job(domain: Domain, options: Options, read_only: bool) -> Job:
+    given = complete(domain, options)
+    config = domain.parse({**given, **(domain.read_only if read_only else {})})
+    return Job(_name(domain.role), lambda host: _look(host, domain, given, config), domain.seconds(config))
+
+
+def _look(host: Host, domain: Domain, given: Options, config: t.Any) -> dict[str, t.Any]:
+    facts = domain.look(host, config)
+    plan = _with_role_file(host, domain, given, domain.plan(facts, config))
+    results = list(domain.verify(facts, config))
+    told = domain.tell(facts, config)
+    return {
+        "plan": plan.to_dict(),
+        "results": [entry.to_dict() for entry in results],
+        "lines": [entry.line() for entry in results],
+        "problems": [entry.line() for entry in results if entry.status not in (PASS, NOT_APPLICABLE)],
+        "shown": list(told.shown),
+        "details": list(told.details),
+        "facts": dict(told.facts),
+    }
+
+
+def _with_role_file(host: Host, domain: Domain, given: Options, plan: Plan) -> Plan:
+    """The plan, with the file of the role's options where that differs and the role may do anything."""
+    if plan.refusals or not plan.concerned:
+        return plan
+    wanted = role_file(domain.role, given, domain.spec)
+    due = file_due(wanted, host.sha256(wanted.path), host.stat(wanted.path))
+    return dataclasses.replace(plan, files=(*plan.files, *due))
+
+
+def _answer(role: str, outcome: Outcome) -> dict[str, t.Any]:
+    if outcome.problem is None:
+        return {**outcome.answer, "failed": None, "seconds": outcome.seconds}
+    hint = f": {outcome.hint}" if outcome.hint else ""
+    why = f"the look of role {role} gave no answer ({outcome.problem}){hint}"
+    nothing: dict[str, t.Any] = {"results": [], "lines": [], "problems": [], "shown": [], "details": [], "facts": {}}
+    return {"plan": refused(role, [why]).to_dict(), **nothing, "failed": why, "seconds": outcome.seconds}

@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What people read of the answer of a look, and whether it fails the role. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Judgement:
+    """``lines`` are printed; ``failure`` is the message of the role's end, None where it goes on."""
+
+    lines: tuple[str, ...] = ()
+    failure: str | None = None
+
+
+def judge(
+    answer: Mapping[str, Any],
+    required: bool,
+    is_final: bool,
+    is_check: bool = False,
+    trouble: Sequence[str] = (),
+) -> Judgement:
+    """Judge the answer of ``look_all`` for one role.
+
+    ``is_final``: no task follows that would change the node. ``trouble``: what went wrong before, which counts where
+    anything is not as wanted.
+    """
+    plan = answer["plan"]
+    if answer["failed"]:
+        return Judgement(failure=answer["failed"])
+    notes = tuple(plan["notes"])
+    if not plan["concerned"]:
+        found = [*trouble, *answer["problems"]]
+        lines = (f"{plan['reason']}: nothing is done",)
+        return _ended((*notes, *lines), found, [], required and not is_check)
+    if plan["refusals"]:
+        lines = (*notes, f"nothing is done, since {'; '.join(plan['refusals'])}")
+        return _ended(lines, [*trouble, *plan["refusals"]], answer["details"], required)
+    if not plan["empty"] and is_check:
+        return Judgement((*notes, f"would change {', '.join(plan['differences'])}"))
+    if not plan["empty"] and not is_final:
+        return Judgement(notes)
+    found = list(answer["problems"])
+    if not plan["empty"]:
+        found.append(f"the run left differences: {', '.join(plan['differences'])}")
+    if found:
+        found = [*trouble, *found]
+    lines = (*notes, *answer["shown"], *answer["lines"])
+    # The lines have the verdicts already.
+    more = tuple(text for text in found if text not in answer["lines"])
+    return _ended((*lines, *more), found, answer["details"], required and not is_check)
+
+
+def _ended(lines: Sequence[str], found: Sequence[str], details: Sequence[str], fails: bool) -> Judgement:
+    if found and fails:
+        return Judgement(tuple(lines), "\n".join(["; ".join(found), *details]))
+    return Judgement((*lines, *(details if found else ())))

@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The options of a role for a node, made of its variables and of what only the controller knows, and judged."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import Domain
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._argument_types import coerce, kind_of
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._argument_types import problems as type_problems
+
+OLDEST_PYTHON = (3, 9)
+AMAZON_LINUX_2 = (
+    "Amazon Linux 2 is not supported: its Python 3.7 is too old for this collection and AWS ended its support on "
+    "2026-06-30; use Amazon Linux 2023, Ubuntu 22.04 or newer, or RHEL 9"
+)
+
+
+def _controller_part(role: str) -> Any:
+    """The module of a role in this folder, None for a role without one."""
+    name = f"ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.{role}"
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as exc:
+        if exc.name != name:
+            raise
+        return None
+
+
+def role_options(domain: Domain, variables: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The options that ``variables`` (whole names) give a role, and what is wrong with them, a sentence each.
+
+    An option that no variable and no default has is left out. A role with more for its node has a module of its name
+    in this folder with ``controller_options(variables) -> dict``.
+    """
+    prefix = f"{domain.role}_"
+    given = {}
+    for name, option in domain.spec.items():
+        value = variables.get(prefix + name)
+        if value is None:
+            continue
+        if kind_of(option) == "a text" and isinstance(value, float):
+            # YAML has made 13.1 of 13.10 already.
+            return {}, [f"{prefix}{name} is {value}, a number; give a text in quotes, such as '{value}'"]
+        given[name] = coerce(kind_of(option), value)
+    spec = {prefix + name: option for name, option in domain.spec.items()}
+    found = list(type_problems({prefix + name: value for name, value in given.items()}, spec))
+    found += _choice_problems(prefix, given, domain.spec)
+    if found:
+        return given, found
+    part = _controller_part(domain.role)
+    if part is not None:
+        given.update(part.controller_options(variables))
+    return given, list(domain.problems(given))
+
+
+def _choice_problems(prefix: str, given: Mapping[str, Any], spec: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    # In the words of Ansible's own check, which comes first where a role is applied by itself.
+    return [
+        f"value of {prefix}{name} must be one of: {', '.join(map(str, spec[name]['choices']))}, got: {value}"
+        for name, value in given.items()
+        if spec[name].get("choices") and value not in spec[name]["choices"]
+    ]
+
+
+def system_problems(host: str, facts: Mapping[str, Any]) -> list[str]:
+    """Why no role runs on a node with these facts of Ansible; what is not known is no problem."""
+    if facts.get("distribution") == "Amazon" and str(facts.get("distribution_major_version")) == "2":
+        return [AMAZON_LINUX_2]
+    python = (facts.get("python") or {}).get("version") or {}
+    version = (python.get("major"), python.get("minor"))
+    if None not in version and version < OLDEST_PYTHON:
+        older = f"{host} has Python {version[0]}.{version[1]} and this role needs 3.9 or newer"
+        return [f"{older}: install it and set ansible_python_interpreter"]
+    return []
+
+
+def checksum(role: str, options: Mapping[str, Any], run: str, is_check: bool) -> str:
+    """What an answer is kept under: another role, option, run or mode has another."""
+    text = json.dumps([role, options, run, is_check], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()

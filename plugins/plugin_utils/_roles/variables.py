@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The variables of a role on one host, with the role's own defaults below them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ansible.parsing.dataloader import DataLoader
+
+COLLECTION = Path(__file__).resolve().parents[3]
+
+
+def role_directory(role: str) -> Path:
+    """The directory of a role of this collection."""
+    return COLLECTION / "roles" / role
+
+
+def read_defaults(role: str) -> dict[str, Any]:
+    """``defaults/main.yml`` of a role, its expressions as Ansible has them in a role."""
+    path = str(role_directory(role) / "defaults" / "main.yml")
+    loader = DataLoader()
+    # ansible-core 2.19 and newer take what is no content of a playbook for plain text.
+    if "trusted_as_template" in inspect.signature(loader.load_from_file).parameters:
+        return dict(loader.load_from_file(path, trusted_as_template=True) or {})
+    return dict(loader.load_from_file(path) or {})
+
+
+class Variables(Mapping[str, Any]):
+    """Variables by name, templated when they are read; what neither host nor defaults have is missing.
+
+    ``given`` are those of the task, ``template`` renders a value with the mapping of variables given to it. The
+    defaults are read where a name is not among ``given``, as before the role has begun.
+    """
+
+    def __init__(self, role: str, given: Mapping[str, Any], template: Callable[[Any, Mapping[str, Any]], Any]) -> None:
+        self.role = role
+        self._given = given
+        self._template = template
+        self._all: Mapping[str, Any] | None = None
+
+    def _known(self) -> Mapping[str, Any]:
+        if self._all is None:
+            self._all = {**read_defaults(self.role), **self._given}
+        return self._all
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self._given:
+            return self._template(self._given[name], self._all or self._given)
+        return self._template(self._known()[name], self._known())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known())
+
+    def __len__(self) -> int:
+        return len(self._known())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._given or name in self._known()

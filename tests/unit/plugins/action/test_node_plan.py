@@ -1,0 +1,168 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The action that asks a node once and gives each role its answer."""
+
+from __future__ import annotations
+
+import json
+import types
+
+import pytest
+from ansible.errors import AnsibleActionFail
+from ansible.parsing.dataloader import DataLoader
+from ansible.template import Templar
+from ansible_collections.mlcluster.aws.plugins.action import node_plan
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.plan import Package, Plan, not_concerned
+
+DIFFERENT = Plan("nvidia_gds", packages=(Package("fio"),))
+BAD = "FAIL gds.mode (/data): none"
+
+
+def answer(plan=None, problems=(), failed=None, **facts):
+    told = {"results": [], "lines": [*problems], "problems": [*problems], "shown": ["CUDA 13.0"], "details": []}
+    return {"plan": (plan or Plan("nvidia_gds")).to_dict(), "failed": failed, "facts": facts, **told}
+
+
+class Node:
+    """One host between the tasks of a run: its variables, what it was asked, what it answers and what was printed."""
+
+    def __init__(self, monkeypatch):
+        self.variables = {"inventory_hostname": "node1", "ansible_facts": {}, "ansible_run_tags": ["all"]}
+        self.answers = {"nvidia_gds": answer()}
+        self.system = {"distribution": "Debian", "distribution_major_version": "12", "pkg_mgr": "apt"}
+        self.python = [3, 11]
+        self.asked, self.printed = [], []
+        monkeypatch.setattr(node_plan.display, "display", self.printed.append)
+
+    def task(self, check_mode=False, **args):
+        action = node_plan.ActionModule.__new__(node_plan.ActionModule)
+        action._task = types.SimpleNamespace(args=args, check_mode=check_mode, diff=False, async_val=0, action="x")
+        action._connection = types.SimpleNamespace(_shell=types.SimpleNamespace(tmpdir=None))
+        action._supports_check_mode, action._supports_async = True, False
+        action._templar = Templar(loader=DataLoader(), variables=self.variables)
+        action._execute_module = self.execute
+        result = action.run(task_vars=self.variables)
+        self.variables["ansible_facts"].update(result.get("ansible_facts", {}))
+        return result
+
+    def execute(self, module_name, module_args, task_vars):
+        self.asked.append(module_args["roles"])
+        found = {role: self.answers[role] for role in module_args["roles"]}
+        return json.loads(json.dumps({"roles": found, "system": self.system, "python": self.python}))
+
+
+@pytest.fixture
+def node(monkeypatch):
+    return Node(monkeypatch)
+
+
+def test_the_role_takes_the_answer_of_the_one_look(node):
+    node.task(roles=["nvidia_gds"])
+    result = node.task(role="nvidia_gds")
+    assert len(node.asked) == 1
+    assert (result["changed"], result["plan"]["empty"]) == (False, True)
+    assert node.printed == ["node1: CUDA 13.0"]
+
+
+def test_a_role_alone_asks_and_sets_what_lacks_of_the_facts(node):
+    node.variables["ansible_facts"]["distribution"] = "Mine"
+    node.answers["nvidia_gds"] = answer(mlcluster_gds={"mounts": {}})
+    node.task(role="nvidia_gds")
+    facts = node.variables["ansible_facts"]
+    assert (facts["distribution"], facts["pkg_mgr"], facts["mlcluster_gds"]) == ("Mine", "apt", {"mounts": {}})
+    assert node.asked == [{"nvidia_gds": dict(node.asked[0]["nvidia_gds"])}]
+
+
+@pytest.mark.parametrize("change", ["option", "run", "check", "again"])
+def test_an_answer_to_something_else_is_not_taken(node, monkeypatch, change):
+    node.task(roles=["nvidia_gds"])
+    if change == "option":
+        node.variables["nvidia_gds_mode"] = "nvfs"
+    if change == "run":
+        monkeypatch.setattr(node_plan, "run_id", lambda: "another")
+    node.task(role="nvidia_gds", again=change == "again", check_mode=change == "check")
+    assert len(node.asked) == 2
+
+
+def test_after_a_change_the_answers_of_other_roles_are_forgotten(node):
+    node.task(role="nvidia_gds")
+    node.variables["ansible_facts"][node_plan.KEPT]["other"] = {"sum": "1", "answer": "{}"}
+    node.task(role="nvidia_gds", again=True)
+    assert list(node.variables["ansible_facts"][node_plan.KEPT]) == ["nvidia_gds"]
+
+
+def test_options_are_judged_before_the_node_is_asked(node):
+    node.variables["nvidia_gds_cuda_version"] = "13"
+    with pytest.raises(AnsibleActionFail, match="nvidia_gds_cuda_version is '13'"):
+        node.task(role="nvidia_gds")
+    node.task(roles=["nvidia_gds"])
+    assert node.asked == []
+
+
+def test_a_system_that_is_known_not_to_work_is_not_asked(node):
+    node.variables["ansible_facts"]["python"] = {"version": {"major": 3, "minor": 8}}
+    with pytest.raises(AnsibleActionFail, match=r"node1 has Python 3\.8"):
+        node.task(role="nvidia_gds", validate=True)
+    assert node.asked == []
+
+
+def test_what_the_node_says_of_its_python_is_judged_too(node):
+    node.python = [3, 8]
+    with pytest.raises(AnsibleActionFail, match=r"node1 has Python 3\.8"):
+        node.task(role="nvidia_gds")
+
+
+def test_validate_leaves_the_node_alone(node):
+    node.task(role="nvidia_gds", validate=True)
+    assert node.asked == []
+
+
+@pytest.mark.parametrize(("required", "fails"), [(True, True), ("no", False), (None, False)])
+def test_problems_fail_as_the_variable_of_the_role_says(node, required, fails):
+    if required is not None:
+        node.variables["nvidia_gds_required"] = required
+    node.answers["nvidia_gds"] = answer(problems=[BAD])
+    result = node.task(role="nvidia_gds")
+    assert (result.get("failed", False), result.get("msg")) == ((True, f"node1: {BAD}") if fails else (False, None))
+
+
+def test_a_node_that_is_about_to_be_changed_fails_only_where_that_is_judged(node):
+    node.variables["nvidia_gds_required"] = True
+    node.answers["nvidia_gds"] = answer(DIFFERENT, [BAD])
+    assert "failed" not in node.task(role="nvidia_gds")
+    assert node.task(role="nvidia_gds", verify=True)["msg"] == f"node1: {BAD}; the run left differences: packages"
+    assert "failed" not in node.task(role="nvidia_gds", verify=True, required=False)
+
+
+@pytest.mark.parametrize(
+    ("tags", "fails"),
+    [
+        (["all"], True),
+        (["nvidia_gds_verify", "nvidia_gds_install"], True),
+        (["nvidia_gds_install"], False),
+        (["build"], False),
+    ],
+)
+def test_tags_that_only_change_do_not_judge(node, tags, fails):
+    node.variables.update(nvidia_gds_required=True, ansible_run_tags=tags)
+    node.answers["nvidia_gds"] = answer(problems=[BAD])
+    assert node.task(role="nvidia_gds").get("failed", False) is fails
+
+
+def test_a_node_that_is_not_concerned_says_so_and_goes_on(node):
+    node.answers["nvidia_gds"] = answer(not_concerned("nvidia_gds", "no NVIDIA driver is loaded"))
+    assert "failed" not in node.task(role="nvidia_gds")
+    assert "node1: no NVIDIA driver is loaded: nothing is done" in node.printed
+
+
+def test_a_module_that_failed_is_the_end_with_its_words(node):
+    node.execute = lambda **args: {"failed": True, "msg": "no such file"}
+    with pytest.raises(AnsibleActionFail, match="node1: the look at the node failed: no such file"):
+        node.task(role="nvidia_gds")
+
+
+def test_a_role_that_does_not_plan_is_named(node):
+    with pytest.raises(AnsibleActionFail, match="there is no role nothing that plans"):
+        node.task(role="nothing")

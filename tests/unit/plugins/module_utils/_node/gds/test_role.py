@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The look of the role nvidia_gds, its verdicts and what it tells, on a made-up GPU node."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import decide, role
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.config import parse_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import NOT_APPLICABLE, PASS
+
+from tests.unit.fakes.fake_gds_host import Asker, node, outcome, raid0
+
+from .test_plan import CUDA, KERNEL, NEXT, REFUSED, bare, kernels
+
+MAKE_LOG = "/var/lib/dkms/nvidia-fs/{}/build/make.log"
+
+
+@pytest.fixture(autouse=True)
+def no_libcufile(monkeypatch):
+    asker = Asker(outcome(step="open"), strict=REFUSED, own=outcome(), with_p2pdma=REFUSED, no_p2pdma=REFUSED)
+    monkeypatch.setattr(role, "survey", lambda *given: decide.survey(*given, asker=asker))
+
+
+def bad(host, **options):
+    """The lines of the verdicts that are neither a pass nor not applicable."""
+    config = parse_config(options)
+    results = role.verify(role.look(host, config), config)
+    return [entry.line() for entry in results if entry.status not in (PASS, NOT_APPLICABLE)]
+
+
+def test_mounts_are_the_volumes_of_the_other_roles_unless_they_are_given():
+    host = bare()
+    assert role.look(host, parse_config({}))["mounts"] == []
+    volumes = {"state": "intact", "path": "/data", "volumes": [{"path": "/data"}]}
+    host.files[role.LOCAL_STORAGE] = json.dumps(volumes)
+    systems = [{"path": path, "efa": True} for path in ("/fsx", "/data", "/gone")]
+    host.files[role.LUSTRE] = json.dumps({"file_systems": systems})
+    host.mount("0:50 / /fsx rw - lustre 10.0.0.1@tcp:/abcdefgh rw")
+    assert [mount["path"] for mount in role.look(host, parse_config({}))["mounts"]] == ["/data", "/fsx"]
+    host.files[role.LOCAL_STORAGE] = json.dumps({**volumes, "state": "none"})
+    assert [mount["path"] for mount in role.look(host, parse_config({}))["mounts"]] == ["/fsx"]
+    given = role.look(host, parse_config({"mounts": ["/scratch"]}))
+    assert [mount["path"] for mount in given["mounts"]] == ["/scratch"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"file_systems": [1], "state": "intact", "volumes": [2]}'])
+def test_files_of_other_roles_that_hold_something_else_name_no_mount(text):
+    host = bare()
+    host.files[role.LOCAL_STORAGE] = host.files[role.LUSTRE] = text
+    assert (role.local_paths(host), role.lustre_mounts(host)) == ([], [])
+
+
+def test_fsx_for_lustre_has_to_go_over_efa():
+    host = bare()
+    systems = [{"path": "/a", "efa": True}, {"path": "/b", "efa": False}, {"path": "/c"}]
+    host.files[role.LUSTRE] = json.dumps({"file_systems": systems})
+    for system in systems:
+        host.mount(f"0:5{ord(system['path'][1]) - 97} / {system['path']} rw - lustre 10.0.0.1@tcp:/abcdefgh rw")
+    found = [line for line in bad(host, mode="nvfs", **CUDA) if "gds.fsx" in line]
+    assert [line.split("(")[1][:2] for line in found] == ["/b", "/c"]
+    assert "PERSISTENT_2" in found[0]
+    assert "does not say whether it goes over EFA" in found[1]
+    assert [line for line in bad(host, **CUDA) if "gds.fsx" in line] == []
+
+
+def test_the_module_is_looked_for_in_the_running_and_the_next_kernel():
+    def found(host, **options):
+        config = parse_config({"mode": "nvfs", **CUDA, **options})
+        return role.module_problems(role.look(host, config), config)
+
+    running = f"nvidia-fs is not there for the running kernel {KERNEL}"
+    following = f"nvidia-fs is not there for kernel {NEXT}, which the next boot takes"
+    assert found(kernels(node())) == [running, following]
+    assert found(kernels(node(), running="2.27.3")) == [following]
+    assert found(kernels(node(), running="2.27.3", next="2.27.3")) == []
+    assert found(kernels(node()), mode="compat") == []
+    host = kernels(node())
+    del host.files[f"/lib/modules/{NEXT}/modules.dep"]
+    assert found(host, image_build=True) == [f"nvidia-fs is not there for kernel {KERNEL}, which the next boot takes"]
+    assert any("gds.kernel_module" in line and running in line for line in bad(kernels(node()), mode="nvfs", **CUDA))
+
+
+def test_the_end_of_the_newest_build_log_is_told_where_a_module_lacks():
+    host = kernels(bare())
+    host.files[MAKE_LOG.format("2.9.1")] = "old\n"
+    host.files[MAKE_LOG.format("2.26.6")] = "first\nerror: no member\n"
+    config = parse_config({"mode": "nvfs", "dkms_log_lines": 1, **CUDA})
+    told = role.tell(role.look(host, config), config)
+    path = MAKE_LOG.format("2.26.6")
+    assert told.details == (f"DKMS could not build nvidia-fs; the last lines of {path} are:\nerror: no member",)
+    built = kernels(bare(), running="2.27.3", next="2.27.3")
+    built.files.update(host.files)
+    assert role.tell(role.look(built, config), config).details == ()
+
+
+def test_packages_that_may_not_be_installed_are_a_problem():
+    (line,) = [line for line in bad(bare(), install_enabled=False, **CUDA) if "gds.packages" in line]
+    assert "nvidia_gds_install_enabled is false: libcufile-13-0, gds-tools-13-0" in line
+    assert not any("gds.packages" in line for line in bad(bare(), **CUDA))
+
+
+def test_a_node_without_a_driver_is_a_problem_only_where_one_is_required():
+    host = bare()
+    del host.files["/proc/driver/nvidia/version"]
+    assert bad(host) == []
+    (line,) = bad(host, required=True)
+    assert "nvidia_gds_required is true and no NVIDIA driver is loaded on this node: install one" in line
+
+
+def test_a_mode_that_is_required_and_not_active_is_a_problem():
+    host = node()
+    raid0(host)
+    options = {"mode": "p2pdma", "required": True, "mounts": ["/raid"], **CUDA}
+    words = " ".join(bad(host, **options))
+    assert "FAIL gds.mode (/raid)" in words
+    assert "P2PDMA" in words
+    config = parse_config(options)
+    assert any(line.startswith("/raid is md raid0") for line in role.tell(role.look(host, config), config).shown)
+    silent = parse_config({**options, "layout_advice": False})
+    assert not any(line.startswith("/raid") for line in role.tell(role.look(host, silent), silent).shown)
+
+
+def test_an_image_is_not_judged_by_the_machine_that_makes_it():
+    host = node()
+    raid0(host)
+    assert bad(host, mode="p2pdma", required=True, image_build=True, mounts=["/raid"], **CUDA) == []
+
+
+def test_other_roles_are_told_the_modes_and_what_a_boot_would_bring():
+    config = parse_config({"mode": "p2pdma", "mounts": ["/data"], **CUDA})
+    told = role.tell(role.look(node(), config), config)
+    assert told.facts["mlcluster_gds"]["mounts"] == {"/data": "compat"}
+    assert len(told.facts["mlcluster_gds"]["reboot_needed"]) == 2
+    assert any("reboot needed for RegistryDwords" in line for line in told.shown)
+
+
+def test_a_measurement_is_made_only_where_gdsio_is_there(monkeypatch):
+    calls = []
+    monkeypatch.setattr(role, "bandwidth", lambda facts, mount, mib: calls.append((mount["path"], mib)) or calls)
+    config = parse_config({"bandwidth": True, "bandwidth_mib": 8, "mounts": ["/data"]})
+    assert role.look(bare(), config)["measured"] == []
+    host = bare()
+    host.programs["gdsio"] = "/usr/bin/gdsio"
+    role.look(host, config)
+    assert calls == [("/data", 8)]
+    role.look(host, parse_config({"mounts": ["/data"]}))
+    assert len(calls) == 1
+
+
+def test_the_limit_grows_with_what_is_asked():
+    plain = role.seconds(parse_config({}))
+    assert role.seconds(parse_config({"probe_timeout": 60})) > plain
+    assert role.seconds(parse_config({"bandwidth": True})) > plain + 300

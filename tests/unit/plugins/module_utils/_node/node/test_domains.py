@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The registry of roles that decide on the node: their options are those of the role, with the same defaults."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS
+
+from tests.docs_check import role_docs
+
+ROLES = {role.name: role for role in role_docs.role_folders(role_docs.CHECKOUT)}
+# What a role needs on the controller alone.
+CONTROLLER = {"nvidia_gds": {"remove_confirmed"}}
+# What the controller adds to the options of a role.
+ADDED = {"nvidia_gds": {"example_text"}}
+
+pytestmark = pytest.mark.parametrize("name", DOMAINS)
+
+
+def test_the_options_are_those_of_the_role(name):
+    domain, role = DOMAINS[name], ROLES[name]
+    options = {key[len(name) + 1 :]: option for key, option in role_docs.read_options(role).items()}
+    assert set(domain.spec) - ADDED[name] == set(options) - CONTROLLER[name]
+    for key in set(domain.spec) - ADDED[name]:
+        mine, role_has = domain.spec[key], options[key]
+        assert mine["type"] == role_has.get("type", "str"), key
+        assert mine.get("elements") == role_has.get("elements"), key
+        assert mine.get("choices") == role_has.get("choices"), key
+        assert ("default" in mine) == ("default" in role_has), key
+        assert mine.get("default") == role_has.get("default"), key
+
+
+def test_what_is_read_only_is_an_option(name):
+    domain = DOMAINS[name]
+    assert set(domain.read_only) <= set(domain.spec)
+
+
+def test_the_defaults_have_no_problem_and_a_limit(name):
+    domain = DOMAINS[name]
+    assert domain.problems({}) == []
+    assert domain.seconds(domain.parse({})) > 0
+
+
+def test_the_role_is_two_tasks_and_holds_names_alone(name):
+    tasks = yaml.safe_load((ROLES[name] / "tasks" / "main.yml").read_text(encoding="utf-8"))
+    assert [next(key for key in task if key.startswith(("mlcluster", "ansible"))) for task in tasks] == [
+        "mlcluster.aws.node_plan",
+        "ansible.builtin.include_tasks",
+    ]
+    assert tasks[1]["when"] == f"not __{name}_answer.plan.empty"
+    variables = list((ROLES[name] / "vars").glob("*.yml"))
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in variables) <= 60
+    every = [path.read_text(encoding="utf-8") for path in (ROLES[name] / "tasks").glob("*.yml")]
+    assert sum(text.count("- name: ") for text in every) <= 40
