@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import Domain
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._argument_types import coerce, kind_of
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._argument_types import problems as type_problems
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.argument_types import coerce, kind_of
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.argument_types import problems as type_problems
 
 OLDEST_PYTHON = (3, 9)
 AMAZON_LINUX_2 = (
