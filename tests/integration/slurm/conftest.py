@@ -36,7 +36,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     with nodes that have directories of this machine to themselves take turns with them."""
     for item in items:
         file = item.path.stem
-        item.add_marker(pytest.mark.xdist_group("checked" if file in ("test_health", "test_scratch") else file))
+        item.add_marker(
+            pytest.mark.xdist_group("checked" if file in ("test_health", "test_scratch", "test_watch") else file)
+        )
 
 
 @pytest.fixture

@@ -340,6 +340,26 @@ def parse_nvlinks(text: str) -> dict[str, dict[str, t.Any]]:
     return links
 
 
+def parse_nvlink_counters(text: str) -> dict[str, dict[str, int]]:
+    """Return what ``nvidia-smi nvlink -e`` or ``-gt d`` counts: {index of the GPU: {counter: sum over its links}}.
+
+    Units are dropped: ``-gt d`` counts KiB. Lines that are no counter are skipped, a link that is inactive among them.
+    """
+    counters: dict[str, dict[str, int]] = {}
+    current: dict[str, int] | None = None
+    for line in text.splitlines():
+        header = re.match(r"\s*GPU (\d{1,4}):", line)
+        if header:
+            current = counters.setdefault(header.group(1), {})
+        matched = re.fullmatch(
+            r"\s*Link\s+\d{1,4}\s*:\s*([A-Za-z][\w ()/-]{0,60}?)\s*:\s*(\d{1,18})( [KMG]iB)?\s*", line
+        )
+        if matched and current is not None:
+            name = re.sub(r"[^a-z0-9]+", "_", matched.group(1).lower()).strip("_")
+            current[name] = current.get(name, 0) + int(matched.group(2))
+    return {index: found for index, found in counters.items() if found}
+
+
 def _link_speed(word: str) -> float | None:
     if word.lower() == "<inactive>":
         return 0.0

@@ -33,6 +33,7 @@ from . import lustre as lustre_cli
 from . import nccl as nccl_cli
 from . import scratch as scratch_cli
 from . import storage as storage_cli
+from . import watch as watch_cli
 
 PROVIDERS = (
     storage_cli,
@@ -47,6 +48,7 @@ PROVIDERS = (
     health_cli,
     scratch_cli,
     slurm_notice,
+    watch_cli,
 )
 
 

@@ -93,7 +93,7 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
         "expected_devices": expected,
         "expected_source": _source(wishes, table),
         "waited_seconds": waited,
-        "devices": _devices(host, wishes.counters),
+        "devices": devices(host, wishes.counters),
         "pci_devices": _pci_devices(host),
         "uverbs": [name for name in host.listdir("/dev/infiniband") if name.startswith("uverbs")],
         "modules": modules,
@@ -221,7 +221,7 @@ def _efa_names(host: Host) -> list[str]:
     return [name for name in host.listdir(top) if line(host, f"{top}/{name}/device/vendor") == AMAZON_VENDOR]
 
 
-def _devices(host: Host, counters: bool) -> list[dict[str, t.Any]]:
+def devices(host: Host, counters: bool) -> list[dict[str, t.Any]]:
     """EFA devices with their driver; p2p is what the driver says of memory it can reach directly (NVIDIA, NEURON)."""
     found = []
     for name in _efa_names(host):

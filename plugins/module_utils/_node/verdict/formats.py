@@ -15,7 +15,7 @@ import re
 import typing as t
 from xml.etree import ElementTree
 
-from .result import FAIL, NOT_APPLICABLE, PASS, SEVERITIES, STATUSES, UNDETERMINABLE, Report, Result
+from .result import FAIL, NOT_APPLICABLE, PASS, STATUSES, UNDETERMINABLE, Report, Result, printable
 
 # Status words of pcluster-diag 1.0, which comes with ParallelCluster 3.16. Source: aws/aws-parallelcluster-cookbook,
 # cookbooks/aws-parallelcluster-platform/files/pcluster-diag/pcluster_diag/models/result.py.
@@ -31,6 +31,7 @@ DIAG_CODE = {FAIL: ("errors", "E1"), UNDETERMINABLE: ("errors", "E0"), NOT_APPLI
 NHC_SECONDS = 15
 # Prometheus has floats of 64 bits; a larger integer is left out, as NaN and infinity are.
 LARGEST = 1e308
+LONGEST_LABEL = 200
 # What XML 1.0 can hold.
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -78,34 +79,26 @@ def _diag_result(result: Result) -> dict[str, t.Any]:
 def prometheus(reports: t.Sequence[Report]) -> str:
     """The text format of Prometheus, for node_exporter's textfile collector.
 
-    mlcluster_check_status (1 for the status that a check has, 0 for the others), mlcluster_check_value (figures, in
-    the unit of the label; of a mapping of figures each of them, under the label key), mlcluster_check_severity (0 none
-    to 4 isolate), mlcluster_check_seconds. The label number tells several verdicts under one check and device apart.
+    mlcluster_verdict (always 1: status and severity are labels, so that a verdict is one series), mlcluster_check_value
+    (figures, in the unit of the label; of a mapping of figures each of them, under the label key),
+    mlcluster_check_seconds. The label number tells several verdicts under one check and device apart.
     """
-    lines: dict[str, list[str]] = {name: [] for name in _METRICS}
+    samples: dict[str, list[Sample]] = {name: [] for name in _METRICS}
     for report in reports:
         seen: dict[tuple[str, str], int] = {}
         for result in report.results:
             key = (result.id, result.scope.device or "")
             seen[key] = seen.get(key, 0) + 1
             labels = {"node": report.host, "check": result.id, "device": key[1], "number": str(seen[key])}
-            for status in STATUSES:
-                lines["mlcluster_check_status"].append(
-                    _sample("mlcluster_check_status", {**labels, "status": status}, int(result.status == status))
-                )
-            lines["mlcluster_check_severity"].append(
-                _sample("mlcluster_check_severity", labels, SEVERITIES.index(result.severity))
-            )
+            state = {**labels, "status": result.status, "severity": result.severity}
+            samples["mlcluster_verdict"].append((state, 1))
             if result.seconds is not None:
-                lines["mlcluster_check_seconds"].append(_sample("mlcluster_check_seconds", labels, result.seconds))
-            for key_label, value in _figures(result.found):
-                more = {**labels, "unit": result.unit or "", "key": key_label}
-                lines["mlcluster_check_value"].append(_sample("mlcluster_check_value", more, value))
-    return "".join(
-        f"# HELP {name} {_METRICS[name]}\n# TYPE {name} gauge\n{''.join(samples)}"
-        for name, samples in lines.items()
-        if samples
-    )
+                samples["mlcluster_check_seconds"].append((labels, result.seconds))
+            samples["mlcluster_check_value"] += [
+                ({**labels, "unit": result.unit or "", "key": key_label}, value)
+                for key_label, value in _figures(result.found)
+            ]
+    return "".join(family(name, _METRICS[name], found) for name, found in samples.items())
 
 
 def _figures(found: object) -> list[tuple[str, float]]:
@@ -119,20 +112,28 @@ def _figures(found: object) -> list[tuple[str, float]]:
 
 
 _METRICS = {
-    "mlcluster_check_status": "1 for the status that the check has.",
-    "mlcluster_check_severity": "What to do about the node: 0 none, 1 monitor, 2 reset, 3 reboot, 4 isolate.",
+    "mlcluster_verdict": "1 for each verdict; severity is what to do about the node where status is fail.",
     "mlcluster_check_seconds": "How long the check took.",
     "mlcluster_check_value": "The figure that the check found.",
 }
+Sample = tuple[t.Mapping[str, str], float]
 
 
-def _sample(name: str, labels: t.Mapping[str, str], value: float) -> str:
-    inside = ",".join(f'{key}="{_label(text)}"' for key, text in labels.items() if text)
-    return f"{name}{{{inside}}} {float(value):g}\n"
+def family(name: str, text: str, samples: t.Sequence[Sample], kind: str = "gauge") -> str:
+    """One metric with all its samples, empty without any; a label that is empty is left out."""
+    if not samples:
+        return ""
+    lines = [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
+    for labels, value in samples:
+        inside = ",".join(f'{key}="{_label(words)}"' for key, words in labels.items() if words)
+        # Counters of bytes need all the digits that a float has.
+        lines.append(f"{name}{{{inside}}} {repr(float(value)).removesuffix('.0')}")
+    return "\n".join(lines) + "\n"
 
 
 def _label(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    # Bytes that are no UTF-8 would make the whole file unreadable.
+    return printable(text)[:LONGEST_LABEL].replace("\\", "\\\\").replace('"', '\\"')
 
 
 def junit(reports: t.Sequence[Report]) -> str:

@@ -421,3 +421,23 @@ def test_neuron_ls_that_is_no_list(text, problem):
 )
 def test_driver_version(text, version):
     assert parse_driver_version(text) == version
+
+
+# The shapes are those of nvidia-smi's documentation; no machine with NVLink was at hand.
+NVLINK_ERRORS = """\
+GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)
+\t Link 0: Replay Errors: 1
+\t Link 0: CRC Errors: 0
+\t Link 1: Replay Errors: 2
+\t Link 1: <inactive>
+GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-2)
+\t Link 0: Data Tx: 5 KiB
+\t Link 0: Data Rx: N/A
+NVML: something else: 7
+"""
+
+
+def test_nvlink_counters_are_summed_over_the_links_of_a_gpu():
+    found = parse.parse_nvlink_counters(NVLINK_ERRORS)
+    assert found == {"0": {"replay_errors": 3, "crc_errors": 0}, "1": {"data_tx": 5}}
+    assert parse.parse_nvlink_counters("\t Link 0: Replay Errors: 1\nGPU 0: X\n") == {}

@@ -49,9 +49,8 @@ def test_prometheus_takes_every_line():
     lines = formats.prometheus([REPORT]).splitlines()
     samples = [SAMPLE.fullmatch(line) for line in lines if not line.startswith("#")]
     assert all(samples)
-    assert 'mlcluster_check_status{node="p5-1",check="gpu.xid",device="gpu3",number="1",status="fail"} 1' in lines
-    assert 'mlcluster_check_status{node="p5-1",check="gpu.xid",device="gpu3",number="1",status="pass"} 0' in lines
-    assert 'mlcluster_check_severity{node="p5-1",check="gpu.xid",device="gpu3",number="1"} 3' in lines
+    failed = 'mlcluster_verdict{node="p5-1",check="gpu.xid",device="gpu3",number="1",status="fail",severity="reboot"} 1'
+    assert [line for line in lines if 'mlcluster_verdict{node="p5-1",check="gpu.xid"' in line] == [failed]
     assert 'mlcluster_check_value{node="p5-1",check="gpu.count",number="1",unit="GPUs"} 8' in lines
     assert 'mlcluster_check_seconds{node="p5-1",check="gpu.count",number="1"} 0.25' in lines
 
@@ -63,6 +62,17 @@ def test_prometheus_has_no_series_twice_and_its_families_in_one_piece():
     assert len(series) == len(set(series))
     families = [line.split()[2] for line in lines if line.startswith("# TYPE")]
     assert len(families) == len(set(families))
+
+
+def test_a_counter_keeps_all_its_digits():
+    assert formats.family("a", "b", [({"x": "1"}, 123456789012345)]).splitlines()[2] == 'a{x="1"} 123456789012345'
+    assert formats.family("a", "b", []) == ""
+
+
+def test_a_label_is_printable_and_short():
+    (line,) = formats.family("a", "b", [({"name": 'x"\\\n\udcff' + "y" * 300}, 1)]).splitlines()[2:]
+    assert line.startswith('a{name="x\\"\\\\  y') and len(line) < 220
+    line.encode("utf-8")
 
 
 def test_junit_counts_what_was_not_proved_as_an_error():

@@ -1,0 +1,156 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which job has which GPU of this node, for the labels of metrics.
+
+A Prolog adds a job, an Epilog removes it. Neither is relied on: a job is shown only while a process of it is here or
+Slurm says that it runs here. Everything is below ``/run``, so nothing outlives a boot.
+
+    /run/mlcluster/jobs/4711.json  the job, for root alone
+    /run/mlcluster/gpu-jobs/0      numbers of the jobs on GPU 0, a line each: what dcgm-exporter takes as its
+                                   --hpc-job-mapping-dir
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import typing as t
+
+from ..slurm import parse
+from ..slurm.client import Slurm, node_name, unknown_job
+from ..slurm.look import ON_NODES
+from ..system.host import Host, NodeError
+
+DIRECTORY = "/run/mlcluster"
+SCHEMA = "mlcluster.job/1"
+MOST_GPUS = 64
+# The title of the process that slurmd starts for each step of a job.
+_STEP = re.compile(r"slurmstepd: \[(\d{1,10})\.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """A job on this node: its GPUs by index; name is None until Slurm was asked for it."""
+
+    job_id: int
+    user: str
+    gpus: tuple[int, ...]
+    name: str | None = None
+
+
+def parse_gpus(text: str) -> tuple[int, ...]:
+    """The GPUs in ``SLURM_JOB_GPUS``; a word that is no index, as that of a MIG instance, is skipped."""
+    words = [word.strip() for word in text.split(",")]
+    return tuple(sorted({int(word) for word in words if re.fullmatch(r"[0-9]{1,2}", word) and int(word) < MOST_GPUS}))
+
+
+def add(host: Host, job: Job, directory: str = DIRECTORY) -> None:
+    """Remember a job and show it. Raises ``NodeError``."""
+    _write(host, job, directory)
+    publish(host, known(host, directory), directory)
+
+
+def remove(host: Host, job_id: int, directory: str = DIRECTORY) -> None:
+    """Forget a job. Raises ``NodeError``."""
+    try:
+        host.remove(f"{directory}/jobs/{job_id}.json")
+    except OSError as exc:
+        raise NodeError(f"could not remove the label of job {job_id} ({exc.strerror}): run as root") from exc
+    publish(host, known(host, directory), directory)
+
+
+def known(host: Host, directory: str = DIRECTORY) -> list[Job]:
+    """The jobs that are remembered, by number; what is no record of a job is skipped."""
+    found = []
+    for name in host.listdir(f"{directory}/jobs"):
+        if not re.fullmatch(r"[1-9][0-9]{0,9}\.json", name):
+            continue
+        data = host.read_json(f"{directory}/jobs/{name}")
+        if isinstance(data, dict) and data.get("schema") == SCHEMA and isinstance(data.get("gpus"), list):
+            gpus = tuple(gpu for gpu in data["gpus"] if type(gpu) is int and 0 <= gpu < MOST_GPUS)
+            label = data.get("name")
+            found.append(Job(int(name[:-5]), str(data.get("user")), gpus, label if isinstance(label, str) else None))
+    return sorted(found, key=lambda job: job.job_id)
+
+
+def refresh(host: Host, slurm: Slurm, seconds: float, directory: str = DIRECTORY) -> list[Job]:
+    """The jobs that are proved to be here, with their names; those that have ended are forgotten.
+
+    Slurm is asked once for each job's name, and again only for a job that has no process here. One of which Slurm does
+    not answer is left out and kept.
+    """
+    here = steps(host)
+    shown = []
+    for job in known(host, directory):
+        live: bool | None = job.job_id in here
+        if not live or job.name is None:
+            told, name = ask(slurm, job.job_id, seconds)
+            live = live or told
+            if name is not None and job.name is None:
+                job = dataclasses.replace(job, name=name)
+                _write(host, job, directory)
+        if live is False:
+            remove(host, job.job_id, directory)
+        elif live:
+            shown.append(job)
+    publish(host, shown, directory)
+    return shown
+
+
+def steps(host: Host) -> set[int]:
+    """The jobs of which a step runs on this node."""
+    found = set()
+    for pid in host.listdir("/proc"):
+        if pid.isdecimal() and (host.read_text(f"/proc/{pid}/comm") or "").strip() == "slurmstepd":
+            title = _STEP.match((host.read_text(f"/proc/{pid}/cmdline") or "").replace("\0", " "))
+            if title:
+                found.add(int(title.group(1)))
+    return found
+
+
+def ask(slurm: Slurm, job_id: int, seconds: float) -> tuple[bool | None, str | None]:
+    """Whether Slurm has the job on this node (None: it does not tell), and its name."""
+    try:
+        done = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id), timeout=seconds)
+        if unknown_job(done):
+            return False, None
+        if done.rc != 0:
+            return None, None
+        # Of an array all tasks are shown where the first is asked for.
+        own = [job for job in parse.jobs(done.stdout, job_id) if job["job_id"] == job_id]
+    except NodeError:
+        return None, None
+    if len(own) != 1:
+        return None, None
+    on_node = own[0]["state"] in ON_NODES.split(",") and node_name() in parse.expand(own[0]["nodes"])
+    return on_node, own[0]["name"] or ""
+
+
+def publish(host: Host, jobs: t.Sequence[Job], directory: str = DIRECTORY) -> None:
+    """Write the file of each GPU, and remove those of GPUs that no job has. Raises ``NodeError``."""
+    place = f"{directory}/gpu-jobs"
+    wanted: dict[str, str] = {}
+    for job in jobs:
+        for gpu in job.gpus:
+            wanted[str(gpu)] = wanted.get(str(gpu), "") + f"{job.job_id}\n"
+    try:
+        for name in host.listdir(place):
+            if name not in wanted:
+                host.remove(f"{place}/{name}")
+        for name, text in wanted.items():
+            if host.read_text(f"{place}/{name}") != text:
+                host.write_text(f"{place}/{name}", text, 0o644)
+    except OSError as exc:
+        raise NodeError(f"could not write {place} ({exc.strerror}): run as root, and look with 'df'") from exc
+
+
+def _write(host: Host, job: Job, directory: str) -> None:
+    document: dict[str, t.Any] = {"schema": SCHEMA, "user": job.user, "gpus": list(job.gpus), "name": job.name}
+    path = f"{directory}/jobs/{job.job_id}.json"
+    try:
+        host.write_text(path, json.dumps(document) + "\n", 0o600)
+    except OSError as exc:
+        raise NodeError(f"could not write {path} ({exc.strerror or exc}): run as root, and look with 'df'") from exc

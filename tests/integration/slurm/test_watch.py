@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The metrics of a node that runs jobs of a real Slurm: their labels come from a Prolog and never outlive the job."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from tests.integration.slurm.health_rig import NOBODY, as_user, checked_cluster, state_of
+from tests.rig.slurm import jobs
+from tests.rig.slurm.fixture import needs_slurm
+from tests.rig.slurm.processes import wait_for
+
+pytestmark = needs_slurm
+LABEL = re.compile(r'^mlcluster_job_gpu\{gpu="(\d+)",job="(\d+)",user="([^"]*)",name="([^"]*)"\} 1$', re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def rig():
+    with checked_cluster(f"watch-{os.getpid()}") as found:
+        yield found
+
+
+def inside(cluster, *words, **options):
+    """Run a command on n1, in its own namespaces."""
+    spaces = ["nsenter", f"--target={cluster._init('n1')}", "--mount", "--uts", "--pid", "--"]
+    return cluster.run(*spaces, *words, **options)
+
+
+def labels(rig):
+    """(GPU, job, user, name) of each label after a run on n1."""
+    cluster, scripts = rig
+    conf = f"{cluster.root}/etc/slurm.conf"
+    inside(cluster, scripts["command"], "watch", "--directory", f"{cluster.local}/textfile", "--slurm-conf", conf)
+    return LABEL.findall((cluster.local_of("n1") / "textfile/mlcluster.prom").read_text(encoding="utf-8"))
+
+
+def running(cluster, name):
+    number = jobs.submit(
+        cluster, "echo up; sleep 600", *as_user(cluster, NOBODY, "-wn1", "--gres=gpu:2", f"--job-name={name}")
+    )
+    wait_for("the job itself", lambda: "up" in jobs.look(cluster, number).output)
+    return number
+
+
+def end(cluster, number):
+    cluster.run("scancel", str(number))
+    jobs.release(cluster, number)
+    jobs.wait(cluster, number)
+
+
+def test_a_job_is_in_the_labels_of_its_gpus_until_its_epilog(rig):
+    cluster, _scripts = rig
+    number = running(cluster, "llama 70b")
+    found = labels(rig)
+    assert found == [(gpu, str(number), "nobody", "llama 70b") for gpu, *_rest in found]
+    assert len({gpu for gpu, *_rest in found}) == 2
+    end(cluster, number)
+    wait_for("the Epilog", lambda: not list(state_of(cluster, "n1", "/run/mlcluster/jobs").glob("*.json")))
+    assert labels(rig) == []
+
+
+def test_a_label_goes_where_no_epilog_ever_ran(rig):
+    cluster, scripts = rig
+    cluster.configure(Epilog="/bin/true")
+    try:
+        number = running(cluster, "x")
+        assert {job for _gpu, job, *_rest in labels(rig)} == {str(number)}
+        end(cluster, number)
+        assert list(state_of(cluster, "n1", "/run/mlcluster/jobs").glob("*.json"))
+        assert labels(rig) == []
+        assert not list(state_of(cluster, "n1", "/run/mlcluster/jobs").glob("*.json"))
+    finally:
+        cluster.configure(Epilog=scripts["epilog"])
+
+
+def test_a_prolog_waits_for_a_run_and_then_goes_on(rig):
+    cluster, _scripts = rig
+    lock = state_of(cluster, "n1", "/run/mlcluster/watch.lock")
+    with subprocess.Popen(
+        ["flock", "--exclusive", lock, "sh", "-c", "echo held; sleep 2"], stdout=subprocess.PIPE
+    ) as run:
+        assert run.stdout.readline() == b"held\n"
+        job = jobs.finish(cluster, "true", *as_user(cluster, NOBODY, "-wn1"))
+        assert run.poll() == 0, "the job began beside the run"
+    assert job.state == "COMPLETED"
