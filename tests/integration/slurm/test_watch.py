@@ -18,7 +18,9 @@ from tests.rig.slurm.fixture import needs_slurm
 from tests.rig.slurm.processes import wait_for
 
 pytestmark = needs_slurm
-LABEL = re.compile(r'^mlcluster_job_gpu\{gpu="(\d+)",job="(\d+)",user="([^"]*)",name="([^"]*)"\} 1$', re.MULTILINE)
+LABEL = re.compile(
+    r'^mlcluster_job_gpu\{gpu="(\d+)",hpc_job="(\d+)",user="([^"]*)",job_name="([^"]*)"\} 1$', re.MULTILINE
+)
 
 
 @pytest.fixture(scope="module")

@@ -77,7 +77,7 @@ def render(report: Report, extras: Extras) -> str:
         "mlcluster_efa_total": _efa(extras.efa),
         **_nvlink(extras.nvlink),
         "mlcluster_job_gpu": [
-            ({"gpu": str(gpu), "job": str(job.job_id), "user": job.user, "name": job.name or ""}, 1)
+            ({"gpu": str(gpu), "hpc_job": str(job.job_id), "user": job.user, "job_name": job.name or ""}, 1)
             for job in extras.jobs
             for gpu in job.gpus
         ],

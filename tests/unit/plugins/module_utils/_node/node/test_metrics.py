@@ -74,7 +74,9 @@ def test_nvlink_data_is_in_bytes_and_kinds_of_errors_are_bounded():
 
 def test_a_job_is_a_label_of_each_of_its_gpus():
     found = samples("mlcluster_job_gpu", jobs=[Job(7, "alice", (0, 1), 'a "b"'), Job(8, "bob", ())])
-    assert found == [f'mlcluster_job_gpu{{gpu="{gpu}",job="7",user="alice",name="a \\"b\\""}} 1' for gpu in (0, 1)]
+    assert found == [
+        f'mlcluster_job_gpu{{gpu="{gpu}",hpc_job="7",user="alice",job_name="a \\"b\\""}} 1' for gpu in (0, 1)
+    ]
 
 
 def test_the_largest_node_has_fewer_than_400_series():
