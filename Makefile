@@ -103,6 +103,10 @@ lock: ## Write the Python lock files again, newest versions first (needs the pac
 lock-artifacts: setup ## Download, check and pin the artifacts that roles install
 	@$(VENV)/python tests/data_tables/lock_artifacts.py
 
+.PHONY: dashboard
+dashboard: ## Write the Grafana dashboard again
+	@$(START) dashboard
+
 .PHONY: docs
 docs: setup ## Write the generated parts of the documentation again, and build the site into docs/_build/html
 	@$(VENV)/python -m tests.docs_check.role_docs
@@ -124,4 +128,4 @@ mutants: setup ## Change a module in small ways and run its unit tests: MODULE=p
 
 .PHONY: clean
 clean: ## Remove what the build made, environments included
-	rm -rf .venv .venv-lint .venv-data .venv-docs .venv-pcluster .collections .build dist docs/_build tests/output
+	rm -rf .venv .venv-lint .venv-data .venv-docs .venv-dashboard .venv-pcluster .collections .build dist docs/_build tests/output

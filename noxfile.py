@@ -203,6 +203,16 @@ def docs_site(session: nox.Session) -> None:
 
 
 @nox.session
+def dashboard(session: nox.Session) -> None:
+    """Write the Grafana dashboard again."""
+    try:
+        python = environments.ensure_environment(CHECKOUT / ".venv-dashboard", REQUIREMENTS / "dashboard.txt")
+    except packages.SetupError as error:
+        session.error(str(error))
+    run(session, python, "tests/data_tables/make_dashboard.py")
+
+
+@nox.session
 def unit(session: nox.Session) -> None:
     """Run the unit tests."""
     pytest(session, HANGS, "tests/unit", "-m", "not slow")

@@ -22,7 +22,7 @@ compile() {
     echo "wrote requirements/$name.txt"
 }
 
-for name in nox build lint docs pcluster mitogen; do
+for name in nox build lint docs dashboard pcluster mitogen; do
     compile 3.11 "$name" "$name.in"
 done
 # The CPU build of torch that is pinned is one for Python 3.11, so the data programs are tested on that.

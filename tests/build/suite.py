@@ -50,6 +50,7 @@ ALLOTTED = {
     "lint": 180,
     "docs": 120,
     "docs_site": 180,
+    "dashboard": 120,
     "sanity": 360,
     "unit": 360,
     "unit_slow": 600,

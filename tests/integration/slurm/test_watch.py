@@ -68,6 +68,7 @@ def test_a_job_is_in_the_labels_of_its_gpus_until_its_epilog(rig):
     assert labels(rig) == []
 
 
+@pytest.mark.slow
 def test_a_label_goes_where_no_epilog_ever_ran(rig):
     cluster, scripts = rig
     cluster.configure(Epilog="/bin/true")
@@ -82,6 +83,7 @@ def test_a_label_goes_where_no_epilog_ever_ran(rig):
         cluster.configure(Epilog=scripts["epilog"])
 
 
+@pytest.mark.slow
 def test_a_prolog_waits_for_a_run_and_then_goes_on(rig):
     cluster, _scripts = rig
     lock = state_of(cluster, "n1", "/run/mlcluster/watch.lock")
