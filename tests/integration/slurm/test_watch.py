@@ -53,7 +53,6 @@ def running(cluster, name):
 
 def end(cluster, number):
     cluster.run("scancel", str(number))
-    jobs.release(cluster, number)
     jobs.wait(cluster, number)
 
 
