@@ -7,14 +7,13 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils import basic
 from ansible.plugins.action import ActionBase
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._here import is_here
 
 SETUP = "ansible.builtin.setup"
 
@@ -48,15 +47,8 @@ class ActionModule(ActionBase):
         _validation, given = self.validate_argument_spec(
             argument_spec={"gather_subset": {"type": "list", "elements": "str", "default": ["min"]}}
         )
-        if self._is_here(task_vars):
+        if is_here(self._connection, self._task, task_vars):
             answer.update(gather(given["gather_subset"]))
         else:
             answer.update(self._execute_module(module_name=SETUP, module_args=given, task_vars=task_vars))
         return answer
-
-    def _is_here(self, task_vars: Mapping[str, Any]) -> bool:
-        python = task_vars.get("ansible_python_interpreter") or constants.config.get_config_value("INTERPRETER_PYTHON")
-        become = self._connection.become is not None
-        # What the keyword environment sets is for the process of a module, and part of the facts.
-        own = bool(become or any(self._task.environment or []))
-        return self._connection.transport.rpartition(".")[2] == "local" and python == sys.executable and not own

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +16,10 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS, Domain
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look import look_all
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.release import system_facts
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._here import is_here
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.judgement import judge
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.options import (
     checksum,
@@ -26,6 +32,8 @@ MODULE = "mlcluster.aws.node_plan"
 # The fact with the answers of this run: {role: {"sum": ..., "answer": ...}}. An answer is JSON text: Ansible walks
 # through all facts for every task.
 KEPT = "mlcluster_plan"
+# Tags that all roles have, and those of Ansible that take all tasks in.
+COMMON = {"all", "tagged", "build", "boot"}
 # The tags of a role that leave its verification out.
 CHANGING = ("{}_install", "{}_configure", "build")
 
@@ -42,6 +50,12 @@ def verifies(role: str, tags: Sequence[str]) -> bool:
     return bool(set(tags) - {tag.format(role) for tag in CHANGING})
 
 
+def is_asked(role: str, tags: Sequence[str], skipped: Sequence[str]) -> bool:
+    """Whether the tags of this run leave any task of a role."""
+    own = [tag for tag in tags if tag in COMMON or tag == role or tag.startswith(f"{role}_")]
+    return bool(own) and role not in skipped
+
+
 class ActionModule(ActionBase):
     """Makes the options of roles from their variables, asks the node where that is not yet done, and judges."""
 
@@ -54,28 +68,35 @@ class ActionModule(ActionBase):
             argument_spec={
                 "role": {"type": "str"},
                 "roles": {"type": "list", "elements": "str"},
+                "groups": {"type": "list", "elements": "str"},
                 "again": {"type": "bool", "default": False},
                 "verify": {"type": "bool", "default": False},
                 "validate": {"type": "bool", "default": False},
                 "required": {"type": "bool"},
                 "trouble": {"type": "list", "elements": "str", "default": []},
             },
-            required_one_of=[["role", "roles"]],
-            mutually_exclusive=[["role", "roles"]],
+            required_one_of=[["role", "roles", "groups"]],
+            mutually_exclusive=[["role", "roles", "groups"]],
         )
         self._vars = task_vars
         self._name = str(task_vars["inventory_hostname"])
-        unknown = [name for name in [given["role"], *(given["roles"] or [])] if name and name not in DOMAINS]
-        if unknown:
-            raise AnsibleActionFail(f"there is no role {', '.join(unknown)} that plans: there are {', '.join(DOMAINS)}")
-        if given["roles"] is not None:
-            return {**result, **self._look_first(given["roles"])}
+        if given["role"] is None:
+            return {**result, **self._look_first(given)}
+        if given["role"] not in DOMAINS:
+            raise AnsibleActionFail(f"there is no role {given['role']} that plans: there are {', '.join(DOMAINS)}")
         return {**result, **self._for_role(DOMAINS[given["role"]], given)}
 
-    def _look_first(self, roles: Sequence[str]) -> dict[str, Any]:
+    def _look_first(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The looks of all roles whose options are sound; the others say what is wrong when it is their turn."""
+        tags, skipped = self._tags(), self._vars.get("ansible_skip_tags") or []
+        groups = set(given["groups"] or ())
+        roles = [role for role, domain in DOMAINS.items() if groups & set(domain.groups)]
+        # A role that does not look so may change what the roles behind it see.
+        roles += itertools.takewhile(DOMAINS.__contains__, given["roles"] or ())
         asked = {}
         for role in roles:
+            if not is_asked(role, tags, skipped):
+                continue
             options, problems = role_options(DOMAINS[role], self._variables(role))
             if not problems:
                 asked[role] = options
@@ -103,8 +124,7 @@ class ActionModule(ActionBase):
             name = f"{role}_required"
             required = boolean(variables[name], strict=False) if name in variables else True
         empty, check = answer["plan"]["empty"], bool(self._task.check_mode)
-        tags = self._vars.get("ansible_run_tags") or ["all"]
-        if empty and not given["verify"] and not verifies(role, tags):
+        if empty and not given["verify"] and not verifies(role, self._tags()):
             return {**self._public(answer), "changed": False, "ansible_facts": {**answer["facts"], **facts}}
         judgement = judge(answer, required, empty or given["verify"], check, given["trouble"])
         for line in judgement.lines:
@@ -113,6 +133,9 @@ class ActionModule(ActionBase):
         if judgement.failure is not None:
             outcome.update(failed=True, msg=f"{self._name}: {judgement.failure}")
         return outcome
+
+    def _tags(self) -> Sequence[str]:
+        return self._vars.get("ansible_run_tags") or ["all"]
 
     def _public(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         return {name: answer[name] for name in ("plan", "results", "lines", "problems", "shown", "details")}
@@ -138,6 +161,12 @@ class ActionModule(ActionBase):
 
     def _ask(self, asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """The answer of the module on the node. Raises AnsibleActionFail."""
+        if is_here(self._connection, self._task, self._vars):
+            return {
+                "roles": look_all(Host(), asked, read_only=bool(self._task.check_mode)),
+                "system": system_facts(Host()),
+                "python": list(sys.version_info[:2]),
+            }
         answer: dict[str, Any] = self._execute_module(
             module_name=MODULE, module_args={"roles": asked}, task_vars=self._vars
         )

@@ -31,9 +31,15 @@ options:
     type: str
   roles:
     description:
-      - A list of roles whose looks are made now, for their tasks to find. Nothing is judged, and nothing fails.
+      - A list of roles whose looks are made now, for their tasks to find. Nothing is judged, and nothing fails. Roles
+        of which the tags of the run leave no task are passed over. The list ends at a role that does not look so, since
+        that may change what the roles behind it see.
       - The action plugin gives the module a mapping of role and options instead.
     type: raw
+  groups:
+    description: In the place of O(roles), groups of the inventory; the roles are those that site.yml has for them.
+    type: list
+    elements: str
   again:
     description: Ask the node also where there is an answer.
     type: bool
@@ -63,7 +69,7 @@ seealso:
 EXAMPLES = r"""
 - name: Look at the node for all roles at once
   mlcluster.aws.node_plan:
-    roles: [nvidia_gds]
+    groups: "{{ group_names }}"
 
 - name: Look at the node and decide
   mlcluster.aws.node_plan:
@@ -130,6 +136,7 @@ def main() -> None:
         argument_spec={
             "role": {"type": "str"},
             "roles": {"type": "raw"},
+            "groups": {"type": "list", "elements": "str"},
             "again": {"type": "bool", "default": False},
             "verify": {"type": "bool", "default": False},
             "validate": {"type": "bool", "default": False},

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import Domain
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look import option_errors
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.argument_types import coerce, kind_of
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.argument_types import problems as type_problems
 
 OLDEST_PYTHON = (3, 9)
 AMAZON_LINUX_2 = (
@@ -49,24 +49,12 @@ def role_options(domain: Domain, variables: Mapping[str, Any]) -> tuple[dict[str
             # YAML has made 13.1 of 13.10 already.
             return {}, [f"{prefix}{name} is {value}, a number; give a text in quotes, such as '{value}'"]
         given[name] = coerce(kind_of(option), value)
-    spec = {prefix + name: option for name, option in domain.spec.items()}
-    found = list(type_problems({prefix + name: value for name, value in given.items()}, spec))
-    found += _choice_problems(prefix, given, domain.spec)
-    if found:
-        return given, found
+    found = option_errors(domain, given)
     part = _controller_part(domain.role)
-    if part is not None:
-        given.update(part.controller_options(variables))
-    return given, list(domain.problems(given))
-
-
-def _choice_problems(prefix: str, given: Mapping[str, Any], spec: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    # In the words of Ansible's own check, which comes first where a role is applied by itself.
-    return [
-        f"value of {prefix}{name} must be one of: {', '.join(map(str, spec[name]['choices']))}, got: {value}"
-        for name, value in given.items()
-        if spec[name].get("choices") and value not in spec[name]["choices"]
-    ]
+    if part is None or found:
+        return given, found
+    given.update(part.controller_options(variables))
+    return given, option_errors(domain, given)
 
 
 def system_problems(host: str, facts: Mapping[str, Any]) -> list[str]:

@@ -31,6 +31,7 @@ from . import jobs as slurm_verdict_cli
 from . import log, streams
 from . import lustre as lustre_cli
 from . import nccl as nccl_cli
+from . import plan as plan_cli
 from . import scratch as scratch_cli
 from . import storage as storage_cli
 from . import watch as watch_cli
@@ -49,6 +50,7 @@ PROVIDERS = (
     scratch_cli,
     slurm_notice,
     watch_cli,
+    plan_cli,
 )
 
 

@@ -35,11 +35,14 @@ class Domain:
         Facts of the node, of which everything below is a pure function; how long the look may take.
     plan, verify, tell
         What is to be done; verdicts on what is there; what people and other roles are told.
+    groups
+        Groups of the inventory whose nodes have the role in site.yml.
     read_only
         Options in their place where a look may write nothing and has to be quick: check mode, ``mlcluster plan``.
     """
 
     role: str
+    groups: tuple[str, ...]
     spec: t.Mapping[str, t.Mapping[str, t.Any]]
     problems: t.Callable[[Raw], list[str]]
     parse: t.Callable[[Raw], t.Any]
@@ -57,6 +60,7 @@ DOMAINS: t.Mapping[str, Domain] = {
     for domain in (
         Domain(
             role=gds_plan.ROLE,
+            groups=("gpu",),
             spec=gds_config.ARGUMENT_SPEC,
             problems=gds_config.problems,
             parse=gds_config.parse_config,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ..system.argument_types import problems as type_problems
 from ..system.host import Host
 from ..system.parallel import STATE_DIRECTORY, Job, Outcome, run_jobs
 from ..system.plan import Plan, file_due, refused
@@ -50,6 +51,27 @@ def complete(domain: Domain, options: Options) -> dict[str, t.Any]:
     """The options with the defaults of those that were not given."""
     defaults = {name: entry["default"] for name, entry in domain.spec.items() if "default" in entry}
     return {**defaults, **{name: value for name, value in options.items() if value is not None}}
+
+
+def option_errors(domain: Domain, options: Options) -> list[str]:
+    """What is wrong with options that were coerced: a sentence each, with the name of the role's variable.
+
+    The role's own ``problems`` are asked only where names, types and choices are sound.
+    """
+    prefix = f"{domain.role}_"
+    unknown = sorted(set(options) - set(domain.spec))
+    if unknown:
+        return [f"unknown options {', '.join(prefix + name for name in unknown)}"]
+    spec = {prefix + name: option for name, option in domain.spec.items()}
+    given = {prefix + name: value for name, value in options.items()}
+    found = list(type_problems(given, spec))
+    # In the words of Ansible's own check, which comes first where a role is applied by itself.
+    found += [
+        f"value of {name} must be one of: {', '.join(map(str, spec[name]['choices']))}, got: {value}"
+        for name, value in given.items()
+        if spec[name].get("choices") and value is not None and value not in spec[name]["choices"]
+    ]
+    return found or list(domain.problems(options))
 
 
 def _job(domain: Domain, options: Options, read_only: bool) -> Job:

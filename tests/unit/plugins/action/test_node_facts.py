@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import platform
 import sys
-import types
 
 import pytest
 from ansible.errors import AnsibleActionFail
@@ -34,24 +33,3 @@ def test_an_answer_that_is_none_is_told(monkeypatch):
     monkeypatch.setattr(setup, "main", lambda: print("Traceback"))
     with pytest.raises(AnsibleActionFail, match=r"setup gave no facts but 'Traceback"):
         node_facts.gather(["min"])
-
-
-@pytest.mark.parametrize(
-    ("transport", "become", "python", "here"),
-    [
-        ("local", None, sys.executable, True),
-        ("ansible.builtin.local", None, sys.executable, True),
-        ("ssh", None, sys.executable, False),
-        ("local", object(), sys.executable, False),
-        ("local", None, "/usr/bin/python3", False),
-        ("local", None, None, False),
-    ],
-)
-def test_only_this_machine_and_this_python_are_here(transport, become, python, here):
-    action = node_facts.ActionModule.__new__(node_facts.ActionModule)
-    action._connection = types.SimpleNamespace(transport=transport, become=become)
-    action._task = types.SimpleNamespace(environment=[None, {}])
-    assert action._is_here({"ansible_python_interpreter": python}) is here
-    # It is for the process of a module, and stands in ansible_env.
-    action._task.environment.append({"http_proxy": "http://proxy:3128"})
-    assert action._is_here({"ansible_python_interpreter": python}) is False

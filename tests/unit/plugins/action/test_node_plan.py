@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import types
 
 import pytest
@@ -33,13 +34,16 @@ class Node:
         self.answers = {"nvidia_gds": answer()}
         self.system = {"distribution": "Debian", "distribution_major_version": "12", "pkg_mgr": "apt"}
         self.python = [3, 11]
+        self.transport = "ssh"
         self.asked, self.printed = [], []
         monkeypatch.setattr(node_plan.display, "display", self.printed.append)
 
     def task(self, check_mode=False, **args):
         action = node_plan.ActionModule.__new__(node_plan.ActionModule)
-        action._task = types.SimpleNamespace(args=args, check_mode=check_mode, diff=False, async_val=0, action="x")
-        action._connection = types.SimpleNamespace(_shell=types.SimpleNamespace(tmpdir=None))
+        task = {"args": args, "check_mode": check_mode, "diff": False, "async_val": 0, "action": "x", "environment": []}
+        action._task = types.SimpleNamespace(**task)
+        shell = types.SimpleNamespace(tmpdir=None)
+        action._connection = types.SimpleNamespace(_shell=shell, become=None, transport=self.transport)
         action._supports_check_mode, action._supports_async = True, False
         action._templar = Templar(loader=DataLoader(), variables=self.variables)
         action._execute_module = self.execute
@@ -166,3 +170,41 @@ def test_a_module_that_failed_is_the_end_with_its_words(node):
 def test_a_role_that_does_not_plan_is_named(node):
     with pytest.raises(AnsibleActionFail, match="there is no role nothing that plans"):
         node.task(role="nothing")
+
+
+@pytest.mark.parametrize(
+    ("tags", "skipped", "is_asked"),
+    [
+        (["all"], [], True),
+        (["nvidia_gds_verify"], [], True),
+        (["boot"], [], True),
+        (["efa_nccl"], [], False),
+        (["all"], ["nvidia_gds"], False),
+    ],
+)
+def test_the_first_look_is_made_for_roles_with_tasks_in_this_run(node, tags, skipped, is_asked):
+    node.variables.update(ansible_run_tags=tags, ansible_skip_tags=skipped)
+    node.task(roles=["nvidia_gds", "not_of_ours"])
+    assert len(node.asked) == int(is_asked)
+
+
+def test_no_look_is_made_ahead_of_a_role_that_may_change_what_it_sees(node):
+    node.task(roles=["not_of_ours", "nvidia_gds"])
+    assert node.asked == []
+
+
+@pytest.mark.parametrize(("groups", "is_asked"), [(["gpu", "efa"], True), (["efa"], False), ([], False)])
+def test_the_first_look_is_made_for_roles_of_the_groups_of_the_node(node, groups, is_asked):
+    node.task(groups=groups)
+    assert len(node.asked) == int(is_asked)
+
+
+def test_on_its_own_machine_the_look_needs_no_other_process(node, monkeypatch):
+    looks = []
+    found = {"nvidia_gds": json.loads(json.dumps(answer()))}
+    monkeypatch.setattr(node_plan, "look_all", lambda host, asked, read_only: looks.append(read_only) or found)
+    node.transport = "local"
+    node.variables["ansible_python_interpreter"] = sys.executable
+    assert node.task(role="nvidia_gds")["plan"]["empty"]
+    node.task(role="nvidia_gds", check_mode=True)
+    assert (looks, node.asked) == ([False, True], [])

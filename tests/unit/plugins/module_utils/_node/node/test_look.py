@@ -43,6 +43,7 @@ class Machine(Host):
 def domain(role="one", look=lambda host, config: config, plan=None, seconds=60.0, **more):
     return Domain(
         role=role,
+        groups=("gpu",),
         spec={"mode": {"type": "str", "default": "compat"}, "probe": {"type": "str", "default": "active"}},
         problems=lambda raw: [],
         parse=dict,

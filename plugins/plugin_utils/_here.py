@@ -1,0 +1,20 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether the node of a task is the machine, and its Python the Python, that Ansible itself runs on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from ansible import constants
+
+
+def is_here(connection: Any, task: Any, variables: Mapping[str, Any]) -> bool:
+    """Whether a module would run as this very process does, so that nothing has to be packed, sent and unpacked."""
+    python = variables.get("ansible_python_interpreter") or constants.config.get_config_value("INTERPRETER_PYTHON")
+    # What the keyword environment sets is for the process of a module.
+    is_other = bool(connection.become is not None or any(task.environment or []))
+    return bool(connection.transport.rpartition(".")[2] == "local" and python == sys.executable and not is_other)
