@@ -13,8 +13,10 @@ room_tests(ROOM)``.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import fnmatch
+import functools
 import random
 import re
 import typing as t
@@ -165,3 +167,67 @@ def room_tests(room: Room) -> tuple[t.Callable[[], None], t.Callable[[], None], 
                 assert not set(excuse.kinds) & set(UNKNOWN), f"{excuse.pattern} excuses {essential}"
 
     return test_sample, test_every_leaf, test_the_ledger
+
+
+def fact_leaves(facts: t.Any, skip: t.Collection[str] = ()) -> list[Leaf]:
+    """Return the leaves of facts as a look gives them; of a list only the first and the last entry.
+
+    A value is replaced by one of its own type where the text has such a value. ``skip``: keys at the top.
+    """
+    found: list[Leaf] = []
+
+    def walk(value: t.Any, path: tuple[t.Any, ...]) -> None:
+        if isinstance(value, dict):
+            for key in value:
+                if path or key not in skip:
+                    walk(value[key], (*path, key))
+        elif isinstance(value, (list, tuple)):
+            for index in sorted({0, len(value) - 1} & set(range(len(value)))):
+                walk(value[index], (*path, index))
+        elif value is not None:
+            found.append(Leaf("/".join(map(str, path)), str(value), functools.partial(_with, facts, path)))
+
+    walk(facts, ())
+    return found
+
+
+def _with(facts: t.Any, path: t.Sequence[t.Any], text: str | None) -> t.Any:
+    made = copy.deepcopy(facts)
+    place = made
+    for part in path[:-1]:
+        if isinstance(place[part], tuple):
+            place[part] = list(place[part])
+        place = place[part]
+    place[path[-1]] = _typed(place[path[-1]], text)
+    return made
+
+
+def _typed(before: t.Any, text: str | None) -> t.Any:
+    if isinstance(before, bool):
+        return {"True": True, "False": False}.get(text or "", text)
+    if isinstance(before, (int, float)) and text is not None:
+        try:
+            return type(before)(text) if isinstance(before, float) or "." not in text else int(float(text))
+        except ValueError:
+            return float("nan") if text == "NaN" else text
+    return text
+
+
+def statuses(results: t.Iterable[t.Any]) -> dict[str, str]:
+    """Return the worst status by id of results; one that passes for one device and not for another is no pass."""
+    found: dict[str, str] = {}
+    for one in results:
+        found[one.id] = one.status if found.get(one.id, "pass") == "pass" else found[one.id]
+    return found
+
+
+def bounded(judge: t.Callable[[t.Any], t.Iterable[t.Any]]) -> t.Callable[[t.Any], dict[str, str]]:
+    """Return a judge of a room; facts of types that no look gives may end in an error, which is no pass."""
+
+    def judged(facts: t.Any) -> dict[str, str]:
+        try:
+            return statuses(judge(facts))
+        except (AttributeError, KeyError, TypeError, ValueError) as problem:
+            return {"raised": type(problem).__name__}
+
+    return judged

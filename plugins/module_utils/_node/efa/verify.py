@@ -6,18 +6,20 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from ..accelerator.neuron import verify_neuron
 from ..accelerator.versions import verify_versions
+from ..verdict.evidence import Field, Subject, decide, exactly, is_text
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .parse import UNLIMITED
 from .peers import verify_peers
 
 NO_EFA = "this machine has no EFA device and none is expected"
 # What sysfs says of a port: drivers/infiniband/core/sysfs.c, state_show.
-_ACTIVE = ("ACTIVE", "ACTIVE_DEFER")
-_DOWN = ("NOP", "DOWN", "INIT", "ARMED")
+_ACTIVE = ("4: ACTIVE", "5: ACTIVE_DEFER")
+_DOWN = ("0: NOP", "1: DOWN", "2: INIT", "3: ARMED")
 _LIMIT_SOURCE = "the EFA installer's efa-config sets memlock to unlimited (/etc/security/limits.d/01_efa.conf)"
 _PTRACE_SOURCE = "aws-parallelcluster-cookbook, resource efa: kernel.yama.ptrace_scope = 0 on EFA compute nodes"
 
@@ -82,7 +84,11 @@ def _installer(facts: t.Mapping[str, t.Any]) -> Result:
             f"{entry['name']} {entry['installed']} instead of {entry['version']}" for entry in found["differences"]
         )
         return failed(check, f"packages of another installer: {names}", found=found["version"], hint=again)
-    return passed(check, found["version"])
+    fields = (
+        Field("state", exactly("complete"), label="the state of the installation"),
+        Field("version", is_text, label="the installer's version"),
+    )
+    return decide(check, fields, [Subject(found)], found["version"])
 
 
 def _devices(facts: t.Mapping[str, t.Any]) -> Result:
@@ -106,7 +112,7 @@ def _devices(facts: t.Mapping[str, t.Any]) -> Result:
             hint="look with 'dmesg | grep efa' and 'modinfo efa'",
             **fields,
         )
-    states = {device["name"]: str(device["state"] or "").rpartition(": ")[2] for device in facts["devices"]}
+    states = {device["name"]: device["state"] for device in facts["devices"]}
     down = [name for name, state in states.items() if state in _DOWN]
     if down:
         return failed(
@@ -128,10 +134,9 @@ def _devices(facts: t.Mapping[str, t.Any]) -> Result:
         )
     if count > expected:
         return undeterminable(check, "more EFA devices than expected: the expectation is out of date", **fields)
-    unknown = [f"{name} reads '{state}'" for name, state in states.items() if state not in _ACTIVE]
-    if unknown:
-        return undeterminable(check, f"the state of a port is not known: {', '.join(unknown)}", **fields)
-    return passed(check, **fields)
+    port = Field("state", exactly(*_ACTIVE), label="the state of its port")
+    subjects = [Subject(device, device["name"]) for device in facts["devices"]]
+    return decide(check, (port,), subjects, fields.pop("found"), **fields)
 
 
 def _driver(facts: t.Mapping[str, t.Any]) -> Result:
@@ -164,9 +169,13 @@ def _driver(facts: t.Mapping[str, t.Any]) -> Result:
             found=memory,
             hint="reboot the node",
         )
-    if not memory and not disk and module["available"] is None:
-        return undeterminable(check, "no version of the module efa can be read, and modinfo gave no answer")
-    return passed(check, memory or disk or "in the kernel tree, without a version of its own")
+    evidence = (
+        Field("available", exactly(True), label="what modinfo says of the module efa"),
+        Field("loaded", exactly(True), label="whether the module efa is loaded"),
+        # Without either it is that of the kernel tree, which has no version of its own.
+        Field("loaded_version", exactly(disk), label="/sys/module/efa/version"),
+    )
+    return decide(check, evidence, [Subject(module)], memory or "in the kernel tree, without a version of its own")
 
 
 def _provider(facts: t.Mapping[str, t.Any]) -> Result:
@@ -215,7 +224,7 @@ def _plugin(facts: t.Mapping[str, t.Any]) -> Result:
         return failed(check, f"the plugin does not load: {plugin['error']}", scope=scope, hint="run 'ldd' on it")
     if not plugin["interfaces"]:
         return failed(check, "the library loads and offers no NCCL network interface", scope=scope)
-    if not plugin["on_linker_path"]:
+    if plugin["on_linker_path"] is False:
         return undeterminable(
             check,
             "the plugin loads, and NCCL does not find it by name: the dynamic linker does not know its directory",
@@ -224,6 +233,21 @@ def _plugin(facts: t.Mapping[str, t.Any]) -> Result:
             hint=f"put {plugin['place']} into a file of /etc/ld.so.conf.d, then run 'ldconfig'",
         )
     return _opened(facts, plugin)
+
+
+def _interfaces(value: object) -> bool:
+    return (
+        isinstance(value, list) and bool(value) and all(re.fullmatch(r"ncclNetPlugin_v\d+", str(one)) for one in value)
+    )
+
+
+_PLUGIN = (
+    Field("loads", exactly(True), label="whether the plugin loads"),
+    Field("interfaces", _interfaces, label="the interfaces of the plugin"),
+    Field("on_linker_path", exactly(True), label="whether the dynamic linker knows the plugin"),
+    Field("version", is_text, label="the plugin's version"),
+    Field("opened", is_text, label="the plugin that NCCL opens"),
+)
 
 
 def _opened(facts: t.Mapping[str, t.Any], plugin: t.Mapping[str, t.Any]) -> Result:
@@ -271,8 +295,8 @@ def _opened(facts: t.Mapping[str, t.Any], plugin: t.Mapping[str, t.Any]) -> Resu
     for what, loads, error in tuners:
         if loads is not True:
             return undeterminable(check, f"{what} could not be tried: {error}", scope=scope)
-    shown = f"{plugin['version'] or 'unknown version'}, {plugin['interfaces'][-1]}, opened as {net['path']}"
-    return passed(check, shown, scope=scope)
+    shown = f"{plugin['version']}, {plugin['interfaces'][-1]}, opened as {net['path']}"
+    return decide(check, _PLUGIN, [Subject({**plugin, "opened": net["plugin"]})], shown, scope=scope)
 
 
 def _limits(facts: t.Mapping[str, t.Any]) -> list[Result]:
@@ -360,8 +384,10 @@ def _fabric_manager(facts: t.Mapping[str, t.Any]) -> Result:
         return not_applicable(check, "the instance type is not known, and no NVIDIA driver is loaded to need it")
     if switched is None:
         return undeterminable(check, "whether this machine has NVSwitches is not known: its instance type is unknown")
-    if not switched:
+    if switched is False:
         return not_applicable(check, "this machine has no NVSwitch")
+    if switched is not True:
+        return undeterminable(check, f"whether this machine has NVSwitches reads '{switched}'")
     if not driver:
         return undeterminable(check, "the NVIDIA driver is not loaded, so there is no version to compare with")
     fields: dict[str, t.Any] = {"expected": driver, "found": manager["version"], "scope": Scope(device=manager["unit"])}
@@ -392,7 +418,12 @@ def _fabric_manager(facts: t.Mapping[str, t.Any]) -> Result:
             hint="install the matching package and restart both",
             **fields,
         )
-    return passed(check, **fields)
+    evidence = (
+        Field("exists", exactly(True), label="whether the unit is there"),
+        Field("active", exactly(True), label="whether the unit is active"),
+        Field("version", exactly(driver), label="its version"),
+    )
+    return decide(check, evidence, [Subject(manager)], fields.pop("found"), **fields)
 
 
 def _library(facts: t.Mapping[str, t.Any], name: str) -> Result:
@@ -404,7 +435,8 @@ def _library(facts: t.Mapping[str, t.Any], name: str) -> Result:
         return undeterminable(check, f"the library could not be tried: {library['error']}", scope=scope)
     if not library["loads"]:
         return failed(check, f"the library does not load: {library['error']}", scope=scope, hint="run 'ldd' on it")
-    return passed(check, library["version"] or "loads", scope=scope)
+    evidence = (Field("loads", exactly(True), label="whether the library loads"),)
+    return decide(check, evidence, [Subject(library)], library["version"] or "loads", scope=scope)
 
 
 def _gdrcopy(facts: t.Mapping[str, t.Any]) -> Result:
@@ -413,7 +445,9 @@ def _gdrcopy(facts: t.Mapping[str, t.Any]) -> Result:
     library = _library(facts, "gdrcopy")
     if library.status == "not_applicable":
         return library
-    if library.status != "pass" or (module["loaded"] and facts["gdrcopy"]["device_node"]):
+    if library.status != "pass":
+        return library
+    if module["loaded"] is True and facts["gdrcopy"]["device_node"] is True:
         return library
     what = "is loaded and has no device node" if module["loaded"] else "is not loaded"
     hint = "run 'modprobe gdrdrv', and look with 'dkms status'"
