@@ -11,6 +11,7 @@ import typing as t
 
 from ..accelerator.neuron import verify_neuron
 from ..accelerator.versions import verify_versions
+from ..system.versions import is_version
 from ..verdict.evidence import Field, Subject, decide, exactly, is_text
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .parse import UNLIMITED
@@ -86,7 +87,7 @@ def _installer(facts: t.Mapping[str, t.Any]) -> Result:
         return failed(check, f"packages of another installer: {names}", found=found["version"], hint=again)
     fields = (
         Field("state", exactly("complete"), label="the state of the installation"),
-        Field("version", is_text, label="the installer's version"),
+        Field("version", is_version, label="the installer's version"),
     )
     return decide(check, fields, [Subject(found)], found["version"])
 
@@ -245,7 +246,7 @@ _PLUGIN = (
     Field("loads", exactly(True), label="whether the plugin loads"),
     Field("interfaces", _interfaces, label="the interfaces of the plugin"),
     Field("on_linker_path", exactly(True), label="whether the dynamic linker knows the plugin"),
-    Field("version", is_text, label="the plugin's version"),
+    Field("version", is_version, label="the plugin's version"),
     Field("opened", is_text, label="the plugin that NCCL opens"),
 )
 

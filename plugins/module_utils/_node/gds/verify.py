@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ..system.versions import is_version
 from ..verdict import result
 from ..verdict.evidence import Field, Subject, decide, exactly, is_text, weigh
 from .decide import (
@@ -60,7 +61,8 @@ def _driver(facts: dict[str, t.Any], required: t.Sequence[str]) -> result.Result
     where = "/proc/driver/nvidia/version does not name the kernel module as open or proprietary"
     fields = (
         Field("open_module", exactly(True), unknown=where),
-        Field("version", is_text, label="the driver's version"),
+        Field("loaded", exactly(True), label="whether the driver is loaded"),
+        Field("version", is_version, label="the driver's version"),
     )
     return decide("gds.driver", fields, [Subject(driver)], found, source=driver["evidence"])
 
@@ -68,7 +70,8 @@ def _driver(facts: dict[str, t.Any], required: t.Sequence[str]) -> result.Result
 _LIBRARY = (
     Field("state", exactly("ok"), label="the answer to cuFileDriverOpen"),
     Field("err", exactly(0), label="the status of cuFileDriverOpen"),
-    Field("version", is_text, label="the version of libcufile"),
+    Field("cu_err", exactly(0), label="CUDA's status of cuFileDriverOpen"),
+    Field("version", is_version, label="the version of libcufile"),
 )
 
 
@@ -105,7 +108,8 @@ def _module(facts: dict[str, t.Any], required: t.Sequence[str]) -> result.Result
         reason = "nvidia-fs is loaded and no storage driver is registered with it; only the path nvfs needs one"
         return result.not_applicable("gds.module", reason, found=nvfs["version"])
     fields = (
-        Field("version", is_text, label="/proc/driver/nvidia-fs/version"),
+        Field("loaded", exactly(True), label="whether nvidia-fs is loaded"),
+        Field("version", is_version, label="/proc/driver/nvidia-fs/version"),
         Field(
             "registered",
             _names,
@@ -139,9 +143,12 @@ _PROOF = (
     Field("proof", exactly("active"), label="the proof of the path", when=_is_direct),
     Field("probe.strict.state", exactly("ok"), label="the answer with compat mode forbidden", when=_is_direct),
     Field("probe.strict.err", exactly(0), label="the status with compat mode forbidden", when=_is_direct),
+    Field("probe.strict.cu_err", exactly(0), label="CUDA's status with compat mode forbidden", when=_is_direct),
+    Field("probe.strict.table.compatible", exactly(False), label="compat mode by libcufile's log", when=_is_direct),
     Field("proof", exactly("active"), label="the proof of the path", when=_was_probed),
     Field("probe.own.state", exactly("ok"), label="the answer with the node's settings", when=_was_probed),
     Field("probe.own.err", exactly(0), label="the status with the node's settings", when=_was_probed),
+    Field("probe.own.cu_err", exactly(0), label="CUDA's status with the node's settings", when=_was_probed),
 )
 
 

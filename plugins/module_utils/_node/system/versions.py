@@ -20,6 +20,11 @@ def version_key(text: object) -> tuple[int, ...]:
     return tuple(int(part) for part in matched.group(1).split(".")) if matched else ()
 
 
+def is_version(text: object) -> bool:
+    """Return whether a text begins with a version's numbers, and not with words such as ``N/A``."""
+    return bool(version_key(text))
+
+
 def at_least(found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     """Return whether a version is not older; 1.26 is as good as 1.26.0, an unknown one is not."""
     length = max(len(found), len(wanted))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.versions import (
     at_least,
+    is_version,
     version_key,
 )
 
@@ -46,3 +47,12 @@ def test_versions_sort_by_their_keys():
 )
 def test_version_is_compared_by_numbers_of_equal_length(found, wanted, good):
     assert at_least(found, wanted) is good
+
+
+@pytest.mark.parametrize(
+    ("text", "good"),
+    [("580.159.04", True), ("v1.16", True), ("2", True), ("N/A", False), ("", False), (None, False), (2.1, False),
+     ("unknown 2.1", False), (" 2.1", False)],
+)  # fmt: skip
+def test_words_for_no_version_are_none(text, good):
+    assert is_version(text) is good
