@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import parse as slurm_parse
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import job_shortages as _slurm_jobs_waits
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import jobs as _slurm_jobs
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import validation as _slurm_jobs_report
@@ -44,6 +45,11 @@ def slurm_jobs_waits(
     return _slurm_jobs_waits.waits(jobs, options or {}, facts, resumed)
 
 
+def slurm_nodes(text: str) -> list[dict[str, Any]]:
+    """The nodes in what ``scontrol --oneliner show node`` prints, judged by the one table of states."""
+    return slurm_parse.nodes(text)
+
+
 class FilterModule:
     """Ansible's way to find the filters of this file."""
 
@@ -53,4 +59,5 @@ class FilterModule:
             "slurm_jobs_quote": slurm_jobs_quote,
             "slurm_jobs_collect": slurm_jobs_collect,
             "slurm_jobs_waits": slurm_jobs_waits,
+            "slurm_nodes": slurm_nodes,
         }

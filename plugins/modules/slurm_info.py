@@ -82,6 +82,8 @@ nodes:
     - C(availability) is C(takes) where jobs start on the node, C(returns) where none starts now and Slurm ends that by
       itself, C(closed) where none starts until somebody acts, and C(unknown) where the state has a word that is not
       known. C(availability_reason) says why.
+    - C(up) is whether slurmd is at work on the node and registered, C(drained) whether somebody keeps new jobs away,
+      and C(slurmd_started) when slurmd was started.
     - C(next_state) is the state after a reboot that was requested, null without one.
     - Memory is in MiB; C(reason), C(reason_by) and C(reason_at) are null where nobody gave a reason.
   returned: always

@@ -31,13 +31,14 @@ _NAMES = "src/common/slurm_protocol_defs.c, node_state_flags"
 class State:
     """``effect`` of a word, what it says in a message, and where Slurm documents it.
 
-    ``lifts`` are the words that Slurm takes away when this one ends.
+    ``lifts`` are the words that Slurm takes away when this one ends. ``up``: slurmd is at work and registered.
     """
 
     effect: str
     text: str
     source: str
     lifts: frozenset[str] = frozenset()
+    up: bool = False
 
 
 _DRAINS = frozenset({"DRAIN", "DRAINED", "DRAINING"})
@@ -45,16 +46,16 @@ _DOWN = frozenset({"DOWN"})
 _SILENT = frozenset({"NOT_RESPONDING"})
 
 STATES: dict[str, State] = {
-    "IDLE": State(TAKES, "idle", _SINFO),
-    "ALLOCATED": State(TAKES, "allocated", _SINFO),
-    "MIXED": State(TAKES, "partly allocated", _SINFO),
-    "COMPLETING": State(TAKES, "completing a job", _SINFO),
-    "PLANNED": State(TAKES, "planned for a job", _SINFO),
-    "CLOUD": State(TAKES, "a cloud node", _CONF),
-    "DYNAMIC_FUTURE": State(TAKES, "a dynamic node", _NAMES),
-    "DYNAMIC_NORM": State(TAKES, "a dynamic node", _NAMES),
+    "IDLE": State(TAKES, "idle", _SINFO, up=True),
+    "ALLOCATED": State(TAKES, "allocated", _SINFO, up=True),
+    "MIXED": State(TAKES, "partly allocated", _SINFO, up=True),
+    "COMPLETING": State(TAKES, "completing a job", _SINFO, up=True),
+    "PLANNED": State(TAKES, "planned for a job", _SINFO, up=True),
+    "CLOUD": State(TAKES, "a cloud node", _CONF, up=True),
+    "DYNAMIC_FUTURE": State(TAKES, "a dynamic node", _NAMES, up=True),
+    "DYNAMIC_NORM": State(TAKES, "a dynamic node", _NAMES, up=True),
     # A reservation is for some jobs, which start on the node.
-    "RESERVED": State(TAKES, "reserved", _SINFO),
+    "RESERVED": State(TAKES, "reserved", _SINFO, up=True),
     "POWERED_DOWN": State(TAKES, "powered down", "slurm.schedmd.com/power_save.html", _SILENT),
     "POWER_UP": State(TAKES, "to be powered up", _SCONTROL),
     "POWERING_UP": State(TAKES, "powering up", _SINFO, _DOWN | _SILENT),
@@ -66,14 +67,14 @@ STATES: dict[str, State] = {
     # POWER_DOWN_ASAP drains the node, and Slurm ends that drain itself (src/slurmctld/power_save.c).
     "POWER_DOWN": State(RETURNS, "to be powered down", _SCONTROL, _DRAINS | _DOWN | _SILENT),
     "POWERING_DOWN": State(RETURNS, "powering down", _SINFO, _DOWN | _SILENT),
-    "MAINTENANCE": State(RETURNS, "in a maintenance reservation", _SINFO),
-    "MAINT": State(RETURNS, "in a maintenance reservation", _SINFO),
-    "PERFCTRS": State(RETURNS, "in use by network counters", _SINFO),
-    "BLOCKED": State(RETURNS, "blocked by a job with exclusive topology", _SINFO),
+    "MAINTENANCE": State(RETURNS, "in a maintenance reservation", _SINFO, up=True),
+    "MAINT": State(RETURNS, "in a maintenance reservation", _SINFO, up=True),
+    "PERFCTRS": State(RETURNS, "in use by network counters", _SINFO, up=True),
+    "BLOCKED": State(RETURNS, "blocked by a job with exclusive topology", _SINFO, up=True),
     "NOT_RESPONDING": State(RETURNS, "not responding", _SINFO),
-    "DRAIN": State(CLOSED, "drained", _SCONTROL),
-    "DRAINED": State(CLOSED, "drained", _SINFO),
-    "DRAINING": State(CLOSED, "draining", _SINFO),
+    "DRAIN": State(CLOSED, "drained", _SCONTROL, up=True),
+    "DRAINED": State(CLOSED, "drained", _SINFO, up=True),
+    "DRAINING": State(CLOSED, "draining", _SINFO, up=True),
     "FAIL": State(CLOSED, "failing", _SINFO),
     "FAILING": State(CLOSED, "failing", _SINFO),
     "DOWN": State(CLOSED, "down", _SINFO),
@@ -105,6 +106,16 @@ def split(text: str) -> tuple[str, list[str]]:
     base, *flags = text.upper().split("+")
     marks = {MARKS[mark] for mark in base if mark in MARKS}
     return base.rstrip("".join(MARKS)), sorted(marks | set(flags))
+
+
+def is_up(state: str, flags: t.Iterable[str]) -> bool:
+    """Return whether slurmd is at work on the node and registered, whether or not jobs start there."""
+    return all(word in STATES and STATES[word].up for word in (state, *flags))
+
+
+def is_drained(state: str, flags: t.Iterable[str]) -> bool:
+    """Return whether somebody keeps new jobs away from the node."""
+    return bool(_DRAINS & {state, *flags})
 
 
 def availability(state: str, flags: t.Iterable[str], next_state: t.Optional[str] = None) -> tuple[str, str]:

@@ -133,3 +133,26 @@ def test_every_combination_has_a_reason(words, next_state):
     assert effect in (states.TAKES, states.RETURNS, states.CLOSED, states.UNKNOWN) and reason
     if effect == states.TAKES:
         assert {states.STATES[word].effect for word in words if word != "NOT_RESPONDING"} == {states.TAKES}
+
+
+@pytest.mark.parametrize("flag", [None, "DRAIN", "DRAINED", "MAINT", "RESERVED", "CLOUD", "COMPLETING", "PLANNED"])
+@pytest.mark.parametrize("state", ["IDLE", "ALLOCATED", "MIXED"])
+def test_node_whose_slurmd_is_at_work(state, flag):
+    flags = [flag] if flag else []
+    assert states.is_up(state, flags)
+    assert states.is_drained(state, flags) == (flag in ("DRAIN", "DRAINED"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["DOWN", "DOWN*", "IDLE*", "IDLE~", "IDLE#", "IDLE%", "IDLE!", "IDLE@", "IDLE^", "IDLE+DRAIN+POWERED_DOWN",
+     "IDLE+POWERING_UP", "IDLE+POWER_UP", "IDLE+POWER_DOWN", "MIXED+REBOOT_REQUESTED", "IDLE+REBOOT_ISSUED", "UNKNOWN",
+     "INVAL", "IDLE+INVALID_REG", "FUTURE", "ERROR", "FAIL", "IDLE+FAIL", "", "IDLE+NEW_WORD", "NO_RESPOND"],
+)  # fmt: skip
+def test_node_whose_slurmd_is_not_known_to_be_at_work(text):
+    assert not states.is_up(*states.split(text))
+
+
+def test_every_word_that_takes_jobs_without_a_node_is_not_up():
+    taking = {word for word, state in states.STATES.items() if state.effect == states.TAKES and not state.up}
+    assert taking == {"POWERED_DOWN", "POWER_UP", "POWERING_UP", "REBOOT_REQUESTED", "REBOOT"}
