@@ -102,9 +102,11 @@ disks:
         - How the disk is proved blank. V(zeros) as C(proof) means that all sampled bytes are zero, and V(never_written)
           that nothing was written since the instance started. Null means that neither is proved.
         - C(offset) is that of the first byte that is not zero, C(reads) and C(bytes) are what the proof has read.
+        - C(written) is how many sectors the kernel has written to the disk in this boot. Above 16 MiB, zeros prove
+          nothing.
         - Null for a disk with a signature, which is not sampled.
       type: dict
-      sample: {"proof": "zeros", "offset": null, "reads": 55, "bytes": 1331200}
+      sample: {"proof": "zeros", "offset": null, "reads": 55, "bytes": 1331200, "written": 0}
     reasons:
       description: Every finding against it, as sentence parts.
       type: list

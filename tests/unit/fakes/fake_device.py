@@ -24,11 +24,15 @@ class FakeDevice:
         number: str = "259:0",
         bad: bool = False,
         blocks: t.Mapping[int, bytes] | None = None,
+        logs: t.Mapping[int, bytes] | None = None,
     ) -> None:
         self.size, self.number = size, number
         self._content, self._bad = list(content), bad
-        self._blocks = blocks or {}
+        self._blocks, self.logs = blocks or {}, logs or {}
         self.reads: list[tuple[int, int]] = []
+
+    def nvme_log(self, page: int, length: int) -> bytes | None:
+        return self.logs[page].ljust(length, b"\0") if page in self.logs else None
 
     def read(self, offset: int, length: int) -> bytes:
         assert offset >= 0 and length > 0 and offset + length <= self.size, (offset, length, self.size)

@@ -30,7 +30,7 @@ class GdsHost(Host):
     """
 
     def __init__(self) -> None:
-        self.files: dict[str, str] = {}
+        self.files: dict[str, str] = {"/proc/self/mountinfo": "29 1 8:1 / / rw - ext4 /dev/root rw\n"}
         self.links: dict[str, str] = {}
         self.commands: dict[str, t.Union[str, int]] = {}
         self.programs: dict[str, str] = {}

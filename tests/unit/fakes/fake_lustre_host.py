@@ -87,7 +87,7 @@ class LustreHost(Host):
                 )
                 for index, (mount, kind) in enumerate(self.mounts.items(), 40)
             ]
-            return "\n".join(rows) + "\n"
+            return "\n".join(["29 1 8:1 / / rw - ext4 /dev/root rw", *rows]) + "\n"
         return self.files.get(path)
 
     def listdir(self, path):

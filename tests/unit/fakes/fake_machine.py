@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import struct
 import typing as t
 import uuid
 
@@ -57,7 +58,8 @@ class Device:
 
     parents: kernel names below it; held: somebody unseen has it open; loop: the device it shows; bad: reads fail;
     content: (offset, bytes) ranges that are not zero; blocks: data by offset, over them; written: sectors written since
-    the boot, counted only with iostats; appeared: seconds from the boot to udev's first look.
+    the boot, counted only with iostats; appeared: seconds from the boot to udev's first look; counted: writes since the
+    start of the instance in the disk's own statistics (None: it keeps none).
     """
 
     kname: str
@@ -82,6 +84,14 @@ class Device:
     iostats: bool = True
     appeared: int = 4
     blocks: dict[int, bytes] = dataclasses.field(default_factory=dict)
+    counted: int | None = None
+
+    @property
+    def logs(self) -> dict[int, bytes]:
+        """The NVMe log pages: EC2's statistics begin with magic, nothing, reads, writes, and the bytes of both."""
+        if self.counted is None:
+            return {}
+        return {0xD0: struct.pack("<II4Q", 0xEC2C0D7E, 0, 7, self.counted, 28672, self.counted * 4096)}
 
     @property
     def path(self) -> str:
@@ -109,6 +119,8 @@ class Machine:
         }
         self.directories: dict[str, dict] = {"/etc/mdadm": {"mode": "0755", "uid": 0, "gid": 0}}
         self.links: dict[str, str] = {}
+        # Device nodes outside of /dev, with their numbers.
+        self.nodes: dict[str, str] = {}
         # When a path was made, in seconds of the epoch.
         self.births: dict[str, int] = {}
         # The earlier boots that the journal keeps.

@@ -352,9 +352,14 @@ class SimulatedHost(Host):
             self.calls.append(["hold", device])
         self.held.append(device)
         try:
-            yield FakeDevice(found.size, found.content, found.number, found.bad, found.blocks)
+            yield FakeDevice(found.size, found.content, found.number, found.bad, found.blocks, found.logs)
         finally:
             self.held.remove(device)
+
+    def loop_backing(self, name: str) -> str | None:
+        backing = self.machine.devices[name].loop
+        found = self.machine.find(backing)
+        return found.number if found else self.machine.nodes.get(backing)
 
     def is_root(self) -> bool:
         return True

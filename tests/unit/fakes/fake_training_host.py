@@ -49,7 +49,7 @@ class TrainingHost(Host):
     """
 
     def __init__(self) -> None:
-        self.files: dict[str, str] = {}
+        self.files: dict[str, str] = {"/proc/self/mountinfo": "29 1 8:1 / / rw - ext4 /dev/root rw\n"}
         self.links: dict[str, str] = {}
         self.programs: set[str] = set()
         self.commands: dict[str, Answer] = {}

@@ -20,7 +20,7 @@ from ..accelerator.parse import parse_driver_version
 from ..storage.record import RECORD_PATH, read_document
 from ..system import child
 from ..system.ask import ask, line
-from ..system.host import Host
+from ..system.host import Host, NodeError
 from ..system.linker import parse_ldconfig
 from ..system.mounts import read_mounts
 from ..system.state import STATE_DIRECTORY
@@ -116,8 +116,11 @@ def look(host: Host) -> dict[str, t.Any]:
 
 
 def mounted_root(host: Host) -> str | None:
-    """Return what is mounted at /, which tells a container from its host; None where nothing is listed there."""
-    top = [m for m in read_mounts(host) if m["target"] == "/"]
+    """Return what is mounted at /, which tells a container from its host; None where nothing shows it."""
+    try:
+        top = [m for m in read_mounts(host) if m["target"] == "/"]
+    except NodeError:
+        return None
     return f"{top[-1]['device']} {top[-1]['root']}" if top else None
 
 
@@ -307,7 +310,10 @@ def _mounts(host: Host, outside: t.Mapping[str, t.Any] | None) -> list[Result]:
         return [undeterminable(check, "the host's facts do not give its local volumes")]
     if not volumes:
         return [not_applicable(check, "the host has no local volume")]
-    mounts = read_mounts(host)
+    try:
+        mounts = read_mounts(host)
+    except NodeError as exc:
+        return [undeterminable(check, str(exc))]
     results = []
     for volume in volumes:
         places = [m["target"] for m in mounts if m["device"] == volume["device"] and m["target"] != "/"]

@@ -137,7 +137,10 @@ def check_storage(host: Host) -> list[Result]:
     if not volumes:
         none = not_applicable("storage.record", "this node has no local volume")
         return [none if judged.status == PASS else judged]
-    mounts = read_mounts(host)
+    try:
+        mounts = read_mounts(host)
+    except NodeError as exc:
+        return [judged, undeterminable("storage.mounted", str(exc))]
     return [judged, *(_mounted(host, volume, mounts) for volume in volumes)]
 
 

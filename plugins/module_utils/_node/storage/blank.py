@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 import re
+import struct
 import typing as t
 
 from ..system.host import DeviceReader, Host
@@ -20,6 +21,15 @@ from .first_boot import is_first_boot
 # and this boot is the first since the instance started, at which EC2 gives out blank instance-store disks.
 ZEROS = "zeros"
 NEVER_WRITTEN = "never_written"
+
+# EC2's statistics of an instance-store disk, a log page of its own: the magic number, then from byte 8 on the counters
+# of reads, writes, bytes read and bytes written. They last as long as the instance runs, over reboots, and begin anew
+# with a stop and start (EC2 User Guide, "detailed performance statistics for instance store volumes"; page and layout
+# as in the amazon-cloudwatch-agent).
+STATISTICS_PAGE, STATISTICS_BYTES, STATISTICS_MAGIC = 0xD0, 4096, 0xEC2C0D7E
+# Sectors that erasing signatures and partition tables writes, and not more. Beyond that, what was written in this boot
+# can lie between the samples.
+WRITTEN_LIMIT = (16 << 20) // 512
 
 # By then the kernel has shown every disk that was there at the boot.
 APPEARED_SECONDS = 120
@@ -77,13 +87,15 @@ def _inside(offset: int, length: int, size: int) -> tuple[int, int]:
 def prove(
     host: Host, reader: DeviceReader, disk: t.Mapping[str, t.Any] | None, seed: str, skip: int = 0
 ) -> dict[str, t.Any]:
-    """Return {proof, offset, reads, bytes}; proof is ZEROS, NEVER_WRITTEN or None.
+    """Return {proof, offset, reads, bytes, written}; proof is ZEROS, NEVER_WRITTEN or None.
 
-    offset is that of the first sampled byte that is not zero. disk is the {kname, serial} of a whole disk; with None,
+    offset is that of the first sampled byte that is not zero, written how many sectors the kernel has written to the
+    disk in this boot (None: it does not count them). disk is the {kname, serial} of a whole disk; with None,
     as for an array, only ZEROS is a proof. skip leaves out the bytes before it. Raises OSError where the device cannot
     be read.
     """
-    result: dict[str, t.Any] = {"proof": None, "offset": None, "reads": 0, "bytes": 0}
+    written = written_sectors(host, disk["kname"]) if disk else None
+    result: dict[str, t.Any] = {"proof": None, "offset": None, "reads": 0, "bytes": 0, "written": written}
     for offset, length in places(reader.size, seed):
         if offset < skip:
             continue
@@ -95,9 +107,17 @@ def prove(
             break
     if result["offset"] is None and result["reads"]:
         result["proof"] = ZEROS
-    elif disk and written_sectors(host, disk["kname"]) == 0 and is_first_boot(host, disk["serial"]):
+    elif disk and written == 0 and is_first_boot(host, disk["serial"], counts_no_write(reader)):
         result["proof"] = NEVER_WRITTEN
     return result
+
+
+def counts_no_write(reader: DeviceReader) -> bool:
+    """Return whether the disk's own statistics count no write; False where it keeps none."""
+    page = reader.nvme_log(STATISTICS_PAGE, STATISTICS_BYTES) or bytes(STATISTICS_BYTES)
+    (magic,) = struct.unpack_from("<I", page)
+    _reads, writes, _bytes_read, bytes_written = struct.unpack_from("<4Q", page, 8)
+    return bool(magic == STATISTICS_MAGIC and writes == 0 and bytes_written == 0)
 
 
 def written_sectors(host: Host, kname: str) -> int | None:

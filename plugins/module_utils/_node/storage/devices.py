@@ -167,11 +167,19 @@ def _attach_sysfs(host: Host, devices: dict[str, dict[str, t.Any]]) -> None:
 
 
 def loop_devices(host: Host) -> dict[str, list[str]]:
-    """The loop devices by the device they show: the kernel lists them as no holder, and lets others open the disk."""
+    """The loop devices by the device they show: the kernel lists them as no holder, and lets others open the disk.
+
+    The device's number tells which one: its node may lie anywhere. Without an answer of the loop device, the path does.
+    """
+    names = host.listdir("/sys/class/block")
+    backings = {name: host.read_text(f"/sys/class/block/{name}/loop/backing_file") for name in names}
+    numbers = {_number(host, name): name for name in names} if any(backings.values()) else {}
     loops: dict[str, list[str]] = {}
-    for name in host.listdir("/sys/class/block"):
-        backing = (host.read_text(f"/sys/class/block/{name}/loop/backing_file") or "").rstrip("\n")
-        kname = device_name(host, backing) if backing.startswith("/dev/") else None
+    for name, text in backings.items():
+        backing = (text or "").rstrip("\n")
+        kname = numbers.get(host.loop_backing(name) or "") if backing else None
+        if not kname and backing.startswith("/dev/"):
+            kname = device_name(host, backing)
         if kname:
             loops.setdefault(kname, []).append(name)
     return loops

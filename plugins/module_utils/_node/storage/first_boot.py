@@ -23,18 +23,21 @@ SEEN_SCHEMA = "mlcluster.disks_seen/1"
 CLOUD_INIT_SECONDS = 900
 
 
-def is_first_boot(host: Host, serial: str) -> bool:
+def is_first_boot(host: Host, serial: str, unwritten: bool) -> bool:
     """Return whether the disk with this serial number is in its first boot since the instance started.
 
+    unwritten: the disk itself has counted no write since the start. Without that, cloud-init's sign proves nothing: EC2
+    replaces the root volume of an instance and keeps the local disks, and cloud-init then begins anew.
+
     False where nothing proves it, and where disks_seen.json says otherwise or cannot be read: cloud-init makes its
-    directory again after "cloud-init clean", and a reboot keeps what is on the disks.
+    directory again after "cloud-init clean" too, and a reboot keeps what is on the disks.
     """
     boot_id, seen = current_boot(host), _seen_document(host)
     if not boot_id or (seen is None and host.exists(SEEN_PATH)):
         return False
     if seen and seen["first_boot"].get(serial, boot_id) != boot_id:
         return False
-    return _cloud_init_began(host) or _is_new_serial(host, serial)
+    return (unwritten and _cloud_init_began(host)) or _is_new_serial(host, serial)
 
 
 def note_disks(host: Host, serials: t.Collection[str], by_boot_unit: bool) -> None:

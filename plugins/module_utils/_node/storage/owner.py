@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from .blank import WRITTEN_LIMIT, ZEROS
 from .config import SYSTEM_MOUNTS
 from .parse import SHARED_SIGNATURES, normal_uuid
 
@@ -90,8 +91,11 @@ def known_from(document: t.Mapping[str, t.Any] | None) -> Known:
     )
 
 
-def findings(disk: t.Mapping[str, t.Any]) -> tuple[str, ...]:
-    """Every reason why a disk is not free, most telling first; none for a blank disk."""
+def findings(disk: t.Mapping[str, t.Any], explained: bool = False) -> tuple[str, ...]:
+    """Every reason why a disk is not free, most telling first; none for a blank disk.
+
+    explained: an interrupted run of ours has written to it.
+    """
     found = []
     if disk["mounts"]:
         found.append(f"is mounted on {', '.join(disk['mounts'])}")
@@ -112,6 +116,12 @@ def findings(disk: t.Mapping[str, t.Any]) -> tuple[str, ...]:
         found.append(
             f"is not proved blank (the byte at offset {disk['blank']['offset']:#x} is not zero, and nothing proves "
             "that the disk was never written since the instance started)"
+        )
+    written = disk["blank"]["written"] if disk["blank"] and disk["blank"]["proof"] == ZEROS else 0
+    if not found and not explained and (written or 0) > WRITTEN_LIMIT:
+        found.append(
+            f"is not proved blank (sampled reads are zero, but {written} sectors were written to it in this boot, "
+            "which can lie between the samples; after a reboot the samples alone count)"
         )
     if disk["claimed"] is None:
         found.append("cannot be opened, so nothing proves it free")
@@ -137,7 +147,7 @@ def describe_signature(signature: t.Mapping[str, t.Any]) -> str:
 
 def claim(disk: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any], known: Known) -> Claim:
     """Decide who owns one instance-store disk."""
-    found = findings(disk)
+    found = findings(disk, explained=disk["serial"] in known_from(facts["intent"]).serials)
     if not found:
         return Claim(disk, OWNER_NONE, found)
     if disk["claimed"] is None or not disk["readable"] or disk["read_only"] or set(disk["mounts"]) & SYSTEM_MOUNTS:

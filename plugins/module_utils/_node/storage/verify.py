@@ -53,8 +53,16 @@ def verify(
 def _disks(facts: t.Mapping[str, t.Any], config: StorageConfig, context: Context) -> Result:
     found = len(select(facts, config)[0])
     expected, source = expected_disks(facts, config, context.table_disks)
+    if config.devices is not None:
+        expected, source = len({facts["named_devices"].get(given) for given in config.devices}), "nvme_raid0_devices"
     if expected is None:
-        return passed("storage.disks", found, unit="disks", source="no count is known for this machine")
+        return undeterminable(
+            "storage.disks",
+            "the instance type is not known, so nothing tells how many disks there should be",
+            found=found,
+            unit="disks",
+            hint="set nvme_raid0_expected_disks",
+        )
     if found < expected:
         return failed(
             "storage.disks",

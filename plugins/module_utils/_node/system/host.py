@@ -11,6 +11,7 @@ host in its place.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import errno
 import fcntl
@@ -21,6 +22,7 @@ import os
 import pwd
 import shutil
 import stat
+import struct
 import tempfile
 import time
 import typing as t
@@ -31,6 +33,12 @@ from . import command, files
 READ_LIMIT = 64 << 20
 # Seconds between two tries for a lock.
 HOLD_POLL = 0.05
+# Of linux/nvme_ioctl.h: an admin command for an NVMe disk, and how long it may take.
+NVME_ADMIN_COMMAND = 0xC0484E41
+NVME_TIMEOUT_MS = 10_000
+# Of linux/loop.h: the status of a loop device, struct loop_info64.
+LOOP_GET_STATUS = 0x4C05
+LOOP_STATUS_BYTES = 232
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -116,6 +124,22 @@ class DeviceReader:
             pieces.append(piece)
             offset, length = offset + len(piece), length - len(piece)
         return b"".join(pieces)
+
+    def nvme_log(self, page: int, length: int) -> bytes | None:
+        """Return the first length bytes (a multiple of 4) of a log page of an NVMe disk; None where it gives none."""
+        data = ctypes.create_string_buffer(length)
+        # struct nvme_passthru_cmd of linux/nvme_ioctl.h: opcode 2 is Get Log Page, namespace all; dwords less one.
+        words = (length // 4 - 1) << 16 | page
+        request = struct.pack(
+            "=BBHIIIQQIIIIIIIIII",
+            *(2, 0, 0, 0xFFFFFFFF, 0, 0, 0, ctypes.addressof(data), 0, length),
+            *(words, 0, 0, 0, 0, 0, NVME_TIMEOUT_MS, 0),
+        )
+        try:
+            # A status above 0 is the disk's own: it does not have the page.
+            return data.raw if fcntl.ioctl(self._handle, NVME_ADMIN_COMMAND, bytearray(request)) == 0 else None
+        except OSError:
+            return None
 
 
 class Host:
@@ -249,6 +273,26 @@ class Host:
             yield DeviceReader(handle)
         finally:
             os.close(handle)
+
+    def loop_backing(self, name: str) -> str | None:
+        """The "major:minor" of the block device that a loop device shows, wherever that has its node.
+
+        None where it shows a file, or gives no answer.
+        """
+        status = bytearray(LOOP_STATUS_BYTES)
+        try:
+            handle = os.open(f"/dev/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.ioctl(handle, LOOP_GET_STATUS, status)
+        except OSError:
+            return None
+        finally:
+            os.close(handle)
+        around, _inode, number = struct.unpack_from("=QQQ", status)
+        # For a file the kernel gives the file system's device twice.
+        return None if number == around else f"{os.major(number)}:{os.minor(number)}"
 
     def is_root(self) -> bool:
         """Whether this process may open the devices of the node."""

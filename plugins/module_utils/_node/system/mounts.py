@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import typing as t
 
-from .host import Host
+from .host import Host, NodeError
 
 MOUNTINFO = "/proc/self/mountinfo"
 FSTAB = "/etc/fstab"
@@ -34,13 +34,28 @@ SHARED_FILESYSTEMS = {
 
 
 def read_mounts(host: Host) -> list[dict[str, t.Any]]:
-    """Return the mounts of this machine as ``parse_mountinfo`` does; none where the kernel shows no table."""
-    return parse_mountinfo(host.read_text(MOUNTINFO) or "")
+    """Return the mounts of this machine as ``parse_mountinfo`` does.
+
+    Raises ``NodeError`` where the table cannot be read or has a line that is no mount: a mount that is not seen is not
+    a mount that is not there.
+    """
+    text = host.read_text(MOUNTINFO)
+    mounts = parse_mountinfo(text or "")
+    if not mounts or len(mounts) != sum(1 for line in (text or "").split("\n") if line):
+        found = "no table" if text is None else "an empty table" if not text.strip() else "a line that is no mount"
+        raise NodeError(
+            f"read {MOUNTINFO} and found {found}, so it is unknown what is mounted: mount /proc (in a container or "
+            "chroot, that of the host), then run again"
+        )
+    return mounts
 
 
 def read_fstab(host: Host) -> list[dict[str, str]]:
-    """Return the lines of fstab as ``parse_fstab`` does; none where there is no fstab."""
-    return parse_fstab(host.read_text(FSTAB) or "")
+    """Return the lines of fstab as ``parse_fstab`` does; none where there is no fstab. Raises ``NodeError``."""
+    text = host.read_text(FSTAB)
+    if text is None and host.exists(FSTAB):
+        raise NodeError(f"read {FSTAB} and got nothing: see that it is a plain file that root can read, then run again")
+    return parse_fstab(text or "")
 
 
 def parse_mountinfo(text: str) -> list[dict[str, t.Any]]:

@@ -76,7 +76,9 @@ def test_no_job_writes_below_the_mount_point_of_a_volume_that_is_away(state, bas
     class Recorded(Host):
         def read_text(self, path):
             if path == "/proc/self/mountinfo":
-                return "".join(f"30 1 9:1 / {target} rw - xfs /dev/md1 rw\n" for target in mounted)
+                return "29 1 8:1 / / rw - ext4 /dev/root rw\n" + "".join(
+                    f"30 1 9:1 / {target} rw - xfs /dev/md1 rw\n" for target in mounted
+                )
             return json.dumps(record) if path == scratch.RECORD_PATH else None
 
     told = scratch.unmounted_volume(Recorded(), base)

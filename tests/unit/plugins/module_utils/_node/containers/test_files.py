@@ -26,6 +26,7 @@ def host(tmp_path):
 def test_slurm_of_the_distribution(tmp_path):
     host = rooted.RootedHost(tmp_path)
     host.put("/usr/bin/srun")
+    host.put("/proc/self/mountinfo", rooted.MOUNTS)
     host.put(
         "/etc/slurm/slurm.conf",
         "PlugStackConfig=/etc/slurm/other.conf\nPluginDir=/a:/b\nSlurmctldParameters=x,enable_configless\n",

@@ -308,7 +308,9 @@ def test_what_makes_every_question_pointless(active):
 
 
 def test_no_mount_and_no_valid_configuration_are_undeterminable():
-    assert mode(GdsHost(), Asker(OPENED))[0] == "undeterminable"
+    nowhere = GdsHost()
+    nowhere.files["/proc/self/mountinfo"] = "30 1 8:1 / /other rw - ext4 /dev/x rw\n"
+    assert mode(nowhere, Asker(OPENED))[0] == "undeterminable"
     host = node()
     host.files["/etc/cufile.json"] = '{"properties": {'
     asker = Asker(OPENED)

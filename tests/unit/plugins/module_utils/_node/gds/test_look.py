@@ -34,7 +34,9 @@ def test_a_node_with_a_gpu():
 
 
 def test_a_node_without_anything():
-    facts = gds_look.gather(GdsHost(), ["/data"])
+    host = GdsHost()
+    host.files["/proc/self/mountinfo"] = "30 1 8:1 / /other rw - ext4 /dev/x rw\n"
+    facts = gds_look.gather(host, ["/data"])
     assert facts["driver"] == {"loaded": False, "version": None, "open_module": None, "evidence": None}
     assert (facts["gpus"], facts["registry_dwords"], facts["iommu"]) == ([], None, None)
     assert facts["kernel"]["p2pdma"] is None

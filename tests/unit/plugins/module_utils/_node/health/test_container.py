@@ -266,8 +266,17 @@ def test_a_machine_without_any_of_it(monkeypatch):
     host.files[BOOT] = "this\n"
     host.files[FACTS] = json.dumps(health_container.host_facts(host))
     found = statuses(host)
-    assert found.pop("container.root") == "undeterminable"
+    # The machine itself: its root directory is its own.
+    assert found.pop("container.root") == "fail"
     assert set(found.values()) == {"not_applicable"}
+
+
+def test_an_unreadable_mount_table_proves_no_container():
+    host = container()
+    host.files[FACTS] = facts()
+    del host.files["/proc/self/mountinfo"]
+    found = statuses(host)
+    assert (found["container.root"], found["container.mounts"]) == ("undeterminable", "undeterminable")
 
 
 @pytest.mark.parametrize(

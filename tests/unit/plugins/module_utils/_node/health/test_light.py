@@ -203,12 +203,15 @@ def test_what_the_boot_unit_found_and_what_became_of_it(host, last):
     assert verdict(health_checks.check_storage(host))[-1] == last
 
 
+ROOT = "29 1 8:1 / / rw - ext4 /dev/root rw\n"
+
+
 def test_a_boot_unit_that_was_ended_early_leaves_nobody_in_doubt_whether_the_volume_is_there():
     """Its record is still that of the boot before, and a gate that is open lets pass what is only not known."""
     host = volume_node(boot="another\n")
     unknown = ("storage.record", "undeterminable", "none")
     assert verdict(health_checks.check_storage(host)) == [unknown, ("storage.mounted", "pass", "none")]
-    host.files["/proc/self/mountinfo"] = ""
+    host.files["/proc/self/mountinfo"] = ROOT
     assert verdict(health_checks.check_storage(host)) == [unknown, ("storage.mounted", "fail", "reset")]
 
 
@@ -221,7 +224,9 @@ def test_a_volume_that_nobody_wants_any_more_is_not_missed():
 @pytest.mark.parametrize(
     ("changes", "last"),
     [
-        ({"/proc/self/mountinfo": ""}, ("storage.mounted", "fail", "reset")),
+        ({"/proc/self/mountinfo": ROOT}, ("storage.mounted", "fail", "reset")),
+        ({"/proc/self/mountinfo": ""}, ("storage.mounted", "undeterminable", "none")),
+        ({"/proc/self/mountinfo": f"{ROOT}what\n"}, ("storage.mounted", "undeterminable", "none")),
         (
             {"/proc/self/mountinfo": "30 1 8:1 / /local rw - ext4 /dev/sda1 rw\n"},
             ("storage.mounted", "fail", "isolate"),

@@ -17,7 +17,9 @@ class Mounted(Host):
     mounts = ""
 
     def read_text(self, path):
-        return self.mounts if path == "/proc/self/mountinfo" else super().read_text(path)
+        if path == "/proc/self/mountinfo":
+            return f"29 1 8:1 / / rw - ext4 /dev/root rw\n{self.mounts}"
+        return super().read_text(path)
 
 
 @pytest.fixture

@@ -405,7 +405,7 @@ def test_an_array_of_disks_that_nobody_wrote_may_read_as_anything():
     host = scene.node(2)
     for device in host.machine.devices.values():
         if device.kname in scene.store_names(host):
-            device.content = [(0, device.size)]
+            device.content, device.counted = [(0, device.size)], 0
     host.machine.files["/sys/class/dmi/id/board_asset_tag"] = "i-0123456789abcdef0"
     host.machine.births["/var/lib/cloud/instances/i-0123456789abcdef0"] = 1767322805
     host.on_create = lambda machine, array: machine.devices[array].content.append((0, 1 << 30))

@@ -92,6 +92,7 @@ def test_a_zero_disk_is_blank_by_its_samples():
         "offset": None,
         "reads": len(blank.places(100 * GIB, "s")),
         "bytes": sum(length for _offset, length in blank.places(100 * GIB, "s")),
+        "written": 0,
     }
 
 
@@ -110,7 +111,9 @@ def dirty(host):
 
 
 def launched(host, born=BOOT + 5):
-    """cloud-init has made the directory of this instance."""
+    """cloud-init has made the directory of this instance, and the disks count no write since its start."""
+    for device in host.machine.devices.values():
+        device.counted = 0
     host.machine.files["/sys/class/dmi/id/board_asset_tag"] = f"{INSTANCE}\n"
     host.machine.births[CLOUD_INIT] = born
     return host
@@ -136,6 +139,7 @@ def test_with_a_superblock_left_out_only_zeros_prove():
     host = launched(scene.node(1))
     disk = {"kname": "nvme1n1", "serial": "AWS0001"}
     superblock = FakeDevice(100 * GIB, [(4096, 8192)])
+    superblock.logs = host.machine.devices["nvme1n1"].logs
     assert blank.prove(host, superblock, disk, "s")["proof"] == "never_written"
     assert blank.prove(host, superblock, None, "s")["proof"] is None
     assert blank.prove(host, superblock, None, "s", blank.SUPERBLOCK_END)["proof"] == "zeros"
@@ -175,3 +179,31 @@ def test_data_without_a_signature_is_refused(at_boot, layout):
     host.machine.write("nvme1n1", [(8 * MIB, 4096)])
     assert scene.refusal(host, at_boot, layout=layout) == REFUSED
     assert scene.plan_of(host, **scene.CONSENT, layout=layout).situation == "rebuild"
+
+
+def written(host, sectors):
+    for device in host.machine.devices.values():
+        device.written = sectors
+    return host
+
+
+def test_zeros_prove_nothing_of_what_was_written_between_the_samples():
+    host = written(scene.node(2), blank.WRITTEN_LIMIT + 1)
+    text = scene.refusal(host)
+    assert "sampled reads are zero, but 32769 sectors were written to it in this boot" in text
+    assert "after a reboot the samples alone count" in text
+    assert scene.plan_of(host, **scene.CONSENT).situation == "rebuild"
+
+
+def test_what_erases_signatures_leaves_the_disk_blank():
+    assert scene.plan_of(written(scene.node(2), blank.WRITTEN_LIMIT)).situation == "fresh"
+
+
+def test_what_an_interrupted_run_wrote_is_its_own():
+    host = scene.node(2)
+    host.killed_before = "mkfs.ext4 .* /dev/nvme2n1"
+    with pytest.raises(KeyboardInterrupt):
+        scene.run(host, layout="per_disk")
+    host.killed_before = ""
+    written(host, blank.WRITTEN_LIMIT + 1)
+    assert scene.plan_of(host, layout="per_disk").situation == "half_finished"

@@ -94,6 +94,22 @@ def test_a_loop_device_on_the_raw_disk_holds_it():
     assert [disk["holders"] for disk in disks_of(host).values()] == [[], ["loop0"], []]
 
 
+def test_a_loop_device_holds_the_disk_whose_node_lies_elsewhere():
+    host = scene.node(2)
+    host.machine.nodes["/srv/planted"] = host.machine.devices["nvme2n1"].number
+    host.machine.add("loop0", "loop", loop="/srv/planted", number="7:0")
+    assert [disk["holders"] for disk in disks_of(host).values()] == [[], [], ["loop0"]]
+    assert "(AWS0002) is held by loop0" in scene.refusal(host)
+
+
+def test_a_loop_device_that_does_not_answer_is_told_by_its_path():
+    host = scene.node(1)
+    host.machine.add("loop0", "loop", loop="/dev/disk/by-id/x", number="7:0")
+    host.machine.links["/dev/disk/by-id/x"] = "/dev/nvme1n1"
+    host.loop_backing = lambda name: None
+    assert disks_of(host)["nvme1n1"]["holders"] == ["loop0"]
+
+
 def test_only_swap_on_a_device_is_swap_on_the_disk():
     host = scene.node(2)
     host.machine.swap_on("/var/nvme2n1")

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import struct
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.first_boot import SEEN_PATH, note_disks
@@ -21,6 +22,7 @@ def test_a_disk_is_blank_that_nobody_wrote_since_the_launch():
         "offset": 0,
         "reads": 1,
         "bytes": 256 * KIB,
+        "written": 0,
     }
 
 
@@ -42,8 +44,17 @@ def files(path, text):
     return lambda host: host.machine.files.update({path: text})
 
 
+def odd_statistics(host, layout, *fields):
+    device = host.machine.devices["nvme1n1"]
+    device.__class__ = type("Odd", (device.__class__,), {"logs": {0xD0: struct.pack(layout, *fields)}})
+
+
 NOT_FIRST = {
     "a sector was written": change(written=1),
+    "the root volume was replaced": change(counted=1),
+    "the disk keeps no statistics": change(counted=None),
+    "the statistics are another's": lambda host: odd_statistics(host, "<II4Q", 0x3C23B510, 0, 7, 0, 0, 0),
+    "only bytes were counted": lambda host: odd_statistics(host, "<II4Q", 0xEC2C0D7E, 0, 7, 0, 28672, 512),
     "nothing is counted": change(iostats=False),
     "the directory is of an earlier boot": lambda host: launched(host, BOOT - 1),
     "the directory is of a boot with a wrong clock": lambda host: launched(host, BOOT + 86400),

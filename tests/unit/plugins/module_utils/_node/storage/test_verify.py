@@ -129,7 +129,14 @@ def test_too_few_disks_beside_a_whole_volume_fail():
 
 def test_a_count_that_nobody_knows_is_told_as_such():
     host = scene.node(2)
-    assert one(judged(host), "storage.disks").source == "no count is known for this machine"
+    result = one(judged(host), "storage.disks")
+    assert (result.status, result.found, result.hint) == ("undeterminable", 2, "set nvme_raid0_expected_disks")
+
+
+def test_named_disks_are_as_many_as_their_list_names():
+    host = scene.converged(2, devices=["/dev/nvme1n1", "/dev/nvme2n1"])
+    result = one(judged(host, devices=["/dev/nvme1n1", "/dev/nvme2n1"]), "storage.disks")
+    assert (result.status, result.expected, result.source) == ("pass", 2, "nvme_raid0_devices")
 
 
 def test_what_is_not_mounted_fails_and_is_judged_no_further():

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import fcntl
 import grp
 import os
 import pwd
+import struct
 import subprocess
 import sys
 
@@ -172,6 +174,58 @@ def test_what_an_exclusive_open_says(monkeypatch, error, number, expected):
     monkeypatch.undo()
     assert claimed is expected
     assert closed == ([] if error else [77])
+
+
+def a_disk(tmp_path):
+    path = tmp_path / "disk"
+    path.write_bytes(b"x" * 8)
+    return str(path)
+
+
+def test_a_log_page_is_asked_for_as_nvme_wants_it(monkeypatch, tmp_path):
+    asked = []
+
+    def ioctl(handle, number, request):
+        fields = struct.unpack("=BBHIIIQQIIIIIIIIII", request)
+        asked.append((number, len(request), fields[0], fields[3], fields[9], fields[10]))
+        ctypes.memmove(fields[7], b"page", 4)
+        return 0
+
+    monkeypatch.setattr(fcntl, "ioctl", ioctl)
+    with Host().opened_device(a_disk(tmp_path)) as reader:
+        assert reader.nvme_log(0xD0, 512) == b"page" + bytes(508)
+    # Opcode, namespace, bytes, and the page with the number of dwords less one above it.
+    assert asked == [(0xC0484E41, 72, 2, 0xFFFFFFFF, 512, 127 << 16 | 0xD0)]
+
+
+@pytest.mark.parametrize("answer", [0x4109, OSError(errno.ENOTTY, "no ioctl")])
+def test_a_disk_without_the_page_gives_none(monkeypatch, tmp_path, answer):
+    def ioctl(*_args):
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(fcntl, "ioctl", ioctl)
+    with Host().opened_device(a_disk(tmp_path)) as reader:
+        assert reader.nvme_log(0xD0, 512) is None
+
+
+@pytest.mark.parametrize(("around", "number", "expected"), [(5, os.makedev(259, 300), "259:300"), (66, 66, None)])
+def test_what_a_loop_device_shows(monkeypatch, around, number, expected):
+    def ioctl(_handle, request, status):
+        assert (request, len(status)) == (0x4C05, 232)
+        struct.pack_into("=QQQ", status, 0, around, 12, number)
+        return 0
+
+    real = os.open
+    monkeypatch.setattr(os, "open", lambda path, flags: real("/dev/null" if path == "/dev/loop7" else path, flags))
+    monkeypatch.setattr(fcntl, "ioctl", ioctl)
+    assert Host().loop_backing("loop7") == expected
+
+
+@pytest.mark.parametrize("name", ["no-such-loop", "null"])
+def test_a_loop_device_that_does_not_answer_shows_nothing(name):
+    assert Host().loop_backing(name) is None
 
 
 def test_accounts_by_name_and_number():

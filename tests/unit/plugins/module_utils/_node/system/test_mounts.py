@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import mounts
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.mounts import find_mount, parse_mountinfo
 
 from tests.unit.fakes.fake_gds_host import node
@@ -72,6 +72,50 @@ def test_fstab_without_comments_and_broken_lines():
 class Files(Host):
     def read_text(self, path):
         return {mounts.MOUNTINFO: "30 1 254:0 / / rw - ext4 /dev/vda rw\n"}.get(path)
+
+    def exists(self, path):
+        return path == mounts.MOUNTINFO
+
+
+class OneFile(Host):
+    """A machine whose mount table and fstab are these texts; None: it cannot be read."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def read_text(self, path):
+        return self.text
+
+    def exists(self, path):
+        return True
+
+
+ROOT = "30 1 254:0 / / rw - ext4 /dev/vda rw"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (None, "no table"),
+        ("", "an empty table"),
+        ("\n", "an empty table"),
+        (f"{ROOT}\n31 1 254:1 / /data rw ext4\n", "a line that is no mount"),
+        (f"{ROOT}\n31 1 254:1 / /da", "a line that is no mount"),
+    ],
+)
+def test_unreadable_mount_table_is_not_an_empty_one(text, found):
+    with pytest.raises(NodeError, match=f"and found {found}, so it is unknown what is mounted: mount /proc"):
+        mounts.read_mounts(OneFile(text))
+
+
+@pytest.mark.parametrize("text", [ROOT, f"{ROOT}\n"])
+def test_whole_mount_table_is_read(text):
+    assert [mount["target"] for mount in mounts.read_mounts(OneFile(text))] == ["/"]
+
+
+def test_unreadable_fstab_is_not_an_empty_one():
+    with pytest.raises(NodeError, match="read /etc/fstab and got nothing"):
+        mounts.read_fstab(OneFile(None))
 
 
 def test_machine_without_fstab_has_no_lines():

@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Devices that appear late, are held unseen, or belong to something that lies elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plugins.plugin_utils import _runtime
+from tests.rig.vm import prepare
+from tests.rig.vm.guest import Guest
+from tests.vm import helpers
+from tests.vm.helpers import CONSENT, HERE
+
+pytestmark = pytest.mark.vm
+RUNTIME = "/usr/local/lib/mlcluster/mlcluster.pyz"
+LATE_DISK = """
+umount /data
+mdadm --quiet --stop --scan
+pci=$(basename "$(readlink -f "/sys/class/block/$(basename "$1")/device/device")")
+echo 1 > "/sys/bus/pci/devices/$pci/remove"
+udevadm settle
+test ! -e "$1"
+nohup sh -c 'sleep 5; echo 1 > /sys/bus/pci/rescan' > /dev/null 2>&1 &
+"""
+PROBE = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from mlcluster._node.system.host import Host
+with Host().opened_device(sys.argv[2]) as reader:
+    health = reader.nvme_log(2, 512)
+    # Bytes 1 and 2 of the health log are the temperature in kelvin.
+    print(len(health or b""), 250 < int.from_bytes((health or b"   ")[1:3], "little") < 400, reader.nvme_log(0xD0, 512))
+"""
+
+
+def installed(node: Guest) -> Guest:
+    node.run(["mkdir", "-p", RUNTIME.rpartition("/")[0]])
+    node.copy_to(Path(_runtime.build()["path"]), RUNTIME)
+    return node
+
+
+def test_an_array_whose_node_appears_late_is_waited_for(session_guest: Guest) -> None:
+    node = installed(helpers.blank(session_guest))
+    node.copy_to(HERE / "guest_late.py", "/root/late.py")
+    done = node.run(["python3", "/root/late.py", "2"]).out
+    assert "create_array" in done and "make_filesystem" in done, done
+    seen = helpers.look(node)
+    assert seen.mounts["/data"]["fstype"] == "ext4" and seen.intent is None
+
+
+def test_a_boot_waits_for_a_disk_that_appears_late(session_guest: Guest) -> None:
+    node = helpers.configured(session_guest)
+    node.script(LATE_DISK, node.instance_store()[2])
+    node.run(f"systemctl restart {helpers.UNIT}", timeout=120)
+    helpers.expect_volume(node)
+    assert node.run(f"cat {helpers.KEPT}").out == "kept\n"
+
+
+def test_two_inactive_halves_become_one_array_again(session_guest: Guest) -> None:
+    """The members appeared in two groups, each of which became an array that does not run; the boot unit runs once."""
+    node = helpers.configured(session_guest)
+    first, second, third, fourth = node.instance_store()
+    node.run("umount /data; mdadm --quiet --stop --scan")
+    node.run(f"mdadm --assemble /dev/md50 {first} {second}; mdadm --assemble /dev/md51 {third} {fourth}", check=False)
+    node.run("udevadm settle")
+    halves = [line for line in helpers.look(node).arrays if "inactive" in line]
+    assert len(halves) == 2, helpers.look(node).mdstat
+    node.run(f"systemctl restart {helpers.UNIT}", timeout=120)
+    helpers.expect_volume(node)
+    assert node.run(f"cat {helpers.KEPT}").out == "kept\n"
+
+
+def test_a_volume_hidden_by_a_devices_file_is_adopted(session_guest: Guest) -> None:
+    """LVM with use_devicesfile shows none of the image's disks; their volume is the image's all the same."""
+    node = helpers.blank(session_guest)
+    prepare.prepare(node, "parallelcluster")
+    node.run("echo theirs > /scratch/theirs; mkdir -p /etc/lvm/devices")
+    node.run("printf 'devices {\\n\\tuse_devicesfile = 1\\n}\\n' > /etc/lvm/lvmlocal.conf")
+    node.run("printf 'VERSION=1.1.1\\n' > /etc/lvm/devices/system.devices")
+    shown = node.run(["pvs", "--noheadings"], check=False)
+    assert "nvme" not in shown.out, f"the devices file hides nothing: {shown}"
+    run = helpers.configure(node)
+    assert run.result_of("instance_store")["plan"]["situation"] == "adopted"
+    seen = helpers.look(node)
+    assert seen.mounts["/data"]["source"] == seen.mounts["/scratch"]["source"]
+    assert node.run("cat /data/theirs").out == "theirs\n"
+
+
+def test_a_journal_of_a_filesystem_on_ebs_is_never_taken(session_guest: Guest) -> None:
+    """An ext4 on EBS keeps its journal on a local disk: whoever wipes it loses what is on EBS."""
+    node = helpers.blank(session_guest)
+    journal, volume = node.instance_store()[0], node.ebs_volumes()[0]
+    node.run(f"mke2fs -q -F -O journal_dev {journal} && mkfs.ext4 -q -F -J device={journal} {volume}")
+    node.run("udevadm settle")
+    before = helpers.digests(node)
+    refusal = helpers.play(node).refusal
+    assert f"{journal} (" in refusal and "carries a jbd signature" in refusal, refusal
+    refusal = helpers.play(node, **CONSENT).refusal
+    assert "which may belong to something on other devices" in refusal, refusal
+    assert helpers.digests(node) == before, "a refused run wrote on a disk"
+    assert node.run(f"e2fsck -fn {volume}", check=False).rc == 0
+
+
+def test_a_loop_device_holds_the_disk_whatever_its_node_is_called(session_guest: Guest) -> None:
+    node = helpers.blank(session_guest)
+    disk = node.instance_store()[1]
+    numbers = node.run(["stat", "--format=0x%t 0x%T", disk]).out.split()
+    node.run(["mknod", "/srv/planted", "b", *(str(int(number, 16)) for number in numbers)])
+    loop = node.run("losetup --find --show /srv/planted").out.strip()
+    refusal = helpers.play(node).refusal
+    assert f"{disk} (" in refusal and f"is held by {loop.rpartition('/')[2]}" in refusal, refusal
+    assert helpers.look(node).arrays == []
+
+
+def test_the_log_pages_of_a_disk_are_read_by_the_kernels_own_way(session_guest: Guest) -> None:
+    """The health log is there on every NVMe disk; EC2's statistics are on no other one."""
+    node = installed(helpers.blank(session_guest))
+    told = node.run(["python3", "-", RUNTIME, node.instance_store()[0]], stdin=PROBE).out
+    assert told == "512 True None\n"
