@@ -21,34 +21,7 @@ PACKAGES = ("_node", "_data")
 SHEBANG = b"#!/usr/bin/python3\n"
 KEEP_SECONDS = 7 * 24 * 3600
 
-_MAIN = """\
-# SPDX-License-Identifier: GPL-3.0-or-later
-import os
-import sys
-
-
-def end(code, text):
-    try:
-        os.write(2, ("mlcluster%s\\n" % text).encode("utf-8", "replace"))
-    except OSError:
-        # A closed or full standard error; the code says it too.
-        pass
-    sys.exit(code)
-
-
-if sys.version_info < (3, 9):
-    end(3, " needs Python 3.9 or newer and was started with %s.%s" % sys.version_info[:2])
-
-try:
-    from mlcluster import __version__
-    from mlcluster._node.cli import main
-except Exception as error:
-    # Python itself would end with 1, which is the verdict "broken".
-    end(2, ": %s is damaged or was replaced just now (%s): run the role that wrote it again" % (sys.argv[0], error))
-
-sys.exit(main.main(version=__version__))
-"""
-
+MAIN = Path(__file__).with_name("_runtime_main.py")
 
 AnyPath = Union[str, Path]
 
@@ -81,7 +54,7 @@ def collection_version(root: AnyPath) -> str:
 def _members(root: AnyPath, version: str) -> list[tuple[str, bytes]]:
     """Pairs of archive name and bytes, sorted by name."""
     members = {
-        "__main__.py": _MAIN.encode(),
+        "__main__.py": MAIN.read_bytes(),
         "mlcluster/__init__.py": f"__version__ = {version!r}\n".encode(),
     }
     for package in PACKAGES:
