@@ -17,15 +17,19 @@ import typing as t
 from ..._data import xid_catalog
 from ..system.ask import ask
 from ..system.host import Host
-from ..verdict.result import PASS, SEVERITIES, Result, Scope, failed, not_applicable, passed, undeterminable
+from ..verdict.evidence import Field as Evidence
+from ..verdict.evidence import Subject, above, decide, exactly, is_number, within
+from ..verdict.result import SEVERITIES, Result, Scope, failed, not_applicable, passed, undeterminable
 
 SOURCE = "DCGM"
 SECONDS = 20
 # Default port of dcgm-exporter.
 EXPORTER_PORT = 9400
 ENGINE = "nv-hostengine"
-# DCGM's words for "no value": DCGM_INT64_BLANK and those above it, and its 32-bit twins.
-_BLANK = 0x7FFFFFF0
+# DCGM's words for "no value": N/A, DCGM_INT32_BLANK and the three above it, and their 64-bit twins (dcgm_structs.h).
+_NO_VALUE = ("N/A", *(str(blank + more) for blank in (0x7FFFFFF0, 0x7FFFFFFFFFFFFFF0) for more in range(4)))
+# Where the GPU knows no such thing, as older ones know no replaced rows, all of a node have no value.
+_MAY_LACK = ("remap_failure", "remap_pending", "temperature")
 _ROW = re.compile(r"GPU\s+(\d+)\s+(.*)")
 _SAMPLE = re.compile(r"(DCGM_FI_\w+)\{([^{}]*)\}\s+(\S+)")
 
@@ -64,54 +68,49 @@ _ZERO = {
     "remap_failure": ("isolate", "a memory row could not be replaced", "replace the instance"),
     "remap_pending": ("reset", "a memory row is replaced at the next reset", "reset the GPU once no job runs"),
 }
-Figures = dict[str, dict[str, float]]
+# The word that stands for each GPU, by field.
+Words = dict[str, dict[str, str]]
+GPUS = "/proc/driver/nvidia/gpus"
 
 
 def check_dcgm(host: Host, allowed_xids: t.Collection[int] = (), most_celsius: float | None = None) -> list[Result]:
-    """A verdict dcgm.NAME for each of ``FIELDS`` that is told, found being {gpuN: figure}; else dcgm.fields, why not.
+    """A verdict dcgm.NAME for each of ``FIELDS`` that is given for a GPU, found being {gpuN: figure}; dcgm.fields
+    where none is, or where GPUs of the node are missing.
 
     most_celsius: what a GPU may have; without it temperatures are told and not judged, as are all other figures for
     which nobody publishes a bound.
     """
-    figures, problem = _look(host)
-    if figures is None:
+    words, named, problem = _look(host)
+    if words is None:
         return [not_applicable("dcgm.fields", problem, source=SOURCE)]
-    if not any(figures.values()):
+    if not any(is_number(figure(word)) for given in words.values() for word in given.values()):
         return [undeterminable("dcgm.fields", problem or "DCGM told no figure of any GPU", source=SOURCE)]
-    gpus = sorted({gpu for told in figures.values() for gpu in told}, key=lambda gpu: (len(gpu), gpu))
+    gpus = sorted(named, key=lambda gpu: (len(gpu), gpu))
+    there = len(host.listdir(GPUS))
     verdicts = []
+    if there > len(gpus):
+        text = f"DCGM tells of {len(gpus)} GPUs, and the driver has {there}"
+        verdicts.append(undeterminable("dcgm.fields", text, expected=there, found=len(gpus), source=SOURCE))
     for field in FIELDS:
-        told = figures[field.name]
-        if told:
-            verdict = _judge(field, told, allowed_xids, most_celsius)
-            silent = [gpu for gpu in gpus if gpu not in told]
-            verdicts.append(_unproved(verdict, silent) if verdict.status == PASS and silent else verdict)
+        if words[field.name]:
+            verdicts.append(_judge(field, words[field.name], gpus, allowed_xids, most_celsius))
     return verdicts
 
 
-def _unproved(verdict: Result, silent: t.Sequence[str]) -> Result:
-    """A GPU that DCGM knows and of which it does not tell this is no pass; but no Xid at all is told by no figure."""
-    if verdict.id == "dcgm.xid":
-        return verdict
-    return undeterminable(
-        verdict.id, f"not told of {', '.join(silent)}", expected=verdict.expected, unit=verdict.unit, source=SOURCE
-    )
-
-
-def _look(host: Host) -> tuple[Figures | None, str]:
-    """{field: {gpuN: figure}}, and why there is none; None where no DCGM runs here."""
+def _look(host: Host) -> tuple[Words | None, set[str], str]:
+    """{field: {gpuN: word}}, the GPUs that DCGM names, and why there is none; None where no DCGM runs here."""
     program = host.which("dcgmi")
     if program and _runs(host, ENGINE):
         numbers = ",".join(str(field.number) for field in FIELDS)
         told, problem = ask(host, [program, "dmon", "-e", numbers, "-c", "1"], SECONDS)
-        return parse_dmon("" if problem else told), problem or ""
+        return *parse_dmon("" if problem else told), problem or ""
     if _listens(host, EXPORTER_PORT):
         # The page is of this machine: no proxy is asked for it.
         argv = ["curl", "--silent", "--show-error", "--fail", "--noproxy", "*", "--max-time", "5"]
         told, problem = ask(host, [*argv, f"http://127.0.0.1:{EXPORTER_PORT}/metrics"], SECONDS)
-        return parse_exporter("" if problem else told), problem or ""
+        return *parse_exporter("" if problem else told), problem or ""
     what = f"dcgmi is installed and {ENGINE} does not run" if program else "DCGM is not installed"
-    return None, f"{what}, and nothing listens on port {EXPORTER_PORT}"
+    return None, set(), f"{what}, and nothing listens on port {EXPORTER_PORT}"
 
 
 def _runs(host: Host, name: str) -> bool:
@@ -126,80 +125,122 @@ def _listens(host: Host, port: int) -> bool:
     return any(re.search(rf"^\s*\d+: [0-9A-F]+:{port:04X} \S+ 0A ", table, re.MULTILINE) for table in tables)
 
 
-def parse_dmon(text: str) -> Figures:
-    """The table of dcgmi dmon for ``FIELDS`` in their order: a line "GPU 0" with a figure for each.
+def parse_dmon(text: str) -> tuple[Words, set[str]]:
+    """The table of dcgmi dmon for ``FIELDS`` in their order: a line "GPU 0" with a word for each; and its GPUs.
 
-    Columns go by their place, for their headings differ between releases; a line with other than one word for each
-    field is left out, since no figure of it can be told from another.
+    Columns go by their place, for their headings differ between releases; of a line with other than one word for each
+    field only the GPU counts, since no word of it can be told from another.
     """
-    found: Figures = {field.name: {} for field in FIELDS}
+    found: Words = {field.name: {} for field in FIELDS}
+    gpus = set()
     for line in text.splitlines():
         row = _ROW.match(line.strip())
-        words = row.group(2).split() if row else []
-        if row and len(words) == len(FIELDS):
+        if not row:
+            continue
+        gpus.add(f"gpu{row.group(1)}")
+        words = row.group(2).split()
+        if len(words) == len(FIELDS):
             for field, word in zip(FIELDS, words):
                 _keep(found[field.name], row.group(1), word)
-    return found
+    return found, gpus
 
 
-def parse_exporter(text: str) -> Figures:
-    """What dcgm-exporter serves: NAME{gpu="0",...} figure. Of the parts of a GPU (MIG) the largest counts."""
+def parse_exporter(text: str) -> tuple[Words, set[str]]:
+    """What dcgm-exporter serves: NAME{gpu="0",...} word; and its GPUs. Of the parts of a GPU (MIG) the worst counts."""
     names = {name: field.name for field in FIELDS for name in field.names}
-    found: Figures = {field.name: {} for field in FIELDS}
+    found: Words = {field.name: {} for field in FIELDS}
+    gpus = set()
     for line in text.splitlines():
         sample = _SAMPLE.match(line)
         gpu = re.search(r'(?:^|,)\s*gpu="(\d+)"', sample.group(2)) if sample else None
-        if sample and gpu and sample.group(1) in names:
-            _keep(found[names[sample.group(1)]], gpu.group(1), sample.group(3))
-    return found
+        if sample and gpu:
+            gpus.add(f"gpu{gpu.group(1)}")
+            if sample.group(1) in names:
+                _keep(found[names[sample.group(1)]], gpu.group(1), sample.group(3))
+    return found, gpus
 
 
-def _keep(figures: dict[str, float], gpu: str, word: str) -> None:
-    """Remember a figure; of several for one GPU the largest."""
+def figure(word: str | None) -> float | None:
+    """Return the figure that a word is; None for one that is none, or none that DCGM could have read."""
     try:
-        value = float(word)
+        value = float(word) if word is not None and word not in _NO_VALUE else -1.0
     except ValueError:
-        return
-    if 0 <= value < _BLANK:
-        figures[f"gpu{gpu}"] = max(value, figures.get(f"gpu{gpu}", value))
+        return None
+    return value if is_number(value) and value >= 0 else None
+
+
+def _keep(words: dict[str, str], gpu: str, word: str) -> None:
+    """Remember a word; of several for one GPU one without a figure, or that of the largest."""
+    before = words.get(f"gpu{gpu}")
+    known, new = figure(before), figure(word)
+    if before is None or (known is not None and (new is None or new > known)):
+        words[f"gpu{gpu}"] = word
 
 
 def _judge(
-    field: Field, figures: t.Mapping[str, float], allowed_xids: t.Collection[int], most_celsius: float | None
+    field: Field,
+    words: t.Mapping[str, str],
+    gpus: t.Sequence[str],
+    allowed_xids: t.Collection[int],
+    most_celsius: float | None,
 ) -> Result:
     check = f"dcgm.{field.name}"
-    fields: dict[str, t.Any] = {"found": dict(figures), "unit": field.unit, "source": SOURCE}
+    figures = {gpu: value for gpu, value in ((gpu, figure(word)) for gpu, word in words.items()) if value is not None}
+    fields: dict[str, t.Any] = {"unit": field.unit, "source": SOURCE}
     if field.name == "xid":
-        return _xid(check, figures, allowed_xids, fields)
+        return _xid(check, words, gpus, figures, allowed_xids, fields)
+    evidence = None
     if field.name in _ZERO:
-        severity, meaning, hint = _ZERO[field.name]
-        bad = [gpu for gpu, value in figures.items() if value]
-        if not bad:
-            return passed(check, expected=0, **fields)
-        told = f"{', '.join(bad)}: {meaning}"
-        return failed(check, told, severity=severity, expected=0, hint=hint, scope=_scope(bad), **fields)
-    if most_celsius is not None and field.name == "temperature":
-        hot = [gpu for gpu, value in figures.items() if value > most_celsius]
-        if not hot:
-            return passed(check, expected=most_celsius, **fields)
-        told = f"{', '.join(hot)} is hotter than {most_celsius:g} C"
-        return failed(check, told, severity="monitor", expected=most_celsius, scope=_scope(hot), **fields)
-    span = " to ".join(dict.fromkeys(f"{value:g}" for value in (min(figures.values()), max(figures.values()))))
-    return not_applicable(
-        check, f"{span} {field.unit} on {len(figures)} GPUs; nothing says what it should be", **fields
-    )
+        severity, meaning, fields["hint"] = _ZERO[field.name]
+        evidence = Evidence("figure", exactly(0.0), above(0), meaning, severity, label=field.names[0])
+        fields["expected"] = 0
+    elif most_celsius is not None and field.name == "temperature":
+        text = f"is hotter than {most_celsius:g} C"
+        evidence = Evidence("figure", within(0, most_celsius), above(most_celsius), text, label=field.names[0])
+        fields["expected"] = most_celsius
+    if evidence is None or (field.name in _MAY_LACK and set(words.values()) <= set(_NO_VALUE)):
+        span = (
+            " to ".join(dict.fromkeys(f"{value:g}" for value in (min(figures.values()), max(figures.values()))))
+            if (figures)
+            else ""
+        )
+        told = f"{span} {field.unit} on {len(figures)} GPUs; nothing says what it should be"
+        fields.pop("hint", None)
+        return not_applicable(check, told if figures else "DCGM has no value of it", found=figures, **fields)
+    raw = {gpu: {"figure": words[gpu]} for gpu in gpus if gpu in words}
+    subjects = [Subject({"figure": figures.get(gpu)}, gpu, raw.get(gpu, {})) for gpu in gpus]
+    verdict = decide(check, [evidence], subjects, figures, **fields)
+    return verdict if verdict.status == "pass" else dataclasses.replace(verdict, found=figures)
 
 
 def _scope(gpus: t.Sequence[str]) -> Scope:
     return Scope(device=gpus[0]) if len(gpus) == 1 else Scope()
 
 
-def _xid(check: str, figures: t.Mapping[str, float], allowed: t.Collection[int], fields: dict[str, t.Any]) -> Result:
-    """The last Xid of each GPU since DCGM runs, by NVIDIA's catalog; one that a site allows does not count."""
+def _xid(
+    check: str,
+    words: t.Mapping[str, str],
+    gpus: t.Sequence[str],
+    figures: t.Mapping[str, float],
+    allowed: t.Collection[int],
+    fields: dict[str, t.Any],
+) -> Result:
+    """The last Xid of each GPU since DCGM runs, by NVIDIA's catalog; one that a site allows does not count.
+
+    A GPU that never had one may have no value.
+    """
     known = {gpu: xid_catalog.classify(int(value)) for gpu, value in figures.items() if value}
     bad = [gpu for gpu, xid in known.items() if xid["severity"] != "none" and xid["code"] not in allowed]
-    if not bad:
-        return passed(check, **fields)
-    worst = known[max(bad, key=lambda gpu: SEVERITIES.index(known[gpu]["severity"]))]
-    told = "; ".join(f"{gpu} last reported Xid {known[gpu]['code']}" for gpu in bad)
-    return failed(check, told, severity=worst["severity"], hint=worst["action"], scope=_scope(bad), **fields)
+    if bad:
+        worst = known[max(bad, key=lambda gpu: SEVERITIES.index(known[gpu]["severity"]))]
+        told = "; ".join(f"{gpu} last reported Xid {known[gpu]['code']}" for gpu in bad)
+        more = {**fields, "found": dict(figures), "hint": worst["action"], "scope": _scope(bad)}
+        return failed(check, told, severity=worst["severity"], **more)
+    silent = [
+        f"{gpu} reads '{words[gpu]}'" if gpu in words else f"not told of {gpu}"
+        for gpu in gpus
+        if (gpu not in words or words[gpu] not in _NO_VALUE) and not float(figures.get(gpu, 0.5)).is_integer()
+    ]
+    if silent or not figures:
+        return undeterminable(check, "; ".join(silent) or "no GPU has a value of it", found=dict(figures), **fields)
+    return passed(check, dict(figures), **fields)

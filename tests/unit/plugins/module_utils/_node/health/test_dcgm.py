@@ -105,7 +105,8 @@ def test_the_worst_xid_counts_and_a_site_may_allow_some(told_by):
 @pytest.mark.parametrize("name", ["ecc_uncorrected", "remap_failure", "temperature"])
 def test_a_gpu_of_which_dcgm_does_not_tell_a_figure_is_no_pass(told_by, name):
     one = by_id(told_by(**{name: "N/A"}), most_celsius=80)[f"dcgm.{name}"]
-    assert (one.status, one.reason) == ("undeterminable", "not told of gpu1")
+    assert one.status == "undeterminable" and one.message.startswith("gpu1 DCGM_FI_DEV_")
+    assert one.message.endswith("reads 'N/A'")
     # That a GPU never had an Xid may be told by no figure.
     assert by_id(told_by(xid="N/A"))["dcgm.xid"].status == "pass"
 
@@ -151,7 +152,9 @@ def test_without_dcgm_there_is_nothing_to_say(host, words):
 
 def test_parts_of_a_gpu_count_by_the_worst():
     lines = [f'DCGM_FI_DEV_XID_ERRORS{{gpu="0",GPU_I_ID="{at}"}} {value}' for at, value in enumerate((0, 94, 0))]
-    assert health_dcgm.parse_exporter("\n".join(lines))["xid"] == {"gpu0": 94.0}
+    assert health_dcgm.parse_exporter("\n".join(lines))[0]["xid"] == {"gpu0": "94"}
+    lines.append('DCGM_FI_DEV_XID_ERRORS{gpu="0",GPU_I_ID="9"} ERR!')
+    assert health_dcgm.parse_exporter("\n".join(lines))[0]["xid"] == {"gpu0": "ERR!"}
 
 
 def test_every_figure_is_in_the_text_of_prometheus():
@@ -160,3 +163,52 @@ def test_every_figure_is_in_the_text_of_prometheus():
     assert 'mlcluster_check_value{node="n1",check="dcgm.power",number="1",unit="W",key="gpu1"} 57.43\n' in text
     assert 'check="dcgm.xid",device="gpu1",number="1",unit="last Xid",key="gpu1"} 79\n' in text
     assert 'check="dcgm.xid",device="gpu1",number="1",unit="last Xid",key="gpu0"} 0\n' in text
+
+
+def test_gpu_whose_line_is_torn_is_no_pass():
+    text = dmon().rstrip().rpartition("GPU 1")[0] + "GPU 1     45   52\n"
+    found = by_id(engine(text), most_celsius=80)
+    assert {found[f"dcgm.{name}"].status for name in ("xid", "ecc_uncorrected", "remap_failure", "temperature")} == {
+        "undeterminable"
+    }
+    assert found["dcgm.xid"].reason == "not told of gpu1"
+    assert "gpu1 DCGM_FI_DEV_ECC_DBE_VOL_TOTAL is missing" in found["dcgm.ecc_uncorrected"].message
+
+
+def test_gpu_that_only_other_metrics_name_is_no_pass():
+    text = "\n".join(row for row in exporter().splitlines() if "ECC_DBE" not in row or 'gpu="0"' in row)
+    assert by_id(served(text))["dcgm.ecc_uncorrected"].status == "undeterminable"
+
+
+@pytest.mark.parametrize(("there", "status"), [(2, None), (3, "undeterminable"), (0, None)])
+def test_gpu_of_the_driver_that_dcgm_lacks_is_named(told_by, there, status):
+    host = told_by()
+    for number in range(there):
+        host.files[f"/proc/driver/nvidia/gpus/0000:{number:02x}:00.0/information"] = "Model: x\n"
+    found = by_id(host).get("dcgm.fields")
+    assert (found.status if found else None) == status
+    assert not found or found.reason == "DCGM tells of 2 GPUs, and the driver has 3"
+
+
+@pytest.mark.parametrize("word", ["N/A", "2147483634", "9223372036854775794"])
+def test_what_no_gpu_has_is_not_applicable_where_gpus_may_lack_it(word):
+    rows = dict.fromkeys(("remap_failure", "remap_pending", "ecc_uncorrected", "memory_temperature"), word)
+    values = [{**GOOD, **rows}[name] for name in NAMES]
+    found = by_id(engine("".join(f"GPU {at} {' '.join(values)}\n" for at in range(2))))
+    assert {name: found[f"dcgm.{name}"].status for name in rows} == {
+        "remap_failure": "not_applicable",
+        "remap_pending": "not_applicable",
+        "ecc_uncorrected": "undeterminable",
+        "memory_temperature": "not_applicable",
+    }
+
+
+@pytest.mark.parametrize("word", ["ERR!", "nan", "-1", "Infinity", ""])
+def test_xid_that_is_no_number_is_no_pass(told_by, word):
+    found = by_id(told_by(xid=word or "[Not"))["dcgm.xid"]
+    assert found.status == "undeterminable" and "gpu1 reads" in found.reason
+
+
+def test_no_value_of_xid_at_all_is_no_pass(told_by):
+    values = [{**GOOD, "xid": "N/A"}[name] for name in NAMES]
+    assert by_id(engine(f"GPU 0 {' '.join(values)}\n"))["dcgm.xid"].status == "undeterminable"
