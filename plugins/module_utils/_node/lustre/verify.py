@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import typing as t
 
+from ..system.versions import is_version
+from ..verdict.evidence import Field, Subject, decide, exactly, is_text
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
-from .look import EFA_SOURCE
+from .look import EFA_SOURCE, NFS_TYPES
 
 NO_LUSTRE = "no file system of Lustre is named, mounted or in fstab here"
 _KERNEL_HINT = (
@@ -69,12 +71,14 @@ def _module_for(facts: t.Mapping[str, t.Any], check: str, release: str | None, w
         return undeterminable(check, "modinfo is not installed, so nothing tells which modules a kernel has")
     if not installed.get(release):
         return failed(check, f"{what} {release} has no module lustre", severity=severity, hint=_KERNEL_HINT)
-    return passed(check, f"{release} has lustre {installed[release]}")
+    version = Field("version", is_version, label=f"the version of the module lustre of {what}")
+    found = f"{release} has lustre {installed[release]}"
+    return decide(check, (version,), [Subject({"version": installed[release]})], found)
 
 
 def _held(facts: t.Mapping[str, t.Any]) -> Result:
     check = "lustre.held"
-    if facts["package_manager"] is None:
+    if not is_text(facts["package_manager"]):
         return undeterminable(check, "no package manager could be asked")
     if not facts["packages"]:
         return not_applicable(check, "no package of those that are to be held is installed")
@@ -98,9 +102,44 @@ def _mounts(facts: t.Mapping[str, t.Any]) -> list[Result]:
         elif name and not str(mount["source"]).endswith(f":/{name}"):
             what = f"another file system is mounted there: {mount['source']}"
             found.append(failed(check, what, severity="isolate", scope=scope, expected=name))
+        elif _is_read_only(mount["options"]) and not _is_read_only(mount["fstab_options"]):
+            hint = "look with 'dmesg' why, then mount it again"
+            what = "it is mounted for reading only, and fstab does not say so"
+            found.append(failed(check, what, severity="reset", scope=scope, hint=hint))
         else:
-            found.append(passed(check, str(mount["source"]), scope=scope))
+            found.append(decide(check, _LUSTRE, [Subject(mount)], str(mount["source"]), scope=scope))
     return found
+
+
+def _is_read_only(options: object) -> bool:
+    return isinstance(options, str) and "ro" in options.split(",")
+
+
+def _is_known(options: object) -> bool:
+    return isinstance(options, str) and bool({"rw", "ro"} & set(options.split(",")))
+
+
+def _has_server(source: object) -> bool:
+    """Return whether a source is SERVER:/PATH; NFS exports the path / itself."""
+    return isinstance(source, str) and bool(source.partition(":/")[0]) and ":/" in source
+
+
+def _has_name(source: object) -> bool:
+    """Return whether a source is SERVER:/NAME."""
+    return _has_server(source) and bool(str(source).partition(":/")[2])
+
+
+_LUSTRE = (
+    Field("fstype", exactly("lustre"), label="its type in the mount table"),
+    Field("answer", exactly("lustre"), label="the file system's own answer"),
+    Field("source", _has_name, label="its source in the mount table"),
+    Field("options", _is_known, label="its options in the mount table"),
+)
+_NFS = (
+    Field("fstype", exactly(*NFS_TYPES), label="its type in the mount table"),
+    Field("answer", exactly(*NFS_TYPES), label="the file system's own answer"),
+    Field("source", _has_server, label="its source in the mount table"),
+)
 
 
 def _networks(facts: t.Mapping[str, t.Any]) -> list[Result]:
@@ -162,7 +201,16 @@ def _tuning(facts: t.Mapping[str, t.Any]) -> Result:
         return failed(check, what, hint="start mlcluster-lustre.service again", source=source)
     if problems:
         return undeterminable(check, "; ".join(problems), source=source)
-    return passed(check, ", ".join(f"{row['name']}={row['wanted']}" for row in rows), source=source)
+    shown = ", ".join(f"{row['name']}={row['wanted']}" for row in rows)
+    subjects = [Subject({**row, "same": row["found"] == [row["wanted"]]}, row["name"]) for row in rows]
+    every = Subject({"differs": False, "same": len(rows) == facts["tuning_wanted"]}, "the list of parameters")
+    return decide(check, _TUNING, [every, *subjects], shown, source=source)
+
+
+_TUNING = (
+    Field("differs", exactly(False), label="whether it differs"),
+    Field("same", exactly(True), label="whether all its values are the wanted one"),
+)
 
 
 def _module_options(facts: t.Mapping[str, t.Any]) -> Result:
@@ -181,7 +229,9 @@ def _module_options(facts: t.Mapping[str, t.Any]) -> Result:
     unknown = [row["name"] for row in loaded if row["found"] is None]
     if unknown:
         return undeterminable(check, f"the loaded modules do not show {', '.join(unknown)}", source=source)
-    return passed(check, ", ".join(f"{row['name']}={row['wanted']}" for row in rows), source=source)
+    shown = ", ".join(f"{row['name']}={row['wanted']}" for row in rows)
+    known = Field("loaded", exactly(True, False), label="whether its module is loaded")
+    return decide(check, (known,), [Subject(row, row["name"]) for row in rows], shown, source=source)
 
 
 def _nfs(facts: t.Mapping[str, t.Any]) -> list[Result]:
@@ -189,7 +239,7 @@ def _nfs(facts: t.Mapping[str, t.Any]) -> list[Result]:
     for mount in facts["nfs_mounts"]:
         scope = Scope(device=mount["path"])
         if mount["state"] == "nfs":
-            found.append(passed("nfs.mounted", str(mount["source"]), scope=scope))
+            found.append(decide("nfs.mounted", _NFS, [Subject(mount)], str(mount["source"]), scope=scope))
             continue
         what = _WAYS.get(mount["state"], f"{mount['source']} is mounted there and says that it is {mount['answer']}")
         why = f": {mount['why']}" if mount["why"] and mount["state"] in _WAYS else ""

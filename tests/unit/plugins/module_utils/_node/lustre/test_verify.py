@@ -170,3 +170,66 @@ def test_home_on_openzfs_is_looked_at(host, judge):
     assert judge([], nfs_mounts=[home])["nfs.mounted"].startswith("PASS")
     host.mounts[home] = "ext2/ext3"
     assert "says that it is ext2/ext3" in judge([], nfs_mounts=[home])["nfs.mounted"]
+
+
+@pytest.fixture
+def good(host, tmp_path):
+    """Facts of a node with a tuned Lustre and an NFS, on which everything passes."""
+    host.parameters["osc.*OST*.max_rpcs_in_flight"] = {"osc.a": "32", "osc.b": "32"}
+    host.files["/sys/module/ptlrpc/parameters/ptlrpcd_per_cpt_max"] = "32\n"
+    config = parse_config(
+        {
+            "file_systems": [{"path": host.mount("fsx"), "mount_name": "abcdefgh"}],
+            "nfs_mounts": [host.mount("home", "nfs4")],
+            "tuning": TUNED,
+            "module_options": {"ptlrpc.ptlrpcd_per_cpt_max": 32},
+        }
+    )
+    return lustre.look(host, config, lustre.Wishes(probe=True, packages=("linux-*",)))
+
+
+def states(facts):
+    return {one.id: one.status for one in verify(facts)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "check", "status"),
+    [
+        ("mounts", {"options": "ro,flock"}, "lustre.mounted", "fail"),
+        ("mounts", {"options": "ro,flock", "fstab_options": "ro,_netdev"}, "lustre.mounted", "pass"),
+        ("mounts", {"options": "rw", "fstab_options": "ro,_netdev"}, "lustre.mounted", "pass"),
+        ("mounts", {"options": ""}, "lustre.mounted", "undeterminable"),
+        ("mounts", {"options": "nosuid"}, "lustre.mounted", "undeterminable"),
+        ("mounts", {"fstype": "lustre_lite"}, "lustre.mounted", "undeterminable"),
+        ("mounts", {"answer": None}, "lustre.mounted", "undeterminable"),
+        ("mounts", {"source": "10.0.1.7@tcp:/", "mount_name": ""}, "lustre.mounted", "undeterminable"),
+        ("mounts", {"source": "abcdefgh", "mount_name": ""}, "lustre.mounted", "undeterminable"),
+        ("mounts", {"source": ":/abcdefgh", "mount_name": ""}, "lustre.mounted", "undeterminable"),
+        ("mounts", {"source": None, "mount_name": ""}, "lustre.mounted", "undeterminable"),
+        ("nfs_mounts", {"source": "127.0.0.1:/"}, "nfs.mounted", "pass"),
+        ("nfs_mounts", {"source": ":/"}, "nfs.mounted", "undeterminable"),
+        ("nfs_mounts", {"source": "server"}, "nfs.mounted", "undeterminable"),
+        ("nfs_mounts", {"fstype": "autofs"}, "nfs.mounted", "undeterminable"),
+        ("nfs_mounts", {"answer": "tmpfs"}, "nfs.mounted", "undeterminable"),
+        ("tuning", {"found": []}, "lustre.tuning", "undeterminable"),
+        ("tuning", {"found": ["8", "32"]}, "lustre.tuning", "undeterminable"),
+        ("tuning", {"differs": None}, "lustre.tuning", "undeterminable"),
+        ("module_options", {"loaded": "yes"}, "lustre.module_options", "undeterminable"),
+    ],
+)
+def test_evidence_that_is_missing_or_unknown_is_no_pass(good, kind, change, check, status):
+    assert states(good)[check] == "pass"
+    good[kind][0].update(change)
+    assert states(good)[check] == status
+
+
+def test_value_that_was_never_asked_for_is_no_pass(good):
+    good["tuning_wanted"] = 2
+    assert states(good)["lustre.tuning"] == "undeterminable"
+
+
+@pytest.mark.parametrize("version", ["N/A", "unknown"])
+def test_module_without_a_version_is_no_pass(good, version):
+    good["kernel"]["installed"] = {KERNEL: version}
+    found = {one.id: one for one in verify(good)}["lustre.client"]
+    assert found.status == "undeterminable" and f"of the running kernel reads '{version}'" in found.message

@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the look at Lustre finds on a good node with a tuned Lustre and an NFS."""
+
+from __future__ import annotations
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.verify import verify
+
+from tests.unit.ledger.walk import Excuse, Room, bounded, fact_leaves, room_tests
+from tests.unit.plugins.module_utils._node.lustre.test_verify import good, host
+
+__all__ = ["good", "host"]
+NAME, NONE = "name or place that no verdict compares", "without it nothing is to be compared"
+ASKED, OTHER = "what was asked for", "for the role, and judged by nobody"
+WORDS = ("N/A", "Unknown Error", "ERR!", "not supported", "NaN")
+NUMBERS = ("zero", "half", "ten times")
+LEDGER = (
+    *(Excuse(f"machine/{name}", ASKED) for name in ("memory_kib", "cpus")),
+    Excuse("kernel/next", "it is judged by lustre.next_kernel, which does not apply here"),
+    Excuse("kernel/installed/*", "another version", NUMBERS),
+    *(Excuse(f"tools/{name}", NAME, WORDS) for name in ("lfs", "lctl", "modinfo")),
+    Excuse("tools/lnetctl", "no file system is over EFA"),
+    Excuse("package_manager", NAME, WORDS),
+    Excuse("packages/*", "its version; that it is held is judged"),
+    *(Excuse(f"*mounts/0/{name}", NAME) for name in ("path", "dns_name", "line")),
+    Excuse("*mounts/0/efa", ASKED),
+    Excuse("*mounts/0/source", "another server or path of the same name", NUMBERS),
+    Excuse("mounts/0/mount_name", NONE, ("nothing", "empty")),
+    Excuse("nfs_mounts/0/mount_name", NAME),
+    Excuse("nfs_mounts/0/options", "an NFS may be for reading only"),
+    *(Excuse(f"probes/*/{name}", NAME) for name in ("found", "device")),
+    Excuse("probes/*/seconds", "how long it took", ("nothing",)),
+    *(Excuse(f"{name}/0/source", NAME, ("empty", *WORDS)) for name in ("tuning", "module_options")),
+    *(Excuse(f"{name}/0/name", NAME) for name in ("tuning", "module_options")),
+    *(Excuse(name, OTHER) for name in ("modprobe_text", "efa_wanted", "efa_service", "boot_unit_enabled")),
+    *(Excuse(name, OTHER) for name in ("mount_units/*", "config_text")),
+)
+
+
+def test_every_leaf(good):
+    _sample, every_leaf, the_ledger = room_tests(Room("Lustre", good, fact_leaves(good), bounded(verify), LEDGER))
+    every_leaf()
+    the_ledger()
