@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible import context
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import names
+
+NAMESPACE = "mlcluster.aws."
+
+
+def is_ours(playbooks: Any) -> bool:
+    """Whether every playbook of the command line is one of the collection, so that its tags are all there are."""
+    given = [str(one) for one in playbooks or ()]
+    return bool(given) and all(
+        one.startswith(NAMESPACE) or (Path(one).is_file() and names.COLLECTION.resolve() in Path(one).resolve().parents)
+        for one in given
+    )
+
+
+class ActionModule(ActionBase):
+    """Looks at what was typed, on the controller alone."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        _validation, given = self.validate_argument_spec(
+            argument_spec={
+                "own_variables": {"type": "list", "elements": "str", "default": []},
+                "wanted_groups": {"type": "list", "elements": "str", "default": []},
+            }
+        )
+        # What the command line has, and not the magic variables, which have "all" where nothing was given.
+        arguments = context.CLIARGS
+        tags = {
+            "--tags": [str(tag) for tag in arguments.get("tags") or ()],
+            "--skip-tags": [str(tag) for tag in arguments.get("skip_tags") or ()],
+        }
+        known = names.known_tags()
+        ours = is_ours(arguments.get("args"))
+        if ours and (problems := names.tag_problems(tags, known)):
+            raise AnsibleActionFail("; ".join(problems))
+        warnings = [] if ours else names.close_tags(tags, known)
+        warnings += names.misnamed_groups(given["wanted_groups"], task_vars["groups"])
+        hostvars = task_vars["hostvars"]
+        # Names alone, and no value worked out: a template among them may be wrong, or slow. A localhost that only the
+        # play has is left out.
+        chosen = set(task_vars["ansible_play_hosts_all"]) & set(task_vars["groups"]["all"])
+        hosts = {host: list(hostvars.raw_get(host)) for host in sorted(chosen)}
+        warnings += names.unknown_variables(hosts, names.known_variables(), given["own_variables"])
+        return {**result, "changed": False, "warnings": warnings, "unknown": warnings}

@@ -1,0 +1,57 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: run_names
+short_description: Find tags and variables that were typed wrong
+version_added: 0.1.0
+description:
+  - Refuses a run of a playbook of this collection whose C(--tags) or C(--skip-tags) name a tag that no task has, which
+    Ansible takes for nothing to do. Of a playbook that imports one, a tag that looks like a misspelt one is a warning.
+  - Warns of variables whose name begins with that of a role and that the role does not read, with the nearest name
+    that it does read.
+  - Runs on the controller only, and asks no node.
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+attributes:
+  check_mode:
+    description: Changes nothing.
+    support: full
+  diff_mode:
+    description: There is nothing to compare.
+    support: none
+options:
+  own_variables:
+    description: Names or patterns of variables that begin like a role's and that the site uses itself.
+    type: list
+    elements: str
+    default: []
+  wanted_groups:
+    description: Groups that the playbook works on. One that is missing while another has nearly its name is a warning.
+    type: list
+    elements: str
+    default: []
+seealso:
+  - module: ansible.builtin.assert
+"""
+
+EXAMPLES = r"""
+- name: Refuse what was typed wrong
+  mlcluster.aws.run_names:
+    own_variables: [nvme_raid0_site_*]
+    wanted_groups: [head, compute]
+  run_once: true
+"""
+
+RETURN = r"""
+unknown:
+  description: A sentence for each name that is unknown.
+  returned: success
+  type: list
+  elements: str
+  sample: ["variable nvme_raid0_mount_pont (of p5-1) is read by nothing; did you mean nvme_raid0_mount_point?"]
+"""

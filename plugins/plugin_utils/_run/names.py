@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tags, variables and groups that somebody has typed wrong. Pure, but for reading what the roles' files have."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+COLLECTION = Path(__file__).parents[3]
+# Roles that configure nodes. The names of these variables begin with nothing that others would use; those of the role
+# cluster begin with cluster_, as many people's own do.
+ROLES = ("nvme_raid0", "efa_nccl", "nvidia_gds", "enroot_pyxis", "fsx_lustre", "slurm_jobs")
+# Tags of Ansible itself, and those that several roles have.
+COMMON_TAGS = ("all", "always", "never", "tagged", "untagged", "build", "boot")
+# How alike a name has to be to be taken for what was meant (difflib's ratio).
+ALIKE = 0.75
+# More host names than this are not read out.
+MOST_HOSTS = 3
+
+
+def known_tags(roles: Iterable[str] = ROLES) -> list[str]:
+    """Every tag of the collection's own playbooks."""
+    parts = ("", "_install", "_configure", "_verify")
+    return [*COMMON_TAGS, *(role + part for role in roles for part in parts)]
+
+
+def tag_problems(given: Mapping[str, Sequence[str]], known: Collection[str]) -> list[str]:
+    """A sentence for each tag that no task has; ``given`` maps an option (``--tags``) to its tags."""
+    found = []
+    for option, tags in given.items():
+        for tag in dict.fromkeys(tags):
+            if tag not in known:
+                found.append(f"{option} {tag}: no task has that tag{_meant(tag, known)}")
+    if found:
+        found[-1] += f"; the tags are {', '.join(known)}"
+    return found
+
+
+def close_tags(given: Mapping[str, Sequence[str]], known: Collection[str]) -> list[str]:
+    """A warning for each tag that looks like a misspelt one of ours; others are of whoever imports the playbook."""
+    return [
+        f"{option} {tag}: mlcluster.aws has no such tag{hint}"
+        for option, tags in given.items()
+        for tag in dict.fromkeys(tags)
+        if tag not in known and (hint := _meant(tag, known))
+    ]
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    close = difflib.get_close_matches(name, known, 1, ALIKE)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def misnamed_groups(wanted: Iterable[str], present: Collection[str]) -> list[str]:
+    """A warning for each wanted group that the inventory lacks while it has one of nearly that name."""
+    found = []
+    for group in wanted:
+        others = sorted(set(present) - set(wanted))
+        close = [] if group in present else difflib.get_close_matches(group, others, 1, ALIKE)
+        if close:
+            found.append(f"the inventory has no group {group} and one called {close[0]}, whose hosts are left out")
+    return found
+
+
+def known_variables(collection: Path = COLLECTION, roles: Iterable[str] = ROLES) -> dict[str, frozenset[str]]:
+    """Role to all its variables, of every entry point of its argument specs. Raises OSError."""
+    found = {}
+    for role in roles:
+        text = (collection / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8")
+        specs = yaml.safe_load(text)["argument_specs"]
+        found[role] = frozenset(name for spec in specs.values() for name in spec.get("options") or {})
+    return found
+
+
+def unknown_variables(
+    hosts: Mapping[str, Collection[str]], known: Mapping[str, Collection[str]], own: Sequence[str] = ()
+) -> list[str]:
+    """A sentence for each variable that begins like a role's and that no role reads.
+
+    ``hosts`` maps each host to the names of its variables. ``own`` are names or patterns that the site uses itself.
+    """
+    where: dict[str, list[str]] = {}
+    for host, names in hosts.items():
+        for name in names:
+            role = next((role for role in known if name.startswith(f"{role}_")), None)
+            if role and name not in known[role] and not any(fnmatch.fnmatchcase(name, pattern) for pattern in own):
+                where.setdefault(name, []).append(host)
+    return [_variable_text(name, sorted(where[name]), known) for name in sorted(where)]
+
+
+def _variable_text(name: str, hosts: Sequence[str], known: Mapping[str, Collection[str]]) -> str:
+    role = next(role for role in known if name.startswith(f"{role}_"))
+    more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
+    hint = _meant(name, known[role]) or f"; ansible-doc -t role mlcluster.aws.{role} lists what it reads."
+    return (
+        f"variable {name} (of {', '.join(hosts[:MOST_HOSTS])}{more}) is read by nothing{hint} A name of your own "
+        "goes into mlcluster_own_variables"
+    )

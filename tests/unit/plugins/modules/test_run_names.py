@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The action run_names, as a task has it; what a whole run says is in tests/integration/refusals."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+import yaml
+from ansible import context
+from ansible.errors import AnsibleActionFail
+from ansible_collections.mlcluster.aws.plugins.action import run_names
+from ansible_collections.mlcluster.aws.plugins.modules import run_names as documented
+
+from tests.unit.checkout import CHECKOUT
+
+
+class HostVars(dict):
+    """Ansible's, of which only the names of variables are taken."""
+
+    def raw_get(self, host):
+        return self[host]
+
+
+@pytest.fixture
+def look(monkeypatch):
+    """look(hosts, options, **command_line) gives the result of the task."""
+
+    def run(hosts, options=None, **command_line):
+        monkeypatch.setattr(context, "CLIARGS", {"args": ("site.yml",), **command_line})
+        monkeypatch.chdir(CHECKOUT)
+        task = types.SimpleNamespace(args=options or {}, check_mode=False, async_val=0, action="run_names")
+        connection = types.SimpleNamespace(_shell=types.SimpleNamespace(tmpdir="none"))
+        action = run_names.ActionModule(task, connection, None, None, None, None)
+        groups = {"all": [host for host in hosts if host != "localhost"], "head": []}
+        return action.run(
+            task_vars={"hostvars": HostVars(hosts), "ansible_play_hosts_all": list(hosts), "groups": groups}
+        )
+
+    return run
+
+
+def test_every_option_is_documented():
+    assert set(yaml.safe_load(documented.DOCUMENTATION)["options"]) == {"own_variables", "wanted_groups"}
+
+
+def test_a_run_without_a_wrong_name_says_nothing(look):
+    result = look({"n1": {"nvme_raid0_layout": "raid0"}}, tags=("all",), skip_tags=("boot",))
+    assert (result["changed"], result["warnings"]) == (False, [])
+
+
+@pytest.mark.parametrize("playbook", ["site.yml", "playbooks/site.yml", "mlcluster.aws.site"])
+def test_a_wrong_tag_of_a_playbook_of_ours_is_refused(look, playbook):
+    with pytest.raises(AnsibleActionFail, match="--skip-tags nope: no task has that tag"):
+        look({"n1": {}}, args=(playbook,), tags=("all",), skip_tags=("nope",))
+
+
+@pytest.mark.parametrize("playbooks", [("/tmp/mine.yml",), ("other.ns.site",), ("site.yml", "/tmp/mine.yml"), ()])
+def test_a_tag_beside_a_playbook_of_others_is_theirs(look, playbooks):
+    assert look({"n1": {}}, args=playbooks, tags=("nope",))["warnings"] == []
+    (warning,) = look({"n1": {}}, args=playbooks, tags=("efa_nccll",))["warnings"]
+    assert "did you mean efa_nccl?" in warning
+
+
+def test_variables_and_groups_are_told_and_a_localhost_of_the_play_alone_is_not(look):
+    hosts = {"n1": {"efa_nccl_hlod": True, "efa_nccl_mine": 1}, "localhost": {"efa_nccl_hlod": True}}
+    result = look(hosts, {"own_variables": ["*_mine"], "wanted_groups": ["heads"]})
+    assert result["unknown"] == result["warnings"]
+    first, second = result["warnings"]
+    assert "no group heads and one called head" in first
+    assert second.startswith("variable efa_nccl_hlod (of n1) is read by nothing; did you mean efa_nccl_hold?")

@@ -1,0 +1,93 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tags, variables and groups that were typed wrong, and those that were not."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import yaml
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import names
+
+from tests.unit.checkout import CHECKOUT
+
+KNOWN = {"nvme_raid0": {"nvme_raid0_mount_point", "nvme_raid0_layout"}, "efa_nccl": {"efa_nccl_hold"}}
+
+
+def test_an_unknown_tag_is_named_with_the_nearest_and_all_that_there_are():
+    tags = {"--tags": ["nvme_riad0", "efa_nccl"], "--skip-tags": ["boot", "entirely_else"]}
+    first, second = names.tag_problems(tags, names.known_tags())
+    assert first == "--tags nvme_riad0: no task has that tag; did you mean nvme_raid0?"
+    assert second.startswith("--skip-tags entirely_else: no task has that tag; the tags are all, always")
+    assert names.tag_problems({"--tags": ["all", "nvme_raid0_verify"], "--skip-tags": []}, names.known_tags()) == []
+
+
+def test_in_the_playbook_of_somebody_else_only_a_misspelt_tag_is_told():
+    tags = {"--tags": ["my_own", "nvme_riad0"]}
+    assert names.close_tags(tags, names.known_tags()) == [
+        "--tags nvme_riad0: mlcluster.aws has no such tag; did you mean nvme_raid0?"
+    ]
+
+
+def test_every_tag_of_the_collection_is_known():
+    found = set()
+    files = [*CHECKOUT.glob("playbooks/**/*.yml"), *CHECKOUT.glob("roles/*/tasks/*.yml")]
+    assert len(files) > 50
+
+    def collect(node):
+        if isinstance(node, dict):
+            tags = node.get("tags") or []
+            found.update([tags] if isinstance(tags, str) else tags)
+            node = list(node.values())
+        if isinstance(node, list):
+            for part in node:
+                collect(part)
+
+    for path in files:
+        collect(yaml.safe_load(path.read_text(encoding="utf-8")))
+    found = {tag for tag in found if "{" not in tag and not tag.startswith(("cluster", "plan"))}
+    assert {"nvme_raid0", "build"} <= found
+    assert found <= set(names.known_tags())
+
+
+@pytest.mark.parametrize(
+    ("variable", "hint"),
+    [
+        ("nvme_raid0_mount_pont", "did you mean nvme_raid0_mount_point?"),
+        ("nvme_raid0_zzz", "ansible-doc -t role mlcluster.aws.nvme_raid0 lists what it reads."),
+    ],
+)
+def test_a_variable_that_begins_like_a_roles_and_is_none_is_told_once(variable, hint):
+    hosts = {f"n{at}": [variable, "nvme_raid0_layout", "ansible_host"] for at in range(5)}
+    (said,) = names.unknown_variables(hosts, KNOWN)
+    assert said.startswith(f"variable {variable} (of n0, n1, n2 and 2 more) is read by nothing; {hint}")
+    assert "mlcluster_own_variables" in said
+
+
+def test_names_of_ones_own_are_left_alone():
+    hosts = {"n1": ["nvme_raid0_site_a", "efa_nccl_mine", "efanccl_x", "cluster_name", "mlcluster_own_variables"]}
+    assert names.unknown_variables(hosts, KNOWN, ["nvme_raid0_site_*", "efa_nccl_mine"]) == []
+
+
+def test_every_variable_that_the_collection_itself_gives_or_tells_is_known():
+    known = names.known_variables()
+    assert set(known) == set(names.ROLES) and all(len(found) > 5 for found in known.values())
+    wanted = re.compile(rf"\b(?:{'|'.join(names.ROLES)})_[a-z0-9_]+(?=:| *=|\b *\}}\}})")
+    texts = [
+        *CHECKOUT.glob("inventories/**/*.yml"),
+        *CHECKOUT.glob("playbooks/**/*.yml"),
+        *CHECKOUT.glob("docs/**/*.md"),
+    ]
+    given = {name for path in texts for name in wanted.findall(path.read_text(encoding="utf-8"))}
+    assert len(given) > 20
+    everything = frozenset().union(*known.values()) | set(names.known_tags())
+    assert given - everything == set()
+
+
+def test_a_group_of_nearly_the_name_is_told():
+    assert names.misnamed_groups(["efa", "instance_store", "login"], ["instance_stores", "efa", "web"]) == [
+        "the inventory has no group instance_store and one called instance_stores, whose hosts are left out"
+    ]
+    assert names.misnamed_groups(["head", "login"], ["head", "ungrouped"]) == []
