@@ -24,7 +24,7 @@ from ..system.host import Host, NodeError
 from ..system.linker import parse_ldconfig
 from ..system.mounts import read_mounts
 from ..system.state import STATE_DIRECTORY
-from ..system.versions import at_least, version_key
+from ..system.versions import at_least, is_version, version_key
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .checklist import evaluate, gather
 from .container_loads import UNREAD_DRIVER, verify_cuda, verify_net
@@ -45,6 +45,8 @@ COMPONENTS = {
     "pytorch": "pytorch.version",
     "megatron": "megatron.version",
 }
+# What the host was proved with.
+COMPARED = ("nccl", "plugin", "libfabric")
 _NAMES = {
     "cuda": "the CUDA toolkit",
     "nccl": "NCCL",
@@ -186,8 +188,10 @@ def _root(inside: t.Mapping[str, t.Any], outside: t.Mapping[str, t.Any] | None) 
     check, here, there = "container.root", inside["root"], (outside or {}).get("root")
     if outside is None:
         return undeterminable(check, "there are no facts of the host to compare with", hint=_NO_FACTS)
-    if not here or not there:
-        return undeterminable(check, "what is mounted at / could not be found out, here or on the host")
+    unknown = [str(root) for root in (here, there) if not _ROOT.fullmatch(str(root))]
+    if unknown:
+        text = f"what is mounted at / could not be found out, here or on the host: it reads '{unknown[0]}'"
+        return undeterminable(check, text)
     if here == there:
         hint = "see that Pyxis is loaded: srun --help | grep container-image"
         return failed(check, "this is no container: its root directory is the host's", severity="reset", hint=hint)
@@ -251,7 +255,7 @@ def _component(
     if found is None:
         if required:
             return failed(check, f"{what} is not in the container", expected=least or "any version")
-        if name in ("nccl", "plugin", "libfabric") and (outside or {}).get(fact):
+        if name in COMPARED and (outside or {}).get(fact):
             told = f"{what} is not where it is looked for in the container, and the host has {(outside or {})[fact]}"
             return undeterminable(check, told, hint="container.nccl_net says what a job opens; name it with --require")
         return not_applicable(check, f"{what} is not in the container, and nobody asked for it")
@@ -263,11 +267,19 @@ def _component(
         if have and want and not at_least(have, want):
             told = f"{what} is older than what {whose}"
             return failed(check, told, found=found, expected=f"{version} or newer", hint="build the image again")
-    if outside is None and name in ("nccl", "plugin", "libfabric"):
+    if outside is None and name in COMPARED:
         return undeterminable(check, "there are no facts of the host to compare with", found=found, hint=_NO_FACTS)
+    # None: the host has none.
+    there = (outside or {}).get(fact, "nothing")
+    if name in COMPARED and there is not None and not is_version(there):
+        return undeterminable(check, f"the host's facts give '{there}' as the version of {what}", found=found)
+    if not is_version(found):
+        return undeterminable(check, f"the version of {what} reads '{found}'")
     return passed(check, found, expected=least or (outside or {}).get(fact))
 
 
+# "MAJOR:MINOR PATH", as ``mounted_root`` gives it.
+_ROOT = re.compile(r"\d+:\d+ /.*")
 _NO_FACTS = f"run 'mlcluster host-facts' on the host and mount {FACTS_PATH} into the container"
 
 
@@ -285,8 +297,11 @@ def _devices(
             check, "there are no facts of the host to compare with", found=inside[key], hint=_NO_FACTS
         )
     there = outside.get(key)
-    if not isinstance(there, int):
+    if not isinstance(there, int) or isinstance(there, bool) or there < 0:
         return undeterminable(check, f"the host's facts do not give its number of {what}", found=inside[key])
+    if inside[key] > there:
+        text = f"here are {inside[key]} {what} and the host's facts give {there}: they are of another host or time"
+        return undeterminable(check, text, found=inside[key], hint=_NO_FACTS)
     expected = int(share) if share and share.isdecimal() else there
     fields: dict[str, t.Any] = {"expected": expected, "found": inside[key], "unit": what}
     if not there:

@@ -10,6 +10,7 @@ with this process's LD_LIBRARY_PATH: a step of the job has the environment of th
 from __future__ import annotations
 
 import json
+import re
 import typing as t
 
 from ..efa.parse import plugin_version
@@ -109,12 +110,13 @@ def verify_net(host: Host, efa_inside: int, efa_outside: int | None) -> Result:
         return failed(
             check, f"NCCL opens {found['path']} by {why}, which is not the OFI plugin", severity="reset", scope=scope
         )
-    if not found["symbols"]:
+    interfaces = [name for name in found["symbols"] if re.fullmatch(r"ncclNetPlugin_v\d+", name)]
+    if not interfaces:
         return failed(check, f"{found['path']} offers no NCCL network interface", severity="reset", scope=scope)
     libfabric = next((path for path in found["files"] if path.rpartition("/")[2].startswith("libfabric")), None)
     if libfabric is None:
         return undeterminable(check, f"{found['path']} opens without libfabric", scope=scope)
-    shown = f"{version}, {found['symbols'][-1]}, by {why}, with {libfabric}"
+    shown = f"{version}, {interfaces[-1]}, by {why}, with {libfabric}"
     return passed(check, shown, scope=scope)
 
 

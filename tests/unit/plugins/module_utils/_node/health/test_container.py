@@ -326,3 +326,39 @@ def test_the_child_tells_missing_from_broken(tmp_path, source, expected):
         (tmp_path / "torch").mkdir()
         (tmp_path / "torch/__init__.py").write_text(source)
     assert child(tmp_path) == {**dict.fromkeys(TORCH), **expected}
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "words"),
+    [
+        ({"root": "N/A"}, "container.root", "it reads 'N/A'"),
+        ({"root": "259:1"}, "container.root", "it reads '259:1'"),
+        ({"gpus": 4}, "container.gpus", "here are 8 GPUs and the host's facts give 4"),
+        ({"efa": True}, "container.efa", "the host's facts do not give its number of EFA devices"),
+        ({"efa": -1}, "container.efa", "the host's facts do not give its number of EFA devices"),
+        ({"nccl.version": "N/A"}, "container.nccl", "2.28.9 cannot be compared with N/A"),
+        ({"libfabric.version": ""}, "container.libfabric", "the host's facts give '' as the version of libfabric"),
+    ],
+)
+def test_facts_of_the_host_that_are_unknown_prove_nothing(changes, check, words):
+    host = container()
+    host.files[FACTS] = facts(**changes)
+    found = scan(host)[check]
+    assert found.status == "undeterminable" and words in found.reason
+
+
+def test_facts_that_lack_a_version_prove_nothing():
+    host = container()
+    document = json.loads(facts())
+    del document["plugin.version"]
+    host.files[FACTS] = json.dumps(document)
+    assert statuses(host)["container.plugin"] == "undeterminable"
+    host.files[FACTS] = facts(**{"plugin.version": None})
+    assert statuses(host)["container.plugin"] == "pass"
+
+
+def test_version_inside_that_is_none_proves_nothing():
+    host = container(**{"megatron.version": "N/A"})
+    host.files[FACTS] = facts(**{"megatron.version": None})
+    found = scan(host)["container.megatron"]
+    assert (found.status, found.reason) == ("undeterminable", "the version of Megatron-LM reads 'N/A'")
