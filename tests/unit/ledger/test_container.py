@@ -43,13 +43,9 @@ LEDGER = (
 def good():
     host = container()
     read = {path: text for path, text in host.files.items() if path in READ}
-    return {
-        "host": json.loads(facts()),
-        "torch": TORCH,
-        "net": host.loads[NAMES],
-        "cuda": host.loads[CUDA],
-        "files": read,
-    }
+    # When they were written is told by their boot, which is judged.
+    outside = {name: value for name, value in json.loads(facts()).items() if name != "time"}
+    return {"host": outside, "torch": TORCH, "net": host.loads[NAMES], "cuda": host.loads[CUDA], "files": read}
 
 
 def judge(changed):
