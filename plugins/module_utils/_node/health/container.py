@@ -126,6 +126,11 @@ def mounted_root(host: Host) -> str | None:
     return f"{top[-1]['device']} {top[-1]['root']}" if top else None
 
 
+def is_root(root: object) -> bool:
+    """Return whether a value is one of ``mounted_root``: MAJOR:MINOR PATH."""
+    return isinstance(root, str) and re.fullmatch(r"\d+:\d+ /.*", root) is not None
+
+
 def host_facts(host: Host) -> dict[str, t.Any]:
     """What a host writes for its containers: ``look``, the volumes of the local storage, and whose it is."""
     mounts = {mount["target"]: mount["device"] for mount in read_mounts(host)}
@@ -188,7 +193,7 @@ def _root(inside: t.Mapping[str, t.Any], outside: t.Mapping[str, t.Any] | None) 
     check, here, there = "container.root", inside["root"], (outside or {}).get("root")
     if outside is None:
         return undeterminable(check, "there are no facts of the host to compare with", hint=_NO_FACTS)
-    unknown = [str(root) for root in (here, there) if not _ROOT.fullmatch(str(root))]
+    unknown = [str(root) for root in (here, there) if not is_root(root)]
     if unknown:
         text = f"what is mounted at / could not be found out, here or on the host: it reads '{unknown[0]}'"
         return undeterminable(check, text)
@@ -278,8 +283,6 @@ def _component(
     return passed(check, found, expected=least or (outside or {}).get(fact))
 
 
-# "MAJOR:MINOR PATH", as ``mounted_root`` gives it.
-_ROOT = re.compile(r"\d+:\d+ /.*")
 _NO_FACTS = f"run 'mlcluster host-facts' on the host and mount {FACTS_PATH} into the container"
 
 

@@ -9,6 +9,7 @@ import collections
 import posixpath
 import typing as t
 
+from ..health.container import is_root
 from ..system.host import Host
 from ..verdict import result
 from .job import Job
@@ -119,7 +120,7 @@ def judge_task_roots(tasks: t.Sequence[t.Mapping[str, t.Any]], roots: t.Mapping[
     ``roots`` maps each node to what it has mounted at /.
     """
     check = "container.task_root"
-    unknown = [task for task in tasks if not task.get("root") or not roots.get(str(task.get("node")))]
+    unknown = [task for task in tasks if not (is_root(task.get("root")) and is_root(roots.get(str(task.get("node")))))]
     known = [task for task in tasks if task not in unknown]
     bare = sorted({str(task["node"]) for task in known if task["root"] == roots[str(task["node"])]})
     if bare:

@@ -51,6 +51,13 @@ TYPE_BYTES = {
     **dict.fromkeys(("int32", "uint32", "int", "float"), 4),
     **dict.fromkeys(("int64", "uint64", "double"), 8),
 }
+# The same of nccom-test, by its user guide (--datatype).
+NCCOM_BYTES = {
+    **dict.fromkeys(("int8", "uint8"), 1),
+    **dict.fromkeys(("fp16", "bf16", "int16", "uint16"), 2),
+    **dict.fromkeys(("fp32", "int32", "uint32"), 4),
+    **dict.fromkeys(("int64", "uint64"), 8),
+}
 _ROOT = re.compile(r"-1|\d{1,6}|")
 
 NCCL_TESTS = "nccl-tests"
@@ -135,7 +142,7 @@ class Run:
         if not self.rows:
             return "the table has no rows"
         if self.tool == NCCOM_TEST:
-            return self._unlike_average()
+            return self._miscounted() or self._unlike_average()
         sizes = self.sizes()
         if not sizes:
             return "the header does not say which sizes were to be measured"
@@ -156,11 +163,14 @@ class Run:
     def _miscounted(self) -> str | None:
         """Say that a row has another number of elements than its size holds; None where every row fits."""
         for row in self.rows:
-            width = TYPE_BYTES.get(row.kind[0])
+            width = (NCCOM_BYTES if self.tool == NCCOM_TEST else TYPE_BYTES).get(row.kind[0])
             if width is None:
                 return f"how many bytes a {row.kind[0]} has is not known"
             # Some collectives count the elements of one rank, and the bytes of all.
             held = (row.count or 0) * width
+            if self.tool == NCCOM_TEST and held and row.size % held == 0:
+                # It names no ranks.
+                continue
             if row.size not in (held, held * max(len(self.where), 1)):
                 return f"a row of {row.size} bytes has {row.count} elements of {row.kind[0]}"
         return None
@@ -346,18 +356,22 @@ def parse_row(columns: list[str], words: list[str]) -> Row | None:
 
 def _contradiction(size: int, names: list[str], words: list[str]) -> str | None:
     """Say that an algorithm bandwidth is not the size divided by the time, as far as both are rounded."""
-    values = dict(zip(names, words))
-    time, algbw = (t.cast("float", _number(text)) for text in (words[0], values["algbw"]))
-    half = _half_digit(words[0])
     if names[0] != "time":
         return None
+    return _unlike_time(1e3, size, words[0], dict(zip(names, words))["algbw"])
+
+
+def _unlike_time(unit: float, size: int, time_text: str, text: str) -> str | None:
+    """Say that a bandwidth, in so many bytes a microsecond, is not the size divided by the time in microseconds."""
+    time, algbw = (t.cast("float", _number(word)) for word in (time_text, text))
+    half = _half_digit(time_text)
     if time <= half:
-        return f"{size} bytes took {words[0]} us" if size else None
-    slowest, fastest = size / (time + half) / 1e3, size / (time - half) / 1e3
-    slack = _half_digit(values["algbw"]) + 0.0001 * fastest
+        return f"{size} bytes took {time_text} us" if size else None
+    slowest, fastest = size / (time + half) / unit, size / (time - half) / unit
+    slack = _half_digit(text) + 0.0001 * fastest
     if slowest - slack <= algbw <= fastest + slack:
         return None
-    return f"{size} bytes in {words[0]} us are not {values['algbw']} GB/s"
+    return f"{size} bytes in {time_text} us are not {text} GB/s"
 
 
 def _half_digit(text: str) -> float:
@@ -385,10 +399,18 @@ def _half(names: list[str], words: list[str]) -> tuple[float, float | None, floa
 def parse_nccom_row(columns: list[str], words: list[str]) -> Row | None:
     """A row of nccom-test by the words of its header line, or None."""
     values = dict(zip(columns, words))
-    size, busbw = _integer(values.get("size(B)", "")), _number(values.get("busbw(GB/s)", ""))
-    if len(words) != len(columns) or size < 0 or busbw is None or busbw < 0 or not _TYPE.fullmatch(values["type"]):
+    time = next((text for name, text in values.items() if name.startswith("time")), "")
+    size, count = _integer(values.get("size(B)", "")), _integer(values.get("count(elems)", ""))
+    figures = [_number(text) for text in (time, values.get("algbw(GB/s)", ""), values.get("busbw(GB/s)", ""))]
+    if len(words) != len(columns) or min(size, count) < 0 or not _TYPE.fullmatch(values["type"]):
         return None
-    return Row(size, (values["type"], "", ""), busbw, None, None, None)
+    if any(figure is None or figure < 0 for figure in figures):
+        return None
+    _microseconds, algbw, busbw = t.cast("list[float]", figures)
+    # Its user guide's own tables have GiB/s below the heading GB/s.
+    units = [_unlike_time(unit, size, time, values["algbw(GB/s)"]) for unit in (1e3, (1 << 30) / 1e6)]
+    contradiction = None if None in units else units[0]
+    return Row(size, (values["type"], "", ""), busbw, None, None, None, count, algbw, None, contradiction)
 
 
 def _integer(text: str) -> int:

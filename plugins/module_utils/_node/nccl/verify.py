@@ -201,6 +201,7 @@ _NCCL_EVIDENCE = (
 )
 _NCCOM_EVIDENCE = (
     _COMPLETE,
+    Field("contradiction", exactly(""), reason="contradictory", unknown="{}"),
     Field(
         "compared",
         exactly(True),
@@ -220,6 +221,7 @@ def _whole(check: str, run: Run, asked: Asked) -> result.Result:
         "other": "" if neuron else _other_collective(run, asked) or "",
         "unchecked": sum(1 for row in run.rows if not _checked(run, row, asked)),
         "out_of_bounds": run.out_of_bounds,
+        "contradiction": next((row.contradiction for row in run.rows if row.contradiction), ""),
         "compared": asked.checked and asked.rc is not None,
         "notes": "; ".join(run.log.notes),
         "rc": asked.rc,

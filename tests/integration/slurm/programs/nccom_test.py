@@ -107,7 +107,8 @@ def main() -> int:
     share = (args.nworkers - 1) / args.nworkers * (2 if args.operation == "all_reduce" else 1)
     size = args.minbytes
     while size <= args.maxbytes:
-        print(f"{size:14}{size // width:16}{args.datatype:>8}{150.0:16}{1.0:15.2f}{share:15.2f}")
+        time = size / (1 << 30) * 1e6
+        print(f"{size:14}{size // width:16}{args.datatype:>8}{time:16.2f}{1.0:15.2f}{share:15.2f}")
         size *= args.stepfactor
     print(f"Avg bus bandwidth:\t{share:.4f}GB/s")
     return 0

@@ -74,8 +74,8 @@ def test_more_tasks_than_memory_could_count_out_are_a_verdict(tmp_path):
     assert [(entry.status, entry.expected, entry.found) for entry in found] == [("fail", 2 * 10**15, 4)]
 
 
-HOSTS = {"n1": "/dev/nvme0n1p1 /", "n2": "/dev/nvme0n1p1 /"}
-INSIDE = "overlay /"
+HOSTS = {"n1": "259:1 /", "n2": "259:1 /"}
+INSIDE = "0:77 /"
 
 
 @pytest.mark.parametrize(
@@ -88,6 +88,8 @@ INSIDE = "overlay /"
         # One that is seen outside weighs more than one that is not seen.
         ([None] * 3 + [HOSTS["n2"]], HOSTS, "fail", "tasks on n2 ran outside"),
         ([], HOSTS, "undeterminable", "was not written on every node"),
+        (["N/A"] * 4, HOSTS, "undeterminable", "was not written on n1, n2"),
+        ([INSIDE] * 4, {"n1": "overlay /", "n2": "ERR!"}, "undeterminable", "was not written on n1, n2"),
     ],
 )
 def test_tasks_have_a_root_of_their_own(roots, hosts, status, words):
