@@ -85,6 +85,7 @@ nodes:
     - C(up) is whether slurmd is at work on the node and registered, C(drained) whether somebody keeps new jobs away,
       and C(slurmd_started) when slurmd was started.
     - C(next_state) is the state after a reboot that was requested, null without one.
+    - C(boot_time) is when the node booted, null before it has told.
     - Memory is in MiB; C(reason), C(reason_by) and C(reason_at) are null where nobody gave a reason.
   returned: always
   type: list

@@ -77,7 +77,16 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "graph",
             one('sum by (severity) (mlcluster_verdict{status="fail"}) or vector(0)', "{{severity}}"),
         ),
+        Panel(
+            "What was done", "stat", one("mlcluster_heal_events", "{{action}}"), text="Lines of the healing journal."
+        ),
         Panel("Versions", "table", one("mlcluster_info"), text="Nodes of one queue should not differ."),
+        Panel(
+            "Nodes that are drained, healed or given up",
+            "graph",
+            (Query("mlcluster_heal_nodes", "{{state}}"), Query("mlcluster_heal_limit", "limit")),
+            text="Written by the head node where healing is switched on.",
+        ),
         Panel(
             "Local storage",
             "graph",

@@ -11,7 +11,7 @@ import re
 import time
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.node import metrics
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node import heal, healing, metrics
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.job_labels import Job
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.formats import family
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import (
@@ -64,6 +64,7 @@ def write(folder, step):
     )
     text = metrics.render(Report("n1", "2026-01-31T12:00:00Z", {}, results), extras)
     text += "".join(family(name, "x", [({"gpu": gpu}, step) for gpu in "01"]) for name in DCGM)
+    text += heal.metrics(healing.Policy(), [], [healing.Event(1.0, "n2", "reboot", ("gpu.xid",), "x")])
     (folder / "new").write_text(text, encoding="utf-8")
     (folder / "new").rename(folder / "mlcluster.prom")
 

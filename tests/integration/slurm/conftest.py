@@ -37,7 +37,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         file = item.path.stem
         item.add_marker(
-            pytest.mark.xdist_group("checked" if file in ("test_health", "test_scratch", "test_watch") else file)
+            pytest.mark.xdist_group(
+                "checked" if file in ("test_health", "test_heal", "test_scratch", "test_watch") else file
+            )
         )
 
 

@@ -74,7 +74,7 @@ def health(rig, *options):
 def test_a_prolog_that_fails_drains_the_node_with_the_reason_and_the_job_runs_when_it_is_well(rig, cluster):
     mark(cluster)
     number = jobs.submit(cluster, "echo ran on $(hostname)", *as_user(cluster, NOBODY, "--nodelist=n1"))
-    assert drained(cluster) == "mlcluster health: node.drain_marker: the driver did not build"
+    assert drained(cluster) == "mlcluster health: node.drain_marker (isolate): the driver did not build"
     jobs.wait(cluster, number, "PENDING")
     # It is held until somebody has looked, for it may be the job's fault.
     assert "held" in cluster.run("scontrol", "show", "job", str(number)).stdout
@@ -99,7 +99,7 @@ def test_what_is_not_proved_keeps_jobs_away_only_where_the_gate_is_closed(rig, c
     closed = render(tmp_path, f"{cluster.local}/jobs", conf(cluster), gate="closed")
     cluster.configure(Prolog=closed["prolog"])
     number = jobs.submit(cluster, "echo closed", *as_user(cluster, NOBODY, "-wn1"))
-    assert drained(cluster).startswith("mlcluster health: efa.devices: ")
+    assert drained(cluster).startswith("mlcluster health: efa.devices (none): ")
     jobs.wait(cluster, number, "PENDING")
     cluster.run("scancel", str(number))
 
@@ -126,7 +126,7 @@ def test_the_health_check_drains_and_undrains_and_leaves_a_persons_drain_alone(r
     wait_for("the job itself", lambda: "up" in jobs.look(cluster, running).output)
     cluster.configure(HealthCheckProgram=rig[1]["health_check"], HealthCheckInterval="2")
     mark(cluster, "no local disk\n")
-    assert drained(cluster) == "mlcluster health: node.drain_marker: no local disk"
+    assert drained(cluster) == "mlcluster health: node.drain_marker (isolate): no local disk"
     # A job that runs already goes on.
     assert jobs.look(cluster, running).state == "RUNNING"
     mark(cluster, "no driver either\n")

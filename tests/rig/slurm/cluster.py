@@ -200,8 +200,11 @@ class Cluster:
         """End slurmctld or slurmdbd; with SIGKILL as a crash would."""
         end([self.record.processes[daemon]], how)
 
-    def power_on(self, node: str) -> None:
-        """Start a node; it is not waited for."""
+    def power_on(self, node: str, rebooted: bool = False) -> None:
+        """Start a node; it is not waited for.
+
+        Slurm takes the boot of this machine for that of the node: rebooted lets slurmd report one of its own.
+        """
         found = self.record
         own = (str(self.local), *found.spec.private)
         binds = [f"{self.root}/nodes/{node}/{index}:{path}" for index, path in enumerate(own)]
@@ -209,6 +212,7 @@ class Cluster:
         self._launch(node, [
             "unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation=private",
             sys.executable, "-I", str(INIT), node, *binds, "--", "slurmd", "-D", "-N", node,
+            *(["-b"] if rebooted else []),
         ])  # fmt: skip
 
     def power_off(self, node: str) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.heal import METRICS as HEAL_METRICS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.metrics import METRICS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.formats import _METRICS as CHECK_METRICS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import SEVERITIES
@@ -61,7 +62,13 @@ def test_each_runbook_is_a_heading_of_a_page(name):
 
 
 def test_each_metric_in_a_rule_is_written_by_something():
-    known = {*METRICS, *CHECK_METRICS, *FOREIGN, *(rule["record"] for rule in rules() if "record" in rule)}
+    known = {
+        *METRICS,
+        *HEAL_METRICS,
+        *CHECK_METRICS,
+        *FOREIGN,
+        *(rule["record"] for rule in rules() if "record" in rule),
+    }
     for rule in rules():
         used = set(
             re.findall(r"(?<![\w:\"|])((?:[a-z_]+:)?(?:mlcluster|node|DCGM)_[\w:]+|up)(?=[\s{)\[]|\Z)", rule["expr"])

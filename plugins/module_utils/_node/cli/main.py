@@ -26,6 +26,7 @@ from . import accelerator as accelerator_cli
 from . import containers as enroot_cli
 from . import efa as efa_cli
 from . import gds as gds_cli
+from . import heal as heal_cli
 from . import health as health_cli
 from . import jobs as slurm_verdict_cli
 from . import log, streams
@@ -51,6 +52,7 @@ PROVIDERS = (
     slurm_notice,
     watch_cli,
     plan_cli,
+    heal_cli,
 )
 
 

@@ -141,6 +141,7 @@ def nodes(text: str) -> list[dict[str, t.Any]]:
                 "reason": reason,
                 "reason_by": reason_by,
                 "reason_at": reason_at,
+                "boot_time": absent(values.get("BootTime")),
                 "cpus": number(values.get("CPUTot")) or 0,
                 "cpus_allocated": number(values.get("CPUAlloc")) or 0,
                 "memory_mib": number(values.get("RealMemory")) or 0,

@@ -11,7 +11,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host im
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import failed, passed, undeterminable
 
 BROKEN = [failed("gpu.count", "2 GPUs\nare missing", severity="isolate"), failed("storage.mounted", "not mounted")]
-OURS = "mlcluster health: gpu.count,storage.mounted: 2 GPUs are missing"
+OURS = "mlcluster health: gpu.count,storage.mounted (isolate): 2 GPUs are missing"
 
 
 class Controller(Host):
@@ -57,7 +57,7 @@ def test_a_drain_of_ours_for_something_else_gets_the_new_reason():
 
 def test_what_it_was_drained_for_before_is_not_forgotten():
     _told, ((_node, _state, reason),) = drain(Controller("IDLE+DRAIN", "mlcluster health: efa.devices: old"))
-    assert reason.startswith("Reason=mlcluster health: efa.devices,gpu.count,storage.mounted: ")
+    assert reason.startswith("Reason=mlcluster health: efa.devices,gpu.count,storage.mounted (isolate): ")
 
 
 def test_a_drain_for_more_than_is_broken_now_stays_as_it_is():
@@ -107,4 +107,19 @@ def test_an_unknown_node_is_said():
 
 def test_a_reason_is_one_short_line():
     assert len(health_drain.reason_for([undeterminable("a", "x" * 500)])) == 200
-    assert health_drain.reason_for([undeterminable("a", "x\n\x1b[2Jy")]) == "mlcluster health: a: x [2Jy"
+    assert health_drain.reason_for([undeterminable("a", "x\n\x1b[2Jy")]) == "mlcluster health: a (none): x [2Jy"
+
+
+@pytest.mark.parametrize(
+    ("reason", "found"),
+    [
+        (OURS, (["gpu.count", "storage.mounted"], "isolate")),
+        ("mlcluster health: gpu.count: of an older release", (["gpu.count"], "none")),
+        ("mlcluster health: gpu.count (worse): of a newer one", None),
+        ("a person's (isolate): x", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_what_a_node_was_drained_for(reason, found):
+    assert health_drain.drained_for(reason) == found

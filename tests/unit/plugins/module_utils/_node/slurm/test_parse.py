@@ -37,6 +37,7 @@ def test_recorded_nodes():
         "reason": None,
         "reason_by": None,
         "reason_at": None,
+        "boot_time": "2026-11-27T22:38:44",
         "cpus": 8,
         "cpus_allocated": 1,
         "memory_mib": 1000,

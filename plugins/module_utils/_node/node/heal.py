@@ -1,0 +1,228 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Carries out what ``healing`` decides: on the head node for the cluster, and on each node its own part.
+
+The head node drains nothing anew: it acts on drains of the health check. A reboot is one without ASAP, since Slurm ends
+the drain of an ASAP reboot by itself, and a node would return without proof (tried with Slurm 22.05).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+import typing as t
+
+from ..health import profiles
+from ..slurm import drain, parse
+from ..slurm.client import Slurm
+from ..system.ask import ask
+from ..system.host import Host, NodeError
+from ..system.state import STATE_DIRECTORY
+from ..verdict.formats import Sample, family
+from ..verdict.result import NOT_APPLICABLE, PASS, Result
+from . import healing
+from .healing import Decision, Event, Policy
+
+JOURNAL = f"{STATE_DIRECTORY}/heal.jsonl"
+LOCK = "/run/mlcluster/heal.lock"
+FILE = "mlcluster_heal.prom"
+LOCK_SECONDS = 5
+SLURM_SECONDS = 20
+RESET_SECONDS = 120
+# Lines that are kept: months of a cluster that is well.
+MOST_LINES = 2000
+REBOOTING = frozenset({"REBOOT_REQUESTED", "REBOOT", "REBOOT_ISSUED"})
+METRICS: dict[str, tuple[str, str]] = {
+    "mlcluster_heal_nodes": ("gauge", "Nodes by what is done about them: drained, healing, isolated."),
+    "mlcluster_heal_limit": ("gauge", "How many nodes are healed at once."),
+    "mlcluster_heal_events": ("gauge", "Lines of the journal by what was done."),
+}
+
+
+def read_journal(host: Host, path: str = JOURNAL) -> list[Event]:
+    """The events, the oldest first. Raises ``NodeError`` for a journal that is there and cannot be read."""
+    text = host.read_text(path)
+    if text is None:
+        if host.exists(path):
+            raise NodeError(f"could not read the journal {path}: run as root; without it nothing is done")
+        return []
+    events = []
+    for line in text.splitlines():
+        try:
+            data = json.loads(line)
+            events.append(Event(float(data["at"]), data["node"], data["action"], tuple(data["ids"]), data["text"]))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            # One torn line must not let a node be healed for ever: the rest still counts.
+            continue
+    return events
+
+
+def write_journal(host: Host, events: t.Sequence[Event], path: str = JOURNAL) -> None:
+    """Replace the journal. Raises ``NodeError``."""
+    lines = [json.dumps(dataclasses.asdict(event), sort_keys=True) + "\n" for event in events[-MOST_LINES:]]
+    try:
+        host.write_text(path, "".join(lines), 0o644)
+    except OSError as exc:
+        raise NodeError(f"could not write the journal {path} ({exc.strerror or exc}): look with 'df'") from exc
+
+
+def shown(event: Event) -> str:
+    """One line of the journal for people."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(event.at))
+    return f"{at} {event.node}: {event.action} ({', '.join(event.ids)}): {event.text}"
+
+
+def heal_cluster(
+    host: Host, slurm: Slurm, policy: Policy, now: float, journal: str = JOURNAL, directory: str | None = None,
+    dry_run: bool = False, lock: str = LOCK,
+) -> list[str]:  # fmt: skip
+    """Decide and act for the whole cluster; returns a line for each decision. Raises ``NodeError``.
+
+    What is to be done is in the journal before it is done: a journal that cannot be written lets nothing be done.
+    """
+    with host.locked(lock, LOCK_SECONDS):
+        nodes = parse.nodes(slurm.ask("scontrol", "--oneliner", "show", "node", timeout=SLURM_SECONDS))
+        settings = parse.settings(slurm.ask("scontrol", "show", "config", timeout=SLURM_SECONDS))
+        history = read_journal(host, journal)
+        decisions = healing.decide(policy, nodes, history, now, able(settings))
+        lines = [f"{one.node}: {one.action} ({', '.join(one.ids)}): {one.text}" for one in decisions]
+        if dry_run:
+            return lines
+        for decision in decisions:
+            if decision.action == healing.WAIT:
+                continue
+            history.append(Event(now, decision.node, decision.action, decision.ids, decision.text))
+            write_journal(host, history, journal)
+            try:
+                carry_out(slurm, decision)
+            except NodeError as exc:
+                history.append(Event(now, decision.node, "failed", decision.ids, str(exc)))
+                write_journal(host, history, journal)
+                lines.append(f"{decision.node}: {decision.action} failed: {exc}")
+        if directory:
+            _write_metrics(host, f"{directory}/{FILE}", metrics(policy, nodes, history))
+    return lines
+
+
+def able(settings: t.Mapping[str, str | None]) -> set[str]:
+    """The actions that Slurm can carry out as it is set up; a reset is the node's own."""
+    found = {healing.RESET}
+    if settings.get("RebootProgram"):
+        found.add(healing.REBOOT)
+    if settings.get("SuspendProgram"):
+        found.add(healing.REPLACE)
+    return found
+
+
+def carry_out(slurm: Slurm, decision: Decision) -> None:
+    """One decision. Raises ``NodeError``. What only goes into the journal does nothing here."""
+    name, reason = decision.node, decision.reason
+    if decision.action in (healing.RESET, healing.ISOLATED):
+        drain.update(slurm, name, SLURM_SECONDS, "State=DRAIN", f"Reason={reason}")
+    elif decision.action == healing.REBOOT:
+        slurm.ask("scontrol", "reboot", f"reason={reason}", name, timeout=SLURM_SECONDS)
+    elif decision.action == healing.REPLACE:
+        drain.update(slurm, name, SLURM_SECONDS, "State=POWER_DOWN_ASAP", f"Reason={reason}")
+
+
+def metrics(policy: Policy, nodes: t.Sequence[healing.Node], history: t.Sequence[Event]) -> str:
+    """The metrics of the head node."""
+    states = dict.fromkeys(("drained", "healing", "isolated"), 0)
+    for node in nodes:
+        current = healing.healed_by(node["reason"])
+        if current and current[0] == healing.ISOLATED:
+            states["isolated"] += 1
+        elif healing.is_under_way(node):
+            states["healing"] += 1
+        elif drain.drained_for(node["reason"]) and "DRAIN" in node["flags"]:
+            states["drained"] += 1
+    counts: dict[str, int] = {}
+    for event in history:
+        counts[event.action] = counts.get(event.action, 0) + 1
+    samples: dict[str, list[Sample]] = {
+        "mlcluster_heal_nodes": [({"state": state}, count) for state, count in states.items()],
+        "mlcluster_heal_limit": [({}, policy.limit(len(nodes)))],
+        "mlcluster_heal_events": [({"action": action}, count) for action, count in sorted(counts.items())],
+    }
+    return "".join(family(name, METRICS[name][1], found, METRICS[name][0]) for name, found in samples.items())
+
+
+def _write_metrics(host: Host, path: str, text: str) -> None:
+    try:
+        host.write_text(path, text, 0o644)
+    except OSError as exc:
+        raise NodeError(f"could not write {path} ({exc.strerror or exc}): look with 'df' and 'mount'") from exc
+
+
+def heal_node(
+    host: Host, slurm: Slurm, name: str, wishes: profiles.Wishes, seconds: float | None = None, lock: str = LOCK
+) -> str | None:
+    """This node's part: reset its GPUs where that was decided, and resume it where the full check proves it well.
+
+    Returns what was done, None where nothing was to do. Raises ``NodeError``.
+    """
+    with host.locked(lock, LOCK_SECONDS):
+        state = drain.state_of(slurm, name, SLURM_SECONDS)
+        current = healing.healed_by(state["reason"])
+        if current is None or current[0] == healing.ISOLATED or "DRAIN" not in state["flags"]:
+            return None
+        action, ids = current
+        if state["state"] in healing.BUSY or healing.BUSY & set(state["flags"]):
+            return f"{name} waits for its jobs before its {action}"
+        if action == healing.REBOOT and not rebooted(state):
+            return f"{name} waits for its reboot"
+        if action == healing.REPLACE:
+            return f"{name} waits for Slurm to power it down"
+        if action == healing.RESET:
+            since = time.strftime("%Y-%m-%d %H:%M:%S")
+            problem = reset_gpus(host)
+            if problem:
+                reason = f"{drain.PREFIX}{','.join(ids)} (reboot): the reset failed: {problem}"
+                text = " ".join(reason.split())[: healing.LONGEST_REASON]
+                drain.update(slurm, name, SLURM_SECONDS, "State=DRAIN", f"Reason={text}")
+                return f"{name} could not reset its GPUs: {problem}"
+            # What the kernel's log has of the time before belongs to the fault.
+            wishes = dataclasses.replace(wishes, xid_since=since)
+        results, _versions = profiles.split(profiles.examine(host, "full", wishes, seconds))
+        return resume(slurm, name, ids, results)
+
+
+def rebooted(state: healing.Node) -> bool:
+    """Whether the node has booted since its drain got its reason, by Slurm's own times."""
+    if REBOOTING & set(state["flags"]) or state["availability"] == "unknown":
+        return False
+    return bool(state["boot_time"] and state["reason_at"] and state["boot_time"] >= state["reason_at"])
+
+
+def resume(slurm: Slurm, name: str, ids: t.Sequence[str], results: t.Sequence[Result]) -> str:
+    """Let the node take jobs if nothing keeps them away and all that it was drained for is proved; else drain it anew.
+
+    Raises ``NodeError``.
+    """
+    blocking = profiles.blocking(results, closed=False)
+    unproved = [one for one in results if one.id in ids and one.status not in (PASS, NOT_APPLICABLE)]
+    unproved = [one for one in unproved if one not in blocking]
+    missing = sorted(set(ids) - {one.id for one in results})
+    if not blocking and not unproved and not missing:
+        drain.update(slurm, name, SLURM_SECONDS, "State=RESUME")
+        return f"{name} takes jobs again: the full check proved {', '.join(ids)}"
+    if blocking or unproved:
+        reason = drain.reason_for([*blocking, *unproved])
+    else:
+        reason = f"{drain.PREFIX}{','.join(missing)} (none): the full check has no verdict on it"
+    drain.update(slurm, name, SLURM_SECONDS, "State=DRAIN", f"Reason={reason}")
+    return f"{name} stays drained: {reason}"
+
+
+def reset_gpus(host: Host) -> str | None:
+    """Reset all GPUs; returns why that was not done. Refuses while a process has one of them."""
+    text, problem = ask(host, ["nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader"], RESET_SECONDS)
+    if problem:
+        return problem
+    if text.strip():
+        return f"processes have GPUs: {', '.join(text.split()[:8])}"
+    # GPUs that are joined by NVSwitches are reset together, which this does for all others too.
+    return ask(host, ["nvidia-smi", "--gpu-reset"], RESET_SECONDS)[1]

@@ -1,0 +1,224 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is done about nodes that the health check has drained. Pure: the policy, and decisions by it.
+
+The state of a healing is the reason of the node's drain in Slurm, where people see it, and every host:
+
+    mlcluster health: gpu.xid (reboot): …   drained by the health check; a decision is due
+    mlcluster heal: reboot (gpu.xid): …     the action is under way; the node resumes only by the full check
+    mlcluster heal: isolated (gpu.xid): …   given up; a person decides
+
+Any other reason is a person's, and such a node is left alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing as t
+
+from ..slurm.drain import drained_for
+from ..slurm.states import TAKES
+from ..verdict.result import SEVERITIES, printable
+
+PREFIX = "mlcluster heal: "
+SCHEMA = "mlcluster.heal/1"
+RESET, REBOOT, REPLACE, ISOLATED = "reset", "reboot", "replace", "isolated"
+WAIT, AGAIN, RESUMED = "wait", "again", "resumed"
+ACTIONS = (RESET, REBOOT, REPLACE)
+# The action of each severity. Watching is no action, and a verdict that was not proved condemns nothing.
+BY_SEVERITY = {"reset": RESET, "reboot": REBOOT, "isolate": REPLACE}
+LONGEST_REASON = 200
+DAY = 86400.0
+_REASON = re.compile(re.escape(PREFIX) + r"(reset|reboot|replace|isolated) \(([a-z0-9_.,]+)\): ")
+_SHARE = re.compile(r"([1-9][0-9]?|100)%")
+BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
+
+Node = t.Mapping[str, t.Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """actions: those that are switched on; without any, a node stays drained. most: how many nodes are healed at once,
+    a number or a share of all nodes. times in days: at that many the node is isolated instead. minutes: how long a
+    healing may take.
+    """
+
+    actions: frozenset[str] = frozenset()
+    most: str = "1"
+    times: int = 3
+    days: int = 7
+    minutes: int = 60
+
+    def limit(self, nodes: int) -> int:
+        """How many of so many nodes are healed at once; a share is rounded down, and is one at least."""
+        share = _SHARE.fullmatch(self.most)
+        return max(1, nodes * int(share.group(1)) // 100) if share else int(self.most)
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """A line of the journal: what was done to which node, when (seconds since 1970) and why."""
+
+    at: float
+    node: str
+    action: str
+    ids: tuple[str, ...]
+    text: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """action: one of ``ACTIONS``, isolated, resumed (by its proof), again (its proof failed), or wait."""
+
+    node: str
+    action: str
+    ids: tuple[str, ...]
+    text: str
+
+    @property
+    def reason(self) -> str:
+        """The reason of the drain while this is under way."""
+        return reason_for(self.action, self.ids, self.text)
+
+
+def reason_for(action: str, ids: t.Sequence[str], text: str) -> str:
+    """The reason of the drain of a node that is being healed, or was given up."""
+    return " ".join(printable(f"{PREFIX}{action} ({','.join(ids)}): {text}").split())[:LONGEST_REASON]
+
+
+def healed_by(reason: str | None) -> tuple[str, tuple[str, ...]] | None:
+    """The action and the ids in the reason of a node that is being healed; None for any other reason."""
+    mine = _REASON.match(reason or "")
+    return (mine.group(1), tuple(mine.group(2).split(","))) if mine else None
+
+
+def parse_policy(document: t.Any) -> tuple[Policy, list[str]]:
+    """The policy in a document ``{"schema": "mlcluster.heal/1", …}``, and what is wrong with it, a sentence each."""
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        return Policy(), [f"the policy has no schema {SCHEMA}: write it again with monitor_cluster.yml"]
+    problems = [f"{key} is not known: it knows actions, most, times, days, minutes" for key in _unknown(document)]
+    actions = document.get("actions", [])
+    if not isinstance(actions, list) or not all(action in ACTIONS for action in actions):
+        problems.append(f"actions is {actions!r}: give a list of {', '.join(ACTIONS)}, or []")
+        actions = []
+    most = str(document.get("most", Policy.most))
+    if not _SHARE.fullmatch(most) and not re.fullmatch(r"[1-9][0-9]{0,3}", most):
+        problems.append(f"most is {most!r}: give a number of nodes, or a share such as 10%")
+        most = Policy.most
+    numbers = {}
+    for key, limit in (("times", 100), ("days", 366), ("minutes", 1440)):
+        numbers[key] = document.get(key, getattr(Policy, key))
+        if type(numbers[key]) is not int or not 1 <= numbers[key] <= limit:
+            problems.append(f"{key} is {numbers[key]!r}: give a number from 1 to {limit}")
+            numbers[key] = getattr(Policy, key)
+    return Policy(frozenset(actions), most, **numbers), problems
+
+
+def _unknown(document: t.Mapping[str, t.Any]) -> list[str]:
+    known = {"schema", *(field.name for field in dataclasses.fields(Policy))}
+    return sorted(str(key) for key in document if key not in known)
+
+
+def decide(
+    policy: Policy, nodes: t.Sequence[Node], history: t.Sequence[Event], now: float, able: t.Collection[str]
+) -> list[Decision]:
+    """What is due for each node, the most drastic severity first.
+
+    nodes are all of the cluster, as ``slurm.parse.nodes`` gives them; able: the actions for which Slurm is set up.
+    """
+    decisions, under_way = [], 0
+    for node in nodes:
+        current = healed_by(node["reason"])
+        if current and is_under_way(node):
+            under_way += 1
+            if _overdue(policy, node["name"], history, now):
+                text = f"it is not back {policy.minutes} minutes after its {current[0]}"
+                decisions.append(Decision(node["name"], ISOLATED, current[1], text))
+        else:
+            decisions += _outcome(node, history)
+    room = policy.limit(len(nodes)) - under_way
+    for node, ids, severity in _due(nodes):
+        decision = _choose(policy, node, ids, severity, history, now, able)
+        if decision and decision.action in ACTIONS:
+            if room < 1:
+                text = f"{decision.action} has to wait: {under_way} of at most {policy.most} nodes are being healed"
+                decision = dataclasses.replace(decision, action=WAIT, text=text)
+            else:
+                room, under_way = room - 1, under_way + 1
+        decisions += [decision] if decision else []
+    return decisions
+
+
+def _due(nodes: t.Sequence[Node]) -> list[tuple[Node, tuple[str, ...], str]]:
+    """The nodes that the health check has drained, with the ids and the severity."""
+    found = []
+    for node in nodes:
+        mine = drained_for(node["reason"])
+        if mine and "DRAIN" in node["flags"]:
+            found.append((node, tuple(mine[0]), mine[1]))
+    return sorted(found, key=lambda one: (-SEVERITIES.index(one[2]), one[0]["name"]))
+
+
+def _choose(
+    policy: Policy,
+    node: Node,
+    ids: tuple[str, ...],
+    severity: str,
+    history: t.Sequence[Event],
+    now: float,
+    able: t.Collection[str],
+) -> Decision | None:
+    action, name = BY_SEVERITY.get(severity), node["name"]
+    if action is None or action not in policy.actions:
+        return None
+    if action not in able:
+        return Decision(name, WAIT, ids, f"{action} is switched on and {_LACKS[action]}")
+    if action == REPLACE and "CLOUD" not in node["flags"]:
+        return Decision(name, WAIT, ids, "replace is for nodes that Slurm powers up and down (State=CLOUD)")
+    # A clock that was set back makes nothing that was done undone.
+    before = [one for one in history if one.node == name and one.action in ACTIONS and now - one.at < policy.days * DAY]
+    if len(before) >= policy.times - 1:
+        text = f"this is time {len(before) + 1} in {policy.days} days"
+        return Decision(name, ISOLATED, ids, text)
+    if node["state"] in BUSY or BUSY & set(node["flags"]):
+        return Decision(name, WAIT, ids, f"{action} has to wait: a job is on the node")
+    return Decision(name, action, ids, f"severity {severity}")
+
+
+_LACKS = {
+    REBOOT: "slurm.conf has no RebootProgram: set one",
+    REPLACE: "slurm.conf has no SuspendProgram: nothing would start another instance",
+}
+
+
+def _last(name: str, history: t.Sequence[Event]) -> Event | None:
+    return next((one for one in reversed(history) if one.node == name), None)
+
+
+def _overdue(policy: Policy, name: str, history: t.Sequence[Event], now: float) -> bool:
+    last = _last(name, history)
+    return last is not None and last.action in ACTIONS and now - last.at > policy.minutes * 60
+
+
+def is_under_way(node: Node) -> bool:
+    """Whether a healing of this node goes on: its action is due, or its proof is."""
+    current = healed_by(node["reason"])
+    if current is None or current[0] == ISOLATED:
+        return False
+    # Slurm ends the drain of a node that it powers down by itself, and may keep the reason.
+    return current[0] != REPLACE or node["availability"] != TAKES
+
+
+def _outcome(node: Node, history: t.Sequence[Event]) -> list[Decision]:
+    """How a healing ended that the journal still has as under way."""
+    last = _last(node["name"], history)
+    if last is None or last.action not in ACTIONS:
+        return []
+    if drained_for(node["reason"]):
+        return [Decision(node["name"], AGAIN, last.ids, f"drained again after its {last.action}: {node['reason']}")]
+    if node["availability"] == TAKES:
+        return [Decision(node["name"], RESUMED, last.ids, f"it takes jobs after its {last.action}")]
+    return []
