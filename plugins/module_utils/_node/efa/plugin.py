@@ -42,6 +42,21 @@ STAYS_ON_EFA: dict[str, tuple[str, ...]] = {
     "FI_PROVIDER": ("efa",),
 }
 
+# All variables that decide by which way data goes between GPUs and between nodes. Those of an image count in a job,
+# unless it sets or clears them.
+TRANSPORT = (
+    "NCCL_NET",
+    "NCCL_NET_PLUGIN",
+    "NCCL_NET_GDR_LEVEL",
+    "NCCL_P2P_DISABLE",
+    "NCCL_P2P_LEVEL",
+    "NCCL_SHM_DISABLE",
+    "FI_PROVIDER",
+    "FI_EFA_USE_DEVICE_RDMA",
+)
+# An image may need its NCCL_NET_PLUGIN: it says how the plugin is called there.
+CLEARED = tuple(name for name in TRANSPORT if name != "NCCL_NET_PLUGIN")
+
 LOAD_SECONDS = 20
 # Above the newest interface there is (v11 of NCCL 2.28): a plugin names those it speaks as exported symbols.
 _INTERFACES = 20

@@ -27,7 +27,7 @@ from ..system.state import STATE_DIRECTORY
 from ..system.versions import at_least, is_version, version_key
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 from .checklist import evaluate, gather
-from .container_loads import UNREAD_DRIVER, verify_cuda, verify_net
+from .container_loads import UNREAD_DRIVER, verify_cuda, verify_net, verify_settings
 
 FACTS_PATH = f"{STATE_DIRECTORY}/host_facts.json"
 FACTS_SCHEMA = "mlcluster.host_facts/1"
@@ -156,8 +156,8 @@ def read_facts(host: Host, path: str) -> dict[str, t.Any] | None:
 
 def scan(host: Host, path: str, require: t.Mapping[str, str | None]) -> list[Result]:
     """Every verdict on this container: the checklist, container.root, container.driver, container.cuda, one for each of
-    ``COMPONENTS`` against the host, container.gpus, container.efa, container.nccl_net, container.cuda_init and
-    container.mounts.
+    ``COMPONENTS`` against the host, container.gpus, container.efa, container.nccl_net, container.nccl_env,
+    container.cuda_init and container.mounts.
     """
     inside, outside = look(host), read_facts(host, path)
     wanted = [check for check in CHECKLISTS["container"] if check["fact"] in inside]
@@ -168,6 +168,7 @@ def scan(host: Host, path: str, require: t.Mapping[str, str | None]) -> list[Res
     results += [_devices("container.gpus", "gpus", "GPUs", inside, outside, os.environ.get("SLURM_GPUS_ON_NODE"))]
     results += [_devices("container.efa", "efa", "EFA devices", inside, outside, None)]
     results.append(verify_net(host, inside["efa"], (outside or {}).get("efa")))
+    results.append(verify_settings(host))
     results.append(verify_cuda(host, inside["driver"], inside["gpus"]))
     return [*results, *_mounts(host, outside)]
 

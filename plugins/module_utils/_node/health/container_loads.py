@@ -13,8 +13,9 @@ import json
 import re
 import typing as t
 
+from ..efa.environment import Setting, lint
 from ..efa.parse import plugin_version
-from ..efa.plugin import leaving_setting, nccl_setting, net_names
+from ..efa.plugin import TRANSPORT, leaving_setting, nccl_setting, net_names
 from ..system import child
 from ..system.host import Host
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
@@ -118,6 +119,27 @@ def verify_net(host: Host, efa_inside: int, efa_outside: int | None) -> Result:
         return undeterminable(check, f"{found['path']} opens without libfabric", scope=scope)
     shown = f"{version}, {interfaces[-1]}, by {why}, with {libfabric}"
     return passed(check, shown, scope=scope)
+
+
+def verify_settings(host: Host) -> Result:
+    """Return what is set here that decides NCCL's transport, and whether any of it does harm (``_data/nccl_env``)."""
+    check = "container.nccl_env"
+    settings = {name: nccl_setting(host, name) for name in TRANSPORT}
+    found = {name: str(one["value"]) for name, one in settings.items() if one["value"] is not None}
+    if not found:
+        return not_applicable(check, "nothing here sets a variable that decides NCCL's transport")
+    judged = {entry["name"]: entry for entry in lint(found, Setting(use="container"))}
+    harmful = [name for name, entry in judged.items() if entry["verdict"] not in ("keep", "drop")]
+    shown = {name: f"{value} in {settings[name]['source']}" for name, value in found.items()}
+    if harmful:
+        text = "; ".join(f"{name}={shown[name]}: {judged[name]['why']}" for name in harmful)
+        hint = f"unset {', '.join(harmful)} in the image or in the job; jobs of the role slurm_jobs clear it"
+        return failed(check, text, severity="reset", found=shown, hint=hint)
+    unknown = [name for name in found if name not in judged or not (judged[name]["judged"] or found[name] == "0")]
+    if unknown:
+        text = "; ".join(f"{name} reads '{found[name]}'" for name in unknown)
+        return undeterminable(check, f"nothing is known of these values: {text}", found=shown)
+    return passed(check, shown)
 
 
 def verify_cuda(host: Host, driver: str | None, gpus: int) -> Result:

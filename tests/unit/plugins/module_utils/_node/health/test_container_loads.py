@@ -10,6 +10,7 @@ import shutil
 import subprocess
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.plugin import CLEARED, TRANSPORT
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import container_loads
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult, Host
 
@@ -197,3 +198,41 @@ class Answers(Host):
 )
 def test_child_without_an_answer_is_undeterminable(answer):
     assert container_loads.verify_cuda(Answers(answer), "580.95.05", 8).status == "undeterminable"
+
+
+@pytest.fixture
+def plain(monkeypatch):
+    for name in TRANSPORT:
+        monkeypatch.delenv(name, raising=False)
+    return monkeypatch
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("NCCL_NET", "Socket", "fail"), ("NCCL_NET", "AWS Libfabric", "pass"), ("NCCL_NET_PLUGIN", "none", "fail"),
+        ("NCCL_NET_PLUGIN", "ofi", "pass"), ("FI_PROVIDER", "tcp", "fail"), ("FI_PROVIDER", "efa", "pass"),
+        ("NCCL_P2P_DISABLE", "1", "fail"), ("NCCL_P2P_DISABLE", "0", "pass"),
+        ("NCCL_P2P_DISABLE", "?", "undeterminable"),
+        ("NCCL_P2P_LEVEL", "LOC", "fail"), ("NCCL_SHM_DISABLE", "1", "fail"), ("NCCL_NET_GDR_LEVEL", "LOC", "fail"),
+        ("NCCL_NET_GDR_LEVEL", "SYS", "pass"), ("FI_EFA_USE_DEVICE_RDMA", "0", "pass"),
+        ("NCCL_DEBUG", "INFO", "not_applicable"),
+    ],
+)  # fmt: skip
+def test_settings_that_decide_the_transport_are_judged(plain, name, value, status):
+    plain.setenv(name, value)
+    found = container_loads.verify_settings(Container())
+    assert (found.id, found.status) == ("container.nccl_env", status)
+    if status in ("pass", "fail"):
+        assert found.found == {name: f"{value} in the environment"}
+    assert status != "fail" or f"{name}={value} in the environment: " in found.message
+
+
+def test_setting_of_a_file_is_named_by_it(plain):
+    found = container_loads.verify_settings(Container("NCCL_SHM_DISABLE=1\n"))
+    assert (found.status, found.message.partition(": ")[0]) == ("fail", "NCCL_SHM_DISABLE=1 in /etc/nccl.conf")
+    assert container_loads.verify_settings(Container()).status == "not_applicable"
+
+
+def test_variables_that_a_job_clears_leave_the_plugin_its_name():
+    assert set(TRANSPORT) - set(CLEARED) == {"NCCL_NET_PLUGIN"}
