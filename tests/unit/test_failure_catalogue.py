@@ -23,7 +23,7 @@ TESTS = ("tests/unit", "tests/integration", "tests/vm")
 # The first words of ids; a text that begins with none of them is none.
 FAMILIES = (
     "checklist container dcgm docker efa enroot expect gds gpu io job lustre mounts nccl nccom neuron nfs node "
-    "pcluster pyxis s3 scratch slurm smoke storage versions"
+    "pcluster preflight pyxis s3 scratch slurm smoke storage versions"
 ).split()
 ID = re.compile(rf"(?:{'|'.join(FAMILIES)})\.[a-z0-9_]+(?:\.[a-z0-9_]+)*")
 # Names of facts, files, packages, services and groups of checks that look the same.

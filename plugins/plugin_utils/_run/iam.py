@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asks IAM what the caller may do, for the actions of the policies in docs/iam."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .names import COLLECTION
+
+FOLDER = COLLECTION / "docs" / "iam"
+# The role of a node is not that of whoever runs playbooks.
+NODES = ("hook",)
+_ASSUMED = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.+")
+
+
+class RightsError(Exception):
+    """AWS gave no answer; the text is one sentence with what to do."""
+
+
+def playbooks(folder: Path = FOLDER) -> list[str]:
+    """The playbooks that have a policy. Raises RightsError where there is none."""
+    found = sorted(path.stem for path in folder.glob("*.json") if path.stem not in NODES)
+    if not found:
+        raise RightsError(f"there is no policy in {folder}: install the collection whole")
+    return found
+
+
+def policy(playbook: str, folder: Path = FOLDER) -> tuple[list[str], list[str]]:
+    """(all actions, those allowed for every resource) of a playbook's policy. Raises OSError, ValueError."""
+    document = json.loads((folder / f"{playbook}.json").read_text(encoding="utf-8"))
+    statements = document["Statement"]
+    every = sorted({action for entry in statements for action in entry["Action"]})
+    return every, sorted({action for entry in statements if entry["Resource"] == "*" for action in entry["Action"]})
+
+
+def identity(session: Any, region: str | None) -> dict[str, str]:
+    """Account and Arn of the caller. Raises RightsError."""
+    import botocore.exceptions
+
+    try:
+        answer = session.create_client("sts", region_name=region or "us-east-1").get_caller_identity()
+    except botocore.exceptions.ClientError as exc:
+        raise RightsError(f"AWS refuses the credentials: {_said(exc)}; log in again, or set AWS_PROFILE") from exc
+    except botocore.exceptions.BotoCoreError as exc:
+        raise RightsError(
+            f"no AWS credentials work here: {' '.join(str(exc).split())}; set AWS_PROFILE, or log in"
+        ) from exc
+    return {"Account": str(answer["Account"]), "Arn": str(answer["Arn"])}
+
+
+def simulate(session: Any, arn: str, actions: Sequence[str]) -> dict[str, str]:
+    """Action to what IAM decides of it for the caller. Raises RightsError where IAM may not be asked."""
+    import botocore.exceptions
+
+    client = session.create_client("iam", region_name="us-east-1")
+    try:
+        pages = client.get_paginator("simulate_principal_policy").paginate(
+            PolicySourceArn=_principal(client, arn), ActionNames=list(actions)
+        )
+        told = {entry["EvalActionName"]: entry["EvalDecision"] for page in pages for entry in page["EvaluationResults"]}
+    except (botocore.exceptions.ClientError, botocore.exceptions.BotoCoreError) as exc:
+        raise RightsError(f"IAM does not say what {arn} may do: {_said(exc)}") from exc
+    # An action that IAM leaves out is not allowed by that.
+    return {action: told.get(action, "not told") for action in actions}
+
+
+def _principal(client: Any, arn: str) -> str:
+    """What a policy is attached to: of a session of a role the role, whose path only IAM knows."""
+    assumed = _ASSUMED.fullmatch(arn)
+    if assumed is None:
+        return arn
+    return str(client.get_role(RoleName=assumed.group(3))["Role"]["Arn"])
+
+
+def _said(error: Exception) -> str:
+    response: Mapping[str, Any] = getattr(error, "response", None) or {}
+    told = response.get("Error") or {}
+    return " ".join(f"{told.get('Code', type(error).__name__)}: {told.get('Message', error)}".split())[:300]

@@ -1,0 +1,242 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What can be judged before a run begins: controller, inventory, variables, artifacts, and how nodes are reached. Pure.
+
+Each function gives verdicts (``mlcluster.result/1``) that say what was tried, what was found and what to do next.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.versions import version_key
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import (
+    Result,
+    Scope,
+    failed,
+    not_applicable,
+    passed,
+    undeterminable,
+)
+
+# More names of hosts than this are not read out.
+MOST_HOSTS = 5
+OLDEST_PYTHON = (3, 9)
+_PYTHON = re.compile(r"Python (\d+)\.(\d+)")
+
+
+def hosts_text(hosts: Sequence[str]) -> str:
+    """Names of hosts, the first of them where there are many."""
+    more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
+    return ", ".join(hosts[:MOST_HOSTS]) + more
+
+
+def nodes_text(count: int) -> str:
+    """A number of nodes in words."""
+    return "1 node" if count == 1 else f"{count} nodes"
+
+
+def controller(
+    core: str, oldest_core: str, collections: Mapping[str, tuple[str | None, str]], libraries: Mapping[str, bool]
+) -> list[Result]:
+    """ansible-core, collections (name to version found, or None, and oldest that does) and libraries of Python."""
+    found = []
+    if version_key(core) < version_key(oldest_core):
+        text = f"ansible-core {core} runs here and {oldest_core} is the oldest that does"
+        found.append(failed("preflight.controller", text, hint="install a newer ansible-core"))
+    for name, (version, oldest) in sorted(collections.items()):
+        if version is None or version_key(version) < version_key(oldest):
+            what = "is not installed" if version is None else f"is {version}"
+            text = f"the collection {name} {what} and {oldest} or newer is needed"
+            hint = f"run ansible-galaxy collection install '{name}:>={oldest}'"
+            found.append(failed("preflight.controller", text, hint=hint))
+    for name in sorted(name for name, present in libraries.items() if not present):
+        text = f"the Python that runs Ansible cannot import {name}"
+        found.append(failed("preflight.controller", text, hint=f"install {name} beside ansible-core"))
+    said = f"ansible-core {core}, {len(collections)} collections, {', '.join(sorted(libraries)) or 'no libraries'}"
+    return found or [passed("preflight.controller", core, message=said)]
+
+
+def inventory(
+    hosts: Sequence[str], wanted: Sequence[str], groups: Mapping[str, Sequence[str]], types: Mapping[str, str | None]
+) -> list[Result]:
+    """Which hosts the playbooks find, and whether their instance types are known. ``types`` is of every host."""
+    present = sorted(set(groups) - {"all", "ungrouped"})
+    if not hosts:
+        text = (
+            f"none of the groups {', '.join(wanted)} has a host; the inventory has {', '.join(present) or 'no groups'}"
+        )
+        return [failed("preflight.inventory", text, hint="look with ansible-inventory --graph")]
+    strange = sorted({name for name in types.values() if name and instance_types.lookup(name) is None})
+    if strange:
+        text = f"nothing is known about the instance type {', '.join(strange)}"
+        hint = "what such a node has to have cannot be judged; see 'Adding an instance type' in CONTRIBUTING.md"
+        return [undeterminable("preflight.inventory", "unknown_type", message=text, hint=hint)]
+    counted = ", ".join(f"{group} {len(groups[group])}" for group in wanted if groups.get(group))
+    return [passed("preflight.inventory", len(hosts), message=f"{nodes_text(len(hosts))}: {counted}")]
+
+
+def spelling(warnings: Sequence[str]) -> list[Result]:
+    """Tags, variables and groups that nothing reads, as ``names`` finds them."""
+    if not warnings:
+        return [passed("preflight.names", 0, message="every name that begins like a role's is one")]
+    return [failed("preflight.names", text, hint="correct the name, or list it as your own") for text in warnings]
+
+
+def variables(problems: Mapping[str, Sequence[str]], roles: Sequence[str]) -> list[Result]:
+    """The options of roles; ``problems`` maps a sentence to the hosts that it is about."""
+    if problems:
+        return [failed("preflight.variables", f"{text} ({hosts_text(hosts)})") for text, hosts in problems.items()]
+    if not roles:
+        return [not_applicable("preflight.variables", "no host has a role whose options can be judged here")]
+    return [passed("preflight.variables", list(roles), message=f"the options of {', '.join(roles)} are sound")]
+
+
+def artifacts(wanted: Mapping[str, bool]) -> list[Result]:
+    """What nodes would download, as "NAME VERSION" to whether its sha256 is known."""
+    if not wanted:
+        return [not_applicable("preflight.artifacts", "no node downloads an artifact with these variables")]
+    unknown = sorted(name for name, is_known in wanted.items() if not is_known)
+    if unknown:
+        text = f"no sha256 is known of {', '.join(unknown)}, so that no node will take it"
+        hint = "run make lock-artifacts on a connected machine, or give the sha256 in the role's variable"
+        return [failed("preflight.artifacts", text, hint=hint)]
+    known = sorted(wanted)
+    return [passed("preflight.artifacts", known, message=f"a sha256 is known of {', '.join(known)}")]
+
+
+_GOOD = {"ssh": "a shell answered", "sudo": "the user becomes root", "python": "Python 3.9 or newer is there"}
+
+
+def nodes(probes: Mapping[str, Mapping[str, Any]]) -> list[Result]:
+    """How nodes are reached: ``probes`` maps each to its tasks ``ssh``, ``sudo`` and ``python``, as Ansible keeps them.
+
+    A task that was not begun is absent: the one before it has failed, and says so.
+    """
+    found: list[Result] = []
+    steps = (
+        ("ssh", "preflight.ssh", _ssh),
+        ("sudo", "preflight.sudo", _sudo),
+        ("python", "preflight.python", _python),
+    )
+    for step, check, judge in steps:
+        good: list[str] = []
+        bad: dict[tuple[str, str], list[str]] = {}
+        for host, tasks in sorted(probes.items()):
+            if step in tasks:
+                problem = judge(tasks[step])
+                if problem is None:
+                    good.append(host)
+                else:
+                    bad.setdefault(problem, []).append(host)
+        for (text, hint), hosts in sorted(bad.items(), key=lambda pair: -len(pair[1])):
+            words = f"{nodes_text(len(hosts))} ({hosts_text(hosts)}): {text}"
+            found.append(failed(check, words, hint=hint, scope=Scope(node=hosts[0])))
+        left = len(probes) - len(good) - sum(map(len, bad.values()))
+        if not probes:
+            found.append(not_applicable(check, "there is no node"))
+        elif left:
+            text = f"{nodes_text(left)} could not be asked, since the step before it failed"
+            found.append(undeterminable(check, "not_asked", message=text))
+        elif not bad:
+            found.append(passed(check, len(good), message=f"{nodes_text(len(good))}: {_GOOD[step]}"))
+    return found
+
+
+def _words(task: Mapping[str, Any]) -> str:
+    """What a task that failed has said, on one line."""
+    parts = [str(task.get(key) or "").strip() for key in ("msg", "stderr", "module_stderr", "stdout")]
+    return " ".join(" ".join(part for part in parts if part).split())[:300] or "no reason was given"
+
+
+def _ssh(task: Mapping[str, Any]) -> tuple[str, str] | None:
+    if not task.get("unreachable") and not task.get("failed") and task.get("rc") == 0:
+        return None
+    words = _words(task)
+    return f"no shell answered ({_without_addresses(words)})", _ssh_hint(words)
+
+
+def _ssh_hint(words: str) -> str:
+    lower = words.lower()
+    if "permission denied" in lower:
+        return "see ansible_user and ansible_ssh_private_key_file: the node runs and refuses the key"
+    if "host key" in lower or "identification has changed" in lower:
+        return "remove the old key with ssh-keygen -R where the node was replaced, or accept the new one"
+    if "could not resolve" in lower or "name or service not known" in lower:
+        return "give an address in ansible_host, or connection and address in the inventory plugin's file"
+    return "see that the node runs, that its security group lets port 22 in from here, and the option connection"
+
+
+def _without_addresses(words: str) -> str:
+    """The same words for every node, so that one cause is one line."""
+    return re.sub(r"\b\d{1,3}(\.\d{1,3}){3}\b", "its address", words)
+
+
+def _sudo(task: Mapping[str, Any]) -> tuple[str, str] | None:
+    said = str(task.get("stdout") or "").split()
+    if not task.get("failed") and task.get("rc") == 0 and said[-1:] == ["0"]:
+        return None
+    words = _words(task)
+    return (
+        f"the user does not become root ({_without_addresses(words)})",
+        "let the user run sudo without a password, or give --ask-become-pass",
+    )
+
+
+def _python(task: Mapping[str, Any]) -> tuple[str, str] | None:
+    # Versions before 3.4 print theirs on stderr.
+    matched = _PYTHON.search(f"{task.get('stdout') or ''} {task.get('stderr') or ''}")
+    if matched is None:
+        return (
+            "no Python was found",
+            "install Python 3.9 or newer on the node, or name one in ansible_python_interpreter",
+        )
+    version = (int(matched.group(1)), int(matched.group(2)))
+    if version < OLDEST_PYTHON:
+        return (
+            f"its newest Python is {version[0]}.{version[1]} and roles need 3.9 or newer",
+            "install a newer one and name it in ansible_python_interpreter",
+        )
+    return None
+
+
+def rights(
+    decisions: Mapping[str, Mapping[str, str]], unbound: Mapping[str, Iterable[str]], why: str | None = None
+) -> list[Result]:
+    """What IAM says to the actions of each playbook: action to allowed, implicitDeny or explicitDeny.
+
+    ``unbound`` are the actions of a playbook that its policy allows for everything ("*"), and that the answer
+    therefore decides; the others depend on names of the site. ``why`` says that IAM gave no answer.
+    """
+    check = "preflight.rights"
+    if why is not None:
+        hint = "allow iam:SimulatePrincipalPolicy to whoever runs this, or compare the user's policies with docs/iam"
+        return [undeterminable(check, "not_simulated", message=why, hint=hint)]
+    found = []
+    for playbook, answers in sorted(decisions.items()):
+        denied = sorted(
+            action
+            for action, decision in answers.items()
+            if decision == "explicitDeny" or (decision != "allowed" and action in set(unbound.get(playbook, ())))
+        )
+        unsure = sorted(
+            action for action, decision in answers.items() if decision != "allowed" and action not in denied
+        )
+        hint = f"allow what docs/iam/{playbook}.json lists"
+        if denied:
+            text = f"{playbook}.yml is denied {', '.join(denied)}"
+            found.append(failed(check, text, hint=hint))
+        elif unsure:
+            text = f"{playbook}.yml: whether {', '.join(unsure)} is allowed depends on the names of buckets and roles"
+            found.append(undeterminable(check, "by_name", message=text, hint=hint))
+        elif answers:
+            found.append(
+                passed(check, sorted(answers), message=f"{playbook}.yml: all {len(answers)} actions are allowed")
+            )
+        else:
+            found.append(undeterminable(check, "no_answer", message=f"IAM said nothing on {playbook}.yml", hint=hint))
+    return found or [not_applicable(check, "no playbook that asks AWS was named in preflight_playbooks")]

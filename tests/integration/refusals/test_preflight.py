@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbook preflight over nodes that are this machine, and over one that nobody answers for."""
+
+from __future__ import annotations
+
+import json
+
+PLAYBOOK = "playbooks/preflight.yml"
+GOOD = {"head": {"h1": {}}, "compute": {"n1": {}}}
+LOST = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+
+
+def test_nodes_that_are_ready(said, tmp_path):
+    report = tmp_path / "report.json"
+    status, words = said(PLAYBOOK, GOOD, preflight_report=str(report))
+    assert status == 0, words
+    for line in (
+        "PASS preflight.controller: ansible-core",
+        "PASS preflight.inventory: 2 nodes: compute 1, head 1",
+        "PASS preflight.names:",
+        "PASS preflight.ssh: 2 nodes: a shell answered",
+        "PASS preflight.sudo: 2 nodes: the user becomes root",
+        "PASS preflight.python: 2 nodes: Python 3.9 or newer is there",
+        "n/a preflight.credentials: no playbook that asks AWS",
+    ):
+        assert line in words, f"{line}: {words}"
+    # Check mode writes nothing.
+    assert not report.exists()
+
+
+def test_everything_that_is_wrong_is_told_at_once(said):
+    groups = {
+        "compute": {"n1": {}, "n2": LOST},
+        "gpu": {"n1": {"nvidia_gds_mode": "nvsf", "efa_nccl_hlod": True}},
+        "efa": {"n1": {"ec2_instance_type": "p99.huge"}},
+        "heads": {"h1": {}},
+    }
+    status, words = said(PLAYBOOK, groups)
+    assert status == 2, words
+    for line in (
+        "???? preflight.inventory: nothing is known about the instance type p99.huge",
+        "FAIL preflight.names: the inventory has no group head and one called heads",
+        "FAIL preflight.names: variable efa_nccl_hlod (of n1) is read by nothing; did you mean efa_nccl_hold?",
+        "FAIL preflight.variables: value of nvidia_gds_mode must be one of: compat, nvfs, p2pdma, got: nvsf (n1)",
+        "FAIL preflight.artifacts: no sha256 is known of aws-efa-installer",
+        "FAIL preflight.ssh: 1 node (n2): no shell answered",
+        "???? preflight.sudo: 1 node could not be asked, since the step before it failed",
+        "???? preflight.python: 1 node could not be asked, since the step before it failed",
+        "not ready: 8 of 11 checks, above",
+    ):
+        assert line in words, f"{line}: {words}"
+
+
+def test_no_host_and_an_unknown_playbook_are_refused(said):
+    status, words = said(PLAYBOOK, {"web": {"w1": {}}})
+    assert status == 2, words
+    assert "FAIL preflight.inventory: none of the groups instance_store, efa, gpu, compute, login, head has" in words
+    assert "the inventory has web" in words
+    status, words = said(PLAYBOOK, GOOD, preflight_playbooks=["create_claster"])
+    assert status == 2 and "preflight_playbooks has create_claster: those that ask AWS are build_bundle" in words
+
+
+def test_the_report_is_written_outside_of_check_mode(said, tmp_path):
+    report = tmp_path / "report.json"
+    status, words = said(PLAYBOOK, GOOD, check=False, preflight_report=str(report))
+    assert status == 0, words
+    document = json.loads(report.read_text(encoding="utf-8"))
+    assert document["schema"] == "mlcluster.report/1"
+    assert {entry["id"] for entry in document["results"]} >= {"preflight.controller", "preflight.python"}
+    assert report.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is judged before a run: each verdict good, bad and unknown."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import preflight
+
+GOOD = {"rc": 0, "stdout": "", "stderr": ""}
+GROUPS = {"all": ["n1"], "ungrouped": [], "compute": ["n1"], "web": []}
+
+
+def lines(results):
+    return [entry.line() for entry in results]
+
+
+@pytest.mark.parametrize(
+    ("core", "collections", "libraries", "said"),
+    [
+        ("2.19.3", {"a.b": ("2.0.0", "1.0.0")}, {"boto3": True}, ["PASS preflight.controller: ansible-core 2.19.3, 1"]),
+        ("2.16.9", {}, {}, ["FAIL preflight.controller: ansible-core 2.16.9 runs here and 2.17.0 is the oldest"]),
+        ("2.19.3", {"a.b": (None, "1.0.0")}, {}, ["FAIL preflight.controller: the collection a.b is not installed"]),
+        ("2.19.3", {"a.b": ("1.9.0", "1.10.0")}, {}, ["FAIL preflight.controller: the collection a.b is 1.9.0 and"]),
+        ("2.19.3", {}, {"boto3": False, "x": True}, ["FAIL preflight.controller: the Python that runs Ansible cannot"]),
+    ],
+)
+def test_the_controller(core, collections, libraries, said):
+    found = lines(preflight.controller(core, "2.17.0", collections, libraries))
+    assert [line[: len(words)] for line, words in zip(found, said, strict=True)] == said
+
+
+@pytest.mark.parametrize(
+    ("hosts", "types", "said"),
+    [
+        (["n1"], {"n1": "p5.48xlarge"}, "PASS preflight.inventory: 1 node: compute 1"),
+        (["n1"], {"n1": None}, "PASS preflight.inventory: 1 node: compute 1"),
+        (["n1"], {"n1": "p99.huge"}, "???? preflight.inventory: nothing is known about the instance type p99.huge"),
+        ([], {}, "FAIL preflight.inventory: none of the groups compute has a host; the inventory has compute, web"),
+    ],
+)
+def test_the_inventory(hosts, types, said):
+    (line,) = lines(preflight.inventory(hosts, ["compute"], GROUPS, types))
+    assert line.startswith(said)
+
+
+def test_names_variables_and_artifacts():
+    assert preflight.spelling([])[0].status == "pass"
+    assert lines(preflight.spelling(["variable x is read by nothing"]))[0].startswith(
+        "FAIL preflight.names: variable x"
+    )
+    assert preflight.variables({}, [])[0].status == "not_applicable"
+    assert preflight.variables({}, ["efa_nccl"])[0].status == "pass"
+    wrong = preflight.variables({"efa_nccl_hold is 3": [f"n{at}" for at in range(7)]}, ["efa_nccl"])
+    assert lines(wrong) == ["FAIL preflight.variables: efa_nccl_hold is 3 (n0, n1, n2, n3, n4 and 2 more)"]
+    assert preflight.artifacts({})[0].status == "not_applicable"
+    assert preflight.artifacts({"a 1": True})[0].status == "pass"
+    assert "no sha256 is known of b 2, so" in lines(preflight.artifacts({"a 1": True, "b 2": False}))[0]
+
+
+def probe(ssh=None, sudo=None, python=None):
+    tasks = {"ssh": ssh, "sudo": sudo, "python": python}
+    return {step: task for step, task in tasks.items() if task is not None}
+
+
+ROOT = {**GOOD, "stdout": "0\r\n"}
+PYTHON = {**GOOD, "stdout": "Python 3.11.2\r\n"}
+
+
+def test_nodes_that_answer():
+    assert lines(preflight.nodes({"n1": probe(GOOD, ROOT, PYTHON), "n2": probe(GOOD, ROOT, PYTHON)})) == [
+        "PASS preflight.ssh: 2 nodes: a shell answered",
+        "PASS preflight.sudo: 2 nodes: the user becomes root",
+        "PASS preflight.python: 2 nodes: Python 3.9 or newer is there",
+    ]
+    assert {entry.status for entry in preflight.nodes({})} == {"not_applicable"}
+
+
+@pytest.mark.parametrize(
+    ("task", "hint"),
+    [
+        ({"unreachable": True, "msg": "ubuntu@10.0.0.1: Permission denied (publickey)"}, "refuses the key"),
+        ({"unreachable": True, "msg": "Host key verification failed."}, "ssh-keygen -R"),
+        ({"unreachable": True, "msg": "ssh: Could not resolve hostname n1"}, "give an address in ansible_host"),
+        ({"unreachable": True, "msg": "connect to host 10.0.0.1 port 22: timed out"}, "security group"),
+        ({"failed": True, "rc": 127, "msg": "non-zero return code"}, "see that the node runs"),
+        # What is not known good is not good.
+        ({}, "see that the node runs"),
+    ],
+)
+def test_a_node_without_a_shell(task, hint):
+    first, *others = preflight.nodes({"n1": probe(task)})
+    assert (first.id, first.status, first.scope.node) == ("preflight.ssh", "fail", "n1")
+    assert hint in first.line() and "10.0.0.1" not in first.line()
+    assert [entry.status for entry in others] == ["undeterminable"] * 2
+
+
+def test_the_same_cause_of_many_nodes_is_one_line():
+    probes = {
+        f"n{at}": probe({"unreachable": True, "msg": f"connect to host 10.0.0.{at} port 22: timed out"})
+        for at in range(80)
+    }
+    first, *_others = lines(preflight.nodes(probes))
+    assert first.startswith("FAIL preflight.ssh: 80 nodes (n0, n1, n10, n11, n12 and 75 more): no shell answered")
+
+
+@pytest.mark.parametrize(
+    ("sudo", "status"),
+    [
+        (ROOT, "pass"),
+        ({**GOOD, "stdout": "1000\n"}, "fail"),
+        ({"failed": True, "rc": 1, "stdout": "", "stderr": "sudo: a password is required"}, "fail"),
+        ({**GOOD, "stdout": ""}, "fail"),
+        ({"stdout": "0"}, "fail"),
+    ],
+)
+def test_root(sudo, status):
+    found = {entry.id: entry for entry in preflight.nodes({"n1": probe(GOOD, sudo, PYTHON)})}
+    assert found["preflight.sudo"].status == status
+    assert status == "pass" or "--ask-become-pass" in found["preflight.sudo"].hint
+
+
+@pytest.mark.parametrize(
+    ("python", "status", "said"),
+    [
+        (PYTHON, "pass", "is there"),
+        ({**GOOD, "stdout": "Python 3.9.16"}, "pass", "is there"),
+        ({**GOOD, "stdout": "Python 3.8.10"}, "fail", "its newest Python is 3.8"),
+        ({**GOOD, "stderr": "Python 2.7.18"}, "fail", "its newest Python is 2.7"),
+        ({"failed": True, "rc": 1, "stdout": ""}, "fail", "no Python was found"),
+    ],
+)
+def test_python(python, status, said):
+    found = {entry.id: entry for entry in preflight.nodes({"n1": probe(GOOD, ROOT, python)})}
+    assert found["preflight.python"].status == status and said in found["preflight.python"].line()
+
+
+@pytest.mark.parametrize(
+    ("answers", "unbound", "status", "said"),
+    [
+        ({"ec2:RunInstances": "allowed"}, [], "pass", "create.yml: all 1 actions are allowed"),
+        ({"ec2:RunInstances": "implicitDeny"}, ["ec2:RunInstances"], "fail", "create.yml is denied ec2:RunInstances"),
+        ({"s3:GetObject": "implicitDeny"}, [], "undeterminable", "depends on the names of buckets and roles"),
+        ({"s3:GetObject": "explicitDeny"}, [], "fail", "is denied s3:GetObject"),
+        ({"s3:GetObject": "somethingNew"}, [], "undeterminable", "s3:GetObject"),
+        ({}, [], "undeterminable", "IAM said nothing"),
+    ],
+)
+def test_rights(answers, unbound, status, said):
+    (entry,) = preflight.rights({"create": answers}, {"create": unbound})
+    assert entry.status == status and said in entry.line()
+
+
+def test_rights_that_nobody_asked_for_or_that_iam_does_not_tell():
+    assert preflight.rights({}, {})[0].status == "not_applicable"
+    (entry,) = preflight.rights({}, {}, "IAM does not say what x may do: AccessDenied")
+    assert entry.status == "undeterminable" and "iam:SimulatePrincipalPolicy" in entry.hint
