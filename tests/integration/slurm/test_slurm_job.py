@@ -174,6 +174,23 @@ def test_a_refusal_by_sbatch_itself_comes_in_its_words(run, script):
     )
 
 
+def test_reservation_is_asked_for_before_anything_is_submitted(run, slurm, script):
+    """Slurm alone knows who may use one and when: sbatch --test-only answers."""
+    none = run(check=True, script=script("true"), options={"reservation": "nosuch"})
+    assert none["failed"] and "reservation" in none["msg"] and none["msg"].startswith("sbatch does not take ")
+    made = ("ReservationName=maint", "StartTime=now", "Duration=10", "Nodes=n1", "Flags=IGNORE_JOBS")
+    slurm.run("scontrol", "create", "reservation", *made, "Users=root")
+    try:
+        options = {"reservation": "maint", "nodes": 1, "time": "5"}
+        assert "n1" in run(check=True, script=script("true"), options=options)["forecast"]
+        # More nodes than it holds.
+        more = run(check=True, script=script("true"), options={**options, "nodes": 2})
+        assert more["failed"], more
+        assert slurm.run("squeue", "--noheader").stdout == ""
+    finally:
+        slurm.run("scontrol", "delete", "ReservationName=maint")
+
+
 def test_an_array_is_called_by_its_worst_task(run, script, tmp_path):
     path = script("exit $((SLURM_ARRAY_TASK_ID == 2 ? 7 : 0))")
     result = run(script=path, options={"array": "0-3%2", "output": str(tmp_path / "%A_%a.out")})

@@ -104,9 +104,7 @@ def gpus(gres: t.Optional[str]) -> tuple[int, t.Optional[str]]:
 
 def _reason(line: str) -> tuple[t.Optional[str], t.Optional[str], t.Optional[str]]:
     """Return the reason of a node, who gave it, and when."""
-    _before, key, after = line.partition(" Reason=")
-    if not key:
-        return None, None, None
+    after = line.partition(" Reason=")[2]
     text = _AFTER_REASON.split(after, maxsplit=1)[0].strip()
     stamped = _STAMP.fullmatch(text)
     if not stamped:

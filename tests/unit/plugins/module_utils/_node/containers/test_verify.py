@@ -6,10 +6,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import look as enroot
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import verify as container_verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.config import EnrootConfig
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.verify import verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import passed
 from ansible_collections.mlcluster.aws.tests.unit.fakes import fake_rooted_host as rooted
 
 from tests.unit.plugins.module_utils._node.containers.test_docker import DOCKER
@@ -56,3 +60,140 @@ def test_gpus_inside_containers(host, driver, tool, pinned, status):
     (found,) = [result for result in verify(host, facts, plan, config) if result.id == "enroot.nvidia"]
     assert found.status == status
     assert ("toolkit" in plan.parts) == (status == "fail")
+
+
+class Judged:
+    """The verdicts on a good node whose facts, plan or host were changed."""
+
+    def __init__(self, host, monkeypatch):
+        self.host, self.config = host, EnrootConfig()
+        self.facts = enroot.survey(host, self.config)
+        self.plan = enroot.make_plan(host, self.facts, self.config)
+        self.started = []
+        monkeypatch.setattr(container_verify, "smoke", self._smoke)
+
+    def _smoke(self, *arguments):
+        self.started.append(arguments)
+        return [passed("container.smoke", 1)]
+
+    def all(self, **more):
+        return verify(self.host, self.facts, self.plan, self.config, **more)
+
+    def of(self, check):
+        return next((one for one in self.all() if one.id == check), None)
+
+
+@pytest.fixture
+def judged(host, monkeypatch):
+    return Judged(host, monkeypatch)
+
+
+def test_node_without_slurm_starts_no_container(judged):
+    judged.facts = {**judged.facts, "slurm": None}
+    (found,) = judged.all(probe=True)
+    assert (found.id, found.status, judged.started) == ("enroot.slurm", "not_applicable", [])
+    assert container_verify.writes_plugstack(judged.facts, judged.config) is False
+
+
+def test_refusals_of_the_plan_are_the_only_verdicts(judged):
+    judged.plan = dataclasses.replace(judged.plan, refusals=["one", "two"])
+    assert [(one.id, one.status, one.message) for one in judged.all()] == [
+        ("enroot.plan", "fail", "one"),
+        ("enroot.plan", "fail", "two"),
+    ]
+
+
+def test_containers_are_started_only_on_demand(judged):
+    ids = {one.id for one in judged.all()}
+    assert "container.smoke" not in ids and judged.started == []
+    more = {one.id for one in judged.all(probe=True)}
+    assert more - ids == {"container.smoke"}
+    slurm = judged.facts["slurm"]["bin_dir"]
+    wanted = (judged.config.smoke_image, judged.config.smoke_users, judged.config.smoke_seconds)
+    assert judged.started == [(judged.host, slurm, *wanted)]
+
+
+@pytest.mark.parametrize(("version", "words"), [("0.21.0", "Pyxis 0.21.0 for"), (None, "Pyxis of a version it does")])
+def test_version_of_pyxis_is_told(judged, version, words):
+    listed = [
+        {**plugin, "listed": True, "fits": True, "pyxis_version": version} for plugin in judged.facts["plugins"][:1]
+    ]
+    judged.facts = {**judged.facts, "plugins": listed}
+    assert judged.of("pyxis.plugin").found.startswith(words)
+
+
+@pytest.mark.parametrize("warning", ["", "it is small"])
+def test_warning_on_the_local_directory_is_its_message(judged, monkeypatch, warning):
+    judged.facts = {**judged.facts, "place": dataclasses.replace(judged.facts["place"], warning=warning)}
+    monkeypatch.setattr(container_verify.enroot_local, "is_prepared", lambda host, place: True)
+    judged.host.__dict__["free_bytes"] = lambda path: 5 << 30
+    found = judged.of("enroot.local")
+    assert (found.status, found.message) == ("pass", warning or None) and "5 GiB free" in found.found
+    judged.host.__dict__["free_bytes"] = lambda path: None
+    assert "free space unknown" in judged.of("enroot.local").found
+    monkeypatch.setattr(container_verify.enroot_local, "is_prepared", lambda host, place: False)
+    assert judged.of("enroot.local").status == "fail"
+
+
+@pytest.mark.parametrize(
+    ("most", "clone", "status", "severity"),
+    [
+        (None, None, "fail", "isolate"), (0, None, "fail", "monitor"), (1, None, "fail", "monitor"),
+        (2, None, "pass", "none"), (100, 1, "pass", "none"), (100, 0, "fail", "monitor"),
+    ],
+)  # fmt: skip
+def test_user_namespaces_of_the_kernel(judged, most, clone, status, severity):
+    kernel = {
+        "max_user_namespaces": most,
+        "unprivileged_userns_clone": clone,
+        "apparmor_restrict_unprivileged_userns": 0,
+    }
+    judged.facts = {**judged.facts, "kernel": kernel}
+    found = judged.of("enroot.userns")
+    assert (found.status, found.severity) == (status, severity)
+    assert judged.of("enroot.apparmor") is None
+
+
+@pytest.mark.parametrize(("restricted", "profile", "status"), [(1, False, "fail"), (1, True, "pass"), (0, True, None)])
+def test_apparmor_profile_counts_where_it_restricts(judged, restricted, profile, status):
+    kernel = {"max_user_namespaces": 9, "unprivileged_userns_clone": 1}
+    judged.facts = {**judged.facts, "kernel": {**kernel, "apparmor_restrict_unprivileged_userns": restricted}}
+    if profile:
+        judged.host.put(container_verify.enroot_texts.APPARMOR_PATH, "profile")
+    else:
+        for path in (container_verify.enroot_texts.SHIPPED_APPARMOR, container_verify.enroot_texts.APPARMOR_PATH):
+            if judged.host.exists(path):
+                judged.host.remove(judged.host.at(path))
+    found = judged.of("enroot.apparmor")
+    assert (found.status if found else None) == status
+
+
+@pytest.mark.parametrize(
+    ("fstype", "free", "status"),
+    [
+        ("tmpfs", 0, "pass"), ("ramfs", 0, "pass"), ("tmpfs", -1, "fail"), ("tmpfs", None, "undeterminable"),
+        ("ext4", 0, "fail"), (None, 0, "fail"),
+    ],
+)  # fmt: skip
+def test_runtime_directory_is_on_a_tmpfs_with_space(judged, monkeypatch, fstype, free, status):
+    least = judged.config.runtime_min_mib << 20
+    monkeypatch.setattr(container_verify.enroot_texts, "run_directories", lambda config: [])
+    entry = {"fstype": fstype} if fstype else None
+    monkeypatch.setattr(container_verify, "find_mount", lambda path, table: entry)
+    judged.host.__dict__["free_bytes"] = lambda path: None if free is None else least + free
+    found = container_verify._runtime(judged.host, judged.config)
+    assert (found.id, found.status) == ("enroot.runtime", status)
+    assert status != "pass" or (found.expected, found.found) == (judged.config.runtime_min_mib,) * 2
+
+
+@pytest.mark.parametrize(("version", "words"), [("1.17.8", "1.17.8"), ("", "of a version it does not say")])
+def test_version_of_the_gpu_tool_is_told(judged, version, words):
+    nvidia = {"driver": True, "tool": "/usr/bin/nvidia-container-cli", "version": version}
+    config = EnrootConfig(toolkit_version="")
+    assert container_verify._nvidia(nvidia, config).found == f"nvidia-container-cli {words}"
+
+
+def test_node_that_manages_plugstack_writes_it(judged, monkeypatch):
+    for answer in (True, False):
+        monkeypatch.setattr(container_verify, "manages_plugstack", lambda config, slurm, answer=answer: answer)
+        assert container_verify.writes_plugstack(judged.facts, judged.config) is answer

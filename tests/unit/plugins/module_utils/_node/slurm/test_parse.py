@@ -399,3 +399,71 @@ def test_a_comment_of_several_lines_is_part_of_its_job_and_jobs_of_other_numbers
     text = f"JobId=2 JobName=x {_TAIL} Comment=one\ntwo lines\nJobId=3 JobName=y UserId=a(1) JobState=COMPLETED\n"
     assert [(job["job_id"], job["state"]) for job in slurm_parse.jobs(text, of=2)] == [(2, "PENDING")]
     assert slurm_parse.jobs("", of=2) == []
+
+
+def test_node_without_counters_has_none_in_use():
+    (node,) = slurm_parse.nodes("NodeName=n1 State=IDLE\n")
+    zero = ("cpus", "cpus_allocated", "memory_mib", "memory_allocated_mib", "gpus", "gpus_allocated")
+    assert [node[name] for name in zero] == [0] * len(zero)
+    assert (node["reason"], node["reason_by"], node["reason_at"]) == (None, None, None)
+
+
+@pytest.mark.parametrize("text", ["1:2:3:4", "1-2:3:4:5", "1:2:x", "x-1", "-1"])
+def test_text_that_is_no_duration(text):
+    assert slurm_parse.duration(text) is None
+
+
+def test_longest_durations():
+    assert slurm_parse.duration("1:2:3") == 3723
+    assert slurm_parse.duration("2-1:2:3") == 2 * 86400 + 3723
+
+
+@pytest.mark.parametrize("line", ["JobId=7 JobName=x UserId=a", "JobState=RUNNING UserId=a", "Nothing=1"])
+def test_record_without_number_or_state_is_no_job(line):
+    assert slurm_parse.job(line) is None
+
+
+def test_record_of_several_lines_is_one_job():
+    text = "JobId=7 JobName=a\nb UserId=x(1) JobState=RUNNING\nNodeList=n1 Restarts=2\n"
+    (job,) = slurm_parse.jobs(text)
+    assert (job["name"], job["nodes"], job["restarts"]) == ("a b", "n1", 2)
+    assert slurm_parse.jobs(text, 8) == []
+
+
+def test_ambiguous_job_is_named():
+    text = "JobId=7 JobName=x UserId=y UserId=x(1) JobState=RUNNING\n"
+    with pytest.raises(NodeError, match="asked for job 7 and its name or comment"):
+        slurm_parse.jobs(text)
+    with pytest.raises(NodeError, match="asked for job 9 and its name or comment"):
+        slurm_parse.jobs(text, 9)
+
+
+def test_accounted_job_that_never_had_a_node():
+    row = "7|7|CANCELLED by 0|0:0|None|main|None assigned|0|x\n"
+    (job,) = slurm_parse.accounted(row + "8|torn\n")
+    assert (job["nodes"], job["restarts"], job["reason"], job["state"]) == (None, 0, None, "CANCELLED")
+    (ran,) = slurm_parse.accounted(row.replace("None assigned", "n[1-2]"))
+    assert ran["nodes"] == "n[1-2]"
+
+
+def test_several_brackets_count_as_their_product():
+    assert len(slurm_parse.expand("r[1-256]n[1-256]")) == slurm_parse.HOSTS_MOST
+    with pytest.raises(NodeError, match=rf"has {256 * 257} names or more, of which Slurm takes {64 * 1024} at most"):
+        slurm_parse.expand("r[1-256]n[1-257]")
+    assert slurm_parse.expand("a[1,x]b[2-3]") == ["a1b2", "a1b3", "axb2", "axb3"]
+
+
+@pytest.mark.parametrize(("digits", "taken"), [(19, True), (20, False)])
+def test_number_of_a_name_has_so_many_digits(digits, taken):
+    number = "1" * digits
+    if taken:
+        assert slurm_parse.expand(f"n[{number}-{number}]") == [f"n{number}"]
+        return
+    with pytest.raises(NodeError):
+        slurm_parse.expand(f"n[{number}-{number}]")
+
+
+def test_array_without_such_indices_is_named():
+    with pytest.raises(NodeError, match=r"indices end at 4000000 \(MaxArraySize\)"):
+        slurm_parse.task_ids("4000001")
+    assert slurm_parse.task_ids("4000000") == ["4000000"]
