@@ -32,11 +32,6 @@ options:
       - Nothing is left behind. It is skipped in check mode.
     type: bool
     default: false
-  files:
-    description: Files to report on in RV(files), so that a role knows what it has to install without a second look.
-    type: list
-    elements: path
-    default: []
 notes:
   - Needs root to read signatures. Needs C(lsblk) and C(wipefs) of util-linux; reports a missing mdadm in RV(tools).
 seealso:
@@ -204,42 +199,24 @@ boot_unit_enabled:
   returned: always
   type: bool
   sample: true
-config_text:
-  description: What C(/etc/mlcluster/storage.json) has to hold for the boot unit to want the same as this look.
-  returned: always
-  type: str
-  sample: '{"layout": "raid0", "mount_point": "/data"}'
-mount_units:
-  description: The systemd mount units of the wanted mount points.
+own_fstab:
+  description: The lines of C(/etc/fstab) that mount the volume of the record, without those of an adopted one.
   returned: always
   type: list
-  elements: str
-  sample: ["data.mount"]
-files:
-  description: For each of O(files) its sha256, null where it does not exist.
-  returned: always
-  type: dict
-  sample: {"/etc/mlcluster/storage.json": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"}
+  elements: dict
+  sample: [{"src": "UUID=d6873650", "path": "/data", "fstype": "ext4", "opts": "noatime,nofail"}]
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import (
-    ARGUMENT_SPEC,
-    config_text,
-    mount_points,
-    parse_config,
-)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import ARGUMENT_SPEC, parse_config
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.converge import context_for, survey
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.role_plan import own_fstab
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.verify import boot_unit_enabled, verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.mounts import mount_unit
 
 
 def main() -> None:
-    own = {
-        "probe": {"type": "bool", "default": False},
-        "files": {"type": "list", "elements": "path", "default": []},
-    }
+    own = {"probe": {"type": "bool", "default": False}}
     module = AnsibleModule(argument_spec={**ARGUMENT_SPEC, **own}, supports_check_mode=True)
     host = Host()
     try:
@@ -262,9 +239,7 @@ def main() -> None:
         units=facts["units"],
         fstab=facts["fstab"],
         boot_unit_enabled=boot_unit_enabled(host),
-        config_text=config_text(config),
-        mount_units=[mount_unit(path) for path in mount_points(config, len(plan.claims))],
-        files={path: host.sha256(path) for path in module.params["files"]},
+        own_fstab=own_fstab(facts["record"], facts["fstab"]),
     )
 
 

@@ -54,6 +54,7 @@ class Run(NamedTuple):
     steps: list[Step]
     stats: dict[str, int]
     errors: str
+    printed: str = ""
 
     @property
     def changed(self) -> int:
@@ -80,8 +81,9 @@ class Run(NamedTuple):
 
     @property
     def said(self) -> str:
-        """Everything that debug tasks showed."""
-        return "\n".join(str(step.result.get("msg", "")) for step in self.steps if step.action == "debug")
+        """Everything that debug tasks showed, and what actions printed."""
+        shown = [str(step.result.get("msg", "")) for step in self.steps if step.action == "debug"]
+        return "\n".join([self.printed, *shown])
 
     def result_of(self, action: str) -> dict[str, Any]:
         """What the last task with that action returned; fails the test when there was none."""
@@ -123,7 +125,7 @@ def _ansible(node: Guest, argv: list[str]) -> Run:
     document = json.loads(done.out[start:])
     stats = document["stats"].get(node.name, {})
     assert stats, f"no task reached the guest:\n{done.out[-2000:]}{done.err}"
-    return Run(done.rc, time.monotonic() - started, list(_steps(document)), stats, done.err)
+    return Run(done.rc, time.monotonic() - started, list(_steps(document)), stats, done.err, done.out[:start])
 
 
 def play(

@@ -33,7 +33,7 @@ PLANS = "node_plan"
 # The configuration of a role on the node: its room, its options, its class, and the module of tasks/look.yml; node_plan
 # of a role that decides on the node.
 CONFIGS: dict[str, tuple[str, dict[str, Any], Any, str]] = {
-    "nvme_raid0": ("storage", storage.ARGUMENT_SPEC, storage.StorageConfig, "instance_store_info"),
+    "nvme_raid0": ("storage", storage.ARGUMENT_SPEC, storage.StorageConfig, PLANS),
     "enroot_pyxis": ("containers", containers.ARGUMENT_SPEC, containers.EnrootConfig, "enroot_pyxis_info"),
     "fsx_lustre": ("lustre", lustre.ARGUMENT_SPEC, lustre.LustreConfig, "lustre_info"),
     "nvidia_gds": ("gds", gds.ARGUMENT_SPEC, gds.GdsConfig, PLANS),

@@ -23,10 +23,11 @@ CHECKOUT = Path(__file__).parents[3]
 NAMES = ("prolog", "epilog", "task_prolog", "health_check")
 
 
-def play(folder, wanted, *more, **variables):
-    """Run node_checks.yml with these slurm_jobs_checks; the process that ended."""
+def play(folder, wanted, *more, facts=None, **variables):
+    """Run node_checks.yml with these slurm_jobs_checks on a node with these facts; the process that ended."""
     role = {"name": "mlcluster.aws.slurm_jobs", "tasks_from": "node_checks"}
-    tasks = [{"ansible.builtin.include_role": role}]
+    tasks = [{"ansible.builtin.set_fact": {**facts, "cacheable": True}}] if facts else []
+    tasks.append({"ansible.builtin.include_role": role})
     written = {"hosts": "localhost", "gather_facts": False, "tasks": tasks}
     (folder / "play.json").write_text(json.dumps([{**written, "vars": {"slurm_jobs_checks": wanted, **variables}}]))
     environment = {
@@ -195,7 +196,8 @@ def test_where_things_are_unless_it_is_said(written):
 
 def test_the_volume_of_the_node_and_the_slurm_of_the_role_are_taken(tmp_path):
     wanted = {name: str(tmp_path / name) for name in NAMES}
-    more = {"mlcluster_local_storage": {"path": "/nvme"}, "slurm_jobs_slurm_conf": "/etc/slurm/slurm.conf"}
+    facts = {"mlcluster_local_storage": {"path": "/nvme"}}
+    more = {"facts": facts, "slurm_jobs_slurm_conf": "/etc/slurm/slurm.conf"}
     done = play(tmp_path, wanted, **more)
     assert done.returncode == 0, done.stdout
     text = (tmp_path / "prolog").read_text(encoding="utf-8")

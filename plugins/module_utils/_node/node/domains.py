@@ -12,6 +12,9 @@ import typing as t
 from ..gds import config as gds_config
 from ..gds import plan as gds_plan
 from ..gds import role as gds_role
+from ..storage import role as storage_role
+from ..storage import role_config as storage_config
+from ..storage import role_plan as storage_plan
 from ..system.host import Host
 from ..system.plan import Plan, Told
 from ..verdict.result import Result
@@ -58,6 +61,19 @@ class Domain:
 DOMAINS: t.Mapping[str, Domain] = {
     domain.role: domain
     for domain in (
+        Domain(
+            role=storage_config.ROLE,
+            groups=("instance_store",),
+            spec=storage_config.ROLE_SPEC,
+            problems=storage_config.problems,
+            parse=storage_config.parse_config,
+            look=storage_role.look,
+            seconds=storage_role.seconds,
+            plan=storage_plan.make_plan,
+            verify=storage_role.verify,
+            tell=storage_role.tell,
+            read_only=storage_role.READ_ONLY,
+        ),
         Domain(
             role=gds_plan.ROLE,
             groups=("gpu",),

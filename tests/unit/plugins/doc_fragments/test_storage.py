@@ -13,7 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config
 from ansible_collections.mlcluster.aws.plugins.modules import instance_store, instance_store_info
 
 FIELDS = ("type", "elements", "choices", "default", "required")
-OWN_OPTIONS = {instance_store: set(), instance_store_info: {"probe", "files"}}
+OWN_OPTIONS = {instance_store: set(), instance_store_info: {"probe"}}
 
 
 def documented(options):
@@ -56,4 +56,4 @@ def test_the_examples_use_options_that_exist(module):
     for task in yaml.safe_load(module.EXAMPLES):
         (name,) = set(task) & {"mlcluster.aws.instance_store", "mlcluster.aws.instance_store_info"} or {None}
         if name:
-            assert set(task[name] or {}) <= {*ARGUMENT_SPEC, "probe", "files"}
+            assert set(task[name] or {}) <= {*ARGUMENT_SPEC, "probe"}

@@ -4,11 +4,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import parse_config
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Result
 from ansible_collections.mlcluster.aws.plugins.modules import instance_store, instance_store_info
 
@@ -79,21 +75,12 @@ def test_everything_else_a_role_needs_in_one_answer(look):
     host.machine.files["/etc/fstab"] = (
         "# comment\nUUID=1 /data ext4 noatime,nofail 0 0\nLABEL=x / ext4 defaults\nbroken\n"
     )
-    host.machine.files["/etc/mlcluster/storage.json"] = "{}"
-    host.sha256 = lambda path: (
-        hashlib.sha256(host.machine.files[path].encode()).hexdigest() if path in host.machine.files else None
-    )
-    result = look(host, mount_point="/local/nvme", layout="per_disk", files=["/etc/mlcluster/storage.json", "/none"])
+    result = look(host, mount_point="/local/nvme", layout="per_disk")
     assert result["fstab"] == [
         {"src": "UUID=1", "path": "/data", "fstype": "ext4", "opts": "noatime,nofail", "dump": "0", "passno": "0"},
         {"src": "LABEL=x", "path": "/", "fstype": "ext4", "opts": "defaults", "dump": "0", "passno": "0"},
     ]
-    assert result["files"] == {
-        "/etc/mlcluster/storage.json": hashlib.sha256(b"{}").hexdigest(),
-        "/none": None,
-    }
-    assert result["mount_units"] == ["local-nvme-disk0.mount", "local-nvme-disk1.mount"]
-    assert parse_config(json.loads(result["config_text"])).mount_point == "/local/nvme"
+    assert result["own_fstab"] == []
     assert (result["tools"]["mdadm"], sorted(result["units"])) == (
         "/usr/sbin/mdadm",
         ["dlami-nvme.service", "setup-ephemeral.service"],

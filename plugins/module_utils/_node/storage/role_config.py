@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of the role nvme_raid0: those of the storage, and what the role brings to the node besides."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing as t
+
+from ..system.host import NodeError
+from .config import ARGUMENT_SPEC, StorageConfig
+from .config import parse_config as parse_storage
+
+ROLE = "nvme_raid0"
+# The directories of a volume by default, made again whenever the volume is made again.
+DIRECTORIES: list[dict[str, t.Any]] = [
+    {"path": "scratch", "mode": "1777", "purpose": "temporary files of jobs"},
+    {"path": "cache", "per_user": True, "purpose": "what can be fetched again"},
+    {"path": "enroot", "per_user": True, "purpose": "unpacked container images"},
+    {"path": "hf", "per_user": True, "purpose": "Hugging Face cache (HF_HOME)"},
+    {"path": "checkpoints", "per_user": True, "purpose": "checkpoints on their way to durable storage"},
+]
+# runtime_sha256 is of the runtime that the controller would install, empty where it installs none; without probe
+# nothing is written to the volume.
+ROLE_SPEC: dict[str, dict[str, t.Any]] = {
+    **ARGUMENT_SPEC,
+    "mount_options": {"type": "list", "elements": "str", "default": []},
+    "directories": {**ARGUMENT_SPEC["directories"], "default": DIRECTORIES},
+    "required": {"type": "bool", "default": True},
+    "fstrim_timer_enabled": {"type": "bool", "default": True},
+    "image_build": {"type": "bool", "default": False},
+    "runtime_sha256": {"type": "str", "default": ""},
+    "probe": {"type": "bool", "default": True},
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class RoleConfig:
+    """What the role wants of a node: ``storage``, and the options of ``ROLE_SPEC`` that are not of it."""
+
+    storage: StorageConfig = dataclasses.field(default_factory=StorageConfig)
+    required: bool = True
+    fstrim_timer_enabled: bool = True
+    image_build: bool = False
+    runtime_sha256: str = ""
+    probe: bool = True
+
+
+def parse_config(raw: t.Mapping[str, t.Any]) -> RoleConfig:
+    """Build a ``RoleConfig`` from options that have no ``problems``."""
+    own = {key: raw[key] for key in ROLE_SPEC if key not in ARGUMENT_SPEC and raw.get(key) is not None}
+    return RoleConfig(storage=parse_storage(_storage_options(raw)), **own)
+
+
+def problems(raw: t.Mapping[str, t.Any]) -> list[str]:
+    """Why no node could carry these options out: the first reason, with the name of the role's variable."""
+    try:
+        parse_storage(_storage_options(raw))
+    except NodeError as exc:
+        text = str(exc)
+        return [f"{ROLE}_{text}" if text.split(" ")[0] in ARGUMENT_SPEC else f"{ROLE}: {text}"]
+    return []
+
+
+def _storage_options(raw: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    return {key: raw[key] for key in ARGUMENT_SPEC if key in raw}

@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the role nvme_raid0 has to do on a node, from the facts of ``role.look`` and its options. Pure.
+
+What becomes of the disks is decided in ``plan.py``; here it is one step of several.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..system.plan import File, Package, Plan, Step, Unit, file_due, not_concerned, refused
+from . import files
+from .config import CONFIG_PATH, config_text
+from .role_config import ROLE, RoleConfig
+
+# Which package brings a program.
+PACKAGES = {"mdadm": "mdadm", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "pvs": "lvm2"}
+
+Facts = t.Mapping[str, t.Any]
+Line = t.Mapping[str, str]
+
+
+def make_plan(facts: Facts, config: RoleConfig) -> Plan:
+    """The plan for a node."""
+    disks = facts["storage_plan"]
+    if disks.refusals:
+        return refused(ROLE, disks.refusals)
+    if not disks.claims and not (config.image_build and config.storage.layout != "none"):
+        return not_concerned(ROLE, f"no volume, since {_no_volume(config)}")
+    packages = missing_packages(facts, config)
+    if packages and not facts["manager"]:
+        names = ", ".join(packages)
+        return refused(ROLE, [f"neither apt nor dnf is on this node, so {names} cannot be installed: install them"])
+    due = _files_due(facts, config)
+    unit_due = any(entry.path == files.UNIT_PATH for entry in due)
+    units = [Unit(files.BOOT_UNIT, enabled=True)] if not facts["boot_unit_enabled"] else []
+    if config.fstrim_timer_enabled and not facts["paths"][files.FSTRIM_LINK]:
+        units.append(Unit(files.FSTRIM_TIMER, enabled=True, state="started"))
+    return Plan(
+        domain=ROLE,
+        refresh=bool(packages),
+        packages=tuple(map(Package, packages)),
+        files=tuple(due),
+        daemon_reload=unit_due,
+        units=tuple(units),
+        steps=tuple(_steps(facts, config)),
+    )
+
+
+def _no_volume(config: RoleConfig) -> str:
+    return "the layout is none" if config.storage.layout == "none" else "this node has no instance-store disks"
+
+
+def missing_packages(facts: Facts, config: RoleConfig) -> list[str]:
+    """The packages of the programs that the volume needs and the node lacks."""
+    signatures = {found["type"] for item in facts["storage_plan"].claims for found in item.disk["signatures"]}
+    needed = [f"mkfs.{config.storage.fstype}"]
+    needed += ["mdadm"] if config.storage.layout == "raid0" else []
+    needed += ["pvs"] if "LVM2_member" in signatures else []
+    return [PACKAGES[program] for program in needed if not facts["storage"]["tools"][program]]
+
+
+def _files_due(facts: Facts, config: RoleConfig) -> list[File]:
+    wanted = (
+        File("config", CONFIG_PATH, config_text(config.storage)),
+        File("boot unit", files.UNIT_PATH, files.boot_unit(facts["mount_units"])),
+    )
+    sums, states = facts["files"], facts["paths"]
+    return [due for entry in wanted for due in file_due(entry, sums[entry.path], states[entry.path])]
+
+
+def _steps(facts: Facts, config: RoleConfig) -> list[Step]:
+    steps = []
+    has_runtime = facts["files"][files.RUNTIME_PATH] == config.runtime_sha256 or not config.runtime_sha256
+    if not has_runtime or not facts["files"][files.COMMAND_PATH]:
+        steps.append(Step("runtime", "runtime"))
+    if facts["storage_plan"].actions:
+        steps.append(Step("volume", "volume"))
+    missing, stale = fstab_changes(facts)
+    if missing or stale:
+        steps.append(Step("fstab", "fstab", {"missing": missing, "stale": stale}))
+    return steps
+
+
+def fstab_changes(facts: Facts) -> tuple[list[Line], list[Line]]:
+    """The lines of fstab that the volumes lack, and those that mount one of them on a path that it has left."""
+    volumes, fstab = facts["storage_plan"].volumes, facts["storage"]["fstab"]
+    wanted = [volume["fstab"] for volume in volumes if volume["fstab"]]
+    sources = {line["src"] for line in wanted}
+    paths = {volume["path"] for volume in volumes}
+    missing = [line for line in wanted if line not in fstab]
+    return missing, [line for line in fstab if line["src"] in sources and line["path"] not in paths]
+
+
+def own_fstab(record: t.Mapping[str, t.Any] | None, fstab: t.Sequence[Line]) -> list[Line]:
+    """The lines of fstab that this role wrote, by its record: an adopted volume has its line from its owner."""
+    if not record or record.get("layout") == "adopted":
+        return []
+    sources = {f"UUID={volume['fs_uuid']}" for volume in record.get("volumes") or ()}
+    return [line for line in fstab if line["src"] in sources]

@@ -1,0 +1,57 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The look of the role nvme_raid0, its verdicts and what it tells, on a simulated node."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import role
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.role_config import parse_config
+
+from tests.unit.fakes import fake_storage_scene as scene
+
+from .test_role_plan import carry_out, fresh, node
+
+
+def seen(host, **options):
+    config = parse_config(options)
+    facts = role.look(host, config)
+    return role.verify(facts, config), role.tell(facts, config)
+
+
+def test_a_node_that_is_as_wanted_has_no_problem():
+    results, told = seen(carry_out(node(4)))
+    assert {result.status for result in results if result.id not in ("storage.disks", "storage.blank")} == {"pass"}
+    assert "storage.write_read" in [result.id for result in results]
+    assert told.shown == ("intact: the disks carry the volume of the record",)
+    assert told.facts["mlcluster_local_storage"]["path"] == "/data"
+
+
+def test_a_look_that_only_reads_writes_nothing_to_the_volume():
+    results, _told = seen(carry_out(node(4)), **role.READ_ONLY)
+    assert "storage.write_read" not in [result.id for result in results]
+
+
+def test_a_fresh_node_has_no_volume_yet():
+    results, told = seen(fresh())
+    assert "storage.mounted" in [result.id for result in results if result.status == "fail"]
+    assert told.shown == ("fresh: every disk is proved blank",)
+    assert told.facts == {"mlcluster_local_storage": {"state": "none", "path": None, "owner": "none"}}
+
+
+def test_a_refusal_is_told_once():
+    host = fresh()
+    scene.foreign_array(host)
+    results, told = seen(host)
+    assert (results, told.shown) == ([], ())
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"), [({}, "no instance-store disks"), ({"layout": "none"}, "layout is none")]
+)
+def test_a_node_without_a_volume_has_nothing_to_prove(options, reason):
+    results, _told = seen(fresh(0), **options)
+    assert [(result.id, result.status) for result in results] == [("storage.plan", "not_applicable")]
+    assert reason in results[0].line()

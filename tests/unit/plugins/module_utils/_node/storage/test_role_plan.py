@@ -1,0 +1,210 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the role nvme_raid0 plans on a simulated node, from the look of the role itself."""
+
+from __future__ import annotations
+
+import hashlib
+import typing as t
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import converge as storage
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import files, role
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.config import CONFIG_PATH
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.role_config import parse_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.role_plan import make_plan, own_fstab
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.plan import Package
+
+from tests.unit.fakes import fake_storage_scene as scene
+from tests.unit.fakes.fake_storage_host import SimulatedHost
+
+RUNTIME = "ab" * 32
+ENABLED = f"/etc/systemd/system/multi-user.target.wants/{files.BOOT_UNIT}"
+EVERYTHING = [
+    "packages",
+    "config",
+    "boot unit",
+    f"unit {files.BOOT_UNIT}",
+    f"unit {files.FSTRIM_TIMER}",
+    "runtime",
+    "volume",
+    "fstab",
+]
+
+
+class Node(SimulatedHost):
+    """A simulated node whose files have sums and states; the runtime is the one that is wanted."""
+
+    def sha256(self, path: str) -> str | None:
+        text = self.machine.files.get(path)
+        if text is None:
+            return None
+        return (
+            RUNTIME if path in (files.RUNTIME_PATH, files.COMMAND_PATH) else hashlib.sha256(text.encode()).hexdigest()
+        )
+
+    def which(self, program: str) -> str | None:
+        return f"/usr/bin/{program}" if program in ("dpkg-query", "apt-get") else super().which(program)
+
+
+def node(disks: int = 4, without: t.Iterable[str] = ()) -> Node:
+    host = Node(scene.node(disks).machine)
+    host.programs -= set(without)
+    return host
+
+
+def fresh(disks: int = 4) -> Node:
+    """A node that has just been started, with only what its image has."""
+    return node(disks, without=("mdadm", "mkfs.xfs", "pvs"))
+
+
+def plan_of(host: Node, **options: t.Any) -> t.Any:
+    config = parse_config({"runtime_sha256": RUNTIME, **options})
+    return make_plan(role.look(host, config), config)
+
+
+def carry_out(host: Node, **options: t.Any) -> Node:
+    """Do on the node what the plan says, as the tasks of the role do."""
+    plan = plan_of(host, **options)
+    host.programs |= {"mdadm", "mkfs.xfs", "mkfs.ext4", "pvs", "lvs"} if plan.packages else set()
+    for entry in plan.files:
+        host.machine.files[entry.path] = entry.text
+    for step in plan.steps:
+        if step.name == "runtime":
+            host.machine.files.update({files.RUNTIME_PATH: "", files.COMMAND_PATH: ""})
+        elif step.name == "volume":
+            storage.converge(host, parse_config(options).storage)
+        elif step.name == "fstab":
+            lines = [" ".join(line.values()) + "\n" for line in step.arguments["missing"]]
+            host.machine.files["/etc/fstab"] = host.machine.files.get("/etc/fstab", "") + "".join(lines)
+    links = {files.BOOT_UNIT: ENABLED, files.FSTRIM_TIMER: files.FSTRIM_LINK}
+    host.machine.files.update({links[unit.name]: "" for unit in plan.units})
+    return host
+
+
+def test_a_fresh_node_lacks_everything():
+    plan = plan_of(fresh())
+    assert plan.differences() == EVERYTHING
+    assert (plan.refresh, plan.daemon_reload) == (True, True)
+    (step,) = (step for step in plan.steps if step.name == "fstab")
+    (line,) = step.arguments["missing"]
+    assert (line["path"], line["fstype"], line["passno"]) == ("/data", "ext4", "0")
+    assert line["opts"] == "noatime,data=ordered,nofail,x-systemd.device-timeout=15s"
+
+
+OPTIONS: list[dict[str, t.Any]] = [
+    {},
+    {"fstype": "xfs"},
+    {"layout": "per_disk"},
+    {"layout": "none"},
+    {"mount_point": "/mnt/local-nvme"},
+    {"fstrim_timer_enabled": False},
+    {"image_build": True},
+    {"runtime_sha256": ""},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("disks", [0, 1, 4])
+def test_carried_out_a_plan_leaves_an_empty_one(disks, options):
+    host = carry_out(fresh(disks), **options)
+    assert plan_of(host, **options).differences() == []
+
+
+@pytest.mark.parametrize(
+    ("path", "difference"),
+    [
+        (files.RUNTIME_PATH, "runtime"),
+        (files.COMMAND_PATH, "runtime"),
+        (CONFIG_PATH, "config"),
+        (files.UNIT_PATH, "boot unit"),
+        (ENABLED, f"unit {files.BOOT_UNIT}"),
+        (files.FSTRIM_LINK, f"unit {files.FSTRIM_TIMER}"),
+        ("/etc/fstab", "fstab"),
+    ],
+)
+def test_each_missing_file_is_one_difference(path, difference):
+    host = carry_out(node(2))
+    del host.machine.files[path]
+    assert plan_of(host).differences() == [difference]
+
+
+def test_a_runtime_of_another_version_is_a_difference():
+    host = carry_out(node(2))
+    assert plan_of(host, runtime_sha256="cd" * 32).differences() == ["runtime"]
+
+
+def test_a_path_that_the_volume_has_left_goes_from_fstab():
+    host = carry_out(node(2))
+    (step,) = (step for step in plan_of(host, mount_point="/moved").steps if step.name == "fstab")
+    assert [line["path"] for line in step.arguments["missing"]] == ["/moved"]
+    assert [line["path"] for line in step.arguments["stale"]] == ["/data"]
+
+
+@pytest.mark.parametrize(
+    ("options", "without", "packages"),
+    [
+        ({}, ["mdadm"], ["mdadm"]),
+        ({}, ["mkfs.ext4", "mdadm"], ["e2fsprogs", "mdadm"]),
+        ({}, ["mkfs.xfs", "pvs"], []),
+        ({"fstype": "xfs"}, ["mkfs.xfs", "mkfs.ext4"], ["xfsprogs"]),
+        ({"layout": "per_disk"}, ["mdadm"], []),
+    ],
+)
+def test_only_what_the_layout_needs_is_installed(options, without, packages):
+    plan = plan_of(node(without=without), **options)
+    assert plan.packages == tuple(map(Package, packages))
+    assert plan.refresh is bool(packages)
+
+
+def test_lvm_tools_are_installed_where_there_is_lvm():
+    host = node(without=["pvs", "lvs"])
+    host.machine.volume("vg.01", "lv_ephemeral", scene.store_names(host))
+    # The owner cannot be told without them, so nothing else is planned.
+    assert plan_of(host).refusals
+    host.programs |= {"lvs"}
+    assert plan_of(host).refusals
+
+
+def test_without_a_package_manager_nothing_is_planned():
+    host = fresh()
+    lacking = ("apt-get", "dnf", "dnf5", "mdadm")
+    host.which = lambda program: None if program in lacking else f"/usr/bin/{program}"
+    plan = plan_of(host)
+    assert plan.refusals == ("neither apt nor dnf is on this node, so mdadm cannot be installed: install them",)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"), [({}, "this node has no instance-store disks"), ({"layout": "none"}, "")]
+)
+def test_a_node_without_disks_is_left_alone(options, reason):
+    plan = plan_of(fresh(0), **options)
+    assert not plan.concerned
+    assert plan.reason == f"no volume, since {reason or 'the layout is none'}"
+
+
+def test_an_image_gets_everything_but_the_volume():
+    assert plan_of(fresh(0), image_build=True).differences() == EVERYTHING[:-2]
+    assert not plan_of(fresh(0), image_build=True, layout="none").concerned
+
+
+def test_the_trim_timer_can_be_left_alone():
+    assert plan_of(fresh(), fstrim_timer_enabled=False).units[1:] == ()
+
+
+def test_a_refused_node_is_left_alone():
+    host = fresh()
+    scene.foreign_array(host)
+    plan = plan_of(host)
+    assert plan.refusals and plan.differences() == []
+
+
+def test_removal_takes_only_the_lines_of_the_role():
+    host = carry_out(node(2))
+    host.machine.files["/etc/fstab"] += "UUID=0000 / ext4 defaults 0 1\nfs.example:/x /fsx lustre _netdev 0 0\n"
+    facts = storage.look(host, scene.config())
+    assert [line["path"] for line in own_fstab(facts["record"], facts["fstab"])] == ["/data"]
+    assert own_fstab(None, facts["fstab"]) == []
+    assert own_fstab({**facts["record"], "layout": "adopted"}, facts["fstab"]) == []
