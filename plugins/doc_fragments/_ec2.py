@@ -30,6 +30,7 @@ options:
   assume_role_arn:
     description:
       - Roles to assume; with several, the hosts of all of them are in the inventory.
+      - One of several that is refused is a warning, unless O(strict_regions) is set.
       - Every call is made with a role, the one that lists regions included.
     type: list
     elements: str
@@ -49,7 +50,7 @@ options:
   max_attempts:
     description: How often a call is tried, with growing pauses, before its region counts as failed.
     type: int
-    default: 8
+    default: 5
   retry_mode:
     description: How botocore retries; V(adaptive) also slows down when AWS throttles.
     type: str
@@ -58,11 +59,11 @@ options:
   connect_timeout:
     description: Seconds to wait for a connection.
     type: int
-    default: 10
+    default: 5
   read_timeout:
     description: Seconds to wait for an answer.
     type: int
-    default: 60
+    default: 20
 notes:
   - Certificates, proxies and FIPS endpoints are configured as for every AWS SDK, as by E(AWS_CA_BUNDLE),
     E(HTTPS_PROXY) and E(AWS_USE_FIPS_ENDPOINT).

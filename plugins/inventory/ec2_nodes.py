@@ -79,17 +79,34 @@ options:
   hostnames:
     description:
       - What a host is called; of several the first that an instance has.
-      - V(instance_id), V(private_dns), V(private_ip), V(public_ip), V(slurm_node_name) (needs O(enrich=slurm_names)),
-        or C(tag:KEY).
+      - V(instance_id), V(private_dns), V(private_ip), V(public_dns), V(public_ip), V(ipv6_address),
+        V(slurm_node_name) (needs O(enrich=slurm_names)), C(tag:KEY), or C(literal:TEXT) for the same text on all.
+      - >-
+        A mapping puts something before it, as C({name: private_ip, prefix: "tag:Project", separator: "-"}); the
+        separator is C(_) by default, and an instance that lacks the prefix gets the name alone.
       - Hosts that would share a name, or be called like a group, get C(-) and their instance id appended.
       - In tags everything but letters, digits, C(.), C(_) and C(-) becomes C(_).
     type: list
-    elements: str
+    elements: raw
     default: [instance_id]
   hostvars_prefix:
-    description: What the names of host variables start with. It must end with C(_).
+    description:
+      - What the names of host variables start with. It must end with C(_), or be empty.
+      - Without one, the variable C(tags) has to be renamed or dropped with O(variables), for Ansible keeps that name.
     type: str
     default: ec2_
+  variables:
+    description:
+      - Which host variables are set, by their names without the prefix. Of ten thousand hosts, most of the time of
+        C(ansible-inventory --list) goes into variables that nobody reads.
+      - A list has all that are set, as V([instance_type, tags]).
+      - >-
+        A mapping changes the usual ones. V(true) adds one, V(false) leaves one out, and a text is its whole name, as
+        C({security_groups: true, launch_time: false, private_ip_address: node_ip}).
+      - Besides the usual ones there are V(ipv6_address), V(architecture), V(block_devices), V(instance_profile),
+        V(key_name), V(platform_details), V(public_dns_name), V(root_device_name) and V(security_groups).
+      - V(instance_id) and the variables of O(connection) are always set.
+    type: raw
   full_record:
     description: Also set C(ec2_instance), the whole answer of EC2 for the instance. This is large and slow.
     type: bool
@@ -209,14 +226,12 @@ from ansible.module_utils.parsing.convert_bool import BOOLEANS
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import cache as _ec2_cache
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import connection as _ec2_connection
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import enrich as _ec2_enrich
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import expression as _ec2_expression
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import fetch as _ec2_fetch
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import groups as _ec2_groups
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import hardware as _ec2_hardware
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import names as _ec2_names
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import options as _ec2_options
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import record as _ec2_record
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import select as _ec2_select
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import session as _ec2_session
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import share as _ec2_share
@@ -300,7 +315,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         wrong = []
         for name in sorted({str(name) for name in given} - known):
             close = difflib.get_close_matches(name, known, 1)
-            wrong.append(f"{name} (did you mean {close[0]}?)" if close else name)
+            foreign = _ec2_options.FOREIGN_OPTIONS.get(name)
+            hint = foreign or (f"did you mean {close[0]}?" if close else "")
+            wrong.append(f"{name} ({hint})" if hint else name)
         if wrong:
             raise AnsibleParserError(f"{self.NAME}: no such option: {', '.join(wrong)}; see ansible-doc -t inventory")
 
@@ -373,7 +390,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             _ec2_fetch.FetchError,
         ) as exc:
             raise AnsibleParserError(f"{self.NAME}: {exc}") from None
-        for warning in answer.warnings:
+        doubt = _ec2_connection.doubt(settings.connection)
+        for warning in (*answer.warnings, *([doubt] if doubt else ())):
             self._warn(warning)
         if not records:
             self._warn_empty(settings, answer)
@@ -384,6 +402,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _warn(self, text: str) -> None:
         self.display.warning(f"{self.NAME}: {text}")
+
+    def _tell(self, text: str) -> None:
+        # Not on stdout, which programs read.
+        self.display.display(f"{self.NAME}: {text}", stderr=True)
 
     def _warn_empty(self, settings: _ec2_options.Settings, answer: _ec2_fetch.Answer) -> None:
         where = f"{', '.join(answer.regions)} of account {answer.account or 'unknown'}"
@@ -421,7 +443,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _ask(self, settings: _ec2_options.Settings) -> _ec2_fetch.Answer:
         kept = _ec2_hardware.LongCache(_ec2_hardware.LongCache.default_path(), settings.hardware_cache_seconds)
-        answer = _ec2_fetch.ask(settings.access, settings.question, kept)
+        answer = _ec2_fetch.ask(settings.access, settings.question, kept, self._tell)
         # The service models of botocore are in cycles and would stay for the rest of the run.
         gc.collect()
         return answer
@@ -442,9 +464,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
                 f"{len(clashes)} names are not unique or not usable and got the instance id appended, "
                 f"as {', '.join(clashes[:3])}"
             )
-        fields = self._fields(settings)
-        hardware = f"{settings.prefix}accelerators"
-        inherited = self._share_hardware(records, hardware)
+        fields = [(variable, field) for field, variable in settings.variables.items() if field != "accelerators"]
+        hardware = settings.variables.get("accelerators")
+        inherited = self._share_hardware(records, hardware) if hardware else {}
         compose, strict, others = self.get_option("compose"), self.get_option("strict"), self._names_of_others()
         facts = []
         texts = _ec2_share.Texts()
@@ -464,19 +486,20 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             stored = self.inventory.hosts[name].vars
             for variable in common:
                 texts.learn(stored[variable])
-            if inherited.get(record["instance_type"]) != record["accelerators"]:
+            given = {hardware: record["accelerators"]} if hardware else {}
+            if hardware and inherited.get(record["instance_type"]) != record["accelerators"]:
                 set_variable(name, hardware, _inert(record["accelerators"]))
-            facts.append(record["accelerators"])
+            facts.append(given)
             if compose:
-                variables[hardware] = _inert(record["accelerators"])
+                variables.update(_inert(given))
                 self._own_names = variables.keys() - others
                 self._set_composite_vars(compose, variables, name, strict=strict)
-        self._own_names = {hardware, *(variable for variable, _field in fields)} - others
-        self._construct_groups(names, facts, hardware)
+        self._own_names = set(settings.variables.values()) - others
+        self._construct_groups(names, facts)
 
     def _names(self, records: list[dict[str, Any]], settings: _ec2_options.Settings) -> tuple[list[str], list[str]]:
         made_later = map(self._sanitize_group_name, self.get_option("groups") or ())
-        variable = f"{settings.prefix}instance_id"
+        variable = settings.variables["instance_id"]
         owners = {name: host.vars[variable] for name, host in self.inventory.hosts.items() if variable in host.vars}
         return _ec2_names.assign(records, settings.hostnames, {*self.inventory.groups, *made_later}, owners)
 
@@ -504,15 +527,6 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         for parent, child in zip(path, path[1:]):
             self.inventory.add_child(parent, child)
         return groups
-
-    def _fields(self, settings: _ec2_options.Settings) -> list[tuple[str, str]]:
-        """Pairs of the name of a host variable and the key of the record."""
-        keys = [key for key in _ec2_record.FIELDS if key != "accelerators"]
-        for name in settings.question.enrich:
-            keys += _ec2_enrich.KNOWN[name].keys
-        if settings.question.full_record:
-            keys.append("instance")
-        return [(settings.prefix + key, key) for key in keys]
 
     def _heads(
         self, everything: list[dict[str, Any]], records: list[dict[str, Any]], settings: _ec2_options.Settings
@@ -552,8 +566,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         extra = (self._vars or {}) if self.get_option("use_extra_vars") else {}
         return frozenset(self.get_option("compose") or ()) | frozenset(extra)
 
-    def _construct_groups(self, names: list[str], facts: list[dict[str, Any]], hardware: str) -> None:
-        """Apply groups and keyed_groups; ``facts`` are the accelerators of each host.
+    def _construct_groups(self, names: list[str], facts: list[dict[str, Any]]) -> None:
+        """Apply groups and keyed_groups; ``facts`` are variables of each host that its group may have in its place.
 
         At last, when every host has its variables: a group of the same name as a host that is still to come would get
         the variables in its place.
@@ -562,8 +576,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if not (groups or keyed):
             return
         extra = (self._vars or {}) if self.get_option("use_extra_vars") else {}
-        for name, accelerators in zip(names, facts):
-            merged = {hardware: _inert(accelerators), **self.inventory.hosts[name].get_vars()}
+        for name, shared in zip(names, facts):
+            merged = {**_inert(shared), **self.inventory.hosts[name].get_vars()}
             self._add_host_to_composed_groups(groups, merged, name, strict=strict, fetch_hostvars=False)
             # The template of parent_group is worked out with what the evaluation of its key left behind.
             self.templar.available_variables = {**merged, **extra}

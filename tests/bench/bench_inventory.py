@@ -52,6 +52,17 @@ CASES = (
 )
 LARGE = Case("10,000 hosts --list", "ten-thousand", hosts=10000, rounds=1)
 CACHED_MOST = 1.3
+# The variables of a run that configures nodes and nothing else.
+SEVEN = [
+    "availability_zone_id",
+    "cluster_name",
+    "instance_type",
+    "node_type",
+    "private_ip_address",
+    "queue_name",
+    "region",
+]
+CHOSEN_LEAST = 1.6
 
 # What a ParallelCluster user writes for aws_ec2; ec2_nodes has all of it built in but the last two variables.
 TAG = "{}_tags['parallelcluster:{}']"
@@ -260,6 +271,28 @@ def against_static() -> dict[str, Any]:
     }
 
 
+def chosen_variables() -> dict[str, Any]:
+    """10,000 hosts with all variables and with seven, in turn. Raises AssertionError when hosts differ."""
+    with endpoint(LARGE.scenario) as server, tempfile.TemporaryDirectory() as folder:
+        content = {"plugin": OURS, "endpoint_url": server["url"], "regions": [LARGE.regions]}
+        files = {
+            "seven variables": write(Path(folder), "seven.ec2_nodes.yml", {**content, "variables": SEVEN}),
+            "all variables": write(Path(folder), "all.ec2_nodes.yml", content),
+        }
+        costs = {label: [run(path, "--list", server["environment"])] for label, path in files.items()}
+    found = [listed(cost[0].out).variables.keys() for cost in costs.values()]
+    assert found[0] == found[1] and len(found[0]) == LARGE.hosts, "the runs found different hosts"
+    rows = [_figures(label, cost) for label, cost in costs.items()]
+    ratio = round(rows[1]["cpu_seconds"] / rows[0]["cpu_seconds"], 2)
+    return {
+        "case": "10,000 hosts, variables",
+        "rows": rows,
+        "ratio": ratio,
+        "wanted": f">= {CHOSEN_LEAST:g}",
+        "met": ratio >= CHOSEN_LEAST,
+    }
+
+
 def measure(large: bool = False) -> dict[str, Any]:
     """All cases; 10,000 hosts (several minutes) only if ``large``. Raises AssertionError when answers differ."""
     results = []
@@ -268,6 +301,8 @@ def measure(large: bool = False) -> dict[str, Any]:
         told = (f"{row['inventory']} {row['cpu_seconds']} s {row['peak_mib']} MiB" for row in results[-1]["rows"])
         print(f"  {case.title}: {', '.join(told)}", file=sys.stderr, flush=True)
     results.append(against_static())
+    if large:
+        results.append(chosen_variables())
     return {"bench": "inventory", "unit": "CPU seconds, median", "cases": results}
 
 

@@ -21,7 +21,6 @@ ELSEWHERE = {
     "module_utils/_node/jobs/sweep.py": "plugins/module_utils/_node/jobs/test_collectives.py",
     "module_utils/_node/storage/volume.py": "plugins/module_utils/_node/storage/test_apply.py",
     "plugin_utils/_ec2/enrich.py": "plugins/plugin_utils/_ec2/test_cache.py",
-    "plugin_utils/_ec2/fetch.py": "plugins/plugin_utils/_ec2/test_cache.py",
     "plugin_utils/_ec2/options.py": "plugins/plugin_utils/_ec2/test_record.py",
     "plugin_utils/_ec2/session.py": "plugins/inventory/test_ec2_nodes_stubs.py",
     "plugin_utils/_report/assets.py": "plugins/plugin_utils/_report/test_html.py",

@@ -28,6 +28,7 @@ class Connection:
     ssm_bucket: str | None = None
     ssm_plugin: str = "amazon.aws.aws_ssm"
     profile: str | None = None
+    roles: tuple[str, ...] = ()
 
 
 class ConnectionOptionError(ValueError):
@@ -40,9 +41,24 @@ def check(options: Connection) -> Connection:
         raise ConnectionOptionError(f"bastion_user: '{options.bastion_user}' is not a user name")
     if options.bastion_host is not None and not _HOST.fullmatch(options.bastion_host):
         raise ConnectionOptionError(f"bastion_host: '{options.bastion_host}' is neither an address nor a host name")
+    if options.kind == "ssm" and options.roles:
+        raise ConnectionOptionError(
+            f"connection: ssm takes a profile and no role, and assume_role_arn has {options.roles[0]}; make a profile "
+            "with that role_arn in the AWS configuration files and name it in the option profile"
+        )
     if options.bastion_port is not None and not 0 < options.bastion_port < 65536:
         raise ConnectionOptionError(f"bastion_port: {options.bastion_port} is not a port; use 1 to 65535")
     return options
+
+
+def doubt(options: Connection) -> str | None:
+    """What will be missing when Ansible connects, unless something else gives it."""
+    if options.kind == "ssm" and not options.ssm_bucket:
+        return (
+            "connection: ssm moves every file through a bucket of S3, and ssm_bucket names none; set it, or "
+            "ansible_aws_ssm_bucket_name for the hosts"
+        )
+    return None
 
 
 def _is_address(text: str | None) -> bool:
@@ -90,7 +106,7 @@ def _bastion(record: dict[str, Any], head: dict[str, Any] | None, options: Conne
             return {"ansible_host": address(record, "public_ip")}
         if head is None:
             return {"ansible_host": address(record, options.address)}
-        through = head["public_ip_address"] or head["private_ip_address"]
+        through = head["public_ip_address"] or head["private_ip_address"] or head["ipv6_address"]
         if not _is_address(through):
             through = None
     result = {"ansible_host": address(record, "private_ip")}

@@ -5,10 +5,15 @@
 
 from __future__ import annotations
 
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import enrich as _ec2_enrich
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import errors as _ec2_errors
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import hardware as _ec2_hardware
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import record as _ec2_record
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import session as _ec2_session
@@ -16,6 +21,15 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import trim as 
 
 THREADS = 8
 PAGE_SIZE = 1000
+# Seconds without a finished region after which people are told who is waited for.
+PATIENCE = 10.0
+
+# How often a page that breaks off is asked for.
+TRIES = 3
+
+Tell = Callable[[str], None]
+# As ``session.Aws`` has them: the last is that of an answer that cannot be read.
+Errors = tuple[type[Exception], ...]
 
 
 class FetchError(Exception):
@@ -35,6 +49,10 @@ class Question:
     full_record: bool = False
     strict_regions: bool = False
     slurm_table_prefix: str = _ec2_enrich.SLURM_TABLE_PREFIX
+    # Fields of ``record.EXTRAS`` that are read, fields of ``trim.LONELY`` that are not, and keys of tags (None: all).
+    extras: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    tags: tuple[str, ...] | None = None
 
 
 @dataclass
@@ -59,31 +77,57 @@ class _Unit:
     warnings: list[str] = field(default_factory=list)
     failure: str | None = None
     lasting: bool = True
+    crash: BaseException | None = None
 
     def place(self) -> str:
         return f"{self.region} ({self.credentials.label})" if self.credentials.label else self.region
 
 
-def _instances(unit: _Unit, question: Question) -> list[dict[str, Any]]:
-    paginator = unit.clients["ec2"].get_paginator("describe_instances")
+def _pages(client: Any, filters: list[dict[str, Any]], broken: type[Exception]) -> Iterator[dict[str, Any]]:
+    """The pages of DescribeInstances. One that breaks off is asked for again, which botocore does not do."""
+    request: dict[str, Any] = {"Filters": filters, "MaxResults": PAGE_SIZE}
+    token, tries = None, 0
+    while True:
+        tries += 1
+        try:
+            page = client.describe_instances(**request, **({"NextToken": token} if token else {}))
+        except broken:
+            if tries == TRIES:
+                raise
+            continue
+        tries = 0
+        yield page
+        before, token = token, page.get("NextToken")
+        if not token:
+            return
+        if token == before:
+            # The same page would come for ever; botocore's paginator says it so too.
+            from botocore.exceptions import PaginationError
+
+            raise PaginationError(message=f"The same next token was received twice: {token[:40]}")
+
+
+def _instances(unit: _Unit, question: Question, broken: type[Exception]) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for filters in question.requests:
-        for page in paginator.paginate(Filters=filters, PaginationConfig={"PageSize": PAGE_SIZE}):
+        for page in _pages(unit.clients["ec2"], filters, broken):
             for reservation in page.get("Reservations", ()):
                 owner = reservation.get("OwnerId")
                 for instance in reservation.get("Instances", ()):
                     record = _ec2_record.make(
                         instance, owner, unit.region, question.tag_keys, question.default_node_type
                     )
+                    if question.extras:
+                        record.update(_ec2_record.extras(instance))
                     if question.full_record:
                         record["instance"] = _ec2_record.plain(instance)
                     found[record["instance_id"]] = record
     return list(found.values())
 
 
-def _ask(unit: _Unit, question: Question, errors: tuple[type[Exception], ...]) -> None:
+def _ask(unit: _Unit, question: Question, errors: Errors) -> None:
     try:
-        unit.records = _instances(unit, question)
+        unit.records = _instances(unit, question, errors[-1])
     except errors as exc:
         unit.failure = f"DescribeInstances failed in {unit.place()}: {_ec2_session.reason(exc)}"
         unit.lasting = _ec2_session.lasting(exc)
@@ -104,24 +148,52 @@ def _ask(unit: _Unit, question: Question, errors: tuple[type[Exception], ...]) -
             )
 
 
-def _units(aws: _ec2_session.Aws, question: Question) -> list[_Unit]:
+def _units(aws: _ec2_session.Aws, question: Question, credentials: Iterable[_ec2_session.Credentials]) -> list[_Unit]:
     services = {"ec2"} | {_ec2_enrich.KNOWN[name].service for name in question.enrich}
     return [
-        _Unit(region, credentials, {service: aws.client(service, region, credentials) for service in sorted(services)})
-        for credentials in aws.credentials()
-        for region in aws.regions(question.regions, credentials)
+        _Unit(region, one, {service: aws.client(service, region, one) for service in sorted(services)})
+        for one in credentials
+        for region in aws.regions(question.regions, one)
     ]
 
 
-def _each(units: list[_Unit], question: Question, errors: tuple[type[Exception], ...]) -> None:
-    if len(units) == 1:
-        _ask(units[0], question, errors)
-        return
-    from concurrent.futures import ThreadPoolExecutor
+def _each(units: list[_Unit], question: Question, errors: Errors, tell: Tell) -> None:
+    """Ask all, and say every ``PATIENCE`` seconds who is still asked.
 
-    with ThreadPoolExecutor(max_workers=min(THREADS, len(units))) as pool:
-        for job in [pool.submit(_ask, unit, question, errors) for unit in units]:
-            job.result()
+    In threads that do not outlive the program: at Ctrl-C, nobody waits for a region that hangs.
+    """
+    waiting: queue.SimpleQueue[_Unit] = queue.SimpleQueue()
+    finished: queue.SimpleQueue[_Unit] = queue.SimpleQueue()
+    for unit in units:
+        waiting.put(unit)
+
+    def work() -> None:
+        while True:
+            try:
+                unit = waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                _ask(unit, question, errors)
+            # Whatever it is, the thread that waits has to raise it.
+            except BaseException as exc:
+                unit.crash = exc
+            finished.put(unit)
+
+    for _thread in range(min(THREADS, len(units))):
+        threading.Thread(target=work, daemon=True).start()
+    left, started = {id(unit): unit for unit in units}, time.monotonic()
+    while left:
+        try:
+            unit = finished.get(timeout=PATIENCE)
+        except queue.Empty:
+            places = sorted(one.place() for one in left.values())
+            more = f" and {len(places) - 5} more" if len(places) > 5 else ""
+            tell(f"still asking {', '.join(places[:5])}{more}, {time.monotonic() - started:.0f} s so far")
+            continue
+        del left[id(unit)]
+        if unit.crash is not None:
+            raise unit.crash
 
 
 def _judge(units: list[_Unit], strict: bool) -> list[str]:
@@ -135,7 +207,7 @@ def _judge(units: list[_Unit], strict: bool) -> list[str]:
 
 
 def _hardware(
-    units: list[_Unit], question: Question, cache: _ec2_hardware.LongCache, errors: tuple[type[Exception], ...]
+    units: list[_Unit], question: Question, cache: _ec2_hardware.LongCache, errors: Errors
 ) -> tuple[dict[str, _ec2_hardware.Facts], list[str]]:
     """Facts of every type that was seen, each asked for once, in the first region that has it."""
     where: dict[str, _Unit] = {}
@@ -168,20 +240,27 @@ def _hardware(
     return facts, warnings
 
 
-def ask(access: _ec2_session.Access, question: Question, cache: _ec2_hardware.LongCache) -> Answer:
+def ask(access: _ec2_session.Access, question: Question, cache: _ec2_hardware.LongCache, tell: Tell = print) -> Answer:
     """Ask AWS. Raises AccessError when it cannot be asked, FetchError when too little was answered.
 
-    The records come sorted by region and instance id, so that the same fleet gives the same inventory.
+    The records come sorted by region and instance id, so that the same fleet gives the same inventory. ``tell`` is
+    given a line for people whenever no region has been finished for a while.
     """
     aws = _ec2_session.Aws(access)
+    for event in _ec2_errors.EVENTS:
+        aws.on(event, _ec2_errors.before_parse)
     if not question.full_record:
-        aws.on(_ec2_trim.EVENT, _ec2_trim.before_parse)
-    units = _units(aws, question)
-    _each(units, question, aws.errors)
+        aws.on(_ec2_trim.EVENT, _ec2_trim.Trim(question.extras, question.unread, question.tags).before_parse)
+    credentials, refused = aws.credentials()
+    if refused and question.strict_regions:
+        raise refused[0]
+    units = _units(aws, question, credentials)
+    _each(units, question, aws.errors, tell)
     warnings = _judge(units, question.strict_regions)
     facts, more = _hardware(units, question, cache, aws.errors)
     answer = Answer(warnings=warnings, regions=sorted({unit.region for unit in units}))
-    answer.complete = all(unit.lasting for unit in units)
+    answer.warnings += [f"{one}; its hosts are missing from the inventory" for one in refused]
+    answer.complete = all(unit.lasting for unit in units) and all(one.lasting for one in refused)
     # Two roles of one account see the same instances.
     found: dict[str, dict[str, Any]] = {}
     for unit in units:

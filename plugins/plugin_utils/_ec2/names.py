@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 SOURCES = {
@@ -19,8 +20,13 @@ SOURCES = {
     "public_ip": "public_ip_address",
     "public_ip_address": "public_ip_address",
     "ip_address": "public_ip_address",
+    "public_dns": "public_dns_name",
+    "public_dns_name": "public_dns_name",
+    "dns_name": "public_dns_name",
+    "ipv6_address": "ipv6_address",
     "slurm_node_name": "slurm_node_name",
 }
+_NAMED = ("instance_id", "private_dns", "private_ip", "public_dns", "public_ip", "ipv6_address", "slurm_node_name")
 # A host of one of these names would be something else to Ansible than a remote node.
 RESERVED = frozenset({"all", "ungrouped", "localhost", "localhost.localdomain", "127.0.0.1", "::1"})
 # A leading - would be an option to some program; a leading . is a hidden file, and .. the directory above host_vars.
@@ -32,20 +38,84 @@ class NamingError(ValueError):
     """An entry of ``hostnames`` that is not known."""
 
 
-def check(preferences: list[str]) -> list[tuple[str, str]]:
-    """Pairs of kind (``field`` or ``tag``) and key from the option ``hostnames``. Raises NamingError."""
+@dataclass(frozen=True)
+class Source:
+    """Where a part of a name comes from: ``kind`` is ``field`` (of a record), ``tag`` or ``literal``."""
+
+    kind: str
+    key: str
+
+    def of(self, record: Mapping[str, Any]) -> str:
+        """The part for this instance, empty where it has none."""
+        if self.kind == "literal":
+            return self.key
+        value = record["tags"].get(self.key) if self.kind == "tag" else record.get(self.key)
+        return str(value).strip() if value else ""
+
+
+@dataclass(frozen=True)
+class Preference:
+    """One entry of ``hostnames``: a name, perhaps with something before it."""
+
+    name: Source
+    prefix: Source | None = None
+    separator: str = "_"
+
+    def of(self, record: Mapping[str, Any]) -> str:
+        """The name for this instance, empty where it has none; without its prefix where it has none of that."""
+        name = self.name.of(record)
+        before = self.prefix.of(record) if self.prefix and name else ""
+        return f"{before}{self.separator}{name}" if before else name
+
+
+def check(preferences: Sequence[Any]) -> list[Preference]:
+    """The entries of the option ``hostnames``: texts, or mappings of name, prefix and separator. Raises NamingError."""
     result = []
     for entry in preferences:
-        kind, separator, tag = str(entry).partition(":")
-        if kind == "tag" and separator and tag:
-            result.append(("tag", tag))
+        if not isinstance(entry, Mapping):
+            result.append(Preference(_source(entry)))
             continue
-        field = SOURCES.get(str(entry).replace("-", "_"))
-        if field is None:
-            known = ", ".join(["instance_id", "private_dns", "private_ip", "public_ip", "slurm_node_name", "tag:KEY"])
-            raise NamingError(f"hostnames: '{entry}' is not known; use {known}")
-        result.append(("field", field))
+        unknown = sorted(set(map(str, entry)) - {"name", "prefix", "separator"})
+        if unknown or "name" not in entry:
+            raise NamingError(f"hostnames: {dict(entry)} must have a name, and may have prefix and separator")
+        prefix = _source(entry["prefix"]) if entry.get("prefix") else None
+        result.append(Preference(_source(entry["name"]), prefix, str(entry.get("separator", "_"))))
     return result
+
+
+def _source(entry: Any) -> Source:
+    kind, separator, key = str(entry).partition(":")
+    if kind == "tag" and separator and key:
+        if "=" in key or "|" in key:
+            raise NamingError(
+                f"hostnames: '{entry}' is more than the key of a tag; write tag:{re.split('[=|]', key)[0].strip()}, "
+                "select instances with filters or include, and change names with compose or groups"
+            )
+        return Source("tag", key)
+    if kind == "literal" and separator and key:
+        return Source("literal", key)
+    field = SOURCES.get(str(entry).replace("-", "_"))
+    if field is None:
+        raise NamingError(
+            f"hostnames: '{entry}' is not known; use {', '.join(_NAMED)}, tag:KEY, or literal:TEXT for the same text "
+            "on all"
+        )
+    return Source("field", field)
+
+
+def fields(preferences: Sequence[Preference]) -> set[str]:
+    """The fields of a record that names are made of."""
+    return _keys(preferences, "field")
+
+
+def tags(preferences: Sequence[Preference]) -> set[str]:
+    """The keys of tags that names are made of."""
+    return _keys(preferences, "tag")
+
+
+def _keys(preferences: Sequence[Preference], kind: str) -> set[str]:
+    sources = [part for one in preferences for part in (one.name, one.prefix) if part]
+    return {source.key for source in sources if source.kind == kind}
 
 
 def safe(text: str) -> str:
@@ -53,18 +123,18 @@ def safe(text: str) -> str:
     return _BAD.sub("_", text)[:_LONGEST]
 
 
-def choose(record: dict[str, Any], preferences: list[tuple[str, str]]) -> str:
+def choose(record: dict[str, Any], preferences: Sequence[Preference]) -> str:
     """The first preference that this instance has a value for, its id otherwise."""
-    for kind, key in preferences:
-        value = record["tags"].get(key) if kind == "tag" else record.get(key)
-        if value and value.strip():
-            return safe(value.strip())
-    return record["instance_id"]
+    for preference in preferences:
+        name = preference.of(record)
+        if name:
+            return safe(name)
+    return str(record["instance_id"])
 
 
 def assign(
     records: list[dict[str, Any]],
-    preferences: list[tuple[str, str]],
+    preferences: Sequence[Preference],
     taken: Container[str],
     owners: Mapping[str, str],
 ) -> tuple[list[str], list[str]]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, Callable
@@ -15,8 +14,10 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import enrich a
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import names as _ec2_names
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import select as _ec2_select
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import session as _ec2_session
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import trim as _ec2_trim
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import variables as _ec2_variables
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.fetch import Question
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.record import FIELDS
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.record import EXTRAS, FIELDS
 
 TAG_KEYS = {
     "cluster": "parallelcluster:cluster-name",
@@ -26,10 +27,31 @@ TAG_KEYS = {
 }
 # All keys that a record can have, with every enrichment and the full record.
 KNOWN_FIELDS = frozenset(
-    [*FIELDS, "efa_attached", "ipv6_address", "instance"]
+    [*FIELDS, *EXTRAS, "efa_attached", "instance"]
     + [key for enrichment in _ec2_enrich.KNOWN.values() for key in enrichment.keys]
 )
-_PREFIX = re.compile(r"[a-z_][a-z0-9_]*_")
+# Options of amazon.aws.aws_ec2 that are called or done otherwise here.
+FOREIGN_OPTIONS = {
+    "access_key": "keys come from the environment, a profile, single sign-on or the instance's role",
+    "allow_duplicated_hosts": "names that are not unique always get the instance id appended",
+    "aws_ca_bundle": "set AWS_CA_BUNDLE in the environment",
+    "aws_config": "use max_attempts, retry_mode, connect_timeout and read_timeout",
+    "aws_profile": "use profile",
+    "aws_endpoint_url": "use endpoint_url",
+    "debug_botocore_endpoint_logs": "set AWS_ENDPOINT_URL, or look at CloudTrail",
+    "exclude_filters": "use exclude, a JMESPath expression",
+    "hostvars_suffix": "use variables, which renames each variable, or hostvars_prefix",
+    "iam_role_arn": "use assume_role_arn",
+    "include_extra_api_calls": "use enrich",
+    "include_filters": "use filters with several values, or include, a JMESPath expression",
+    "secret_key": "keys come from the environment, a profile, single sign-on or the instance's role",
+    "session_token": "keys come from the environment, a profile, single sign-on or the instance's role",
+    "strict_permissions": "use strict_regions; a region that is denied is a warning otherwise",
+    "use_contrib_script_compatible_ec2_tag_keys": "use compose or keyed_groups over ec2_tags",
+    "use_contrib_script_compatible_sanitization": "names of groups have every unusable character replaced by _",
+    "use_ssm_inventory": "use enrich: [ssm]",
+    "validate_certs": "certificates are always checked; set AWS_CA_BUNDLE for an authority of your own",
+}
 
 
 class OptionError(ValueError):
@@ -43,8 +65,8 @@ class Settings:
     access: _ec2_session.Access
     question: Question
     connection: _ec2_connection.Connection
-    hostnames: list[tuple[str, str]]
-    prefix: str
+    hostnames: list[_ec2_names.Preference]
+    variables: dict[str, str]
     include: Any
     exclude: Any
     hardware_cache_seconds: int
@@ -67,6 +89,9 @@ class Settings:
             "hardware": question.hardware,
             "full_record": question.full_record,
             "slurm_table_prefix": question.slurm_table_prefix,
+            "extras": question.extras,
+            "unread": question.unread,
+            "tags": question.tags,
             "strict_regions": question.strict_regions,
         }
 
@@ -78,6 +103,13 @@ def flat(value: Any) -> list[str]:
     if isinstance(value, (list, tuple)):
         return [item for part in value for item in flat(part)]
     return [text(value)]
+
+
+def _entries(value: Any) -> list[Any]:
+    """The entries of ``hostnames``: texts and mappings, lists among them opened."""
+    if isinstance(value, (list, tuple)):
+        return [entry for part in value for entry in _entries(part)]
+    return [] if value in (None, "") else [value]
 
 
 def text(value: Any) -> str:
@@ -146,7 +178,7 @@ def _enrich(given: Any) -> tuple[str, ...]:
     return names
 
 
-def _connection(get: Callable[[str], Any], profile: str | None) -> _ec2_connection.Connection:
+def _connection(get: Callable[[str], Any], profile: str | None, roles: tuple[str, ...]) -> _ec2_connection.Connection:
     port = get("bastion_port")
     return _ec2_connection.check(
         _ec2_connection.Connection(
@@ -158,8 +190,15 @@ def _connection(get: Callable[[str], Any], profile: str | None) -> _ec2_connecti
             ssm_bucket=_some(get("ssm_bucket")),
             ssm_plugin=text(get("ssm_connection_plugin")),
             profile=profile,
+            roles=roles,
         )
     )
+
+
+def _usual(enrich: tuple[str, ...], full_record: bool) -> list[str]:
+    """The fields whose variables are set when nobody chooses."""
+    keys = [*FIELDS, *(key for name in enrich for key in _ec2_enrich.KNOWN[name].keys)]
+    return [*keys, "instance"] if full_record else keys
 
 
 def read(get: Callable[[str], Any], given: Container[str] = ("cluster_name",)) -> Settings:
@@ -180,28 +219,38 @@ def read(get: Callable[[str], Any], given: Container[str] = ("cluster_name",)) -
         for region in regions:
             if region != "all":
                 _ec2_session.check_region(region)
-        prefix = text(get("hostvars_prefix"))
-        if not _PREFIX.fullmatch(prefix):
-            raise OptionError(f"hostvars_prefix: '{prefix}' must be small letters, digits and _, and end with _")
+        enrich, full_record = _enrich(get("enrich")), bool(get("full_record"))
+        usual = _usual(enrich, full_record)
+        variables = _ec2_variables.choose(
+            get("variables"), _ec2_variables.prefix(text(get("hostvars_prefix") or "")), usual, {*usual, *EXTRAS}
+        )
+        hostnames = _ec2_names.check(_entries(get("hostnames")))
+        include = _ec2_select.expression("include", get("include"), KNOWN_FIELDS)
+        exclude = _ec2_select.expression("exclude", get("exclude"), KNOWN_FIELDS)
+        seen = {*variables, *_ec2_names.fields(hostnames)}
+        seen.update(name for one in (include, exclude) if one for name in _ec2_select.root_names(one.parsed))
         question = Question(
             regions=regions,
             requests=_ec2_select.requests(filters),
             tag_keys=tag_keys,
             default_node_type=_some(get("default_node_type")),
-            enrich=_enrich(get("enrich")),
+            enrich=enrich,
             hardware=text(get("hardware")),
-            full_record=bool(get("full_record")),
+            full_record=full_record,
+            extras=tuple(sorted(seen & EXTRAS.keys())),
+            unread=tuple(sorted(_ec2_trim.LONELY.keys() - seen)),
+            tags=None if "tags" in seen else tuple(sorted({*tag_keys.values(), *_ec2_names.tags(hostnames)})),
             strict_regions=bool(get("strict_regions")),
             slurm_table_prefix=text(get("slurm_table_prefix")),
         )
         return Settings(
             access=access,
             question=question,
-            connection=_connection(get, access.profile),
-            hostnames=_ec2_names.check(flat(get("hostnames"))),
-            prefix=prefix,
-            include=_ec2_select.expression("include", get("include"), KNOWN_FIELDS),
-            exclude=_ec2_select.expression("exclude", get("exclude"), KNOWN_FIELDS),
+            connection=_connection(get, access.profile, access.roles),
+            hostnames=hostnames,
+            variables=variables,
+            include=include,
+            exclude=exclude,
             hardware_cache_seconds=_positive("hardware_cache_timeout", get("hardware_cache_timeout"), 0),
             filters=filters,
         )
@@ -210,6 +259,7 @@ def read(get: Callable[[str], Any], given: Container[str] = ("cluster_name",)) -
     except (
         _ec2_select.SelectionError,
         _ec2_names.NamingError,
+        _ec2_variables.VariablesError,
         _ec2_connection.ConnectionOptionError,
         _ec2_session.AccessError,
     ) as exc:

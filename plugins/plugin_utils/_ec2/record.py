@@ -40,6 +40,19 @@ FIELDS = (
     "accelerators",
 )
 
+# Fields that only those who ask for them get, since their XML costs time: the elements of the answer that they need.
+EXTRAS: dict[str, tuple[bytes, ...]] = {
+    "ipv6_address": (),
+    "architecture": (b"architecture",),
+    "block_devices": (b"blockDeviceMapping",),
+    "instance_profile": (b"iamInstanceProfile",),
+    "key_name": (b"keyName",),
+    "platform_details": (b"platformDetails",),
+    "public_dns_name": (b"dnsName",),
+    "root_device_name": (b"rootDeviceName",),
+    "security_groups": (b"groupSet",),
+}
+
 _NODE_TYPES = {
     "headnode": "head",
     "head": "head",
@@ -82,6 +95,29 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     return str(value)
+
+
+def extras(instance: dict[str, Any]) -> dict[str, Any]:
+    """Every field of EXTRAS but ``ipv6_address``, which all records have."""
+    return {
+        "architecture": instance.get("Architecture"),
+        "block_devices": [
+            {
+                "device_name": device.get("DeviceName"),
+                "volume_id": device.get("Ebs", {}).get("VolumeId"),
+                "delete_on_termination": device.get("Ebs", {}).get("DeleteOnTermination"),
+            }
+            for device in instance.get("BlockDeviceMappings", ())
+        ],
+        "instance_profile": instance.get("IamInstanceProfile", {}).get("Arn"),
+        "key_name": instance.get("KeyName"),
+        "platform_details": instance.get("PlatformDetails"),
+        "public_dns_name": instance.get("PublicDnsName") or None,
+        "root_device_name": instance.get("RootDeviceName"),
+        "security_groups": [
+            {"id": group.get("GroupId"), "name": group.get("GroupName")} for group in instance.get("SecurityGroups", ())
+        ],
+    }
 
 
 def make(

@@ -34,6 +34,14 @@ class AccessError(Exception):
     """AWS cannot be asked at all; the text is one sentence with what to do."""
 
 
+class RoleError(AccessError):
+    """A role that was refused; ``lasting`` when asking again later would be refused as well."""
+
+    def __init__(self, text: str, lasting: bool) -> None:
+        super().__init__(text)
+        self.lasting = lasting
+
+
 @dataclass(frozen=True)
 class Access:
     """How to reach AWS. ``roles`` empty: the profile's own credentials."""
@@ -44,10 +52,10 @@ class Access:
     external_id: str | None = None
     session_name: str = "mlcluster-ec2-nodes"
     endpoint_url: str | None = None
-    max_attempts: int = 8
+    max_attempts: int = 5
     retry_mode: str = "standard"
-    connect_timeout: int = 10
-    read_timeout: int = 60
+    connect_timeout: int = 5
+    read_timeout: int = 20
 
 
 @dataclass(frozen=True)
@@ -153,12 +161,20 @@ class Aws:
 
         return list(botocore.session.Session().available_profiles)
 
-    def credentials(self) -> list[Credentials]:
-        """One set for each role, or the session's own. Raises AccessError when a role is refused."""
+    def credentials(self) -> tuple[list[Credentials], list[RoleError]]:
+        """One set for each role, or the session's own; and why roles were refused. Raises AccessError without any."""
         if not self._access.roles:
-            return [Credentials()]
+            return [Credentials()], []
         sts = self.client("sts", self.default_region() or FALLBACK_REGION, Credentials())
-        return [self._assume(sts, role) for role in self._access.roles]
+        found, refused = [], []
+        for role in self._access.roles:
+            try:
+                found.append(self._assume(sts, role))
+            except RoleError as exc:
+                refused.append(exc)
+        if not found:
+            raise refused[0]
+        return found, refused
 
     def _assume(self, sts: Any, role: str) -> Credentials:
         request = {"RoleArn": role, "RoleSessionName": self._access.session_name}
@@ -167,7 +183,7 @@ class Aws:
         try:
             given = sts.assume_role(**request)["Credentials"]
         except self.errors as exc:
-            raise AccessError(f"the role {role} cannot be assumed: {reason(exc)}") from exc
+            raise RoleError(f"the role {role} cannot be assumed: {reason(exc)}", lasting(exc)) from exc
         return Credentials(
             label=role,
             keys={

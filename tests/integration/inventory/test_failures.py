@@ -5,11 +5,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import socket
+import subprocess
+import sys
+import time
 
 import pytest
+import yaml
 
+from tests.integration.inventory.conftest import OURS, ROOT
 from tests.rig.ec2 import Endpoint, Fault, Fleet, Region, Role, Scenario, load
 
 HOME = Region("us-east-1", (Fleet(count=2),))
@@ -221,3 +228,34 @@ def test_a_region_that_is_too_slow_does_not_hold_up_the_others(play, inventory):
     listed = inventory(endpoint, regions=BOTH, read_timeout=10)
     assert {host["ec2_region"] for host in listed.hosts.values()} == {"us-east-1"}
     assert listed.said.count("WARNING") == 1 and "eu-west-1: ReadTimeoutError" in listed.said
+
+
+def test_ctrl_c_ends_the_run_though_a_region_hangs(tmp_path):
+    scenario = Scenario(regions=(HOME, far(latency_ms=120_000), Region("us-west-2", (Fleet(),), latency_ms=120_000)))
+    with Endpoint(scenario) as endpoint:
+        path = tmp_path / "t.ec2_nodes.yml"
+        path.write_text(
+            yaml.safe_dump({"plugin": OURS, "regions": [*BOTH, "us-west-2"], "read_timeout": 100}), encoding="utf-8"
+        )
+        environment = {**os.environ, **endpoint.environment(), "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections")}
+        environment["ANSIBLE_INVENTORY_ENABLED"] = OURS
+        run = subprocess.Popen(
+            [sys.executable, "-m", "ansible", "inventory", "-i", str(path), "--list"],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            deadline = time.monotonic() + 60
+            while endpoint.count("DescribeInstances") < 3 and time.monotonic() < deadline:
+                assert run.poll() is None, run.communicate()
+                time.sleep(0.05)
+            assert endpoint.count("DescribeInstances") >= 3, "the regions were not asked within 60 s"
+            run.send_signal(signal.SIGINT)
+            # Far below what the regions take.
+            _out, err = run.communicate(timeout=60)
+        finally:
+            run.kill()
+            run.wait()
+    assert run.returncode == 99 and "interrupted" in err.lower(), err

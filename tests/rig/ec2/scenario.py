@@ -75,8 +75,9 @@ class Fleet:
 class Fault:
     """An answer that goes wrong.
 
-    ``code`` is an error code of the API, or ``drop`` (the connection is closed without an answer) or ``cut`` (it is
-    closed in the middle of the body). ``times`` None is for ever; ``page`` (from 0) and ``account`` narrow it down.
+    ``code`` is an error code of the API, ``drop`` (the connection is closed without an answer), ``cut`` (it is closed
+    in the middle of the body), ``short`` (half of the XML, as if it were all), or ``html-429`` (a page of HTML with
+    that status, as proxies send it). ``times`` None is for ever; ``page`` (from 0) and ``account`` narrow it down.
     """
 
     operation: str = "*"

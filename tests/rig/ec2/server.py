@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import threading
@@ -108,11 +109,16 @@ class State:
             time.sleep(region.latency_ms / 1000)
         if fault and fault.code == "drop":
             raise DropError()
-        if fault and fault.code != "cut":
+        if fault and fault.code.startswith("html-"):
+            page = "<html><head><title>Sign in first</title></head><body><hr>proxy.example</body></html>"
+            return Answer(page.encode(), int(fault.code[5:]), "text/html")
+        if fault and fault.code not in ("cut", "short"):
             text = fault.message or MESSAGES.get(fault.code, fault.code)
             raise ApiError(fault.code, text, STATUS.get(fault.code, 400))
         with self.lock:
             result = self._dispatch(call._replace(account=account), region)
+        if fault and fault.code == "short":
+            return dataclasses.replace(result, body=result.body[: len(result.body) // 2])
         if fault:
             raise DropError(result)
         return result

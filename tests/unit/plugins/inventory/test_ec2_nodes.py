@@ -6,6 +6,9 @@ from __future__ import annotations
 import gc
 import weakref
 
+import pytest
+from ansible.errors import AnsibleParserError
+
 from tests.rig.ec2 import Fleet, Region
 
 EAST = "us-east-1"
@@ -90,3 +93,75 @@ def test_an_inventory_that_was_replaced_can_be_collected(play, load):
     load(regions=EAST)
     gc.collect()
     assert gone() is None
+
+
+def test_variables_of_a_host_can_be_chosen_added_and_renamed(play, load):
+    play(Region("us-east-1", (Fleet(),)))
+    few = load(regions="us-east-1", variables=["instance_type", "key_name", "security_groups"])
+    (host,) = few.hosts
+    assert {name for name in few.vars(host) if name.startswith("ec2_")} == {
+        "ec2_instance_id",
+        "ec2_instance_type",
+        "ec2_key_name",
+        "ec2_security_groups",
+    }
+    assert few.vars(host)["ec2_key_name"] == "ml-key"
+    assert few.vars(host)["ec2_security_groups"][0]["name"] == "nodes"
+    usual = load(regions="us-east-1").vars(host)
+    changed = load(
+        regions="us-east-1",
+        variables={"accelerators": "gpus", "tags": False, "architecture": True, "block_devices": True},
+        compose={"count": "gpus.count"},
+        keyed_groups=[{"key": "gpus.kind", "prefix": "kind"}],
+    )
+    found = changed.vars(host)
+    assert found["gpus"] == usual["ec2_accelerators"] and "ec2_accelerators" not in found
+    assert found["count"] == usual["ec2_accelerators"]["count"]
+    assert changed.group(f"kind_{found['gpus']['kind']}") == [host]
+    assert "ec2_tags" not in found and found["ec2_architecture"] == "x86_64"
+    assert found["ec2_block_devices"][0]["device_name"] == "/dev/sda1"
+
+
+def test_what_variables_leave_out_is_still_there_for_names_groups_and_filters(play, load):
+    play(Region("us-east-1", (Fleet(cluster="train", queue="q", name="n"),)))
+    names = {"regions": "us-east-1", "hostnames": ["tag:Name"]}
+    usual = load(**names)
+    few = load(**names, variables=["state"], include='tags."parallelcluster:node-type" && vpc_id')
+    assert usual.hosts and (few.hosts, few.groups) == (usual.hosts, usual.groups)
+    assert load(**names, variables=["state"]).hosts == usual.hosts
+    assert set(few.vars(few.hosts[0])) & {"ec2_tags", "ec2_vpc_id", "ec2_accelerators"} == set()
+
+
+def test_a_cached_answer_has_what_the_variables_need(play, load, tmp_path):
+    endpoint = play(Region("us-east-1", (Fleet(),)))
+    cache = {"cache": True, "cache_plugin": "jsonfile", "cache_connection": str(tmp_path / "cache")}
+    load(regions="us-east-1", **cache)
+    (host,) = load(regions="us-east-1", **cache).hosts
+    assert endpoint.count("DescribeInstances") == 1
+    found = load(regions="us-east-1", exclude="architecture == 'arm64'", **cache).vars(host)
+    assert endpoint.count("DescribeInstances") == 2
+    assert "ec2_architecture" not in found
+    load(regions="us-east-1", exclude="architecture == 'x86_64'", **cache)
+    assert endpoint.count("DescribeInstances") == 2
+
+
+def test_names_may_come_from_what_is_no_variable(play, load):
+    play(Region("us-east-1", (Fleet(),)))
+    (host,) = load(regions="us-east-1", hostnames=[{"name": "public_dns", "prefix": "literal:p"}, "private_ip"]).hosts
+    assert host.startswith(("p_ec2-", "10."))
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("include_filters", "use filters with several values, or include"),
+        ("iam_role_arn", "use assume_role_arn"),
+        ("use_ssm_inventory", "use enrich"),
+        ("hostvars_suffix", "use variables"),
+        ("regionss", "did you mean regions"),
+    ],
+)
+def test_an_option_of_aws_ec2_says_what_is_meant_here(play, load, option, hint):
+    play(Region("us-east-1"))
+    with pytest.raises(AnsibleParserError, match=hint):
+        load(regions="us-east-1", **{option: "x"})

@@ -157,3 +157,37 @@ def test_an_enrichment_that_fails_costs_nothing_else(play, load, warnings, name,
         f"mlcluster.aws.ec2_nodes: {name} is missing for 1 hosts of us-east-1: {operation} failed: "
         "AccessDenied: AccessDenied"
     )
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("html-407", r"HTTP407: something that is not AWS answered with HTTP 407 \(Sign in first\); the proxy asks"),
+        ("html-429", r"TooManyRequestsException: something that is not AWS answered with HTTP 429"),
+        ("short", r"ResponseParserError: Unable to parse response"),
+    ],
+)
+def test_an_answer_that_is_not_of_aws_says_its_status(play, load, warnings, code, said):
+    play(Region(EAST, ONE, faults=(Fault("DescribeInstances", code),)), Region(WEST, ONE))
+    inventory = load(regions=[EAST, WEST], max_attempts=2)
+    assert [inventory.vars(host)["ec2_region"] for host in inventory.hosts] == [WEST]
+    (warning,) = warnings
+    assert re.search(said, warning)
+
+
+@pytest.mark.parametrize("code", ["html-429", "short"])
+def test_an_answer_that_is_not_of_aws_once_is_asked_for_again(play, load, warnings, code):
+    endpoint = play(Region(EAST, ONE, faults=(Fault("DescribeInstances", code, times=1),)))
+    assert len(load(regions=EAST).hosts) == 1
+    assert endpoint.count("DescribeInstances") == 2
+    assert warnings == []
+
+
+def test_one_refused_role_of_several_is_a_warning_and_the_others_stay(play, load, warnings):
+    play(Region(EAST, ONE), roles=(Role(ROLE, "111122223333"),))
+    inventory = load(regions=EAST, assume_role_arn=[ROLE, OTHER])
+    assert len(inventory.hosts) == 1
+    (warning,) = warnings
+    assert re.search(rf"the role {OTHER} cannot be assumed: .*; its hosts are missing from the inventory", warning)
+    with pytest.raises(AnsibleParserError, match=f"the role {OTHER} cannot be assumed"):
+        load(regions=EAST, assume_role_arn=[ROLE, OTHER], strict_regions=True)

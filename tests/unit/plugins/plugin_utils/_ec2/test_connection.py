@@ -65,3 +65,17 @@ def test_options_that_become_part_of_a_command_line_are_checked():
     for bad in ({"bastion_user": "a b"}, {"bastion_host": "-x"}, {"bastion_host": "a;b"}, {"bastion_port": 0}):
         with pytest.raises(_ec2_connection.ConnectionOptionError, match=next(iter(bad))):
             check(Connection("ssh_bastion", **bad))
+
+
+def test_a_head_node_with_nothing_but_an_ipv6_address_is_a_bastion():
+    head = {**record(0, "head", private=None), "ipv6_address": "2600::1"}
+    assert variables(record(1), head, Connection("ssh_bastion"))["ansible_ssh_common_args"] == "-o ProxyJump=[2600::1]"
+
+
+def test_ssm_with_a_role_is_refused_and_without_a_bucket_is_told():
+    """Its connection plugin takes a profile and no role; a bucket may come from a variable of the hosts."""
+    with pytest.raises(_ec2_connection.ConnectionOptionError, match=r"ssm takes a profile and no role.*arn:r"):
+        check(Connection("ssm", ssm_bucket="b", roles=("arn:r",)))
+    assert "ssm_bucket names none" in str(_ec2_connection.doubt(check(Connection("ssm"))))
+    assert _ec2_connection.doubt(Connection("ssm", ssm_bucket="b")) is None
+    assert _ec2_connection.doubt(Connection("ssh")) is None

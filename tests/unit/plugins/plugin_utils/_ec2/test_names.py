@@ -8,8 +8,11 @@ import re
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import names as _ec2_names
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.names import Preference, Source
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+NAME = [Preference(Source("tag", "Name"))]
 
 
 def record(number, name=None, **more):
@@ -19,13 +22,13 @@ def record(number, name=None, **more):
 
 def test_preferences_in_both_spellings():
     assert _ec2_names.check(["tag:a:b", "private-ip-address", "private_dns"]) == [
-        ("tag", "a:b"),
-        ("field", "private_ip_address"),
-        ("field", "private_dns_name"),
+        Preference(Source("tag", "a:b")),
+        Preference(Source("field", "private_ip_address")),
+        Preference(Source("field", "private_dns_name")),
     ]
 
 
-@pytest.mark.parametrize("entry", ["tag:", "tag", "dns", "", "{{ x }}"])
+@pytest.mark.parametrize("entry", ["tag:", "tag", "dns", "", "{{ x }}", "literal:"])
 def test_an_unknown_preference_is_named(entry):
     with pytest.raises(_ec2_names.NamingError, match=re.escape(f"'{entry}' is not known")):
         _ec2_names.check([entry])
@@ -35,7 +38,7 @@ def test_an_unknown_preference_is_named(entry):
 @given(st.lists(st.none() | st.text(max_size=6) | st.sampled_from(["Compute", "all", "gpu", "localhost"]), max_size=9))
 def test_names_are_unique_harmless_and_do_not_depend_on_the_order(given_names):
     records = [record(number, name) for number, name in enumerate(given_names)]
-    preferences = [("tag", "Name")]
+    preferences = NAME
     names, clashes = _ec2_names.assign(records, preferences, {"gpu"}, {})
     assert len(set(names)) == len(records)
     for name in names:
@@ -52,14 +55,14 @@ def test_a_name_is_cut_to_what_a_resolver_takes():
 
 def test_what_a_name_becomes_may_be_the_tag_of_another():
     records = [record(1, "x"), record(2, "x"), record(3, "x-i-1")]
-    names, clashes = _ec2_names.assign(records, [("tag", "Name")], set(), {})
+    names, clashes = _ec2_names.assign(records, NAME, set(), {})
     assert names == ["x-i-1", "x-i-2", "x-i-1-i-3"]
     assert clashes == ["x", "x-i-1"]
 
 
 def test_a_name_that_another_inventory_has_given_to_another_instance():
     owners = {"x": "i-9", "y": "i-2"}
-    names, clashes = _ec2_names.assign([record(1, "x"), record(2, "y")], [("tag", "Name")], set(), owners)
+    names, clashes = _ec2_names.assign([record(1, "x"), record(2, "y")], NAME, set(), owners)
     assert (names, clashes) == (["x-i-1", "y"], ["x"])
 
 
@@ -70,6 +73,41 @@ def test_a_name_means_nothing_to_a_file_system_a_shell_or_a_pattern(text):
 
 def test_four_tags_that_collide_with_made_names_are_four_hosts():
     records = [record(1, "x"), record(2, "x"), record(3, "x-i-1"), record(4, "x-i-1-i-3")]
-    names, _clashes = _ec2_names.assign(records, [("tag", "Name")], set(), {})
+    names, _clashes = _ec2_names.assign(records, NAME, set(), {})
     assert len(set(names)) == 4
     assert all(name.endswith(entry["instance_id"]) for name, entry in zip(names, records))
+
+
+@pytest.mark.parametrize("entry", ["tag:Name=x", "tag:Name=a,Name=b", "tag:Name | lower", "tag:Name|lower"])
+def test_forms_of_other_plugins_are_refused_with_the_one_that_works(entry):
+    with pytest.raises(_ec2_names.NamingError, match=r"is more than the key of a tag; write tag:Name, select"):
+        _ec2_names.check([entry])
+
+
+def test_a_name_may_have_something_before_it():
+    given = {"name": "private_ip", "prefix": "tag:Name", "separator": "-"}
+    preferences = _ec2_names.check([given, {"name": "literal:node", "prefix": "instance_id"}])
+    names, _clashes = _ec2_names.assign(
+        [
+            record(1, "a", private_ip_address="10.0.0.1"),
+            record(2, private_ip_address="10.0.0.2"),
+            record(3, "c"),
+        ],
+        preferences,
+        set(),
+        {},
+    )
+    assert names == ["a-10.0.0.1", "10.0.0.2", "i-3_node"]
+    assert _ec2_names.fields(preferences) == {"private_ip_address", "instance_id"}
+    assert _ec2_names.tags(preferences) == {"Name"}
+
+
+@pytest.mark.parametrize("entry", [{"prefix": "tag:a"}, {"name": "instance_id", "suffix": "x"}, {}])
+def test_a_mapping_of_something_else_is_refused(entry):
+    with pytest.raises(_ec2_names.NamingError, match="must have a name"):
+        _ec2_names.check([entry])
+
+
+def test_the_same_text_on_all_is_told_apart_by_instance_ids():
+    names, _clashes = _ec2_names.assign([record(1), record(2)], _ec2_names.check(["literal:node"]), set(), {})
+    assert names == ["node-i-1", "node-i-2"]

@@ -7,9 +7,16 @@ from __future__ import annotations
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import trim as _ec2_trim
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import record as _ec2_record
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.trim import Trim
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+WHOLE = (
+    b"<item><architecture>x86_64</architecture><keyName>k</keyName><dnsName>d</dnsName><rootDeviceName>r</rootDeviceName>"
+    b"<platformDetails>Linux/UNIX</platformDetails><iamInstanceProfile><arn>a</arn></iamInstanceProfile>"
+    b"<groupSet><item><groupId>sg-1</groupId></item></groupSet><blockDeviceMapping/><hypervisor>xen</hypervisor></item>"
+)
 
 
 def interface(kind):
@@ -31,7 +38,7 @@ def instance(tag, kinds=("interface", "efa")):
 
 
 def test_what_is_shown_stays_and_the_rest_goes():
-    root = ElementTree.fromstring(_ec2_trim.trim(instance("v")))
+    root = ElementTree.fromstring(Trim().trim(instance("v")))
     item = root.find("item")
     assert [child.tag for child in item] == [
         "instanceId",
@@ -49,20 +56,42 @@ def test_what_is_shown_stays_and_the_rest_goes():
 @given(st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc"))), st.lists(st.sampled_from(["efa", "x"])))
 def test_no_text_is_taken_for_an_element(tag, kinds):
     for text in (tag, f"<cpuOptions>{tag}</cpuOptions>", f"</networkInterfaceSet><keyName>{tag}"):
-        root = ElementTree.fromstring(_ec2_trim.trim(instance(text, kinds)))
+        root = ElementTree.fromstring(Trim().trim(instance(text, kinds)))
         assert root.findtext("item/tagSet/item/value") == text
         assert len(root.find("item/networkInterfaceSet")) == len(kinds)
 
 
 def test_interfaces_of_an_unknown_shape_are_left_to_the_parser():
     body = b"<networkInterfaceSet><item><networkInterfaceId>eni</networkInterfaceId></item></networkInterfaceSet>"
-    assert _ec2_trim.trim(body) == body
+    assert Trim().trim(body) == body
 
 
 def test_an_error_answer_is_left_alone():
     answer = {"status_code": 503, "body": b"<reason>slow</reason>"}
-    _ec2_trim.before_parse(response_dict=answer, operation_model=None)
+    Trim().before_parse(response_dict=answer, operation_model=None)
     assert answer["body"] == b"<reason>slow</reason>"
     answer["status_code"] = 200
-    _ec2_trim.before_parse(response_dict=answer)
+    Trim().before_parse(response_dict=answer)
     assert answer["body"] == b""
+
+
+def test_what_is_asked_for_stays():
+    assert [child.tag for child in ElementTree.fromstring(Trim().trim(WHOLE))] == ["blockDeviceMapping"]
+    kept = {child.tag for child in ElementTree.fromstring(Trim(_ec2_record.EXTRAS).trim(WHOLE))}
+    assert kept == {element.decode() for elements in _ec2_record.EXTRAS.values() for element in elements}
+    (only,) = ElementTree.fromstring(Trim(["security_groups"]).trim(WHOLE).replace(b"<blockDeviceMapping/>", b""))
+    assert only.findtext("item/groupId") == "sg-1"
+
+
+TAGGED = (
+    b"<item><imageId>ami</imageId><vpcId>vpc</vpcId><tagSet><item><key>Name</key><value>n</value></item>"
+    b"<item><key>a&amp;b</key><value/></item><item><key>other</key><value>o</value></item></tagSet></item>"
+)
+
+
+def test_tags_and_fields_that_nothing_reads_go():
+    root = ElementTree.fromstring(Trim(unread=["image_id"], tags=["Name", "a&b"]).trim(TAGGED))
+    assert [child.tag for child in root] == ["vpcId", "tagSet"]
+    assert [item.findtext("key") for item in root.find("tagSet")] == ["Name", "a&b"]
+    assert len(ElementTree.fromstring(Trim(tags=[]).trim(TAGGED)).find("tagSet")) == 0
+    assert Trim().trim(TAGGED) == TAGGED

@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import fetch
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.session import Credentials
+
+QUESTION = fetch.Question(regions=[], requests=[[]], tag_keys={})
+
+
+class BrokenError(Exception):
+    """As botocore's error of an answer that cannot be read."""
+
+
+class Pages:
+    """describe_instances that gives its pages in turn; an exception among them is raised once."""
+
+    def __init__(self, *pages):
+        self.pages = list(pages)
+        self.asked = []
+
+    def describe_instances(self, **request):
+        self.asked.append(request.get("NextToken"))
+        page = self.pages.pop(0)
+        if isinstance(page, Exception):
+            raise page
+        return page
+
+
+def test_a_page_that_breaks_off_is_asked_for_again_and_the_others_are_not():
+    client = Pages({"NextToken": "b"}, BrokenError(), {"NextToken": "c"}, BrokenError(), BrokenError(), {})
+    assert len(list(fetch._pages(client, [], BrokenError))) == 3
+    assert client.asked == [None, "b", "b", "c", "c", "c"]
+
+
+def test_a_page_that_always_breaks_off_is_given_up():
+    client = Pages(*(BrokenError() for _try in range(9)))
+    with pytest.raises(BrokenError):
+        list(fetch._pages(client, [], BrokenError))
+    assert len(client.asked) == fetch.TRIES
+
+
+def units(*names):
+    return [fetch._Unit(name, Credentials(), {}) for name in names]
+
+
+def test_who_has_not_answered_yet_is_said(monkeypatch):
+    monkeypatch.setattr(fetch, "PATIENCE", 0.01)
+    said, go = [], threading.Event()
+
+    def ask(unit, _question, _errors):
+        assert unit.region == "fast" or go.wait(30)
+
+    def tell(text):
+        said.append(text)
+        go.set()
+
+    monkeypatch.setattr(fetch, "_ask", ask)
+    fetch._each(units("fast", *(f"slow-{at}" for at in range(7))), QUESTION, (), tell)
+    assert "slow-0, slow-1, slow-2, slow-3, slow-4 and 2 more" in said[0] and "fast" not in said[-1]
+
+
+def test_whatever_a_thread_raises_is_raised(monkeypatch):
+    def ask(_unit, _question, _errors):
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(fetch, "_ask", ask)
+    with pytest.raises(KeyError, match="a defect"):
+        fetch._each(units("one"), QUESTION, (), print)
+
+
+def test_threads_do_not_outlive_the_program(monkeypatch):
+    """At Ctrl-C nobody waits for a region that hangs."""
+    seen = []
+    monkeypatch.setattr(fetch, "_ask", lambda *_args: seen.append(threading.current_thread().daemon))
+    fetch._each(units("one", "two"), QUESTION, (), print)
+    assert seen == [True, True]

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2.variables import VariablesError, choose, prefix
+
+USUAL = ("instance_id", "instance_type", "tags", "launch_time")
+KNOWN = (*USUAL, "security_groups")
+
+
+@pytest.mark.parametrize(
+    ("given", "chosen"),
+    [
+        (None, {name: f"ec2_{name}" for name in USUAL}),
+        ([], {name: f"ec2_{name}" for name in USUAL}),
+        ({}, {name: f"ec2_{name}" for name in USUAL}),
+        (["tags"], {"instance_id": "ec2_instance_id", "tags": "ec2_tags"}),
+        (["security_groups"], {"instance_id": "ec2_instance_id", "security_groups": "ec2_security_groups"}),
+        (
+            {"security_groups": True, "launch_time": False, "tags": "labels"},
+            {
+                "instance_id": "ec2_instance_id",
+                "instance_type": "ec2_instance_type",
+                "security_groups": "ec2_security_groups",
+                "tags": "labels",
+            },
+        ),
+        # By it two inventories tell whether a name is of the same instance.
+        ({**dict.fromkeys(USUAL, False), "tags": True}, {"instance_id": "ec2_instance_id", "tags": "ec2_tags"}),
+        ({**dict.fromkeys(USUAL, False), "instance_id": "me"}, {"instance_id": "me"}),
+    ],
+)
+def test_variables_are_chosen_added_dropped_and_renamed(given, chosen):
+    assert choose(given, "ec2_", USUAL, KNOWN) == chosen
+    assert next(iter(choose(given, "ec2_", USUAL, KNOWN))) == "instance_id"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["instance_typ"], r"instances have no 'instance_typ'; did you mean instance_type\?"),
+        (["ec2_tags"], r"instances have no 'ec2_tags'; did you mean tags\?"),
+        ({"nothing_like_it": True}, "known are instance_id, instance_type"),
+        ("tags", "give a list of variables, or a mapping"),
+        (True, "give a list of variables, or a mapping"),
+        ({"tags": None}, "tags is None; give true, false, or the name of a variable"),
+        ({"tags": 3}, "tags is 3; give true"),
+        ({"tags": "a-b"}, "tags is 'a-b'; give true"),
+        ({"tags": "{{ x }}"}, "give true, false, or the name"),
+        ({"tags": "x", "launch_time": "x"}, "are both to be 'x'"),
+        ({"tags": "ec2_instance_type"}, "are both to be 'ec2_instance_type'"),
+        ({"tags": "hostvars"}, "which Ansible keeps for itself"),
+        ({"tags": "ansible_host"}, "which Ansible keeps for itself"),
+    ],
+)
+def test_a_choice_that_cannot_be_is_refused(given, said):
+    with pytest.raises(VariablesError, match=said):
+        choose(given, "ec2_", USUAL, KNOWN)
+
+
+def test_without_a_prefix_the_name_that_ansible_keeps_has_to_be_changed():
+    with pytest.raises(VariablesError, match=r"as in variables: \{tags: ec2_tags\}"):
+        choose(None, "", USUAL, KNOWN)
+    assert choose({"tags": "ec2_tags"}, "", USUAL, KNOWN)["instance_type"] == "instance_type"
+
+
+@pytest.mark.parametrize("given", ["", "ec2_", "a_b_"])
+def test_prefixes(given):
+    assert prefix(given) == given
+
+
+@pytest.mark.parametrize("given", ["ec2", "EC2_", "1_", "_ec2"])
+def test_what_cannot_begin_a_name_is_refused(given):
+    with pytest.raises(VariablesError, match="must be small letters"):
+        prefix(given)
