@@ -19,6 +19,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -31,8 +32,9 @@ if COLLECTIONS.is_dir():
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
+from . import unchanged
 from .node import Node, Role, choose_roles, look
-from .options import OptionsError, fallback_options, parse_options, read_vars, read_words
+from .options import Options, OptionsError, fallback_options, parse_options, read_vars, read_words
 from .play import MARKER, Outcome, RunError, run_playbook
 from .status import OVER, SHIP_SECONDS, Report, prune
 from .waits import (
@@ -51,6 +53,8 @@ PLAYBOOK = "ansible_collections/mlcluster/aws/playbooks/configure_node.yml"
 ROLES = "ansible_collections/mlcluster/aws/roles"
 REPORTS = "/var/log/mlcluster/runs"
 STATE = "/var/lib/mlcluster"
+# What the last run that configured the node was asked for.
+RECORD = "configured.json"
 # Bound of the wait for DLAMI's unit, in seconds; the other waits have --wait-seconds.
 DLAMI_SECONDS = 120
 # Part of the deadline that is reserved for the report and for copying the log to S3.
@@ -173,9 +177,8 @@ def _note(report: Report, wait: Wait | None) -> None:
 
 
 def available_roles() -> list[str]:
-    """Return the names of the roles of the collection in this bundle."""
-    folder = COLLECTIONS / ROLES
-    return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    """Return the names of the roles of the collection in this bundle; one without main is only for other roles."""
+    return sorted(path.parents[1].name for path in (COLLECTIONS / ROLES).glob("*/tasks/main.yml"))
 
 
 def configure(report: Report) -> tuple[str, int]:
@@ -199,10 +202,23 @@ def configure(report: Report) -> tuple[str, int]:
         return "configured: no role has anything to do on this node", 0
     state = options.path(STATE)
     state.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    key = unchanged.request_key(options.sha256, roles, extra_variables(roles, given, node))
+    # A killed run has left no record of the one before, so nothing of it is at work.
+    found = unchanged.look(state / RECORD, key, roles) if _is_quick(options) else None
+    if found is not None:
+        report.update(roles=found)
+        return f"configured: {len(found)} roles, nothing to do, {time.monotonic() - started:.0f} s", 0
+    unchanged.forget(state / RECORD)
     host = Host()
     with pause_update_timers(host, state / "quiet.json", report.warn):
         wait_for_node(report, host)
         return _play(report, node, roles, given)
+
+
+def _is_quick(options: Options) -> bool:
+    """Whether a look may take the place of the play: of an image nothing is proved, and paths may have to come."""
+    return options.phase == "boot" and all(path.exists() for path in options.wait_for)
 
 
 def _play(report: Report, node: Node, roles: Sequence[Role], given: Mapping[str, Any]) -> tuple[str, int]:
@@ -229,7 +245,12 @@ def _play(report: Report, node: Node, roles: Sequence[Role], given: Mapping[str,
         raise NoVerdictError(str(exc)) from exc
     report.roles(roles, outcome.status)
     report.update(run=str(outcome.log_file))
-    return verdict(report, outcome)
+    told = verdict(report, outcome)
+    failed = any(entry["state"] == "failed" for entry in report.document["roles"])
+    if options.phase == "boot" and not failed:
+        key = unchanged.request_key(options.sha256, roles, extra_variables(roles, given, node))
+        unchanged.remember(options.path(STATE) / RECORD, key, roles, outcome.options)
+    return told
 
 
 def verdict(report: Report, outcome: Outcome) -> tuple[str, int]:

@@ -240,12 +240,13 @@ def _arguments(
 @dataclasses.dataclass(frozen=True)
 class Outcome:
     """How a run ended: ``state`` successful, failed, unreachable, no_hosts, timeout, canceled or error;
-    ``status`` is the object of the status file."""
+    ``status`` is the object of the status file, ``options`` what the looks of roles were asked with, by role."""
 
     state: str
     status: dict[str, Any]
     status_file: Path
     log_file: Path
+    options: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -321,7 +322,8 @@ def _outcome(run: Run) -> Outcome:
         )
     elif run.tracker.state in ("timeout", "canceled"):
         run.display.line(f"the run was stopped ({run.tracker.state}) at {run.display.current}")
-    return Outcome(run.tracker.state, run.tracker.snapshot(time.time()), run.status_file, run.log_file)
+    status = run.tracker.snapshot(time.time())
+    return Outcome(run.tracker.state, status, run.status_file, run.log_file, run.tracker.options)
 
 
 def default_report_dir() -> Path:

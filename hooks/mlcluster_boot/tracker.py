@@ -20,6 +20,8 @@ STATS = dict(zip(COUNTS, ("ok", "changed", "failures", "dark", "skipped", "rescu
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # The fact in which playbooks/tasks/node_role.yml records how a role ended.
 OUTCOME = "configure_node_outcome"
+# The action whose result has the options of roles.
+LOOK = "mlcluster.aws.node_plan"
 # Messages without a reason; the reason is in the output beside them.
 EMPTY_MESSAGES = re.compile(
     r"(non-zero return code|MODULE FAILURE.*|Module result deserialization failed.*|)", re.DOTALL
@@ -83,6 +85,8 @@ class Tracker:
         self.outcomes: dict[str, dict[str, str]] = {}
         self.finished = False
         self.latest = started
+        # What the looks of roles were asked with, by role.
+        self.options: dict[str, dict[str, Any]] = {}
         self.tail: collections.deque[str] = collections.deque(maxlen=12)
 
     def handle(self, event: dict[str, Any]) -> list[tuple[str, str]]:
@@ -121,6 +125,8 @@ class Tracker:
             if isinstance(res, dict) and res.get("changed"):
                 counts["changed"] += 1
                 self.tasks[-1].changed += 1
+            if isinstance(res, dict) and data.get("task_action") == LOOK:
+                self.options.update(res.get("options") or {})
             if isinstance(res, dict) and OUTCOME in (res.get("ansible_facts") or {}):
                 return self._outcome(res["ansible_facts"][OUTCOME])
         elif outcome == "skipped":

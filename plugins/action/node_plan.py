@@ -32,6 +32,7 @@ MODULE = "mlcluster.aws.node_plan"
 # The fact with the answers of this run: {role: {"sum": ..., "answer": ...}}. An answer is JSON text: Ansible walks
 # through all facts for every task.
 KEPT = "mlcluster_plan"
+RETURNED = ("plan", "results", "lines", "problems", "shown", "details")
 # Tags that all roles have, and those of Ansible that take all tasks in.
 COMMON = {"all", "tagged", "build", "boot"}
 # The tags of a role that leave its verification out.
@@ -54,6 +55,11 @@ def is_asked(role: str, tags: Sequence[str], skipped: Sequence[str]) -> bool:
     """Whether the tags of this run leave any task of a role."""
     own = [tag for tag in tags if tag in COMMON or tag == role or tag.startswith(f"{role}_")]
     return bool(own) and role not in skipped
+
+
+def told_options(domain: Domain, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options without those that nobody may read."""
+    return {name: value for name, value in options.items() if not domain.spec[name].get("no_log")}
 
 
 class ActionModule(ActionBase):
@@ -100,7 +106,9 @@ class ActionModule(ActionBase):
             options, problems = role_options(DOMAINS[role], self._variables(role))
             if not problems:
                 asked[role] = options
-        return {"changed": False, "ansible_facts": self._facts(self._ask(asked), asked) if asked else {}}
+        facts = self._facts(self._ask(asked), asked) if asked else {}
+        told = {role: told_options(DOMAINS[role], options) for role, options in asked.items()}
+        return {"changed": False, "asked": bool(asked), "options": told, "ansible_facts": facts}
 
     def _for_role(self, domain: Domain, given: Mapping[str, Any]) -> dict[str, Any]:
         role, variables = domain.role, self._variables(domain.role)
@@ -111,7 +119,7 @@ class ActionModule(ActionBase):
         if problems:
             raise AnsibleActionFail("; ".join(problems))
         if given["validate"]:
-            return {"changed": False}
+            return {"changed": False, "asked": False}
         kept = self._kept().get(role) or {}
         answer = None if given["again"] else self._answer_of(kept, role, options)
         facts: dict[str, Any] = {}
@@ -123,22 +131,28 @@ class ActionModule(ActionBase):
         if required is None:
             name = f"{role}_required"
             required = boolean(variables[name], strict=False) if name in variables else True
+        outcome = {
+            **{name: answer[name] for name in RETURNED},
+            "changed": False,
+            "asked": bool(facts),
+            "options": {role: told_options(domain, options)},
+            "ansible_facts": {**answer["facts"], **facts},
+        }
         empty, check = answer["plan"]["empty"], bool(self._task.check_mode)
         if empty and not given["verify"] and not verifies(role, self._tags()):
-            return {**self._public(answer), "changed": False, "ansible_facts": {**answer["facts"], **facts}}
+            return outcome
         judgement = judge(answer, required, empty or given["verify"], check, given["trouble"])
-        for line in judgement.lines:
-            display.display(f"{self._name}: {line}")
-        outcome = {**self._public(answer), "changed": False, "ansible_facts": {**answer["facts"], **facts}}
+        lines = [f"{self._name}: {line}" for line in judgement.lines]
+        for line in lines:
+            display.display(line)
+        # For those who read the result and not the terminal.
+        outcome["msg"] = "\n".join(lines)
         if judgement.failure is not None:
             outcome.update(failed=True, msg=f"{self._name}: {judgement.failure}")
         return outcome
 
     def _tags(self) -> Sequence[str]:
         return self._vars.get("ansible_run_tags") or ["all"]
-
-    def _public(self, answer: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: answer[name] for name in ("plan", "results", "lines", "problems", "shown", "details")}
 
     def _variables(self, role: str) -> Variables:
         def template(value: Any, variables: Mapping[str, Any]) -> Any:

@@ -117,6 +117,21 @@ details:
   type: list
   elements: str
   sample: []
+msg:
+  description: What was printed, or why the task failed.
+  returned: with O(role)
+  type: str
+  sample: "node1: would change packages, cufile.json"
+options:
+  description: The options of each role as the node is asked with, without secrets.
+  returned: where options are sound
+  type: dict
+  sample: {"nvidia_gds": {"mode": "compat"}}
+asked:
+  description: Whether the node was asked, and not an answer of this run taken.
+  returned: always
+  type: bool
+  sample: false
 ansible_facts:
   description: C(mlcluster_plan), the answers of this run, and what roles say about the node.
   returned: success

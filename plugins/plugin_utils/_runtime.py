@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -78,6 +79,21 @@ def archive(root: AnyPath, version: str) -> bytes:
             info.external_attr = 0o100644 << 16
             target.writestr(info, data)
     return SHEBANG + buffer.getvalue()
+
+
+def run_sum(folder: AnyPath) -> str:
+    """The sha256 of the runtime, built once in a run of Ansible, of which ``folder`` is its own temporary directory.
+
+    Raises RuntimeBuildError.
+    """
+    kept = Path(folder) / "mlcluster-runtime.sha256"
+    try:
+        return kept.read_text(encoding="ascii")
+    except OSError:
+        digest = build()["sha256"]
+    with contextlib.suppress(OSError):
+        replace_file(kept, digest.encode(), 0o600)
+    return digest
 
 
 def cache_directory() -> Path:

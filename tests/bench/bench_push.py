@@ -3,13 +3,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """site.yml pushed from one controller to 1, 10 and 40 nodes over real ssh, with Ansible's strategy and with mitogen's.
 
-The nodes are containers, so there are no disks and no accelerators: every role looks, installs what an image of such a
-node would have and writes its files; the second run changes nothing. Every node is this machine, so the seconds of many
-nodes are those of two cores doing the work of all: what carries over to a cluster is the module executions a node, the
-controller's CPU seconds and the ratio of the strategies.
+The nodes are containers, so there are no disks and no accelerators, but for the recorded driver of a GPU on the last
+one: every role looks, installs what an image of such a node would have and writes its files; the second run changes
+nothing. Every node is this machine, so the seconds of many nodes are those of two cores doing the work of all: what
+carries over to a cluster is the module executions a node, the controller's CPU seconds and the ratio of the strategies.
 
 A module execution is one program that Ansible starts on a node; tasks of the controller and facts are not counted.
 Tasks a node are all that the controller has begun for it, skipped ones too: what they cost is the controller's.
+
+``python -m tests.bench.bench_push [COMMIT]`` compares this checkout with an earlier one, by default the last to look
+role by role: both run in turn on the same 1 and 10 nodes, and the second run of each, which changes nothing, counts.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +34,20 @@ from tests.build import environments
 from tests.vm.helpers import BIN, FACTS, ON_CONTROLLER, ROOT, items_of
 
 COUNTS = (1, 10, 40)
+# Of the comparison with an earlier checkout.
+COMPARED = (1, 10)
+BEFORE = "74aacc5"
 STRATEGIES = ("linear", "mitogen_linear")
 LOCK = ROOT / "requirements" / "mitogen.txt"
 # An image of a node of a cluster is made this way: everything that needs no hardware is installed.
-SETTINGS = {"nvme_raid0_image_build": True, "efa_nccl_image_build": True, "efa_nccl_installer_enabled": False}
+SETTINGS = {
+    "nvme_raid0_image_build": True,
+    "efa_nccl_image_build": True,
+    "efa_nccl_installer_enabled": False,
+    # Nothing publishes NVIDIA's packages here.
+    "nvidia_gds_install_enabled": False,
+    "nvidia_gds_cuda_version": "13.0",
+}
 SECONDS = 1800
 
 
@@ -44,7 +58,7 @@ def executions(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             path = Path(task["task"].get("path") or "")
             role = path.parts[path.parts.index("roles") + 1] if "roles" in path.parts else "site.yml"
             for node, result in task["hosts"].items():
-                if result["action"].rsplit(".", 1)[-1] not in ON_CONTROLLER | FACTS:
+                if result["action"].rsplit(".", 1)[-1] not in ON_CONTROLLER | FACTS and result.get("asked", True):
                     yield from ((role, node) for item in items_of(result) if not item.get("skipped"))
 
 
@@ -64,10 +78,10 @@ def tasks_a_node(document: Mapping[str, Any]) -> dict[str, float]:
     return {"begun": round(len(outcomes) / nodes_seen, 1), "skipped": round(skipped / nodes_seen, 1)}
 
 
-def _environment(strategy: str, packages: Path, folder: Path) -> dict[str, str]:
+def _environment(strategy: str, packages: Path, folder: Path, tree: Path) -> dict[str, str]:
     environment = {
         **os.environ,
-        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_CONFIG": str(tree / "ansible.cfg"),
         "ANSIBLE_STDOUT_CALLBACK": "ansible.posix.json",
         "ANSIBLE_CALLBACKS_ENABLED": "ansible.posix.json",
         "ANSIBLE_LOCAL_TEMP": str(folder / "ansible"),
@@ -84,16 +98,16 @@ def _environment(strategy: str, packages: Path, folder: Path) -> dict[str, str]:
     return {**environment, "ANSIBLE_STRATEGY": strategy}
 
 
-def push(inventory: Path, strategy: str, packages: Path) -> dict[str, Any]:
-    """One run of site.yml. Raises AssertionError when a node failed or could not be reached."""
+def push(inventory: Path, strategy: str, packages: Path, tree: Path = ROOT) -> dict[str, Any]:
+    """One run of the site.yml of a checkout. Raises AssertionError when a node failed or could not be reached."""
     with tempfile.TemporaryDirectory() as scratch:
         cost = Path(scratch) / "cost.json"
         command = [sys.executable, str(Path(__file__).with_name("cost.py")), str(cost)]
         command += [str(BIN / "ansible-playbook"), "-i", str(inventory), "site.yml", "-e", json.dumps(SETTINGS)]
-        environment = _environment(strategy, packages, Path(scratch))
+        environment = _environment(strategy, packages, Path(scratch), tree)
         started = time.monotonic()
         done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
+            command, cwd=tree, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
         )
         seconds = time.monotonic() - started
         start = done.stdout.find("{\n")
@@ -128,10 +142,42 @@ def measure(counts: Sequence[int] = COUNTS) -> dict[str, Any]:
     return {"bench": "push", "cores": os.cpu_count(), "load": round(os.getloadavg()[1], 1), "runs": rows}
 
 
+@contextmanager
+def earlier(commit: str) -> Iterator[Path]:
+    """A checkout of an earlier commit, with the other collections of this one. Raises CalledProcessError."""
+    with tempfile.TemporaryDirectory(prefix="mlcluster-bench-") as scratch:
+        tree = Path(scratch) / "tree"
+        tree.mkdir()
+        packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True)
+        subprocess.run(["tar", "-x", "-C", str(tree)], input=packed.stdout, check=True)
+        collections = tree / ".collections" / "ansible_collections"
+        (collections / "mlcluster").mkdir(parents=True)
+        (collections / "mlcluster" / "aws").symlink_to(tree)
+        for path in (ROOT / ".collections" / "ansible_collections").iterdir():
+            if path.name != "mlcluster":
+                (collections / path.name).symlink_to(path.resolve())
+        yield tree
+
+
+def compare(commit: str = BEFORE, counts: Sequence[int] = COMPARED) -> dict[str, Any]:
+    """The run without changes of an earlier checkout and of this one. Raises AssertionError, ContainerError."""
+    rows = []
+    with earlier(commit) as tree:
+        for count in counts:
+            with nodes(count) as inventory:
+                for title, checkout in ((commit, tree), ("here", ROOT)):
+                    for run in ("first", "second"):
+                        row = push(inventory, "linear", ROOT, checkout)
+                        print(f"  {count} nodes, {title}, {run}: {row['seconds']} s", flush=True)
+                        rows.append({"strategy": title, "run": run, **row})
+                    assert row["changed"] == 0, f"the second run of {title} changed something"
+    return {"bench": "push", "cores": os.cpu_count(), "load": round(os.getloadavg()[1], 1), "runs": rows}
+
+
 def table(figures: Mapping[str, Any]) -> list[str]:
     """The figures as lines for people."""
     titles = f"  {'nodes':>5} {'strategy':<16}{'run':<8}{'changed':>8}{'seconds':>9}{'controller CPU s':>18}"
-    titles += f"{'tasks a node':>14}{'skipped':>9}"
+    titles += f"{'tasks a node':>14}{'skipped':>9}{'CPU s a node':>14}"
     lines = [
         f"site.yml pushed to containers on {figures['cores']} cores that stand for all nodes, load {figures['load']}",
         titles + "  modules a node",
@@ -141,6 +187,11 @@ def table(figures: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"  {row['nodes']:>5} {row['strategy']:<16}{row['run']:<8}{row['changed']:>8}{row['seconds']:>9}"
             f"{row['controller_cpu_seconds']:>18}{row['tasks_a_node']['begun']:>14}{row['tasks_a_node']['skipped']:>9}"
+            f"{row['controller_cpu_seconds'] / row['nodes']:>14.2f}"
             f"  {modules}"
         )
     return lines
+
+
+if __name__ == "__main__":
+    print("\n".join(table(compare(*sys.argv[1:2]))))

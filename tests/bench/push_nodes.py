@@ -18,6 +18,7 @@ from typing import Any
 from tests.build import containers
 
 RELEASE = "debian12"
+RECORDED = Path(__file__).resolve().parents[1] / "unit" / "fixtures" / "gds"
 # With what the roles install from Debian, so that no run measures the mirror of Debian's packages.
 PACKAGES = ("openssh-server", "mdadm", "e2fsprogs", "xfsprogs")
 # Each of these holds instances of inotify, of which a kernel gives all containers of a user 128 by default: with them
@@ -79,6 +80,17 @@ def _start(name: str, kept: str, public_key: str) -> str:
     return str(settings["NetworkSettings"]["Networks"]["podman"]["IPAddress"])
 
 
+def _show_driver(name: str) -> None:
+    """Let a node have what the driver of an H100 shows below /proc, as it was recorded."""
+    told = json.loads(containers.demand(containers.podman("inspect", name), f"Looking at {name}"))[0]
+    enter = ["nsenter", "--target", str(told["State"]["Pid"]), "--mount"]
+    subprocess.run([*enter, "mount", "-t", "tmpfs", "tmpfs", "/proc/driver"], check=True)
+    for file in ("version", "params"):
+        text = (RECORDED / f"nvidia-{file}-h100.txt").read_text(encoding="utf-8")
+        write = ["exec", "--interactive", name, "install", "-D", "/dev/stdin", f"/proc/driver/nvidia/{file}"]
+        subprocess.run(["podman", *write], input=text, text=True, check=True)
+
+
 def _known_host(address: str) -> str:
     """The node's host keys as ssh wants them, once its sshd answers."""
     deadline = time.monotonic() + SSH_SECONDS
@@ -91,7 +103,7 @@ def _known_host(address: str) -> str:
 
 
 def _inventory(addresses: Sequence[str], folder: Path) -> dict[str, Any]:
-    """The first node is the head node, all others compute nodes."""
+    """The first node is the head node, all others compute nodes; the last has a GPU's driver."""
     names = [f"node{number}" for number in range(1, len(addresses) + 1)]
     hosts = {
         name: {
@@ -103,7 +115,7 @@ def _inventory(addresses: Sequence[str], folder: Path) -> dict[str, Any]:
         }
         for name, address in zip(names, addresses)
     }
-    groups = {"instance_store": names, "efa": names, "head": names[:1], "compute": names[1:]}
+    groups = {"instance_store": names, "efa": names, "head": names[:1], "compute": names[1:], "gpu": names[-1:]}
     return {
         "all": {
             "hosts": hosts,
@@ -123,6 +135,7 @@ def nodes(count: int) -> Iterator[Path]:
         public_key = (folder / "key.pub").read_text(encoding="utf-8")
         try:
             addresses = [_start(name, kept, public_key) for name in names]
+            _show_driver(names[-1])
             known = "".join(_known_host(address) for address in addresses)
             (folder / "known_hosts").write_text(known, encoding="utf-8")
             inventory = folder / "inventory.json"

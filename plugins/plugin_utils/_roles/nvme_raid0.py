@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible import constants
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _runtime
 
 
 def controller_options(variables: Mapping[str, Any]) -> dict[str, Any]:
     """The sum of the node runtime that this collection would install."""
-    return {"runtime_sha256": _runtime.build()["sha256"]}
+    return {"runtime_sha256": _runtime.run_sum(constants.DEFAULT_LOCAL_TMP)}

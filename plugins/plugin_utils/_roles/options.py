@@ -11,9 +11,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import Domain
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS, Domain
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look import option_errors
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.argument_types import coerce, kind_of
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.variables import read_defaults
 
 OLDEST_PYTHON = (3, 9)
 AMAZON_LINUX_2 = (
@@ -33,6 +34,12 @@ def _controller_part(role: str) -> Any:
         return None
 
 
+# Ansible loads an action in its own process and forks one for each task and host: what is loaded here is loaded once.
+PARTS = {role: _controller_part(role) for role in DOMAINS}
+for _role in DOMAINS:
+    read_defaults(_role)
+
+
 def role_options(domain: Domain, variables: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The options that ``variables`` (whole names) give a role, and what is wrong with them, a sentence each.
 
@@ -50,7 +57,7 @@ def role_options(domain: Domain, variables: Mapping[str, Any]) -> tuple[dict[str
             return {}, [f"{prefix}{name} is {value}, a number; give a text in quotes, such as '{value}'"]
         given[name] = coerce(kind_of(option), value)
     found = option_errors(domain, given)
-    part = _controller_part(domain.role)
+    part = PARTS.get(domain.role)
     if part is None or found:
         return given, found
     given.update(part.controller_options(variables))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ def role_directory(role: str) -> Path:
     return COLLECTION / "roles" / role
 
 
+@functools.cache
 def read_defaults(role: str) -> dict[str, Any]:
     """``defaults/main.yml`` of a role, its expressions as Ansible has them in a role."""
     path = str(role_directory(role) / "defaults" / "main.yml")

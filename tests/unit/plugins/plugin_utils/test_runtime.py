@@ -205,3 +205,11 @@ def test_a_path_that_is_no_text_is_printed_as_its_bytes(runtime, tmp_path):
     command = [runtime, "checkpoints", "--latest", directory]
     done = subprocess.run(command, env=strict, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, directory + b"/step-7\n", b"")
+
+
+def test_the_sum_is_made_once_in_a_run(tmp_path, monkeypatch):
+    built = []
+    monkeypatch.setattr(_runtime, "build", lambda: built.append(1) or {"sha256": f"{len(built)}" * 64})
+    assert _runtime.run_sum(tmp_path) == _runtime.run_sum(tmp_path) == "1" * 64
+    assert _runtime.run_sum(tmp_path / "missing") == "2" * 64
+    assert len(built) == 2

@@ -33,6 +33,7 @@ def test_a_default_may_name_another_variable(tmp_path, monkeypatch):
     text = "one_place: /opt\none_tools: '{{ one_place }}/tools'\n"
     (role / "defaults" / "main.yml").write_text(text, encoding="utf-8")
     monkeypatch.setattr(variables, "role_directory", lambda name: tmp_path / name)
+    variables.read_defaults.cache_clear()
     assert Variables("one", {}, template)["one_tools"] == "/opt/tools"
     assert Variables("one", {"one_place": "/srv"}, template)["one_tools"] == "/srv/tools"
 

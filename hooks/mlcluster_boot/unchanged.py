@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a run that configured this node still holds, by the looks of its roles alone, without Ansible."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look import look_all
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+
+from .node import Role
+
+SCHEMA = "mlcluster.configured/1"
+
+
+def request_key(bundle: str, roles: Sequence[Role], variables: Mapping[str, Any]) -> str:
+    """Return a sum over all that a run is asked for: the bundle, the roles and the variables of the play."""
+    asked = [bundle, [[role.full_name, role.required] for role in roles], variables]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def forget(path: Path) -> None:
+    """Remove the record before the node is changed: a run that is cut short leaves none."""
+    path.unlink(missing_ok=True)
+
+
+def remember(path: Path, key: str, roles: Sequence[Role], options: Mapping[str, Mapping[str, Any]]) -> None:
+    """Keep what a run that configured the node has asked it, if every role of the run looks at the node that way."""
+    names = [_plain(role) for role in roles]
+    if all(name in options for name in names):
+        document = {"schema": SCHEMA, "key": key, "options": {name: options[name] for name in names}}
+        Host().write_text(str(path), json.dumps(document, indent=2, sort_keys=True) + "\n", 0o600)
+
+
+def look(path: Path, key: str, roles: Sequence[Role]) -> list[dict[str, Any]] | None:
+    """Return the state of each role if the node still is as the last run has left it; None for any doubt.
+
+    None without a record, with one of another request, and where a role refuses, differs, has a problem or gives no
+    answer: the play then tells the rest.
+    """
+    host = Host()
+    record = host.read_json(str(path))
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA or record.get("key") != key:
+        return None
+    options = record.get("options")
+    names = [_plain(role) for role in roles]
+    if not isinstance(options, dict) or any(name not in DOMAINS or name not in options for name in names):
+        return None
+    started = time.monotonic()
+    answers = look_all(host, {name: options[name] for name in names})
+    if any(answer["failed"] or not answer["plan"]["empty"] or _is_wrong(answer) for answer in answers.values()):
+        return None
+    seconds = round(time.monotonic() - started, 3)
+    return [
+        {"role": role.name, "required": role.required, "state": "configured", "seconds": seconds, "changed": 0}
+        for role in roles
+    ]
+
+
+def _is_wrong(answer: Mapping[str, Any]) -> bool:
+    return bool(answer["problems"] or answer["plan"]["refusals"])
+
+
+def _plain(role: Role) -> str:
+    """Return the name of a role of this collection; another's keeps its whole name, which no look has."""
+    return role.full_name.removeprefix("mlcluster.aws.")

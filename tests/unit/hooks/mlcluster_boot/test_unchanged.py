@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""When the looks of roles alone show that a node is still configured."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+
+from hooks.mlcluster_boot import unchanged
+from hooks.mlcluster_boot.node import Role
+
+ROLES = [Role("nvme_raid0", True), Role("mlcluster.aws.nvidia_gds", False)]
+OPTIONS = {"nvme_raid0": {"layout": "raid0"}, "nvidia_gds": {"mode": "nvfs"}, "other": {}}
+KEY = unchanged.request_key("5" * 64, ROLES, {"a": 1})
+GOOD = {"failed": None, "problems": [], "plan": {"empty": True, "refusals": []}}
+
+
+@pytest.fixture
+def node(tmp_path, monkeypatch):
+    """A node with a record; what each role answers may be changed, and what was asked is kept."""
+    path = tmp_path / "configured.json"
+    unchanged.remember(path, KEY, ROLES, OPTIONS)
+    answers, asked = {"nvme_raid0": GOOD, "nvidia_gds": GOOD}, []
+    monkeypatch.setattr(unchanged, "look_all", lambda host, options: asked.append(options) or answers)
+    return path, answers, asked
+
+
+def test_a_node_that_is_as_it_was_left_needs_no_play(node):
+    path, _answers, asked = node
+    found = unchanged.look(path, KEY, ROLES)
+    assert [(entry["role"], entry["required"], entry["state"], entry["changed"]) for entry in found] == [
+        ("nvme_raid0", True, "configured", 0),
+        ("mlcluster.aws.nvidia_gds", False, "configured", 0),
+    ]
+    assert asked == [{name: OPTIONS[name] for name in ("nvme_raid0", "nvidia_gds")}]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {**GOOD, "failed": "the look gave no answer"},
+        {**GOOD, "problems": ["FAIL gds.mode"]},
+        {**GOOD, "plan": {"empty": False, "refusals": []}},
+        {**GOOD, "plan": {"empty": True, "refusals": ["no driver"]}},
+    ],
+)
+def test_any_doubt_is_for_the_play(node, answer):
+    path, answers, _asked = node
+    answers["nvidia_gds"] = answer
+    assert unchanged.look(path, KEY, ROLES) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "[]",
+        json.dumps({"schema": "mlcluster.configured/2", "key": KEY, "options": OPTIONS}),
+        json.dumps({"schema": unchanged.SCHEMA, "key": "other", "options": OPTIONS}),
+        json.dumps({"schema": unchanged.SCHEMA, "key": KEY, "options": {"nvme_raid0": {}}}),
+        json.dumps({"schema": unchanged.SCHEMA, "key": KEY, "options": []}),
+    ],
+)
+def test_a_record_of_something_else_asks_nobody(node, text):
+    path, _answers, asked = node
+    if text is None:
+        unchanged.forget(path)
+    else:
+        path.write_text(text, encoding="utf-8")
+    assert unchanged.look(path, KEY, ROLES) is None
+    assert asked == []
+
+
+def test_roles_that_do_not_look_so_leave_no_record(tmp_path):
+    path = tmp_path / "configured.json"
+    unchanged.remember(path, KEY, [*ROLES, Role("my.own.role", True)], OPTIONS)
+    assert not path.exists()
+    unchanged.forget(path)
+
+
+def test_the_record_is_for_root_alone(node):
+    path, *_rest = node
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_another_bundle_role_level_or_variable_is_another_request():
+    others = [
+        unchanged.request_key("6" * 64, ROLES, {"a": 1}),
+        unchanged.request_key("5" * 64, ROLES[:1], {"a": 1}),
+        unchanged.request_key("5" * 64, [ROLES[0], Role("nvidia_gds", True)], {"a": 1}),
+        unchanged.request_key("5" * 64, ROLES, {"a": 2}),
+    ]
+    assert KEY not in others
+    assert unchanged.request_key("5" * 64, [ROLES[0], Role("nvidia_gds", False)], {"a": 1}) == KEY
