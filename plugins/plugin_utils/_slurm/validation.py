@@ -57,6 +57,9 @@ def collect(
 def _judge(run: Mapping[str, Any]) -> dict[str, Any]:
     job = run.get("job") or {}
     results = _results(run, job)
+    if results and all(entry.status == result.NOT_APPLICABLE for entry in results):
+        text = "no verdict of this job is a pass: nothing was proved"
+        results = [*results, result.undeterminable("job.end", "no_pass", message=text)]
     return {
         "name": run["name"],
         "job_id": job.get("job_id"),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import posixpath
 import typing as t
 
@@ -51,8 +52,9 @@ def judge_collectives(job: Job, host: Host) -> list[result.Result]:
     """Every run of nccl-tests or nccom-test by nccl_verdict, whether all are there, and which nodes stand out."""
     runs = read_runs(host.read_text(posixpath.join(job.results, RUNS)))
     baseline = load(host, job.asked["baseline"]) if job.asked.get("baseline") else ()
-    judged = [(run, _judge_run(job, run, host, baseline)) for run in runs]
-    results = [_complete(job, runs)]
+    outputs = [(run, *_judge_run(job, run, host, baseline)) for run in runs]
+    judged = [(run, verdicts) for run, verdicts, _hosts in outputs]
+    results = [_complete(job, runs), *_one_for_two(job, runs, {run: hosts for run, _verdicts, hosts in outputs})]
     for run, verdicts in judged:
         # What ran between two nodes is of neither alone: a report draws its map of pairs by this.
         where = result.Scope(
@@ -74,7 +76,10 @@ def judge_collectives(job: Job, host: Host) -> list[result.Result]:
     return results
 
 
-def _judge_run(job: Job, run: Ran, host: Host, baseline: t.Sequence[Entry]) -> tuple[result.Result, ...]:
+def _judge_run(
+    job: Job, run: Ran, host: Host, baseline: t.Sequence[Entry]
+) -> tuple[tuple[result.Result, ...], frozenset[str]]:
+    """Return the verdicts on the output of a run, and the hosts that it names."""
     before, after = (_counters(job, run, host, side) for side in ("before", "after"))
     asked = Asked(
         ranks=len(run.nodes) * job.ranks,
@@ -91,9 +96,11 @@ def _judge_run(job: Job, run: Ran, host: Host, baseline: t.Sequence[Entry]) -> t
     )
     path = posixpath.join(job.results, f"{run.unit}.{run.collective}.out")
     try:
-        return judge(parse_file(path), asked, _tool(job)).results
+        found = judge(parse_file(path), asked, _tool(job))
+        return found.results, frozenset(found.run.hosts if found.run else ())
     except NodeError as exc:
-        return (result.undeterminable(f"{job.asked['kind']}.correct", "no_output", message=str(exc)),)
+        missing = result.undeterminable(f"{job.asked['kind']}.correct", "no_output", message=str(exc))
+        return (missing,), frozenset()
 
 
 def _counters(job: Job, run: Ran, host: Host, side: str) -> dict[str, Snapshot] | None:
@@ -142,6 +149,24 @@ def _complete(job: Job, runs: t.Sequence[Ran]) -> result.Result:
             hint="The job ended too early: give it more minutes, or see its output",
         )
     return result.passed(check, len(runs), message=f"{len(runs)} runs on {len(job.nodes)} nodes")
+
+
+def _one_for_two(job: Job, runs: t.Sequence[Ran], where: t.Mapping[Ran, frozenset[str]]) -> list[result.Result]:
+    """Return a verdict for each two runs of which one output cannot be both: of one name, or of the same hosts.
+
+    ``where`` has the hosts that an output names.
+    """
+    found = []
+    for first, second in itertools.combinations(runs, 2):
+        if first.collective != second.collective or set(first.nodes) == set(second.nodes):
+            continue
+        same = where[first] and where[first] == where[second]
+        if first.unit == second.unit or same:
+            why = "have one output" if first.unit == second.unit else f"both name {', '.join(sorted(where[first]))}"
+            message = f"{first.collective} on {_group(first.nodes)} and on {_group(second.nodes)} {why}: run it again"
+            check = f"{job.asked['kind']}.complete"
+            found.append(result.undeterminable(check, "one_for_two", message=message))
+    return found
 
 
 def _group(nodes: t.Sequence[str]) -> str:

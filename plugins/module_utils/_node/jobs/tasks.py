@@ -81,6 +81,10 @@ def _hosts(prefix: str, job: Job, by_rank: t.Mapping[t.Any, t.Mapping[str, t.Any
     names: dict[str, set[str]] = {}
     for entry in by_rank.values():
         names.setdefault(str(entry.get("host")), set()).add(str(entry.get("node")))
+    unnamed = [entry for entry in by_rank.values() if not isinstance(entry.get("host"), str) or not entry["host"]]
+    if unnamed:
+        message = f"{len(unnamed)} tasks did not write the name of their host"
+        return result.undeterminable(f"{prefix}.hosts", "no_host", message=message)
     if len(names) != len(job.nodes):
         return result.failed(
             f"{prefix}.hosts",
@@ -96,11 +100,8 @@ def _gpus(prefix: str, job: Job, by_rank: t.Mapping[t.Any, t.Mapping[str, t.Any]
     wanted = int(job.asked.get("gpus_per_node") or 0)
     if not wanted:
         return result.not_applicable(f"{prefix}.gpus", "no_gpus", message="the job asked for no GPUs")
-    short = {
-        str(entry.get("node")): len(entry.get("gpus") or [])
-        for entry in by_rank.values()
-        if len(entry.get("gpus") or []) != wanted
-    }
+    numbers = {rank: _different(entry.get("gpus")) for rank, entry in by_rank.items()}
+    short = {str(entry.get("node")): numbers[rank] for rank, entry in by_rank.items() if numbers[rank] != wanted}
     if short:
         return result.failed(
             f"{prefix}.gpus",
@@ -112,6 +113,11 @@ def _gpus(prefix: str, job: Job, by_rank: t.Mapping[t.Any, t.Mapping[str, t.Any]
             scope=result.Scope(node=next(iter(short)) if len(short) == 1 else None),
         )
     return result.passed(f"{prefix}.gpus", wanted, message=f"every task sees the {wanted} GPUs of its node")
+
+
+def _different(gpus: object) -> int:
+    """Return how many different GPUs a task has written down."""
+    return len({name for name in gpus if isinstance(name, str) and name}) if isinstance(gpus, list) else 0
 
 
 def judge_task_roots(tasks: t.Sequence[t.Mapping[str, t.Any]], roots: t.Mapping[str, t.Any]) -> result.Result:

@@ -21,7 +21,7 @@ def parse_asked(text: str) -> dict[str, t.Any]:
     """The JSON that a script hands over. Raises NodeError where it is not that."""
     judged = [name for name, kind in KINDS.items() if kind.judge]
     try:
-        found = json.loads(text)
+        found = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or found.get("kind") not in judged or not isinstance(found.get("name"), str):
@@ -31,6 +31,11 @@ def parse_asked(text: str) -> dict[str, t.Any]:
             "--asked needs tasks_per_node, a whole number: render the script again with the role slurm_jobs"
         )
     return found
+
+
+def _no_constant(word: str) -> t.NoReturn:
+    """Refuse NaN and Infinity, than which no figure is less."""
+    raise ValueError(f"{word} is no number")
 
 
 def judge_job(job: Job, host: Host) -> list[result.Result]:

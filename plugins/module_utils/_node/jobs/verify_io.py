@@ -59,6 +59,9 @@ def node_reports(job: Job, host: Host, check: str) -> list[result.Result]:
             message = f"node-{node}.json {when}"
             found.append(result.undeterminable(f"{check}.report", "not_of_this_job", message=message, scope=scope))
             continue
+        if all(entry.status == result.NOT_APPLICABLE for entry in report.results):
+            message = f"no verdict of {node} is a pass: nothing of it was proved"
+            found.append(result.undeterminable(f"{check}.report", "no_pass", message=message, scope=scope))
         for entry in report.results:
             found.append(dataclasses.replace(entry, scope=dataclasses.replace(entry.scope, node=node)))
     return found
@@ -108,6 +111,9 @@ def judge_fio(figures: t.Mapping[str, t.Mapping[str, float | str]], tolerance: f
     A node without a figure is accused only where another one has one.
     """
     results: list[result.Result] = []
+    if not is_number(tolerance) or not 0 <= tolerance < 100:
+        message = f"median_percent reads '{tolerance}': render the script again with the role slurm_jobs"
+        return [result.undeterminable("io.fio.median", "no_tolerance", message=message)]
     for what, by_node in sorted(figures.items()):
         mode = what.rpartition(" ")[2]
         check, unit = f"io.fio.{mode}", "1/s" if MEASURES[mode][1] == "iops" else "B/s"

@@ -447,6 +447,9 @@ def lowest(run: Run) -> dict[int, float]:
 
 def thresholds(tool: str, collective: str | None, asked: Asked) -> dict[int, dict[str, t.Any]]:
     """Size to ``busbw`` (the least that passes, GB/s) and ``source``: the site's own figures before published ones."""
+    if not within(0, 100)(asked.tolerance_percent) or asked.tolerance_percent == 100:
+        # Nothing is less than what is no number, or than nothing.
+        return {}
     share = 1 - asked.tolerance_percent / 100
     where = (asked.instance_type, asked.nodes, asked.ranks, collective)
     found = dict(published(*where)) if tool == NCCL_TESTS else {}

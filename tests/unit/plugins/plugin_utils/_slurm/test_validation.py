@@ -77,3 +77,10 @@ def test_the_report_of_an_earlier_job_of_the_number_accuses_nobody():
 def test_validation_carries_cluster_time_and_nodes():
     found = collect([], "train", "2026-01-31T12:00:00Z", ["n1"])
     assert (found["cluster"], found["time"], found["nodes"]) == ("train", "2026-01-31T12:00:00Z", ["n1"])
+
+
+def test_job_without_a_passing_verdict_is_no_pass():
+    nothing = result.not_applicable("io.stripes", "no_lustre")
+    judged = collect([run(text=report(nothing))])
+    assert (judged["status"], judged["exit_code"]) == ("undeterminable", 2)
+    assert "nothing was proved" in judged["problems"][0]

@@ -201,3 +201,42 @@ def test_a_run_of_nccom_test_is_judged_as_one_whose_results_were_compared(tmp_pa
 
 
 PARTS = ("correct", "fabric", "bandwidth")
+
+
+def of_four(folder):
+    nccl = Nccl(folder)
+    nccl.asked["layout"] = "pairs"
+    return nccl, Job(nccl.asked, ("n1", "n2", "n3", "n4"), str(folder))
+
+
+def complete(job):
+    return [
+        (one.status, one.reason)
+        for one in collectives.judge_collectives(job, Host())
+        if one.id == "nccl.complete" and one.reason
+    ]
+
+
+def test_output_of_one_pair_counts_for_one_pair(tmp_path):
+    nccl, job = of_four(tmp_path)
+    nccl.ran("a", ("n1", "n2"))
+    nccl.ran("b", ("n3", "n4"))
+    assert complete(job) == []
+    # The same hosts under the name of another pair.
+    lines = output(hosts=("n1", "n2"), gpus=2)
+    (tmp_path / "b.all_reduce.out").write_text("\n".join(lines) + "\n")
+    assert complete(job) == [("undeterminable", "one_for_two")]
+
+
+def test_two_runs_with_one_output_are_no_proof(tmp_path):
+    nccl, job = of_four(tmp_path)
+    nccl.ran("a", ("n1", "n2"))
+    nccl.ran("a", ("n3", "n4"))
+    assert complete(job) == [("undeterminable", "one_for_two")]
+
+
+def test_run_that_was_made_twice_is_one(tmp_path):
+    nccl, job = of_four(tmp_path)
+    nccl.ran("a", ("n1", "n2"))
+    nccl.ran("a", ("n2", "n1"))
+    assert complete(job) == []

@@ -131,3 +131,17 @@ def test_gpus_of_a_job_without_any_are_not_judged():
     assert by_id["smoke.gpus"].status == "not_applicable"
     by_id = {one.id: one for one in tasks.judge_tasks("smoke", Job(asked(), NODES, "/r"), ran)}
     assert by_id["smoke.gpus"].status == "fail" and by_id["smoke.gpus"].found == {"n1": 0, "n2": 0}
+
+
+@pytest.mark.parametrize("gpus", ["01", ["0", "0"], ["0", ""], ["0", None], [0, 1], None, {"0": 1, "1": 2}])
+def test_gpus_that_are_no_different_names_are_not_counted(gpus):
+    ran = [{**task(rank), "gpus": gpus} for rank in range(4)]
+    by_id = {one.id: one for one in tasks.judge_tasks("smoke", Job(asked(), NODES, "/r"), ran)}
+    assert by_id["smoke.gpus"].status == "fail"
+
+
+@pytest.mark.parametrize("host", [None, "", 5])
+def test_task_without_the_name_of_its_host_proves_none(host):
+    ran = [{**task(rank), "host": host} for rank in range(4)]
+    by_id = {one.id: one for one in tasks.judge_tasks("smoke", Job(asked(), NODES, "/r"), ran)}
+    assert (by_id["smoke.hosts"].status, by_id["smoke.hosts"].reason) == ("undeterminable", "no_host")

@@ -44,3 +44,9 @@ def test_asked_that_is_no_object_is_rejected(text):
 def test_kind_without_judge_has_no_verdict(kind, tmp_path):
     with pytest.raises(NodeError, match="have no verdict"):
         judge_job(Job({"kind": kind}, ("n1",), str(tmp_path)), Host())
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_number_that_is_none_is_refused(word):
+    with pytest.raises(NodeError, match="--asked must be a JSON object"):
+        parse_asked(json.dumps({**SOUND, "tolerance_percent": 0})[:-2] + word + "}")

@@ -211,3 +211,19 @@ def test_figure_below_zero_or_no_number_is_no_pass(value):
 def test_least_figure_that_is_no_number_proves_nothing(wanted):
     found = io.judge_ior({"write": 10.0, "read": 10.0}, {"write": wanted, "read": wanted}, 0)
     assert {one.status for one in found} == {"undeterminable"}
+
+
+@pytest.mark.parametrize("tolerance", [float("nan"), float("inf"), -1, 100, "20", None, True])
+def test_tolerance_that_is_none_proves_nothing(tolerance):
+    (found,) = io.judge_fio({"/data read": {"a": 100.0, "b": 1.0, "c": 99.0}}, tolerance)
+    assert (found.id, found.status, found.reason) == ("io.fio.median", "undeterminable", "no_tolerance")
+
+
+def test_node_of_which_nothing_applies_is_no_pass(tmp_path):
+    report = result.Report("n1", "2026-11-28T03:00:00Z", {}, (result.not_applicable("gds.mode", "no GPU"),))
+    (tmp_path / "node-n1.json").write_text(result.dumps(report))
+    found = io.node_reports(job(tmp_path, "n1"), Host(), "gds")
+    assert [(one.id, one.status, one.reason) for one in found] == [
+        ("gds.report", "undeterminable", "no_pass"),
+        ("gds.mode", "not_applicable", "no GPU"),
+    ]
