@@ -145,8 +145,8 @@ UNTESTED = {
     *(f"container.{name}" for name in ("cuda", "hosts", "report")),
     *(f"dcgm.{name}" for name in ("ecc_corrected", "memory_temperature", "pcie_replays")),
     *(f"dcgm.{name}" for name in ("remapped_corrected", "remapped_uncorrected")),
-    *(f"enroot.{name}" for name in ("apparmor", "boot_unit", "local", "plan", "slurm")),
-    *("expect.devices", "expect.service", "gds.report", "node.versions", "scratch.quota"),
+    *(f"enroot.{name}" for name in ("boot_unit",)),
+    *("expect.devices", "expect.service", "node.versions", "scratch.quota"),
     *("versions.installer", "versions.libfabric"),
 }
 
