@@ -123,10 +123,14 @@ class ActionModule(ActionBase):
         kept = self._kept().get(role) or {}
         answer = None if given["again"] else self._answer_of(kept, role, options)
         facts: dict[str, Any] = {}
+        asked = answer is None
         if answer is None:
-            # After a change the answers of other roles are those of another node.
-            facts = self._facts(self._ask({role: options}), {role: options}, forget=given["again"])
+            facts = self._facts(self._ask({role: options}), {role: options})
             answer = json.loads(facts[KEPT][role]["answer"])
+            kept = facts[KEPT][role]
+        if given["again"] or not (answer["plan"]["empty"] or self._task.check_mode):
+            # Once a role acts, whether it comes to its end or not, the answers of others are those of another node.
+            facts[KEPT] = {role: kept}
         required = given["required"]
         if required is None:
             name = f"{role}_required"
@@ -134,7 +138,7 @@ class ActionModule(ActionBase):
         outcome = {
             **{name: answer[name] for name in RETURNED},
             "changed": False,
-            "asked": bool(facts),
+            "asked": asked,
             "options": {role: told_options(domain, options)},
             "ansible_facts": {**answer["facts"], **facts},
         }
@@ -162,9 +166,9 @@ class ActionModule(ActionBase):
         return Variables(role, self._vars, template)
 
     def _node_facts(self) -> Mapping[str, Any]:
-        # A play may have a variable of this name.
-        facts: Mapping[str, Any] = self._templar.template(self._vars.get("ansible_facts") or {})
-        return facts
+        facts: Any = self._vars.get("ansible_facts") or {}
+        # A play may have an expression under this name.
+        return self._templar.template(facts) if isinstance(facts, str) else facts
 
     def _kept(self) -> Mapping[str, Any]:
         return self._node_facts().get(KEPT) or {}
@@ -193,17 +197,14 @@ class ActionModule(ActionBase):
             raise AnsibleActionFail("; ".join(problems))
         return answer
 
-    def _facts(
-        self, answer: Mapping[str, Any], asked: Mapping[str, Mapping[str, Any]], forget: bool = False
-    ) -> dict[str, Any]:
+    def _facts(self, answer: Mapping[str, Any], asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """The facts to set: the answers by role, what roles say about the node, and of the system what is missing."""
         check = bool(self._task.check_mode)
         fresh = {
             role: {"sum": checksum(role, asked[role], run_id(), check), "answer": json.dumps(answer["roles"][role])}
             for role in asked
         }
-        kept = {} if forget else dict(self._kept())
         known = self._node_facts()
         system = {name: value for name, value in answer["system"].items() if name not in known}
         said = {name: value for role in asked for name, value in answer["roles"][role]["facts"].items()}
-        return {**system, **said, KEPT: {**kept, **fresh}}
+        return {**system, **said, KEPT: {**self._kept(), **fresh}}

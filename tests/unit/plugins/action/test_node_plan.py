@@ -90,11 +90,30 @@ def test_an_answer_to_something_else_is_not_taken(node, monkeypatch, change):
     assert len(node.asked) == 2
 
 
+def other_answers(node):
+    node.variables["ansible_facts"].setdefault(node_plan.KEPT, {})["other"] = {"sum": "1", "answer": "{}"}
+
+
 def test_after_a_change_the_answers_of_other_roles_are_forgotten(node):
+    other_answers(node)
     node.task(role="nvidia_gds")
-    node.variables["ansible_facts"][node_plan.KEPT]["other"] = {"sum": "1", "answer": "{}"}
+    assert set(node.variables["ansible_facts"][node_plan.KEPT]) == {"nvidia_gds", "other"}
     node.task(role="nvidia_gds", again=True)
-    assert list(node.variables["ansible_facts"][node_plan.KEPT]) == ["nvidia_gds"]
+    assert set(node.variables["ansible_facts"][node_plan.KEPT]) == {"nvidia_gds"}
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_a_role_that_is_about_to_act_forgets_them_too(node, check_mode, is_kept):
+    """It may never come to its end."""
+    node.answers["nvidia_gds"] = answer(DIFFERENT)
+    if is_kept:
+        node.task(roles=["nvidia_gds"], check_mode=check_mode)
+    other_answers(node)
+    node.task(role="nvidia_gds", check_mode=check_mode)
+    left = {"nvidia_gds", "other"} if check_mode else {"nvidia_gds"}
+    assert set(node.variables["ansible_facts"][node_plan.KEPT]) == left
+    assert len(node.asked) == 1
 
 
 def test_options_are_judged_before_the_node_is_asked(node):
