@@ -19,6 +19,7 @@ from mlcluster_data.checkpoints import s3 as checkpoints_s3
 from mlcluster_data.checkpoints.directory import DirectoryStore
 from mlcluster_data.corpus import manifest
 from mlcluster_data.files import journal, stage
+from mlcluster_data.files.durable import Directory
 from mlcluster_data.loading import shard_reader
 from mlcluster_data.loading.loader import LoaderConfig, make_loader
 from mlcluster_data.locks import directory as lock
@@ -138,7 +139,8 @@ def test_lock_of_another_version_is_heeded(name, tmp_path):
     path = tmp_path / f".{name}"
     shutil.copy(FIXTURES / "lock" / f"{name}.json", path)
     held = lock.Lock(tmp_path, stale_seconds=0.4, name=path.name)
-    found = held._read(path)
+    with Directory.open(path.parent) as here:
+        found = held._read(here, path.name)
     assert str(found) == "process 4711 of job 12 on n1"
     assert dataclasses.asdict(found) == document(f"lock/{name}.json")
     # Nobody touches it, so that its owner is gone.

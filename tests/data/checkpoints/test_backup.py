@@ -18,7 +18,7 @@ import pytest
 from mlcluster_data import __main__ as command
 from mlcluster_data.checkpoints import backup
 from mlcluster_data.checkpoints.directory import DirectoryStore, Manifest
-from mlcluster_data.files import s3
+from mlcluster_data.files import durable, s3
 from mlcluster_data.files.durable import FileSum
 
 from tests.data.support.fake_s3 import BUCKET, Unwell, _server, pauses, server
@@ -457,8 +457,11 @@ def test_two_backups_to_one_prefix_at_once_lose_nothing_of_each_other(server, tm
 
 
 def test_only_what_is_this_packages_own_is_passed_over(server, tmp_path):
-    own = [".lock", ".lock.0f", "..lock.0f.x.part", ".job-lock", ".backup-lock.stale-0f", ".a.x.part"]
+    own = [".lock", ".lock.0f", ".job-lock", ".backup-lock.stale-0f"]
+    own += [durable.aside_of("a"), durable.aside_of(".lock.0f")]
     others = ["weights.tar.part", ".lockfile", ".locked", "part", "n" * 255]
+    # Of hidden halves those alone that this package makes.
+    others += [".weights.part", ".a.x.part", f".{'0' * 16}.part.x", f"{durable.aside_of('a')}s"]
     for name in [*own, *others]:
         write(tmp_path / "source", **{name: b"x"})
     report = backup.Backup(tmp_path / "source", server.prefix()).push()

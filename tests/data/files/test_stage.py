@@ -305,6 +305,46 @@ def test_runs_differ_by_job_restart_and_starting_process(monkeypatch):
     assert len(set(runs)) == len(runs)
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "more/config.json"])
+def test_file_of_the_same_name_that_was_not_staged_is_kept(weights, tmp_path, name):
+    local = tmp_path / "local"
+    (local / name).parent.mkdir(parents=True)
+    (local / name).write_bytes(b"years of work")
+    with pytest.raises(DataError, match=rf"{local}/{name} was not staged, and {name} of the source would replace it"):
+        stage.stage(str(weights), local)
+    assert found(local) == {name: b"years of work"} and not (local / stage.MARK).exists()
+    (local / name).unlink()
+    assert stage.stage(str(weights), local) == 2
+
+
+@pytest.mark.parametrize("damage", ["none", "mark", "names", "both"])
+def test_staged_file_is_replaced_as_long_as_anything_says_so(weights, tmp_path, damage):
+    local = tmp_path / "local"
+    stage.stage(str(weights), local)
+    if damage in ("mark", "both"):
+        (local / stage.MARK).write_text("{")
+    if damage in ("names", "both"):
+        (local / stage.NAMES).write_text("[")
+    (weights / "model.safetensors").write_bytes(b"v" * 99)
+    if damage == "both":
+        with pytest.raises(DataError, match="was not staged"):
+            stage.stage(str(weights), local)
+        return
+    stage.stage(str(weights), local)
+    assert found(local) == found(weights)
+
+
+def test_name_that_is_staged_now_is_listed_with_those_before(weights, tmp_path):
+    local, other = tmp_path / "local", tmp_path / "other"
+    other.mkdir()
+    (other / "second").write_bytes(b"2")
+    stage.stage(str(weights), local)
+    stage.stage(str(other), local)
+    (weights / "model.safetensors").write_bytes(b"v" * 99)
+    stage.stage(str(weights), local)
+    assert found(local) == {**found(weights), "second": b"2"}
+
+
 def test_restaging_that_dies_keeps_no_mark(weights, tmp_path, job, failing_disk):
     """The mark is of files that are being replaced: with the old source again it would vouch for new ones."""
     local, model = tmp_path / "local", weights / "model.safetensors"

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+from mlcluster_data.files.durable import Directory
 from mlcluster_data.locks import directory as locks
 from mlcluster_data.locks.directory import DirectoryLock, Lock, LockedError
 
@@ -106,8 +107,8 @@ def test_a_lock_that_is_given_back_meanwhile_is_taken(tmp_path):
     lock = Lock(tmp_path, stale_seconds=600)
     mark, looks = lock._mark, []
 
-    def and_then_it_is_given_back():
-        looks.append(mark())
+    def and_then_it_is_given_back(here):
+        looks.append(mark(here))
         lock.path.unlink(missing_ok=True)
         return looks[-1]
 
@@ -122,15 +123,16 @@ def test_of_two_who_find_a_stale_one_only_one_takes_it(tmp_path):
     slow, fast = Lock(tmp_path, stale_seconds=0.1), Lock(tmp_path, stale_seconds=0.1)
     fast.acquire()
     # The slow one judged before the fast one was there, and acts after it.
-    assert not slow._take_away(stale)
+    with Directory.open(tmp_path) as here:
+        assert not slow._take_away(here, stale)
     assert fast.ours()
     fast.release()
 
 
 def sign_of_life(lock):
     """Wait for the next one."""
-    first = lock._mark()
-    while lock._mark() == first:
+    first = lock.path.stat().st_mtime_ns
+    while lock.path.stat().st_mtime_ns == first:
         assert lock._beating.is_alive()
         time.sleep(0.01)
 
@@ -148,8 +150,8 @@ def test_it_gives_signs_of_life_after_it_was_taken_by_mistake_and_put_back(tmp_p
     lock.acquire()
     read, missed = lock._read, threading.Event()
 
-    def look(path):
-        found = read(path)
+    def look(here):
+        found = read(here)
         if found is None:
             missed.set()
         return found
@@ -243,14 +245,14 @@ def test_link_that_takes_the_place_of_a_lock_in_a_look_is_not_touched(tmp_path, 
     lock.acquire()
     read = Lock._read
 
-    def swapped(path):
-        found = read(path)
-        path.unlink()
-        path.symlink_to(victim)
+    def swapped(self, here):
+        found = read(self, here)
+        self.path.unlink()
+        self.path.symlink_to(victim)
         monkeypatch.undo()
         return found
 
-    monkeypatch.setattr(Lock, "_read", staticmethod(swapped))
+    monkeypatch.setattr(Lock, "_read", swapped)
     deadline = time.monotonic() + 20
     while not lock.path.is_symlink():
         assert time.monotonic() < deadline
@@ -258,3 +260,56 @@ def test_link_that_takes_the_place_of_a_lock_in_a_look_is_not_touched(tmp_path, 
     time.sleep(0.3)
     lock.release()
     assert victim.stat().st_mtime == 1
+
+
+@pytest.mark.parametrize("by", ["link", "directory"])
+def test_exchanged_directory_is_not_what_a_held_lock_works_in(tmp_path, by):
+    """Its lock, signs of life and end stay where it was taken."""
+    kept, moved, other = tmp_path / "kept", tmp_path / "moved", tmp_path / "other"
+    kept.mkdir()
+    other.mkdir()
+    lock = Lock(kept, stale_seconds=0.3)
+    lock.acquire()
+    kept.rename(moved)
+    (other / locks.NAME).write_bytes((moved / locks.NAME).read_bytes())
+    os.utime(other / locks.NAME, (1, 1))
+    if by == "link":
+        kept.symlink_to(other)
+    else:
+        other = other.rename(kept)
+    before = (moved / locks.NAME).stat().st_mtime_ns
+    deadline = time.monotonic() + 20
+    while (moved / locks.NAME).stat().st_mtime_ns == before:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert lock.ours()
+    lock.release()
+    assert not (moved / locks.NAME).exists()
+    assert (other / locks.NAME).stat().st_mtime == 1
+
+
+def test_lock_keeps_no_directory_open_once_it_ended(tmp_path):
+    before = len(os.listdir("/proc/self/fd"))
+    lock = Lock(tmp_path)
+    lock.acquire()
+    with pytest.raises(LockedError):
+        Lock(tmp_path).acquire()
+    Lock(tmp_path, name=locks.JOB_NAME).check()
+    lock.release()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_directory_that_is_removed_while_it_waits_is_an_error(tmp_path, monkeypatch):
+    place = tmp_path / "kept"
+    place.mkdir()
+    lock = Lock(place)
+    make = Lock._make
+
+    def removed(self, here):
+        if place.exists():
+            place.rmdir()
+        return make(self, here)
+
+    monkeypatch.setattr(Lock, "_make", removed)
+    with pytest.raises(FileNotFoundError):
+        lock.acquire()

@@ -101,7 +101,7 @@ def test_a_holder_that_is_ended_as_it_gets_the_directory_leaves_no_lock(tmp_path
 import os, signal
 from mlcluster_data import __main__
 from mlcluster_data.locks import directory
-directory.Lock._sweep = lambda self: os.kill(os.getpid(), signal.SIGTERM)
+directory.Lock._sweep = lambda self, here: os.kill(os.getpid(), signal.SIGTERM)
 __main__.main(["hold", {str(tmp_path)!r}])
 """
     environment = {**os.environ, "PYTHONPATH": str(ROLE / "files")}

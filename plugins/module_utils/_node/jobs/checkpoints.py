@@ -21,6 +21,7 @@ import shutil
 import sys
 import typing as t
 
+from ..system.files import sync_directory
 from ..system.host import Host
 from ..verdict import result
 
@@ -34,6 +35,8 @@ MANIFEST = "mlcluster.checkpoint/1"
 READERS = 4
 # The shortest beginning, so that all digits at the end are the number.
 _NAME = re.compile(r"(?!\.)(.*?)(\d+)", re.DOTALL)
+# The trainer of slurm_jobs puts eight hexadecimal digits behind.
+_REMOVED = re.compile(rf"{re.escape(REMOVING)}(?!\.)(.*?)\d+(?:-[0-9a-f]{{8}})?", re.DOTALL)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,9 +154,20 @@ def has_its_content(host: Host, entry: Checkpoint, marker: str) -> bool:
     return not other
 
 
-def leftovers(host: Host, directory: str) -> list[str]:
-    """What a removal that was cut short left: paths."""
-    return [posixpath.join(directory, name) for name in host.listdir(directory) if name.startswith(REMOVING)]
+def leftovers(host: Host, directory: str, found: t.Sequence[Checkpoint]) -> list[str]:
+    """What a removal that was cut short left: paths of directories named as one of `found` is, but for the number.
+
+    Any other hidden name may be somebody's.
+    """
+    prefixes = {entry.prefix for entry in found}
+    left = []
+    for name in host.listdir(directory):
+        match = _REMOVED.fullmatch(name)
+        path = posixpath.join(directory, name)
+        state = host.stat(path) if match and match.group(1) in prefixes else None
+        if state and state["is_dir"] and not state["is_link"]:
+            left.append(path)
+    return left
 
 
 def remove(entry: Checkpoint) -> bool:
@@ -164,6 +178,8 @@ def remove(entry: Checkpoint) -> bool:
         os.rename(entry.path, leaving)
     except FileNotFoundError:
         return False
+    # Before its files go: half a checkpoint must not have its name again after a power cut.
+    sync_directory(directory)
     clear(leaving)
     return True
 
@@ -211,7 +227,7 @@ def checkpoints(args: argparse.Namespace, host: Host | None = None) -> int:
         leaving = removable(
             found, args.prune, args.backed_up_only, lambda entry: has_its_content(host, entry, args.marker)
         )
-        return _prune(leaving, leftovers(host, args.directory))
+        return _prune(leaving, leftovers(host, args.directory, found))
     for entry in found:
         words = ["complete" if entry.complete else "incomplete"] + (["backed up"] if entry.backed_up else [])
         sys.stdout.write(f"{entry.path}: {', '.join(words)}\n")

@@ -29,10 +29,10 @@ def spec(monkeypatch):
 
     monkeypatch.setattr(action.ActionBase, "run", lambda self, tmp, task_vars: {})
     monkeypatch.setattr(action.ActionModule, "validate_argument_spec", validate)
-    monkeypatch.setattr(action.ActionModule, "_is_here", lambda self, task_vars: True)
+    monkeypatch.setattr(action, "is_here", lambda connection, task, task_vars: True)
     monkeypatch.setattr(action, "gather", lambda subset: {"ansible_facts": {}})
     made = action.ActionModule.__new__(action.ActionModule)
-    made._task = types.SimpleNamespace(args={})
+    made._task, made._connection = types.SimpleNamespace(args={}), None
     made.run(None, {})
     return taken
 

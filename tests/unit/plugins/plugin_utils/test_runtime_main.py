@@ -11,7 +11,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
+from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _runtime
@@ -20,9 +22,17 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root keeps a com
 
 
 @pytest.fixture
-def archive(tmp_path, monkeypatch):
+def everybodys():
+    """A directory that everybody may enter, as pytest's own may not be."""
+    with tempfile.TemporaryDirectory(prefix="mlcluster-runtime-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def archive(everybodys, tmp_path, monkeypatch):
     """The archive, installed at a place of the test's."""
-    place = tmp_path / "lib" / "mlcluster.pyz"
+    place = everybodys / "lib" / "mlcluster.pyz"
     place.parent.mkdir(mode=0o755)
     changed = tmp_path / "main.py"
     text, count = re.subn(
@@ -127,8 +137,6 @@ def test_copy_that_root_did_not_leave_so_is_not_used(archive, spoil, tmp_path):
 def test_no_copy_is_made(archive, why):
     options, words = {}, []
     if why == "user":
-        for folder in (archive.parent, *archive.parents[1:4]):
-            folder.chmod(0o755)
         options, words = {"user": 65534, "group": 65534, "extra_groups": []}, []
         if subprocess.run(["test", "-x", sys.executable], check=False, **options).returncode:
             options["python"] = "/usr/bin/python3"

@@ -140,7 +140,7 @@ def _is_own(name: str) -> bool:
         name in (SUMS, MANIFEST)
         or name.startswith(_PASSED_OVER)
         or any(name == lock or name.startswith(f"{lock}.") for lock in _LOCKS)
-        or (name.startswith(".") and name.endswith(".part"))
+        or durable.is_aside(name)
     )
 
 

@@ -14,6 +14,7 @@ import dataclasses
 import errno
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -25,6 +26,7 @@ CHUNK = 8 << 20
 NAME_MOST = 255
 PART = ".part"
 _TOKEN_BYTES = 8
+_ASIDE = re.compile(rf"\..*[.-][0-9a-f]{{{2 * _TOKEN_BYTES}}}{re.escape(PART)}", re.DOTALL)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -230,6 +232,11 @@ def aside_of(name: str) -> str:
     end = f".{secrets.token_hex(_TOKEN_BYTES)}{PART}"
     begin = os.fsencode(name)[: NAME_MOST - len(end) - 1]
     return f".{os.fsdecode(begin)}{end}"
+
+
+def is_aside(name: str) -> bool:
+    """Return whether a name is one of aside_of(): what a process that was killed left. Any other may be somebody's."""
+    return _ASIDE.fullmatch(name) is not None
 
 
 def parts_of(name: str) -> tuple[str, ...]:

@@ -31,6 +31,8 @@ from .durable import Directory, FileSum, Signature
 
 MARK = ".staged.json"
 SCHEMA = "mlcluster.staged/1"
+# The names of all files that stagings brought here, or were about to: of others none is replaced.
+NAMES = ".staged-names.json"
 # A folder for what is under way, made anew by each staging and removed at its end, or by the next one.
 ASIDE = ".staging-"
 # As Directory.private() makes one. A folder of another name is somebody's, such as .staging-area.
@@ -73,7 +75,7 @@ def listing_of(source: str) -> Listing:
 
 def _is_own(name: str) -> bool:
     first = name.partition("/")[0]
-    return first in (MARK, STAGE_NAME) or _ASIDE.fullmatch(first) is not None
+    return first in (MARK, NAMES, STAGE_NAME) or _ASIDE.fullmatch(first) is not None
 
 
 def _problems(names: Collection[str]) -> Iterator[str]:
@@ -136,6 +138,16 @@ def _earlier(folder: Directory) -> dict[str, Staged]:
                 state, (size, _changed) = place.state(last), about
                 if state is not None and state.st_size == size:
                     found[name] = Staged(about, place.digest(last), Signature.of(state))
+    return found
+
+
+def _brought(folder: Directory) -> set[str]:
+    """The names that stagings brought here, by their list and by the mark, also that of an earlier version."""
+    found: set[str] = set()
+    for name in (NAMES, MARK):
+        with contextlib.suppress(OSError, ValueError, AttributeError, TypeError, RecursionError):
+            content = json.loads(folder.read(name))
+            found.update(content.get("files", content))
     return found
 
 
@@ -207,7 +219,10 @@ def stage(source: str, folder: Path) -> int:
 
 
 def _copy(source: str, folder: Directory, wanted: Listing, have: dict[str, Staged], missing: list[str]) -> None:
-    _refuse_obstacles(folder, missing)
+    brought = _brought(folder)
+    _refuse_obstacles(folder, missing, brought)
+    # Before the first file has its name here: a staging that dies leaves files that the next one may replace.
+    folder.write(NAMES, json.dumps({"files": sorted(brought.union(wanted))}).encode())
     # It speaks of files that are replaced now; were it back after a power failure, their signatures would differ.
     folder.remove(MARK)
     size = sum(int(str(wanted[name][0])) for name in missing)
@@ -228,8 +243,11 @@ def _copy(source: str, folder: Directory, wanted: Listing, have: dict[str, Stage
         _remove_asides(folder)
 
 
-def _refuse_obstacles(folder: Directory, names: Collection[str]) -> None:
-    """Raise DataError, before the first byte, for what stands here where a file or a folder of the source belongs."""
+def _refuse_obstacles(folder: Directory, names: Collection[str], brought: Collection[str]) -> None:
+    """Raise DataError, before the first byte, for what stands here where a file or a folder of the source belongs.
+
+    A file that a staging `brought` may be replaced.
+    """
     for name in names:
         place, last = folder, name
         try:
@@ -241,6 +259,11 @@ def _refuse_obstacles(folder: Directory, names: Collection[str]) -> None:
         with place:
             if place.state(last) is not None and not place.is_plain(last):
                 raise DataError(f"{place.path / last} is no plain file, and {name} is to be staged there: move it away")
+            if place.state(last) is not None and name not in brought:
+                raise DataError(
+                    f"{place.path / last} was not staged, and {name} of the source would replace it: move it away, or "
+                    "name another folder"
+                )
 
 
 def _fetch(source: str, name: str, about: list[object], folder: Directory, aside: Directory, part: str) -> Staged:
@@ -266,7 +289,7 @@ def _fetch(source: str, name: str, about: list[object], folder: Directory, aside
 def _remove_asides(folder: Directory) -> None:
     """Remove what stagings that were killed left. A link of such a name is none of theirs."""
     for name in os.listdir(folder.descriptor):
-        if name.startswith(f".{MARK}.") and name.endswith(durable.PART):
+        if name.startswith((f".{MARK}.", f".{NAMES}.")) and name.endswith(durable.PART):
             folder.remove(name)
         elif _ASIDE.fullmatch(name) and not (folder.path / name).is_symlink():
             with contextlib.suppress(OSError):

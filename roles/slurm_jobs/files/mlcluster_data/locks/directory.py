@@ -119,6 +119,8 @@ class Lock:
         self.owner = myself()
         self._released = threading.Event()
         self._beating: threading.Thread | None = None
+        # Open while the lock is wanted or held, so that what becomes of the path meanwhile leads nowhere else.
+        self._here: durable.Directory | None = None
 
     def acquire(self) -> Owner | None:
         """Take the lock; gives the owner that it was taken from, where that one is gone.
@@ -126,31 +128,42 @@ class Lock:
         Raises LockedError when another process holds it and lives, at once where that can be seen and after at most
         `stale_seconds` otherwise; OSError when the directory cannot be written.
         """
+        self._here = durable.Directory.open(self.path.parent)
+        try:
+            before = self._acquire(self._here)
+        except BaseException:
+            # An order to end may come when the lock is made already.
+            self.release()
+            raise
+        self._beating = threading.Thread(target=self._beat, args=(self._here,), name="checkpoint-lock", daemon=True)
+        self._beating.start()
+        return before
+
+    def _acquire(self, here: durable.Directory) -> Owner | None:
         before = None
-        while not self._make():
-            found = self._read(self.path)
+        while not self._make(here):
+            found = self._read(here)
             if found is None:
                 continue
-            if self._lives(found):
+            if self._lives(here, found):
                 raise self._refusal(found)
-            if self._take_away(found):
+            if self._take_away(here, found):
                 before = found
-        self._sweep()
-        self._beating = threading.Thread(target=self._beat, name="checkpoint-lock", daemon=True)
-        self._beating.start()
+        self._sweep(here)
         return before
 
     def check(self) -> None:
         """Raise LockedError where another process holds it and lives; what a dead one left is taken away."""
-        found = self._read(self.path)
-        if found is not None:
-            if self._lives(found):
-                raise self._refusal(found)
-            self._take_away(found)
+        with self._folder() as here:
+            found = self._read(here) if here else None
+            if here and found is not None:
+                if self._lives(here, found):
+                    raise self._refusal(found)
+                self._take_away(here, found)
 
     def ours(self) -> bool:
         """Whether nobody has taken it away meanwhile."""
-        found = self._read(self.path)
+        found = self._found()
         return found is not None and found.token == self.owner.token
 
     def release(self) -> None:
@@ -159,109 +172,135 @@ class Lock:
         if self._beating:
             self._beating.join()
         try:
-            if self.ours():
-                self.path.unlink(missing_ok=True)
+            if self._here and self.ours():
+                os.unlink(self.path.name, dir_fd=self._here.descriptor)
+        except FileNotFoundError:
+            pass
         except (OSError, LockedError) as exc:
             # Whatever made the run end is what has to be heard of.
             LOGGER.warning("%s was not given back (%s)", self.path, durable.reason(exc))
+        finally:
+            self._close()
 
     def of_this_job(self) -> bool:
         """Whether the Slurm job that this process is part of holds it."""
-        found = self._read(self.path)
+        found = self._found()
         return found is not None and self.owner.same_job(found)
 
-    def _lives(self, found: Owner) -> bool:
+    @contextlib.contextmanager
+    def _folder(self) -> Iterator[durable.Directory | None]:
+        """Give the directory, open; None where it is missing."""
+        if self._here:
+            yield self._here
+            return
+        try:
+            here = durable.Directory.open(self.path.parent)
+        except (FileNotFoundError, NotADirectoryError):
+            yield None
+            return
+        with here:
+            yield here
+
+    def _close(self) -> None:
+        if self._here:
+            self._here.close()
+            self._here = None
+
+    def _found(self) -> Owner | None:
+        with self._folder() as here:
+            return self._read(here) if here else None
+
+    def _lives(self, here: durable.Directory, found: Owner) -> bool:
         alive = self.owner.lives(found)
-        return self._touched(found) if alive is None else alive
+        return self._touched(here, found) if alive is None else alive
 
     def _refusal(self, found: Owner) -> LockedError:
         return LockedError(
             f"{self.path.parent} is in use by {found}: wait for its end, or use a directory of this run alone"
         )
 
-    def _make(self) -> bool:
+    def _make(self, here: durable.Directory) -> bool:
         # Made elsewhere and linked, so that it is never seen empty.
         own = f"{self.path.name}.{self.owner.token}"
         try:
-            with durable.Directory.open(self.path.parent) as here:
-                try:
-                    # Synced: an empty lock after a power failure would be nobody's, and stay.
-                    with here.new(own) as file:
-                        file.write(json.dumps(dataclasses.asdict(self.owner)).encode())
-                    here.link(own, self.path.name)
-                finally:
-                    here.remove(own)
+            try:
+                # Synced: an empty lock after a power failure would be nobody's, and stay.
+                with here.new(own) as file:
+                    file.write(json.dumps(dataclasses.asdict(self.owner)).encode())
+                here.link(own, self.path.name)
+            finally:
+                here.remove(own)
         except (FileExistsError, FileNotFoundError):
-            if not self.path.parent.is_dir():
+            # Removed: os.listdir() of a directory that is gone gives nothing, and no file can be made in it.
+            if not os.fstat(here.descriptor).st_nlink:
                 raise
             # Taken, or swept up with what killed runs left by the one who has it.
             return False
         return True
 
-    def _sweep(self) -> None:
+    def _sweep(self, here: durable.Directory) -> None:
         """Remove what processes that were killed left of locks that they were about to make.
 
         Not what is on its way back to the one it was taken from by mistake: see _take_away().
         """
         left = re.compile(rf"{re.escape(self.path.name)}\.[0-9a-f]{{16}}")
-        for name in os.listdir(self.path.parent):
+        for name in os.listdir(here.descriptor):
             if left.fullmatch(name):
-                with contextlib.suppress(OSError):
-                    os.unlink(self.path.with_name(name))
+                here.remove(name)
 
-    def _touched(self, found: Owner) -> bool:
+    def _touched(self, here: durable.Directory, found: Owner) -> bool:
         """Whether the file is touched, changed or gone within the time after which it counts as left behind."""
-        first = self._mark()
+        first = self._mark(here)
         deadline = time.monotonic() + self.stale_seconds
         while time.monotonic() < deadline:
-            if self._mark() != first:
-                return self._read(self.path) == found
+            if self._mark(here) != first:
+                return self._read(here) == found
             time.sleep(min(0.2, self.stale_seconds / 20))
         return False
 
-    def _take_away(self, judged: Owner) -> bool:
-        aside = self.path.with_name(f"{self.path.name}.stale-{self.owner.token}")
+    def _take_away(self, here: durable.Directory, judged: Owner) -> bool:
+        aside = f"{self.path.name}.stale-{self.owner.token}"
         try:
-            os.rename(self.path, aside)
+            here.rename(self.path.name, aside)
         except FileNotFoundError:
             return False
-        if self._read(aside) != judged:
+        mistaken = self._read(here, aside) != judged
+        if mistaken:
             # Another one was faster and this is its own new lock: back with it.
             with contextlib.suppress(FileExistsError):
-                os.link(aside, self.path, follow_symlinks=False)
-            aside.unlink()
-            return False
-        aside.unlink()
-        return True
+                here.link(aside, self.path.name)
+        os.unlink(aside, dir_fd=here.descriptor)
+        return not mistaken
 
-    def _mark(self) -> tuple[int, int] | None:
+    def _mark(self, here: durable.Directory) -> tuple[int, int] | None:
         # An NFS client may answer stat() from memory for a minute; opening a file makes it ask the server.
         try:
-            with durable.Directory.open(self.path.parent) as here, here.reading(self.path.name) as file:
+            with here.reading(self.path.name) as file:
                 state = os.fstat(file.fileno())
         except FileNotFoundError:
             return None
         return state.st_ino, state.st_mtime_ns
 
-    def _beat(self) -> None:
+    def _beat(self, here: durable.Directory) -> None:
         while not self._released.wait(self.stale_seconds / 6):
             # A server that does not answer for a while is no reason to stop giving signs of life.
             with contextlib.suppress(OSError, LockedError):
-                found = self._read(self.path)
+                found = self._read(here)
                 if found is not None and found.token != self.owner.token:
                     return
                 # It may be gone for a moment, taken by mistake and on its way back: see _take_away().
-                os.utime(self.path, follow_symlinks=False)
+                os.utime(self.path.name, dir_fd=here.descriptor, follow_symlinks=False)
 
-    @staticmethod
-    def _read(path: Path) -> Owner | None:
+    def _read(self, here: durable.Directory, name: str = "") -> Owner | None:
+        name = name or self.path.name
         try:
-            with durable.Directory.open(path.parent) as here:
-                return Owner(**json.loads(here.read(path.name)))
-        except (FileNotFoundError, NotADirectoryError):
+            return Owner(**json.loads(here.read(name)))
+        except FileNotFoundError:
             return None
         except (ValueError, TypeError, RecursionError) as exc:
-            raise NoLockError(f"{path} is no lock of this program: see what it is, and move it away") from exc
+            raise NoLockError(
+                f"{here.path / name} is no lock of this program: see what it is, and move it away"
+            ) from exc
         except OSError as exc:
             if exc.errno not in STRANGE:
                 raise

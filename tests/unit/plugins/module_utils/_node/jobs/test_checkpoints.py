@@ -155,8 +155,47 @@ def test_what_a_removal_that_died_left_goes_with_the_next(tmp_path, verb):
     make(folder, 100)
     left = folder / f"{checkpoints.REMOVING}step-50"
     (left / "deep").mkdir(parents=True)
+    by_trainer = folder / f"{checkpoints.REMOVING}step-00000060-0123abcd"
+    by_trainer.mkdir()
     assert verb("--prune", "1") == (0, [])
-    assert not left.exists()
+    assert not left.exists() and not by_trainer.exists()
+
+
+@pytest.mark.parametrize("name", ["notes", "notes2024", "eval-50", "step-50-copy", ".step-50", "step-50-0123ABCD"])
+def test_what_is_called_as_a_removal_and_is_none_stays(tmp_path, verb, name):
+    folder = tmp_path / "c"
+    make(folder, 100)
+    (folder / f"{checkpoints.REMOVING}{name}" / "deep").mkdir(parents=True)
+    assert verb("--prune", "1") == (0, [])
+    assert (folder / f"{checkpoints.REMOVING}{name}" / "deep").is_dir()
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_link_or_file_called_as_a_removal_stays(tmp_path, verb, kind):
+    folder, left = tmp_path / "c", tmp_path / "c" / f"{checkpoints.REMOVING}step-50"
+    make(folder, 100)
+    (tmp_path / "kept").mkdir()
+    if kind == "link":
+        left.symlink_to(tmp_path / "kept")
+    else:
+        left.write_text("notes")
+    assert verb("--prune", "1") == (0, [])
+    assert left.exists() and (tmp_path / "kept").is_dir()
+
+
+def test_removal_is_synced_before_its_first_file_goes(tmp_path, verb, monkeypatch):
+    folder = tmp_path / "c"
+    for step in (1, 2):
+        make(folder, step)
+    order = []
+    for module, call in ((checkpoints.os, "rename"), (checkpoints, "sync_directory"), (checkpoints.shutil, "rmtree")):
+        real = getattr(module, call)
+        monkeypatch.setattr(
+            module, call, lambda *args, n=call, r=real, **more: order.append((n, str(args[0]))) or r(*args, **more)
+        )
+    assert verb("--prune", "1")[0] == 0
+    leaving = str(folder / f"{checkpoints.REMOVING}step-1")
+    assert order == [("rename", str(folder / "step-1")), ("sync_directory", str(folder)), ("rmtree", leaving)]
 
 
 @pytest.mark.parametrize("what", ["stat", "listdir"])
