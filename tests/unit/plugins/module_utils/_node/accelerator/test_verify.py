@@ -508,3 +508,29 @@ def test_gpu_that_reads_all_ones_fell_off_the_bus():
     result = judge(host)["gpu.count"]
     assert (result.status, result.severity, result.expected, result.found) == ("fail", "isolate", 8, 7)
     assert result.message == "0000:57:00.0 gives no answer on the PCI bus"
+
+
+@pytest.mark.parametrize(
+    ("mib", "status"),
+    [(75365, "fail"), (75366, "pass"), (81920, "pass"), (90112, "pass"), (90113, "undeterminable")],
+)
+def test_memory_within_its_bounds(mib, status):
+    recorded = re.search(r"<fb_memory_usage>\s*<total>(\d+) MiB", eight_gpus()).group(1)
+    text = last(eight_gpus(), f"<total>{recorded} MiB", f"<total>{mib} MiB")
+    assert judge(node(text))["gpu.memory"].status == status
+
+
+@pytest.mark.parametrize("pages", ["1", "2"])
+def test_page_that_was_retired_after_double_bit_errors_is_worth_watching(pages):
+    text = turing().replace("<retired_count>0", f"<retired_count>{pages}")
+    result = judge(node(text))["gpu.ecc"]
+    assert (result.status, result.severity) == ("fail", "monitor")
+
+
+@pytest.mark.parametrize(("one", "other"), [("current_mig", "pending_mig"), ("pending_mig", "current_mig")])
+def test_mig_of_which_one_mode_reads_na_is_not_left_out(one, other):
+    text = eight_gpus().replace(f"<{one}>Disabled<", f"<{one}>N/A<")
+    assert judge(node(text))["gpu.mig"].status == "undeterminable"
+    both = text.replace(f"<{other}>Disabled<", f"<{other}>N/A<")
+    assert judge(node(both))["gpu.mig"].status == "not_applicable"
+    assert judge(node(both), mig=True)["gpu.mig"].status == "fail"
