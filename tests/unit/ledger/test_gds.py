@@ -39,6 +39,7 @@ ROOM = Room(
         *(Excuse(f"files//proc/driver/nvidia/{name}", OTHER) for name in ("params", "gpus/*")),
         *(Excuse(f"files//proc/{name}", OTHER) for name in ("sys/*", "kallsyms")),
         *(Excuse(f"files//sys/{name}", OTHER) for name in ("module/*", "class/block/*")),
+        Excuse("files//proc/self/mountinfo", "another number of a mount", ("zero", "half", "ten times")),
         Excuse("files//run/udev/*", "any property of a disk", ("nothing", *WORDS)),
         Excuse("files/*/libcufile.so.0", "it is opened, and not read", WORDS),
         *(Excuse(f"files//proc/driver/nvidia-fs/{name}", "another version", ("zero", "half", "ten times"))

@@ -22,6 +22,7 @@ import re
 import typing as t
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 # Texts that prove nothing.
 UNKNOWN: dict[str, str | None] = {
@@ -227,7 +228,7 @@ def bounded(judge: t.Callable[[t.Any], t.Iterable[t.Any]]) -> t.Callable[[t.Any]
     def judged(facts: t.Any) -> dict[str, str]:
         try:
             return statuses(judge(facts))
-        except (AttributeError, KeyError, TypeError, ValueError) as problem:
+        except (AttributeError, KeyError, NodeError, TypeError, ValueError) as problem:
             return {"raised": type(problem).__name__}
 
     return judged
