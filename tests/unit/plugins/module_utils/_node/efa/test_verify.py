@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.verify import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -416,3 +417,63 @@ def test_driver_of_which_nothing_can_be_read_is_undeterminable():
     host.files["/sys/module/efa/refcnt"] = "1"
     host.commands["modinfo efa"] = hanging("modinfo efa", 30)
     assert judge(host)["efa.driver"].status == "undeterminable"
+
+
+@pytest.fixture
+def facts():
+    return look(good_node())
+
+
+def judged(facts):
+    return {one.id: one for one in verify(facts)}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "check", "words"),
+    [
+        (("installer", "state"), "fine", "efa.installer", "the state of the installation reads 'fine'"),
+        (("installer", "version"), "N/A", "efa.installer", "the installer's version reads 'N/A'"),
+        (("devices", 3, "state"), "0: ACTIVE", "efa.devices", "the state of its port reads '0: ACTIVE'"),
+        (("modules", "efa", "available"), None, "efa.driver", "what modinfo says of the module efa is missing"),
+        (("modules", "efa", "loaded"), "yes", "efa.driver", "whether the module efa is loaded reads 'yes'"),
+        (("modules", "efa", "version"), None, "efa.driver", "/sys/module/efa/version reads '2.17.2g'"),
+        (("modules", "efa", "loaded_version"), None, "efa.driver", "/sys/module/efa/version is missing"),
+        (("plugin", "loads"), "yes", "efa.plugin", "whether the plugin loads reads 'yes'"),
+        (("plugin", "interfaces"), ["v10"], "efa.plugin", "the interfaces of the plugin reads"),
+        (("plugin", "interfaces"), ["ncclNetPlugin_v10", "x"], "efa.plugin", "the interfaces of the plugin reads"),
+        (("plugin", "on_linker_path"), None, "efa.plugin", "whether the dynamic linker knows the plugin is missing"),
+        (("plugin", "version"), None, "efa.plugin", "the plugin's version is missing"),
+        (("fabric_manager", "exists"), "yes", "efa.fabric_manager", "whether the unit is there reads 'yes'"),
+        (("fabric_manager", "active"), "yes", "efa.fabric_manager", "whether the unit is active reads 'yes'"),
+        (("family", "nvswitch"), "yes", "efa.fabric_manager", "whether this machine has NVSwitches reads 'yes'"),
+        (("nccl", "loads"), "yes", "efa.nccl", "whether the library loads reads 'yes'"),
+    ],
+)
+def test_evidence_that_is_unknown_is_no_pass(facts, path, value, check, words):
+    assert judged(facts)[check].status == "pass"
+    place = facts
+    for part in path[:-1]:
+        place = place[part]
+    place[path[-1]] = value
+    found = judged(facts)[check]
+    assert found.status == "undeterminable" and words in f"{found.message} {found.reason}"
+
+
+def test_deferred_port_is_active(facts):
+    facts["devices"][0]["state"] = "5: ACTIVE_DEFER"
+    assert judged(facts)["efa.devices"].status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("loaded", "node", "status"),
+    [(True, True, "pass"), (True, False, "fail"), (False, True, "fail"), ("yes", True, "fail"), (True, "yes", "fail")],
+)
+def test_gdrcopy_takes_its_module_and_device(facts, loaded, node, status):
+    facts["gdrcopy"] = {"path": "/x", "loads": True, "error": None, "version": None, "device_node": node}
+    facts["modules"]["gdrdrv"]["loaded"] = loaded
+    assert judged(facts)["efa.gdrcopy"].status == status
+
+
+def test_machine_without_nvswitch_needs_no_fabric_manager(facts):
+    facts["family"]["nvswitch"] = False
+    assert judged(facts)["efa.fabric_manager"].status == "not_applicable"
