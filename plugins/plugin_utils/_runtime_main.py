@@ -88,10 +88,20 @@ def compile_archive(archive: str, folder: str, path: str, begin: str) -> None:
             os.unlink(os.path.join(folder, name))
 
 
+def hold_signals() -> None:
+    """Let signals wait until the job knows what to do about them; the imports take a while."""
+    import signal
+
+    names = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGTERM", "SIGXCPU")
+    signal.pthread_sigmask(signal.SIG_BLOCK, [getattr(signal, name) for name in names])
+
+
 def start() -> None:
     """Run the command, and end with its exit code."""
     if sys.version_info[:2] < OLDEST:
         end(3, " needs Python 3.9 or newer and was started with {}.{}".format(*sys.version_info[:2]))
+    if sys.argv[1:2] in (["job"], ["job-node"]):
+        hold_signals()
     archive, copy = sys.path[0], ""
     if os.path.realpath(archive) == INSTALLED:
         # The copy saves time and is needed for nothing.

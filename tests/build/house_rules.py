@@ -132,6 +132,7 @@ WRITERS = {
     "plugins/module_utils/_cluster/s3_tree.py": "an object of any size, proved before it takes its name",
     "plugins/module_utils/_node/cli/log.py": "a log is appended to",
     "plugins/module_utils/_node/gds/probe_child.py": "a program of its own that imports nothing of ours",
+    "plugins/module_utils/_node/jobs/live.py": "what steps print, in a directory that the job made for itself",
     "plugins/module_utils/_node/system/files.py": "the one writer",
     "plugins/module_utils/_node/system/host.py": "a lock, and a probe that is removed at once",
     "plugins/modules/pcluster.py": "a directory of its own",

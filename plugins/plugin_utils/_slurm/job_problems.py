@@ -62,6 +62,11 @@ def shape_problems(settings: Mapping[str, Any]) -> Iterator[str]:
     names = [job.get("name") for job in jobs if isinstance(job, Mapping)]
     for index, job in enumerate(jobs):
         yield from _job_problems(index, job, names)
+    yield from (
+        f"baseline is {settings['baseline']} and the job {name} has that file for itself: give one of them another name"
+        for name in names
+        if isinstance(name, str) and settings["baseline"] == f"{settings['dir']}/{name}.json"
+    )
     yield from _shared_places([job for job in jobs if isinstance(job, Mapping)])
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._data import instanc
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import environment as nccl_env
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kind import Kind
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.spec import Container, Spec
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import request as slurm_request
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
@@ -159,7 +161,6 @@ def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts
         "exit_file": f"{base}/results/{name}-{'%A_%a' if kind.array else '%j'}.exit",
         "nodes": nodes,
         "tasks": tasks,
-        "many": kind.tasks == "gpu" and not kind.signal,
         "gpus": gpus,
         "mpi": _mpi(settings, facts) if kind.mpi else "none",
         "environment": _environment(settings, kind, bool(image)),
@@ -173,7 +174,26 @@ def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts
         "asked": json.dumps(_asked(settings, wish, kind, gpus, tasks, values), sort_keys=True),
     }
     job["directives"] = _directives(settings, wish, kind, job)
+    job["spec"] = _spec(settings, job)
     return job
+
+
+def _spec(settings: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, str]:
+    """The file beside the script: its path, its text, and the beginning of the sum of that."""
+    container = Container(job["image"], tuple(job["mounts"]), job["workdir"]) if job["image"] else None
+    spec = Spec(
+        **{key: job[key] for key in ("name", "kind", "dir", "python", "nodes", "tasks", "gpus", "mpi")},
+        environment=dict(variable.split("=", 1) for variable in job["environment"]),
+        container=container,
+        scratch=settings.get("scratch") or "",
+        sbatch=tuple(line["name"] for line in job["directives"]),
+        values=job["values"],
+        tools=job["tools"],
+        asked=json.loads(job["asked"]),
+    )
+    text = spec.text()
+    # In the script, so that two jobs of one script are the same only where they run the same.
+    return {"path": spec.path, "text": text, "sha256": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
 
 def _needs(settings: Mapping[str, Any], kind: Kind, values: Mapping[str, Any], image: str) -> Iterator[tuple[str, str]]:

@@ -54,7 +54,8 @@ def test_a_node_that_does_not_see_the_shared_directory_is_named(ran, slurm, runt
         folder = slurm.local_of(node)
         (folder / "results").mkdir()
         (folder / "mlcluster.pyz").write_bytes(runtime.read_bytes())
-        (folder / "smoke.sbatch").write_text(role.scripts()[f"{slurm.local}/smoke.sbatch"])
+        for path, text in role.files().items():
+            (folder / path.rpartition("/")[2]).write_text(text)
     number = int(slurm.run("sbatch", "--parsable", str(slurm.local_of("n1") / "smoke.sbatch")).stdout)
     smoke = Ran(jobs.wait(slurm, number), slurm.local_of("n1"), "smoke")
     (tasks,) = smoke.of("smoke.tasks")

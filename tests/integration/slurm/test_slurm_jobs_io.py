@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds.probe_child import PREFIX
@@ -143,20 +142,34 @@ def test_a_cancelled_job_leaves_the_shared_file_system_clean(cancelled, endless,
 
 
 @pytest.fixture
-def told_at_once(tmp_path, monkeypatch):
-    """Who makes the directory for the files is told to end as soon as it is there."""
-    program = tmp_path / "bin" / "mkdir"
-    program.parent.mkdir()
-    program.write_text('#!/bin/sh\n/bin/mkdir "$@" && case $* in */mlcluster-*io-*) kill $PPID ;; esac\n')
+def told_at_once(tmp_path):
+    """A Python that is told to end as soon as it has made the directory for the files."""
+    program = tmp_path / "told-python"
+    program.write_text(
+        """#!/bin/sh
+exec /usr/bin/python3 -c '
+import os, runpy, signal, sys
+make = os.mkdir
+def mkdir(path, *words):
+    make(path, *words)
+    if "io-" in os.path.basename(path) and os.path.basename(path).startswith("mlcluster-"):
+        os.kill(os.getpid(), signal.SIGTERM)
+os.mkdir = mkdir
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+' "$@"
+"""
+    )
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return str(program)
 
 
 def test_a_job_that_is_ended_as_it_begins_leaves_no_directory(told_at_once, ran, tools, slurm, tmp_path):
-    disks = ran({"name": "disks", "kind": "local_io"}, local_dir=str(slurm.local), **tools)
+    given = {"python": told_at_once, **tools}
+    disks = ran({"name": "disks", "kind": "local_io"}, local_dir=str(slurm.local), **given)
     assert disks.exit_file != "0\n" and on_local_disks(slurm) == [[], []]
     (tmp_path / "shared").mkdir()
-    fsx = ran({"name": "fsx", "kind": "fsx_io", "minutes": 9, "directory": str(tmp_path / "shared")}, **tools)
+    fsx = ran({"name": "fsx", "kind": "fsx_io", "minutes": 9, "directory": str(tmp_path / "shared")}, **given)
     assert fsx.exit_file == "143\n" and list((tmp_path / "shared").iterdir()) == []
 
 

@@ -77,11 +77,15 @@ class Role:
 
     def scripts(self) -> dict[str, str]:
         """Text of each script by its path."""
+        return {path: text for path, text in self.files().items() if path.endswith(".sbatch")}
+
+    def files(self) -> dict[str, str]:
+        """Text of each script, and of the file beside it that says what the job runs, by its path."""
         return {entry["path"]: entry["text"] for entry in self.value("__slurm_jobs_files")}
 
     def install(self, runtime: Path) -> None:
         """Write what the role would write, for a cluster of the rig."""
-        for path, text in self.scripts().items():
+        for path, text in self.files().items():
             script = Path(path)
             (script.parent / "results").mkdir(parents=True, exist_ok=True)
             script.write_text(text, encoding="utf-8")

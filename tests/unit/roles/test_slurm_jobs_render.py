@@ -7,12 +7,16 @@
 from __future__ import annotations
 
 import copy
+import json
 import re
 import subprocess
 
 import pytest
 from ansible.errors import AnsibleUndefinedVariable
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import dry_run
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.spec import parse
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
 from tests.rig import templating
 from tests.rig.slurm.scripts import FACTS, ROLE, Role
@@ -54,6 +58,18 @@ def texts(**settings):
     return {path.rpartition("/")[2][: -len(".sbatch")]: text for path, text in Role(**settings).scripts().items()}
 
 
+def specs(**settings):
+    """What each job runs, by its name, read as the runner reads it."""
+    files = {path: text for path, text in Role(**settings).files().items() if path.endswith(".json")}
+    return {spec.name: spec for spec in (parse(text, path, KINDS) for path, text in files.items())}
+
+
+def steps(spec):
+    """The steps of a job as --dry-run prints them, on nodes n1 and n2, without what is no step."""
+    printed = dry_run.lines(spec, Host(), ("n1", "n2"))
+    return [line for line in printed if not line.startswith("#")]
+
+
 def every_script():
     found = texts(facts=WITH_PYXIS, jobs=JOBS, instance_type="p5.48xlarge")
     assert list(found) == [job["name"] for job in JOBS], Role(facts=WITH_PYXIS, jobs=JOBS).problems
@@ -71,23 +87,30 @@ def test_every_script_is_sound_shell(tmp_path):
         assert done.returncode == 0, f"{name}: {done.stdout}"
 
 
-def test_nothing_of_a_task_is_exported_in_the_batch_step():
+def test_each_script_is_read_at_a_glance():
     for name, text in every_script().items():
-        assert not re.search(r"^\s*(export|declare -x)\b", text, re.MULTILINE), name
-        assert not re.search(r"^\s*(LOCAL_RANK|RANK|WORLD_SIZE|CUDA_VISIBLE_DEVICES)=", text, re.MULTILINE), name
+        assert len(text.splitlines()) <= 25, name
+        (command,) = [line for line in text.splitlines() if line and not line.startswith("#")]
+        runtime = "/usr/bin/python3 /fsx/mlcluster/jobs/mlcluster.pyz"
+        file = f"/fsx/mlcluster/jobs/{name}.json"
+        assert command in (f"exec {runtime} job {file}", f'exec {runtime} job {file} "$@"')
+        assert f"# Its steps: {runtime} job --dry-run {file}\n" in text
         assert not re.search(r"^#SBATCH --(container|export)", text, re.MULTILINE), name
 
 
 def test_a_container_is_the_steps_and_not_the_batch_scripts():
-    image = every_script()["nccl_image"]
-    assert "  --container-image='docker://nvcr.io#nvidia/pytorch:25.10-py3'\n" in image
-    assert "--container-mounts=/fsx/mlcluster/jobs:/fsx/mlcluster/jobs\n" in image
-    assert image.count('"${container[@]}" env "${environment[@]}"') == 1
+    spec = specs(facts=WITH_PYXIS, jobs=[JOBS[-1]], instance_type="p5.48xlarge")["nccl_image"]
+    launches = [line for line in steps(spec) if "_perf" in line]
+    image = "docker://nvcr.io#nvidia/pytorch:25.10-py3"
+    inside = f"'--container-image={image}' --container-mounts=/fsx/mlcluster/jobs:/fsx/mlcluster/jobs "
+    assert len(launches) == 6 and all(inside in line for line in launches)
+    assert "container" not in next(line for line in steps(spec) if "efa-counters" in line)
 
 
 @pytest.mark.parametrize(("offered", "launch"), [(["none", "pmix", "pmi2"], "pmix"), (["pmi2", "none"], "pmi2")])
 def test_mpi_is_what_the_cluster_offers(offered, launch):
-    assert f"--mpi={launch} " in texts(facts={**FACTS, "mpi_types": offered}, jobs=JOBS[1:2])["nccl_all"]
+    spec = specs(facts={**FACTS, "mpi_types": offered}, jobs=JOBS[1:2])["nccl_all"]
+    assert spec.mpi == launch and any(f" --mpi={launch} " in line for line in steps(spec))
 
 
 def test_a_cluster_without_mpi_is_refused():
@@ -102,13 +125,17 @@ def test_a_cluster_without_mpi_is_refused():
     "value", [text for text in HOSTILE if "\n" not in text and (templating.KEEPS_STRINGS or text != "{1,2}")]
 )
 def test_no_value_is_more_than_a_word(value, tmp_path):
-    image = f"r#{value}"
-    text = texts(facts=WITH_PYXIS, jobs=[{**JOBS[-1], "container_image": image}], nccl_tests_dir=value)["nccl_image"]
-    lines = [line for line in text.splitlines() if line.startswith(("  --container-image=", "tests="))]
+    """Neither in the script, nor in a line that --dry-run prints for people to paste."""
+    job = {**JOBS[-1], "container_image": f"r#{value}", "collectives": ["reduce"]}
+    settings = {"facts": WITH_PYXIS, "jobs": [job], "nccl_tests_dir": value, "python": f"/{value}"}
+    (line,) = [line for line in steps(specs(**settings)["nccl_image"]) if "_perf" in line]
+    words = line.partition(" >")[0].removeprefix("srun ")
+    command = next(line for line in texts(**settings)["nccl_image"].splitlines() if line.startswith("exec "))
     script = tmp_path / "part.sh"
-    script.write_text(f"container=({lines[0]})\n{lines[1]}\n" + 'printf "%s\\0" "${container[0]}" "$tests"\n')
+    script.write_text(f'printf "%s\\0" {words}\nprintf "%s\\0" {command.removeprefix("exec ")}\n')
     done = subprocess.run(["bash", "-u", script], capture_output=True, text=True, cwd=tmp_path, check=True)
-    assert done.stdout == f"--container-image={image}\0{value}\0"
+    found = done.stdout.split("\0")
+    assert {f"--container-image=r#{value}", f"{value}/reduce_perf", f"/{value}"} <= set(found)
     assert [path.name for path in tmp_path.iterdir()] == ["part.sh"]
 
 
@@ -153,7 +180,8 @@ def test_what_the_cluster_cannot_run_is_found_before_it_is_asked():
 
 
 def test_variables_come_from_the_table_and_harmful_ones_are_refused():
-    text = texts(jobs=JOBS[1:2], instance_type="p5.48xlarge")["nccl_all"]
+    spec = specs(jobs=JOBS[1:2], instance_type="p5.48xlarge")["nccl_all"]
+    text = "\n".join(steps(spec))
     assert "NCCL_DEBUG=INFO NCCL_NET=Libfabric" in text
     (problem,) = Role(jobs=JOBS[1:2], environment={"NCCL_IFNAME": "eth0"}).problems
     assert problem.startswith("job nccl_all: ") and "NCCL_IFNAME" in problem
@@ -171,30 +199,6 @@ def test_relative_path_of_an_image_is_refused(image):
 @pytest.mark.parametrize("image", ["/fsx/nemo.sqsh", "nvcr.io#nvidia/nemo:25.07", "ubuntu", "docker://r#n.sqsh"])
 def test_image_of_a_registry_or_with_an_absolute_path_is_taken(image):
     assert Role(jobs=[{"name": "x", "kind": "nccl", "container_image": image}], facts=WITH_PYXIS).problems == []
-
-
-@pytest.mark.parametrize(
-    ("node", "hosts", "address"),
-    [
-        ("Arch=x NodeAddr=10.0.1.5 NodeHostName=n1 Comment=x NodeAddr=1.1.1.1", "127.0.1.1 n1", "10.0.1.5"),
-        ("NodeAddr=fd00::5 NodeHostName=n1", "127.0.1.1 n1", "fd00::5"),
-        ("NodeAddr=n1-data NodeHostName=n1", "10.0.1.6 STREAM n1-data\n10.0.1.6 DGRAM", "10.0.1.6"),
-        # A controller that does not answer.
-        ("", "10.0.1.7 STREAM n1", "10.0.1.7"),
-        ("", "", "n1"),
-    ],
-)
-def test_address_of_a_node_is_that_of_slurm(node, hosts, address, tmp_path):
-    text = texts(jobs=[{"name": "t", "kind": "nccom", "launch": "mpi", "workers_per_node": 2}])["t"]
-    function = text[text.index("address() {") :].partition("\n}\n")[0]
-    names = {"scontrol": f"NodeName=$4 {node}" if node else "", "getent": hosts}
-    for name, said in names.items():
-        (tmp_path / name).write_text(f'#!/bin/sh\nprintf "{said}\\n"\n')
-        (tmp_path / name).chmod(0o755)
-    run = ["bash", "-uo", "pipefail", "-c", function + "\n}\naddress n1"]
-    done = subprocess.run(run, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, text=True, check=True)
-    assert done.stdout == f"{address}\n"
-    assert "$(address" in text and "getent" not in text.replace(function, "")
 
 
 def test_a_job_for_other_accelerators_is_left_out():
@@ -261,10 +265,7 @@ def test_a_training_is_signalled_requeued_and_appended_to():
     for line in ("--signal=B:USR1@600", "--requeue", "--open-mode=append", "--ntasks-per-node=8", "--gpus-per-node=8"):
         assert f"#SBATCH {line}\n" in text
     torch = every_script()["torch"]
-    assert "#SBATCH --ntasks-per-node=1\n" in torch and '--nproc-per-node="$processes"' in torch
-    # Each task gives the number of its own node; nobody waits for who comes first.
-    assert """bash -c 'exec torchrun --node-rank="$SLURM_NODEID" "$@"' torchrun""" in torch and "rdzv" not in torch
-    assert '--nnodes="${#nodes[@]}"' in torch and '--master-addr="$master" --master-port="$port"' in torch
+    assert "#SBATCH --ntasks-per-node=1\n" in torch
 
 
 def test_all_nodes_of_the_partition():
@@ -287,10 +288,11 @@ def test_what_nccom_test_cannot_do_is_refused():
 
 
 def test_neurons_collectives_get_bytes_and_neurons_variables_also_where_no_type_is_set():
-    text = texts(jobs=NEURON[:1])["nccom_all_slurm"]
-    assert "--minbytes 8 --maxbytes 1073741824 --stepfactor 2" in text
-    assert "FI_PROVIDER=efa" in text and "NCCL_" not in text
-    assert '--slurm-mode \\\n    --slurm-job-id "$SLURM_JOB_ID" "$collective"' in text
+    spec = specs(jobs=NEURON[:1])["nccom_all_slurm"]
+    (line, *_others) = [line for line in steps(spec) if "nccom-test" in line]
+    assert "--minbytes 8 --maxbytes 1073741824 --stepfactor 2" in line
+    assert "FI_PROVIDER=efa" in line and "NCCL_" not in line
+    assert " --slurm-mode --slurm-job-id JOBID all_reduce >" in line
 
 
 CAPACITY = [
@@ -316,9 +318,7 @@ def test_a_training_is_told_before_the_capacity_block_takes_its_nodes_back(hosts
     wanted = {"name": "t", "command": ["x"], **TRAINING, **job}
     known = {f"i-{number}": {"ec2_capacity": capacity} for number, capacity in enumerate(hosts)}
     inventory = {"groups": {"compute": [*known, "i-x"]}, "hostvars": {**known, "i-x": {"ec2_capacity": None}}}
-    role = Role(jobs=[wanted], inventory=inventory, **settings)
-    (text,) = role.scripts().values()
-    assert re.findall("^ends_at=(.*)$", text, re.MULTILINE) == ([ends] if ends else [])
+    assert specs(jobs=[wanted], inventory=inventory, **settings)["t"].values["ends_at"] == (ends or "")
 
 
 def test_what_a_job_needs_stands_in_its_head():
@@ -364,9 +364,12 @@ def test_an_array_shares_its_nodes_and_submits_itself_with_a_task_for_each_input
     )
     assert not [line for line in directives if line.startswith(("exclusive", "mem", "gpus"))]
     assert "output=/fsx/mlcluster/jobs/results/shards-%A_%a.out" in directives
-    assert 'range=$("${data[@]}" array "$input" --limit 4 --tasks "$most") ||' in text
-    assert """--tokenizer='/fsx/it'"'"'s'\n""" in text and "  --eos '<|end|> $(id)'\n" in text
-    assert "declare -i most=0\n" in text and "declare -i most=9\n" in every_script()["shards_image"]
+    found = specs(facts=WITH_PYXIS, jobs=JOBS, instance_type="p5.48xlarge")
+    lines = steps(found["shards"])
+    assert "python3 -m mlcluster_data array /fsx/in --limit 4 --tasks 0" in lines
+    assert "sbatch --array=RANGE /fsx/mlcluster/jobs/shards.sbatch" in lines
+    assert lines[-1].endswith(""" '--tokenizer=/fsx/it'"'"'s' --eos '<|end|> $(id)'""")
+    assert "python3 -m mlcluster_data array /fsx/in --limit 16 --tasks 9" in steps(found["shards_image"])
 
 
 def test_an_array_that_cannot_be_meant_is_refused_all_at_once():
@@ -431,13 +434,9 @@ def test_package_without_python_files_is_refused():
     ],
 )
 def test_container_sees_every_path_that_its_job_names(job, mounts, workdir):
-    text = texts(
-        facts=WITH_PYXIS, jobs=[{"name": "x", "container_image": "/x.sqsh", "minutes": 50, **job}], dir="/fsx/jobs"
-    )["x"]
-    lines = [line.strip().strip("'") for line in text.splitlines()]
-    assert f"--container-workdir={workdir}" in lines
-    assert [line.partition("=")[2].strip("'") for line in lines if line.startswith("--container-mounts=")] == [mounts]
-    assert text.count("--container-workdir") == 1
+    jobs = [{"name": "x", "container_image": "/x.sqsh", "minutes": 50, **job}]
+    container = specs(facts=WITH_PYXIS, jobs=jobs, dir="/fsx/jobs")["x"].container
+    assert (",".join(container.mounts), container.workdir) == (mounts, workdir)
 
 
 def test_a_mount_that_hides_what_a_job_names_is_refused():
@@ -456,5 +455,21 @@ def test_smallest_job_of_each_kind_is_a_sound_script(name):
     assert role.problems == []
     (text,) = role.scripts().values()
     assert "#SBATCH --job-name=smallest" in text
-    done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert len(text.splitlines()) <= 25
+    spec = parse(role.files()["/fsx/mlcluster/jobs/smallest.json"], "smallest.json", KINDS)
+    assert steps(spec)
+
+
+def test_what_a_job_runs_is_beside_its_script_and_not_where_a_baseline_is():
+    files = Role(jobs=[{"name": "x", "kind": "node_smoke"}]).files()
+    assert list(files) == ["/fsx/mlcluster/jobs/x.json", "/fsx/mlcluster/jobs/x.sbatch"]
+    assert json.loads(files["/fsx/mlcluster/jobs/x.json"])["schema"] == "mlcluster.job/1"
+    (problem,) = Role(jobs=[{"name": "x", "kind": "node_smoke"}], baseline="/fsx/mlcluster/jobs/x.json").problems
+    assert problem.startswith("baseline is /fsx/mlcluster/jobs/x.json and the job x has that file for itself")
+
+
+def test_script_changes_with_what_it_runs():
+    """What makes two jobs the same is a digest of the script."""
+    job = {"name": "x", "kind": "nccl", "collectives": ["reduce"]}
+    first, again, other = (texts(jobs=[one])["x"] for one in (job, job, {**job, "iterations": 7}))
+    assert first == again != other

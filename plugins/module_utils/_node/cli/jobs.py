@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The verbs job-task and job-verdict of the mlcluster command, which the scripts of slurm_jobs call."""
+"""The verbs of jobs of the mlcluster command: what the scripts of slurm_jobs start, and what their steps start."""
 
 from __future__ import annotations
 
@@ -15,19 +15,45 @@ import sys
 import typing as t
 
 from ..health.container import mounted_root
+from ..jobs import dry_run
+from ..jobs.execute import scratch_directory, task_command, task_variables
 from ..jobs.job import Job
+from ..jobs.kinds import KINDS
+from ..jobs.live import become
+from ..jobs.run import load, run_job, run_part
 from ..jobs.tasks import TASK_PREFIX
-from ..jobs.verify import judge_job, parse_asked
+from ..jobs.verify import REPORT, judge_job, parse_asked, write_report
 from ..system.ask import whole_number
 from ..system.host import Host, NodeError
 from ..verdict import result
 
 LOGGER = logging.getLogger("mlcluster")
-REPORT = "report.json"
 
 
 def add_verbs(subparsers: t.Any) -> None:
     """Register the verbs with the mlcluster command."""
+    job = subparsers.add_parser("job", help="run the steps of a job, as its script does, or show them")
+    job.add_argument("file", metavar="NAME.json", help="the job, beside its script")
+    job.add_argument("--dry-run", action="store_true", help="print every step as a command line, and run none")
+    job.add_argument("--nodes", default="", metavar="NAMES", help="with --dry-run: nodes to show, with blanks")
+    job.add_argument(
+        "options",
+        nargs=argparse.REMAINDER,
+        metavar="OPTION",
+        help="more options of sbatch, for an array that is submitted",
+    )
+    job.set_defaults(handler=run)
+    task = subparsers.add_parser("job-exec", help="start a program as a task of a job, with what only the task knows")
+    task.add_argument("--scratch", default="", metavar="DIRECTORY", help="where nodes make directories for jobs")
+    task.add_argument("--ranks", action="store_true", help="set RANK, LOCAL_RANK and WORLD_SIZE")
+    task.add_argument("--node-rank", action="store_true", help="give the program --node-rank=N, the number of its node")
+    task.add_argument("--spool", action="store_true", help="set MLCLUSTER_SPOOL to that directory, if there is none")
+    task.add_argument("command", nargs="+", metavar="WORD", help="the program and its arguments, behind --")
+    task.set_defaults(handler=job_exec)
+    part = subparsers.add_parser("job-node", help="do the part of a job that belongs to one node, as a step of it")
+    part.add_argument("file", metavar="NAME.json", help="the job, beside its script")
+    part.add_argument("words", nargs="*", metavar="WORD", help="what the job says to its nodes")
+    part.set_defaults(handler=run_on_node)
     verb = subparsers.add_parser("job-verdict", help="judge a validation job by what its script left")
     verb.add_argument("results", metavar="DIRECTORY", help="where the script kept what was printed")
     verb.add_argument("--asked", required=True, metavar="JSON", help="what the job was asked for, from its script")
@@ -42,6 +68,46 @@ def add_verbs(subparsers: t.Any) -> None:
     task.set_defaults(handler=job_task)
 
 
+def run(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Run a job and return its exit status, or print its steps; 3 for what is no job."""
+    host = host or Host()
+    try:
+        spec = load(host, args.file)
+        if not args.dry_run:
+            return run_job(spec, host, dict(os.environ), args.runtime_version, args.options)
+        sys.stdout.write("\n".join(dry_run.lines(spec, host, args.nodes.split())) + "\n")
+    except NodeError as exc:
+        LOGGER.error("job: %s", exc)
+        return result.EXIT_USAGE
+    return result.EXIT_OK
+
+
+def job_exec(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Become the program of a task; an exit status is returned only where it cannot be started."""
+    host, own = host or Host(), dict(os.environ)
+    try:
+        scratch = scratch_directory(host, args.scratch, own)
+        variables = task_variables(own, scratch, args.ranks, args.spool)
+        return become(task_command(own, args.command, args.node_rank), variables)
+    except NodeError as exc:
+        LOGGER.error("job-exec: %s", exc)
+        return result.EXIT_USAGE
+
+
+def run_on_node(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Do what a kind of job does on each node, and return its exit status; 3 for what is no job."""
+    host = host or Host()
+    try:
+        spec = load(host, args.file)
+        on_node = KINDS[spec.kind].on_node
+        if on_node is None:
+            raise NodeError(f"jobs of the kind {spec.kind} have no part for a node: start the job with its script")
+        return run_part(spec, host, dict(os.environ), lambda work: on_node(work, args.words))
+    except NodeError as exc:
+        LOGGER.error("job-node: %s", exc)
+        return result.EXIT_USAGE
+
+
 def job_verdict(args: argparse.Namespace, host: Host | None = None) -> int:
     """Write report.json beside the results, print it, and give its exit code; 3 for what is no job."""
     host = host or Host()
@@ -53,11 +119,8 @@ def job_verdict(args: argparse.Namespace, host: Host | None = None) -> int:
     except NodeError as exc:
         LOGGER.error("job-verdict: %s", exc)
         return result.EXIT_USAGE
-    report = result.Report(
-        platform.node() or "unknown", host.now(), {"mlcluster.aws": args.runtime_version}, tuple(results)
-    )
     try:
-        host.write_text(posixpath.join(args.results, REPORT), result.dumps(report) + "\n")
+        report = write_report(host, args.results, results, args.runtime_version)
     except OSError as exc:
         LOGGER.error("job-verdict: %s could not be written: %s", posixpath.join(args.results, REPORT), exc.strerror)
         return result.EXIT_UNDETERMINABLE

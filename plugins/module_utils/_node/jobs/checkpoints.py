@@ -224,19 +224,22 @@ def checkpoints(args: argparse.Namespace, host: Host | None = None) -> int:
         sys.stdout.write("".join(f"{entry.path}\n" for entry in found if entry.complete and not entry.backed_up))
         return result.EXIT_OK
     if args.prune is not None:
-        leaving = removable(
-            found, args.prune, args.backed_up_only, lambda entry: has_its_content(host, entry, args.marker)
-        )
-        return _prune(leaving, leftovers(host, args.directory, found))
+        removed, code = prune(host, args.directory, args.marker, args.prune, args.backed_up_only, found)
+        sys.stdout.write("".join(f"{path}\n" for path in removed))
+        return code
     for entry in found:
         words = ["complete" if entry.complete else "incomplete"] + (["backed up"] if entry.backed_up else [])
         sys.stdout.write(f"{entry.path}: {', '.join(words)}\n")
     return result.EXIT_OK
 
 
-def _prune(leaving: t.Sequence[Checkpoint], before: t.Sequence[str]) -> int:
-    code = result.EXIT_OK
-    for path in before:
+def prune(
+    host: Host, directory: str, marker: str, keep: int, backed_up_only: bool, found: t.Sequence[Checkpoint]
+) -> tuple[list[str], int]:
+    """Take away what ``removable`` names, and what an earlier removal left; return what went, and an exit code."""
+    leaving = removable(found, keep, backed_up_only, lambda entry: has_its_content(host, entry, marker))
+    removed, code = [], result.EXIT_OK
+    for path in leftovers(host, directory, found):
         try:
             clear(path)
         except OSError as exc:
@@ -245,8 +248,8 @@ def _prune(leaving: t.Sequence[Checkpoint], before: t.Sequence[str]) -> int:
     for entry in leaving:
         try:
             if remove(entry):
-                sys.stdout.write(f"{entry.path}\n")
+                removed.append(entry.path)
         except OSError as exc:
             LOGGER.error("checkpoints: %s could not be taken away: %s", entry.path, exc.strerror)
             code = result.EXIT_FAIL
-    return code
+    return removed, code

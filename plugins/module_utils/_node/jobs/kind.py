@@ -12,14 +12,19 @@ from ..system.host import Host
 from ..verdict.result import Result
 from .job import Job
 from .options import Option
+from .work import Work
 
 Values = t.Mapping[str, t.Any]
 Judge = t.Callable[[Job, Host], list[Result]]
+# Returns the exit status of the job, or None where that is the verdict's.
+Run = t.Callable[[Work], t.Optional[int]]
+Submit = t.Callable[[Work, t.Sequence[str]], int]
+OnNode = t.Callable[[Work, t.Sequence[str]], int]
 
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What all jobs of a kind share. The template of that name in the role slurm_jobs has their commands.
+    """What all jobs of a kind share.
 
     ``title`` is the question that it answers, ``proves`` its row in the role's README. ``nodes`` is a number or
     ``all``, ``tasks`` is ``one`` or ``gpu`` (one for each GPU) a node, ``minutes`` the time limit.
@@ -31,6 +36,8 @@ class Kind:
     ``baseline``: the verdict reads the site's baseline. ``writes`` names the option with a directory that no other job
     may write into. ``example`` is the smallest job of the kind with which nothing is wrong.
 
+    ``run(work)`` runs the steps of a job. ``on_node(work, words)`` is what a step of it runs on a node by
+    ``mlcluster job-node``. ``submit(work, options)`` submits an array whose script is started by hand.
     ``fill(values, settings)`` completes defaults that depend on the role's settings and returns the changed ones.
     ``programs(values, settings, image)`` returns the programs that have to be on the nodes; by default all ``tools``.
     ``problems(values, job)`` yields what is wrong with options together; each may have a value of any type.
@@ -39,6 +46,9 @@ class Kind:
 
     title: str
     proves: str
+    run: Run
+    on_node: OnNode | None = None
+    submit: Submit | None = None
     judge: Judge | None = None
     unjudged: str = ""
     nodes: int | str = 2

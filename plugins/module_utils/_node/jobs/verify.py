@@ -9,12 +9,16 @@ The script only runs programs and keeps their output; the judge of its kind deci
 from __future__ import annotations
 
 import json
+import platform
+import posixpath
 import typing as t
 
 from ..system.host import Host, NodeError
 from ..verdict import result
 from .job import Job
 from .kinds import KINDS
+
+REPORT = "report.json"
 
 
 def parse_asked(text: str) -> dict[str, t.Any]:
@@ -44,3 +48,10 @@ def judge_job(job: Job, host: Host) -> list[result.Result]:
     if judge is None:
         raise NodeError(f"jobs of the kind {job.asked['kind']} have no verdict: use their exit status")
     return judge(job, host)
+
+
+def write_report(host: Host, directory: str, results: t.Sequence[result.Result], version: str) -> result.Report:
+    """Write the results as report.json into the directory of a job and return the report. Raises OSError."""
+    report = result.Report(platform.node() or "unknown", host.now(), {"mlcluster.aws": version}, tuple(results))
+    host.write_text(posixpath.join(directory, REPORT), result.dumps(report) + "\n")
+    return report

@@ -63,6 +63,11 @@ class Ended(t.NamedTuple):
     stderr: Output
 
 
+def start(argv: t.Sequence[str], env: t.Mapping[str, str], **options: t.Any) -> subprocess.Popen[bytes]:
+    """Start argv without a shell and return it at once, to be watched by the caller. Raises OSError."""
+    return subprocess.Popen(list(argv), env=env, **options)  # pylint: disable=ansible-bad-function
+
+
 def shortened(text: str) -> str:
     """A text, or its ends where it is too long for a sentence."""
     missing = len(text) - 2 * ENDS

@@ -23,6 +23,7 @@ import pwd
 import shutil
 import stat
 import struct
+import subprocess
 import tempfile
 import time
 import typing as t
@@ -172,9 +173,29 @@ class Host:
             raise CommandError(argv, ended.rc, stdout, stderr, f"failed with status {ended.rc}")
         return CommandResult(ended.rc, stdout, stderr)
 
-    def which(self, program: str) -> str | None:
-        """The full path of a program on the system path, or None."""
-        return shutil.which(program, path=SYSTEM_PATH)
+    def start(
+        self,
+        argv: t.Sequence[str],
+        env: t.Mapping[str, str],
+        stdin: int = subprocess.DEVNULL,
+        stdout: int | None = None,
+        stderr: int | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start argv without a shell, in exactly this environment, and return it running.
+
+        The streams are descriptors or the constants of subprocess; None is that of this process. A program without a
+        slash is looked for on the PATH of env. Raises ``CommandError`` when it cannot be started.
+        """
+        try:
+            return command.start(argv, env, stdin=stdin, stdout=stdout, stderr=stderr)
+        except FileNotFoundError:
+            raise CommandError(argv, None, "", "", "the program is not installed") from None
+        except OSError as exc:
+            raise CommandError(argv, None, "", exc.strerror or str(exc), "could not be started") from None
+
+    def which(self, program: str, path: str = SYSTEM_PATH) -> str | None:
+        """The full path of a program on the system path, or on another one, or None."""
+        return shutil.which(program, path=path)
 
     def variable(self, name: str) -> str | None:
         """Return a variable of this process's environment, or None."""

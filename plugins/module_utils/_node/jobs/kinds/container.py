@@ -15,7 +15,23 @@ from .. import verify_io as io
 from ..job import Job
 from ..kind import Kind
 from ..options import Option, Type, list_of, match
+from ..step import container_options, each_node, srun
 from ..tasks import judge_task_roots, judge_tasks, read_tasks
+from ..work import Work
+
+
+def run(work: Work) -> None:
+    """Note the place of each task in its container, then compare each container with what its host says outside."""
+    tasks, mlcluster = work.spec.tasks, work.spec.mlcluster
+    inside = container_options(work.spec.container)
+    launch = srun(ntasks=len(work.nodes) * tasks, ntasks_per_node=tasks, mpi="none")
+    work.run(*launch, *inside, *mlcluster, "job-task", work.results)
+    facts = work.file("host-%N.json")
+    work.run(*each_node(work.nodes, error=work.file("host-%N.err")), *mlcluster, "host-facts", "--output", facts)
+    report = {"output": work.file("node-%N.json"), "error": work.file("node-%N.err")}
+    required = (word for name in work.spec.values["require"] for word in ("--require", name))
+    check = ("health", "--profile", "container", "--json", "--host-facts", facts, *required)
+    work.run(*each_node(work.nodes, **report), *inside, *mlcluster, *check)
 
 
 def judge_container(job: Job, host: Host) -> list[result.Result]:
@@ -40,6 +56,7 @@ KIND = Kind(
     "Do containers start where their tasks belong, and do they fit their hosts?",
     "tasks start in containers where they belong, and each container has what it needs and fits its host, which writes "
     "down its own versions first: `mlcluster health --profile container`",
+    run=run,
     judge=judge_container,
     minutes=30,
     container="always",

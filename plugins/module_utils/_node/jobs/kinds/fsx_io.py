@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
+import re
 
 from ...system.host import Host
 from ...verdict import result
@@ -13,13 +15,53 @@ from .. import verify_io as io
 from ..job import Job
 from ..kind import Kind, Values
 from ..options import COUNT, MIB_PER_SECOND, PATH, Option, Type
+from ..step import srun
+from ..work import JobError, Work
 
 _RAN = ("size", "memory", "ior", "mdtest")
+_MEMORY = re.compile(r"^MemTotal:\s+(\d+) kB", re.MULTILINE)
+MIB = 1 << 20
+PROGRAMS = "build IOR once on the shared file system, and set slurm_jobs_ior and slurm_jobs_mdtest"
 
 
 def fill(values: Values, settings: Values) -> Values:
     """Return the directory of results where the job names none."""
     return {} if values["directory"] else {"directory": f"{settings['dir']}/results"}
+
+
+def run(work: Work) -> None:
+    """Run IOR and mdtest over all nodes in a directory of this job."""
+    spec, values = work.spec, work.spec.values
+    for tool in ("ior", "mdtest"):
+        work.require(spec.tools[tool], PROGRAMS)
+    found = _MEMORY.search(work.host.read_text("/proc/meminfo") or "")
+    if not found:
+        raise JobError("/proc/meminfo has no MemTotal, and the files must be larger than the memory: look at this node")
+    memory = int(found.group(1)) * 1024
+    # Whole transfers of 1 MiB, together more than the memory of a node.
+    block = memory * values["memory_percent"] // 100 // spec.tasks // MIB + 1
+    # A name that nobody else has, so that it may be removed without a look at whose it is.
+    place = posixpath.join(values["directory"], f"mlcluster-io-{work.unique}")
+    launch = srun(ntasks=len(work.nodes) * spec.tasks, ntasks_per_node=spec.tasks, mpi=spec.mpi, kill_on_bad_exit=1)
+    # These are terabytes that somebody pays for.
+    with work.place(place, "set directory to one on the shared file system that you may write to"):
+        work.run("lfs", "getstripe", "-d", place, stdout=work.file("stripes.txt"), stderr="/dev/null")
+        ior = work.run(
+            # -C -Q: each task reads what a task of another node wrote. -e: the write ends when the data are on the
+            # servers.
+            *(*launch, spec.tools["ior"], "-a", "POSIX", "-w", "-r", "-e", "-F", "-C", "-Q", str(spec.tasks)),
+            *("-t", "1m", "-b", f"{block}m", "-o", f"{place}/ior"),
+            *("-O", "summaryFormat=JSON", "-O", f"summaryFile={work.file('ior.json')}"),
+            stdout=work.file("ior.out"),
+            stderr=work.file("ior.out"),
+        )
+        mdtest = work.run(
+            *(*launch, spec.tools["mdtest"], "-F", "-u", "-n", str(values["items"]), "-d", f"{place}/mdtest"),
+            stdout=work.file("mdtest.out"),
+            stderr=work.file("mdtest.out"),
+        )
+        ran = {"size": block * spec.tasks * MIB, "memory": memory, "ior": ior, "mdtest": mdtest}
+        work.write("ran.json", json.dumps(ran) + "\n")
 
 
 def judge_fsx_io(job: Job, host: Host) -> list[result.Result]:
@@ -49,6 +91,7 @@ KIND = Kind(
     "IOR and mdtest on the shared file system, with more than a node's memory, each task reading what another node "
     "wrote; stripes are kept; its files are removed whatever ends the job but a kill. `directory` is by default that "
     "of results",
+    run=run,
     judge=judge_fsx_io,
     minutes=120,
     mpi=True,

@@ -11,6 +11,26 @@ from .. import verify_io as io
 from ..job import Job
 from ..kind import Kind
 from ..options import COUNT, GIB_PER_SECOND, Option, Type, choices, is_path, list_of
+from ..step import each_node
+from ..work import Work
+
+
+def run(work: Work) -> None:
+    """Ask each node for the active path of each mount, and measure it by gdsio.
+
+    gdsio prints the path that was asked for, whichever was taken; so each mount is first asked for the active one.
+    """
+    values, gdsio = work.spec.values, work.spec.tools["gdsio"]
+    report = {"output": work.file("node-%N.json"), "error": work.file("node-%N.err")}
+    work.run(
+        *each_node(work.nodes, **report),
+        *work.spec.mlcluster,
+        *("gds", "--json", "--active", "--bandwidth", "--bandwidth-mib", str(values["size_mib"])),
+        *(("--baseline", str(float(values["least_gib"]))) if values["least_gib"] else ()),
+        *(("--gdsio", gdsio) if gdsio else ()),
+        *(word for mode in values["modes"] for word in ("--require", mode)),
+        *values["mounts"],
+    )
 
 
 def judge_gds_io(job: Job, host: Host) -> list[result.Result]:
@@ -24,6 +44,7 @@ KIND = Kind(
     "which way files take to the GPUs of each node (`nvfs`, `p2pdma`, `compat`, `none`), proved with a file on each "
     "mount, and what gdsio measures: a figure counts only for a direct path that was proved. Any of `modes` must be "
     "active",
+    run=run,
     judge=judge_gds_io,
     nodes="all",
     tasks="one",

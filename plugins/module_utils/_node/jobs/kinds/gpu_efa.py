@@ -10,6 +10,16 @@ from ...verdict import result
 from .. import verify_io as io
 from ..job import Job
 from ..kind import Kind
+from ..step import each_node
+from ..work import Work
+
+
+def run(work: Work) -> None:
+    """Run the full health check on each node."""
+    report = {"output": work.file("node-%N.json"), "error": work.file("node-%N.err")}
+    instance_type = work.spec.asked.get("instance_type")
+    check = ("health", "--profile", "full", "--json", *(("--instance-type", instance_type) if instance_type else ()))
+    work.run(*each_node(work.nodes, **report), *work.spec.mlcluster, *check)
 
 
 def judge_gpu_efa(job: Job, host: Host) -> list[result.Result]:
@@ -21,6 +31,7 @@ KIND = Kind(
     "What does each node say of its GPUs, EFA, storage and versions?",
     "what each node says of its GPUs, EFA, GPUDirect Storage and versions: `mlcluster health --profile full` on "
     "each, once",
+    run=run,
     judge=judge_gpu_efa,
     tasks="one",
     minutes=15,

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import posixpath
+import typing as t
 
 from ...system.host import Host
 from ...verdict import result
@@ -13,11 +14,50 @@ from .. import verify_io as io
 from ..job import Job
 from ..kind import Kind, Values
 from ..options import COUNT, PATHS, SECONDS, SIZE, Option, Type, whole
+from ..step import each_node
+from ..work import JobError, Work
+
+ABSENT = "on every node as a directory that you may write to: set slurm_jobs_local_dir to what they have"
+PROGRAM = (
+    "install the package fio, as tasks_from node_tools of the role slurm_jobs does on each node, or set slurm_jobs_fio "
+    "or slurm_jobs_build"
+)
 
 
 def fill(values: Values, settings: Values) -> Values:
     """Return the local directory of the role where the job names none."""
     return {} if values["directories"] else {"directories": [settings["local_dir"]]}
+
+
+def run(work: Work) -> None:
+    """Measure each directory on all nodes at once."""
+    work.require(work.spec.tools["fio"], PROGRAM)
+    everywhere = each_node(work.nodes)
+    for at, directory in enumerate(work.spec.values["directories"]):
+        if work.run(*everywhere, "test", "-d", directory, "-a", "-w", directory):
+            raise JobError(f"{directory} is not {ABSENT}")
+        # A name that nobody else has, so that it may be removed without a look at whose it is.
+        place = posixpath.join(directory, f"mlcluster-fio-{work.unique}")
+        work.on_each_node(str(at), place)
+
+
+def measure(work: Work, words: t.Sequence[str]) -> int:
+    """Run fio in a directory of this node, and take it away: a job that is told to end can start nothing on a node."""
+    (at, place), values, status = words, work.spec.values, 0
+    with work.place(place, "set slurm_jobs_local_dir to a directory that you may write to"):
+        for mode in io.MEASURES:
+            prefix = work.file(f"fio-{at}-{mode}-{work.nodes[0]}")
+            status = work.run(
+                *(work.spec.tools["fio"], "--name=data", f"--directory={place}"),
+                # Past the page cache, so that the disks are measured and not the memory.
+                *("--direct=1", "--ioengine=libaio", "--iodepth=32", f"--size={values['size']}"),
+                *(f"--numjobs={values['processes']}", "--time_based", f"--runtime={values['seconds']}"),
+                *("--group_reporting", "--output-format=json"),
+                *(f"--rw={mode}", "--bs=4k" if mode == "randread" else "--bs=1M"),
+                stdout=f"{prefix}.json",
+                stderr=f"{prefix}.err",
+            )
+    return status
 
 
 def judge_local_io(job: Job, host: Host) -> list[result.Result]:
@@ -36,6 +76,8 @@ KIND = Kind(
     "Are the local disks of each node as fast as those of the others?",
     "fio on the local disks of every node, past the page cache; a node below the median of at least three fails. "
     "`directories` is by default `slurm_jobs_local_dir`",
+    run=run,
+    on_node=measure,
     judge=judge_local_io,
     nodes="all",
     tasks="one",

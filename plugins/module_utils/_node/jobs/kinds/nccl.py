@@ -9,8 +9,13 @@ import typing as t
 
 from ..collectives import judge_collectives
 from ..kind import Kind, Values
+from ..layouts import run_layout
 from ..options import Option, choices
+from ..step import container_options, srun, with_variables
 from ..sweep import COLLECTIVES, SWEEP, size_problems
+from ..work import Work
+
+PROGRAMS = "set efa_nccl_tests: build, or slurm_jobs_nccl_tests_dir"
 
 
 def programs(values: Values, settings: Values, image: str) -> t.Sequence[str]:
@@ -18,10 +23,45 @@ def programs(values: Values, settings: Values, image: str) -> t.Sequence[str]:
     return [] if image else [f"{settings['nccl_tests_dir']}/{name}_perf" for name in values["collectives"]]
 
 
+def program(work: Work, collective: str) -> str:
+    """Return the program of a collective."""
+    return f"{work.spec.tools['nccl_tests_dir']}/{collective}_perf"
+
+
+def run(work: Work) -> None:
+    """Run each collective on the groups of nodes of the layout, through MPI."""
+    if work.spec.container is None:
+        for collective in work.spec.values["collectives"]:
+            work.require(program(work, collective), PROGRAMS)
+    run_layout(work, lambda collective, group: launch(work, collective, group), work.spec.tasks)
+
+
+def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ...]:
+    """Return the command of a collective on these nodes."""
+    spec, values = work.spec, work.spec.values
+    step = srun(
+        nodes=len(group),
+        nodelist=",".join(group),
+        ntasks=len(group) * spec.tasks,
+        ntasks_per_node=spec.tasks,
+        mpi=spec.mpi,
+        kill_on_bad_exit=1,
+        time=values["step_minutes"],
+    )
+    return (
+        *(*step, *container_options(spec.container), *with_variables(spec.environment), program(work, collective)),
+        *("-b", str(values["smallest"]), "-e", str(values["largest"]), "-f", str(values["factor"])),
+        *("-n", str(values["iterations"]), "-w", str(values["warmup"])),
+        # Each result is compared, without which no run proves that it is right; and a rank for each GPU.
+        *("-c", "1", "-g", "1"),
+    )
+
+
 KIND = Kind(
     "NCCL's collectives: right, over EFA, fast enough?",
     "the collectives are right, went over EFA from every host, and are fast enough: `mlcluster nccl-verdict` for "
     "each run",
+    run=run,
     judge=judge_collectives,
     minutes=60,
     mpi=True,

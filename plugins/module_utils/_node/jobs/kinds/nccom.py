@@ -10,8 +10,16 @@ import typing as t
 
 from ..collectives import judge_collectives
 from ..kind import Kind, Values
+from ..layouts import run_layout
 from ..options import COUNT, WORDS, Option, Type, choice, choices, match, size_bytes
+from ..ports import address, choose_port, sockets, taken
+from ..step import srun, with_variables
 from ..sweep import COLLECTIVES, SWEEP, size_problems
+from ..work import Work
+
+# Where it gathers the figures of several nodes, on the node that it is started on, unless an option names another port
+# (its user guide); older ones have no such option, so it is given only where it has to be.
+COLLECTOR = 60006
 
 # Those of nccl-tests that nccom-test has, by its own long names (its user guide, "Required Arguments").
 OFFERED = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
@@ -34,10 +42,50 @@ def problems(values: Values, job: Values) -> t.Iterator[str]:
             yield f"nccom-test has no {name}: choose from {', '.join(OFFERED)}"
 
 
+def run(work: Work) -> None:
+    """Run each collective on the groups of nodes of the layout."""
+    work.require(work.spec.tools["nccom_test"], "install aws-neuronx-tools, or set slurm_jobs_nccom_test")
+    # One pair after the other: each nccom-test gathers its figures on a port of this node.
+    ranks = work.spec.values["workers_per_node"]
+    run_layout(work, lambda collective, group: launch(work, collective, group), ranks, pairs_side_by_side=False)
+
+
+def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ...]:
+    """Return the command of a collective on these nodes; for several of them it looks for free ports."""
+    spec, values, count = work.spec, work.spec.values, len(group)
+    limit, test = values["step_minutes"], spec.tools["nccom_test"]
+    what = (
+        *("--nworkers", str(count * values["workers_per_node"]), "--nnodes", str(count)),
+        *("--minbytes", str(values["smallest"]), "--maxbytes", str(values["largest"])),
+        *("--stepfactor", str(values["factor"])),
+        *("--iters", str(values["iterations"]), "--warmup_iters", str(values["warmup"])),
+        # --check: each result is compared, without which no run proves that it is right.
+        *("--datatype", values["datatype"], "--check", "--non-interactive", *map(str, values["arguments"])),
+    )
+    if count == 1:
+        step = srun(nodes=1, nodelist=group[0], ntasks=1, mpi="none", time=limit)
+        return (*step, *with_variables(spec.environment), test, *what, collective)
+    gathers = COLLECTOR
+    if taken(COLLECTOR, sockets(work, work.nodes[0])):
+        gathers = choose_port(work, work.nodes[0])
+        what += ("--data-collector-port", str(gathers))
+    variables = dict(spec.environment)
+    if values["launch"] == "slurm":
+        # It takes all nodes of the job, for it knows an allocation and no part of one.
+        where: tuple[str, ...] = (*("--slurm-mode", "--slurm-job-id", work.number), collective)
+    else:
+        # Its ranks meet at the first of the hosts, on a port that is free there.
+        port = choose_port(work, group[0], gathers)
+        variables["NEURON_RT_ROOT_COMM_ID"] = f"{address(work, group[0])}:{port}"
+        where = (collective, "--hosts", *group)
+    return ("timeout", f"{limit}m", *with_variables(variables), test, *what, *where)
+
+
 KIND = Kind(
     "Neuron's collectives: right, over EFA, fast enough?",
     "the same for Neuron's collectives, by `nccom-test --check`; its output names no ranks, so only EFA counters prove "
     "the way. `launch` is `mpi` for an older nccom-test, and for pairs and bisect",
+    run=run,
     judge=judge_collectives,
     tasks="one",
     minutes=60,

@@ -9,7 +9,16 @@ from ...system.host import Host
 from ...verdict import result
 from ..job import Job
 from ..kind import Kind
+from ..step import srun
 from ..tasks import judge_tasks, read_tasks
+from ..work import Work
+
+
+def run(work: Work) -> None:
+    """Start every task, which writes a file of its own: a node that does not see the shared directory is found."""
+    tasks = work.spec.tasks
+    launch = srun(ntasks=len(work.nodes) * tasks, ntasks_per_node=tasks, mpi="none")
+    work.run(*launch, *work.spec.mlcluster, "job-task", work.results)
 
 
 def judge_smoke(job: Job, host: Host) -> list[result.Result]:
@@ -21,6 +30,7 @@ KIND = Kind(
     "Do the nodes start tasks, each where it belongs, and do they see the shared directory?",
     "every task starts, ranks 0 to 7 on the first node and 8 to 15 on the second, each node has a name of its own, "
     "sees the shared directory and its GPUs",
+    run=run,
     judge=judge_smoke,
     minutes=5,
 )

@@ -5,10 +5,17 @@
 
 from __future__ import annotations
 
+import os
+import re
 import typing as t
 
 from ..kind import Kind, Values
+from ..live import LiveWork, become
 from ..options import BUCKET, COUNT, COUNT_OR_NONE, WORDS, Option, Type, is_path, match
+from ..step import container_options, srun, with_variables
+from ..work import JobError, Work
+
+_ARRAY_SIZE = re.compile(r"^MaxArraySize\s*=\s*([1-9][0-9]{0,6})$", re.MULTILINE)
 
 
 def _tokenizer(value: t.Any) -> bool:
@@ -30,9 +37,68 @@ def problems(_values: Values, job: Values) -> t.Iterator[str]:
             yield f"options has {key}: set limit, tasks or cpus_per_task of the job instead"
 
 
+def data_command(work: Work) -> tuple[str, ...]:
+    """Return the beginning of each command of the data programs."""
+    return (work.spec.tools["data_python"], "-m", "mlcluster_data")
+
+
+def most_tasks(wanted: int, configuration: str) -> int:
+    """Return how many tasks an array may have: as wanted (0: as many as inputs), at most what Slurm allows. Pure."""
+    found = _ARRAY_SIZE.search(configuration)
+    largest = int(found.group(1)) if found else 0
+    return largest if largest and (wanted == 0 or wanted > largest) else wanted
+
+
+def submit(work: Work, options: t.Sequence[str]) -> int:
+    """Submit the script with a task for each input that there is now, of which each does several if there are too many.
+
+    Returns an exit status only where it was not submitted.
+    """
+    values = work.spec.values
+    most = most_tasks(values["tasks"], work.ask("scontrol", "show", "config"))
+    count = (*data_command(work), "array", values["input"], "--limit", str(values["limit"]), "--tasks", str(most))
+    if not isinstance(work, LiveWork):
+        work.run(*count)
+        return work.run("sbatch", "--array=RANGE", *options, work.spec.script)
+    status, tasks = work.answer(*count)
+    if status:
+        return status
+    return become(("sbatch", f"--array={tasks.strip()}", *options, work.spec.script), work.variables)
+
+
+def run(work: Work) -> int:
+    """Run the data programs for the inputs of this task."""
+    spec, values = work.spec, work.spec.values
+    if spec.container:
+        for path in (values["output"], values["spool"]):
+            # What is not there cannot be mounted.
+            if path.startswith("/") and not work.dry:
+                _make(path)
+    cpus = work.variables.get("SLURM_CPUS_PER_TASK") if isinstance(work, LiveWork) else None
+    return work.run(
+        *srun(ntasks=1, cpus_per_task=cpus or values["cpus_per_task"], mpi="none"),
+        *(*container_options(spec.container), *with_variables({"PYTHONUNBUFFERED": "1"})),
+        *(*spec.mlcluster, "job-exec", *(("--scratch", spec.scratch) if spec.scratch else ()), "--spool", "--"),
+        *(*data_command(work), "preprocess", f"--input={values['input']}", f"--output={values['output']}"),
+        *(f"--tokenizer={values['tokenizer']}", *((f"--spool={values['spool']}",) if values["spool"] else ())),
+        *map(str, values["arguments"]),
+    )
+
+
+def _make(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as exc:
+        raise JobError(
+            f"{path} could not be made ({exc.strerror}): set output and spool to directories that you may write to"
+        ) from None
+
+
 KIND = Kind(
     "Text into shards of tokens, a task for each input, which goes on where it was when it is started again",
     "see [Preprocessing](#preprocessing)",
+    run=run,
+    submit=submit,
     unjudged="its exit status and the manifest of the shards say whether it is done",
     nodes=1,
     tasks="one",

@@ -26,6 +26,7 @@ from ..options import (
     match,
     whole,
 )
+from ..training import run
 
 CAPACITY_BLOCK = "capacity-block"
 # EC2 begins to end the instances of a block this long before the block ends (Amazon EC2 User Guide, "Monitor Capacity
@@ -68,6 +69,7 @@ def problems(values: Values, job: Values) -> t.Iterator[str]:
 KIND = Kind(
     "A training that is told when its time ends, goes back into the queue, and resumes",
     "see [Training](#training)",
+    run=run,
     unjudged="its exit status says whether it ended, and its checkpoints how far it came",
     minutes=1440,
     use="host",

@@ -486,3 +486,28 @@ def test_json_that_is_nested_too_deep_is_none(tmp_path):
     deep = tmp_path / "deep.json"
     deep.write_text("[" * 200000)
     assert Host().read_json(str(deep)) is None
+
+
+def test_started_program_has_these_variables_and_streams_alone(tmp_path):
+    with open(tmp_path / "out", "wb") as out:
+        process = Host().start(
+            ["sh", "-c", 'cat; echo "$A"; env >&2; exit 3'], {"A": "b", "PATH": "/bin"}, -3, out, out
+        )
+        assert process.wait() == 3
+    assert (tmp_path / "out").read_text().splitlines()[0] == "b"
+    assert not {"HOME", "LC_ALL"} & {line.partition("=")[0] for line in (tmp_path / "out").read_text().splitlines()}
+
+
+def test_program_that_cannot_be_started_is_named(tmp_path):
+    with pytest.raises(CommandError, match="no-such: the program is not installed"):
+        Host().start(["no-such"], {"PATH": "/bin"})
+    (tmp_path / "plain").write_text("")
+    with pytest.raises(CommandError, match="plain: could not be started: Permission denied"):
+        Host().start([str(tmp_path / "plain")], {})
+
+
+def test_program_is_looked_for_on_another_path(tmp_path):
+    (tmp_path / "own").write_text("")
+    (tmp_path / "own").chmod(0o755)
+    assert Host().which("own") is None
+    assert Host().which("own", str(tmp_path)) == str(tmp_path / "own")

@@ -14,20 +14,11 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds imp
 from tests.unit.checkout import CHECKOUT
 
 FOLDER = CHECKOUT / "plugins/module_utils/_node/jobs/kinds"
-TEMPLATES = CHECKOUT / "roles/slurm_jobs/templates/kinds"
-# Parts that the templates of several kinds include.
-SHARED = {"steps", "validation"}
 
 
 def test_registry_is_the_folder():
     files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
     assert files and set(KINDS) == files
-
-
-def test_each_kind_has_a_template():
-    templates = {path.name.removesuffix(".sh.j2") for path in TEMPLATES.glob("*.sh.j2")} - SHARED
-    assert set(KINDS) - templates == set(), "write roles/slurm_jobs/templates/kinds/NAME.sh.j2 for each"
-    assert templates - set(KINDS) == set(), "these are of no kind: remove them, or name shared parts NAME.inc.j2"
 
 
 @pytest.mark.parametrize("name", KINDS)

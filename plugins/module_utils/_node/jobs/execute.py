@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What only a task knows of itself, in front of the program of a job: ``mlcluster job-exec``."""
+
+from __future__ import annotations
+
+import posixpath
+import typing as t
+
+from ..system.host import Host, NodeError
+
+RANKS = {"RANK": "SLURM_PROCID", "LOCAL_RANK": "SLURM_LOCALID", "WORLD_SIZE": "SLURM_NTASKS"}
+
+
+def scratch_directory(host: Host, base: str, variables: t.Mapping[str, str]) -> str:
+    """Return the directory that the node has made for this job on its local disks, an empty string without one.
+
+    No TaskProlog could name it in a container, inside of which Slurm would look for that program.
+    """
+    path = posixpath.join(base, f"job-{variables.get('SLURM_JOB_ID', '')}", "tmp")
+    info = host.stat(path) if base else None
+    return path if info and info["is_dir"] and info["uid"] == host.own_uid() else ""
+
+
+def task_variables(
+    variables: t.Mapping[str, str], scratch: str, ranks: bool = False, spool: bool = False
+) -> dict[str, str]:
+    """Return the variables of the program. Pure. Raises NodeError outside of a step of Slurm.
+
+    ``scratch`` is the directory of the job on the local disks, if any. ``ranks``: those that torch.distributed reads.
+    ``spool``: where shards are written first, if the job does not name a place itself.
+    """
+    found = dict(variables)
+    if scratch:
+        found.update(TMPDIR=scratch, MLCLUSTER_SCRATCH=scratch)
+    if ranks:
+        found.update({name: _slurm(variables, source) for name, source in RANKS.items()})
+    if spool:
+        found["MLCLUSTER_SPOOL"] = found.get("MLCLUSTER_SPOOL") or found.get("MLCLUSTER_SCRATCH", "")
+    return found
+
+
+def task_command(variables: t.Mapping[str, str], command: t.Sequence[str], node_rank: bool = False) -> list[str]:
+    """Return the command, with the number of this node as its first option if asked for. Pure. Raises NodeError."""
+    own = [f"--node-rank={_slurm(variables, 'SLURM_NODEID')}"] if node_rank else []
+    return [command[0], *own, *command[1:]]
+
+
+def _slurm(variables: t.Mapping[str, str], name: str) -> str:
+    if not variables.get(name):
+        raise NodeError(f"{name} is not set: start it with srun")
+    return variables[name]

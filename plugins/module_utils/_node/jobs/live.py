@@ -1,0 +1,266 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A job that runs: its steps as child processes, its signals, its end.
+
+A signal only sets a flag and ends a wait, so nothing is cut short at a place where it must not be: a step that was
+started is known, a directory that was made is removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+import typing as t
+
+from ..system.host import CommandError, Host
+from .results import Results
+from .spec import Spec
+from .step import Step
+from .work import JobError, SignalError, Work
+
+# What ends a job, whoever sends it. A kind with ``signal`` gets USR1 for another purpose.
+ENDING = (
+    signal.SIGHUP,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGUSR2,
+    signal.SIGALRM,
+    signal.SIGTERM,
+    signal.SIGXCPU,
+)
+NOT_STARTED = 127
+
+
+class Signals:
+    """The signals that this process got since it is in use, and a way to wait for one, or for the end of a child."""
+
+    def __init__(self, ending: t.Sequence[int], noted: t.Sequence[int] = ()) -> None:
+        """``received`` has those that end the job, in order; ``noted`` those that the kind of job looks at."""
+        self.received: list[int] = []
+        self.noted: list[int] = []
+        self._ending = frozenset(ending)
+        numbers = (*ending, *noted)
+        self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._before = {number: signal.signal(number, self._note) for number in numbers}
+        self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        self._wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        # The runtime blocks them from its first line on, so that one that came since is delivered now.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (*ENDING, signal.SIGUSR1))
+
+    def _note(self, number: int, _frame: t.Any) -> None:
+        (self.received if number in self._ending else self.noted).append(number)
+
+    def wait(self, seconds: float | None = None, streams: t.Collection[int] = ()) -> None:
+        """Wait for a signal, the end of a child, something to read from a stream, or the end of the time."""
+        if self._read in select.select([self._read, *streams], [], [], seconds)[0]:
+            with contextlib.suppress(BlockingIOError):
+                while os.read(self._read, 512):
+                    pass
+
+    def ignore(self) -> None:
+        """Let neither this process nor a child that is started from now on hear of a signal that ends the job."""
+        for number in self._before:
+            if number != signal.SIGCHLD:
+                signal.signal(number, signal.SIG_IGN)
+
+    def close(self) -> None:
+        """Let the process have its signals as before."""
+        signal.set_wakeup_fd(self._wakeup)
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        os.close(self._read)
+        os.close(self._write)
+
+
+class Child:
+    """A step that was started; ``process`` is None for one that could not be."""
+
+    def __init__(self, process: subprocess.Popen[bytes] | None) -> None:
+        self.process = process
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def status(self) -> int:
+        """Its exit status as a shell counts it: 128 and the signal that ended it, 127 where it was not started."""
+        if self.process is None:
+            return NOT_STARTED
+        code = int(self.process.returncode)
+        return code if code >= 0 else 128 - code
+
+    def terminate(self) -> None:
+        """Send TERM."""
+        if self.running and self.process is not None:
+            self.process.terminate()
+
+
+class LiveWork(Work):
+    """A job in its batch step, with the variables that its steps get."""
+
+    def __init__(
+        self, spec: Spec, host: Host, number: str, nodes: t.Sequence[str], variables: t.Mapping[str, str],
+        signals: Signals, results: Results, version: str,
+    ) -> None:  # fmt: skip
+        super().__init__(spec, host, number, nodes, f"{number}-{int(time.time())}")
+        self.version = version
+        # In seconds since 1970, as the reports of nodes have it.
+        self.started = int(time.time())
+        # Whether the status is kept as soon as a signal ends the job, and not by the kind itself.
+        self.keeps_at_once = True
+        # Whether a signal still ends what goes on.
+        self.stops = True
+        self.variables = variables
+        self.signals = signals
+        self.kept = results
+        self._children: list[Child] = []
+
+    def say(self, text: str, stream: int = 1) -> bool:
+        """Print lines behind the name of the job; return whether they could be written."""
+        return write(stream, f"{self.spec.name}: {text}\n")
+
+    def start(
+        self, step: Step, stdin: int = subprocess.DEVNULL, stdout: int | None = None, stderr: int | None = None,
+        more: t.Mapping[str, str] | None = None,
+    ) -> Child:  # fmt: skip
+        """Start a step and return it running. The descriptors take the place of its files; ``more`` are variables."""
+        with contextlib.ExitStack() as opened:
+
+            def stream(path: str, given: int | None) -> int | None:
+                if not path:
+                    return given
+                handle = opened_file(path, os.O_TRUNC)
+                opened.callback(os.close, handle)
+                return handle
+
+            child, err = Child(None), stderr
+            try:
+                out = stream(step.stdout, stdout)
+                err = out if step.stderr and step.stderr == step.stdout else stream(step.stderr, stderr)
+                variables = {**self.variables, **(more or {})}
+                child = Child(self.host.start(step.argv, variables, stdin, out, err))
+            except CommandError as exc:
+                # Where its own errors go.
+                self.say(f"{step.argv[0]}: {exc.problem}", 2 if err is None else err)
+            except OSError as exc:
+                self.say(f"{exc.filename} could not be written: {exc.strerror}", 2)
+        self._children = [one for one in self._children if one.running] + [child]
+        return child
+
+    def wait_for(self, children: t.Sequence[Child]) -> None:
+        """Wait until all of these have ended. Raises ``SignalError`` for a signal that ends the job."""
+        self.stop_if_told()
+        while any(child.running for child in children):
+            self.signals.wait()
+            self.stop_if_told()
+
+    def stop_if_told(self) -> None:
+        """Raise ``SignalError`` once a signal has come; the status is kept first, for what follows may take long."""
+        if self.signals.received and self.stops:
+            status = 128 + self.signals.received[0]
+            if self.keeps_at_once:
+                self.kept.keep_status(status)
+            raise SignalError(status)
+
+    def together(self, steps: t.Sequence[Step]) -> list[int]:
+        children = []
+        for step in steps:
+            self.stop_if_told()
+            children.append(self.start(step))
+        self.wait_for(children)
+        return [child.status for child in children]
+
+    def answer(self, *argv: str, stderr: int | None = None) -> tuple[int, str]:
+        """Return the exit status of a command and what it prints; its errors go where stderr leads."""
+        with os.fdopen(os.memfd_create("answer", os.MFD_CLOEXEC), "r+", encoding="utf-8", errors="replace") as answer:
+            child = self.start(
+                Step(argv), stdout=answer.fileno(), stderr=answer.fileno() if stderr == subprocess.STDOUT else stderr
+            )
+            self.wait_for([child])
+            answer.seek(0)
+            return child.status, answer.read()
+
+    def ask(self, *argv: str) -> str:
+        return self.answer(*argv, stderr=subprocess.DEVNULL)[1]
+
+    def require(self, program: str, advice: str) -> None:
+        if not self.host.which(program, self.variables.get("PATH", os.defpath)):
+            raise JobError(f"{program} is not on {self.nodes[0]}: {advice}")
+
+    def write(self, name: str, text: str) -> None:
+        self.host.write_text(self.file(name), text)
+
+    def append(self, name: str, text: str) -> None:
+        handle = opened_file(self.file(name), os.O_APPEND)
+        try:
+            write(handle, text)
+        finally:
+            os.close(handle)
+
+    def remove(self, name: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.file(name))
+
+    @contextlib.contextmanager
+    def place(self, path: str, advice: str) -> t.Iterator[None]:
+        try:
+            os.mkdir(path)
+        except OSError as exc:
+            raise JobError(f"{path} could not be made ({exc.strerror}): {advice}") from None
+        try:
+            self.stop_if_told()
+            yield
+        finally:
+            self.terminate()
+            # A step that ignores the signal is killed together with this process, so the files go before it has ended;
+            # what it has written since goes after that.
+            shutil.rmtree(path, ignore_errors=True)
+            self.wait_for_the_end()
+            shutil.rmtree(path, ignore_errors=True)
+
+    def terminate(self, but: Child | None = None) -> None:
+        """Send TERM to every step that is at work, but for one."""
+        for child in self._children:
+            if child is not but:
+                child.terminate()
+
+    def wait_for_the_end(self) -> None:
+        """Wait until every step has ended, whatever signals come."""
+        while any(child.running for child in self._children):
+            self.signals.wait()
+
+
+def opened_file(path: str, how: int) -> int:
+    """Return a descriptor to write what steps print, in the directory that the job made for itself. Raises OSError."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | how, 0o644)
+
+
+def become(argv: t.Sequence[str], variables: t.Mapping[str, str]) -> int:
+    """Become another program, and return only where it cannot be started, with the status of a shell for that."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        # Python ignores them, and a program that is started inherits that.
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvpe(argv[0], list(argv), dict(variables))  # noqa: S606
+    except OSError as exc:
+        write(2, f"{argv[0]} could not be started: {exc.strerror}\n")
+    return NOT_STARTED
+
+
+def write(stream: int, text: str) -> bool:
+    """Write to a descriptor; return whether all of it could be written."""
+    data = text.encode("utf-8", "surrogateescape")
+    try:
+        while data:
+            data = data[os.write(stream, data) :]
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,136 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where a job leaves its results, its exit status and its output, and what earlier jobs of its number left there.
+
+Every user may write into the directory above them, and the numbers of jobs can be foretold: nothing is written through
+what another has put under one of these names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import posixpath
+import pwd
+import secrets
+import shutil
+import typing as t
+
+from ..system import files
+from .work import JobError
+
+STDOUT = 1
+
+
+class Results:
+    """The paths of one job: ``directory`` for results, ``status_file`` and ``output`` beside it."""
+
+    def __init__(self, name: str, directory: str) -> None:
+        self.name = name
+        self.directory = directory
+        self.status_file = f"{directory}.exit"
+        self.output = f"{directory}.out"
+        self._kept: t.Optional[int] = None
+
+    def keep_status(self, status: int) -> None:
+        """Write the exit status for the person or program that asks for it later; a full disk keeps none."""
+        if status != self._kept:
+            self._kept = status
+            with contextlib.suppress(OSError):
+                files.replace_file(self.status_file, f"{status}\n".encode())
+
+    def make(self) -> None:
+        """Make the directory. Raises ``JobError``."""
+        try:
+            os.mkdir(self.directory)
+        except OSError as exc:
+            above = posixpath.dirname(self.directory)
+            raise JobError(
+                f"{self.directory} could not be made ({exc.strerror}): see that {above} is there, which the role "
+                f"slurm_jobs makes, and that {_user(os.geteuid())} may write there"
+            ) from None
+
+    def take(self) -> None:
+        """Use the directory of an earlier start of this job, or make one. Raises ``JobError`` for that of others."""
+        if not os.path.isdir(self.directory):
+            self.make()
+        if os.path.islink(self.directory) or os.lstat(self.directory).st_uid != os.geteuid():
+            user = _user(os.geteuid())
+            raise JobError(f"{self.directory} is not of {user}: let it be moved away, and submit again")
+
+    def set_earlier_aside(self, again: bool) -> str:
+        """Give what earlier jobs of this number left another name; return the line to print, or an empty string.
+
+        A cluster with a new head node counts its jobs from 1 again. ``again``: this is a later start of the same job,
+        which goes on with its results. Raises ``JobError``.
+        """
+        if again:
+            # The status of that start would be taken for that of this one if it is killed.
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self.status_file)
+        elif os.path.lexists(self.directory) or os.path.lexists(self.status_file):
+            return self._set_aside()
+        if _size(self.output) and _is_stdout(self.output):
+            # By an earlier job that left nothing else, or by what the site runs before a script.
+            return "what stands above was there before this job began"
+        return ""
+
+    def _set_aside(self) -> str:
+        earlier = 1
+        while any(os.path.lexists(f"{self.directory}.earlier-{earlier}{end}") for end in ("", ".exit", ".out")):
+            earlier += 1
+        target = f"{self.directory}.earlier-{earlier}"
+        owner = _owner(self.directory, self.status_file)
+        try:
+            for path, end in ((self.status_file, ".exit"), (self.directory, "")):
+                if os.path.lexists(path):
+                    os.rename(path, f"{target}{end}")
+            if _size(self.output):
+                self._keep_output(f"{target}.out")
+        except OSError:
+            raise JobError(
+                f"{self.directory} is of an earlier job, of {owner}, and could not be given another name: let them "
+                "move it away, and submit again"
+            ) from None
+        return f"what an earlier job of this number left is kept in {target}"
+
+    def _keep_output(self, target: str) -> None:
+        """Slurm has this job's own output open and appends to it: it stays in its place, and loses what was there."""
+        if not _is_stdout(self.output):
+            os.rename(self.output, target)
+            return
+        fresh = f"{target}.{secrets.token_hex(8)}"
+        with open(self.output, "rb") as source, os.fdopen(files.open_new(fresh), "wb") as copy:
+            shutil.copyfileobj(source, copy)
+            os.fchmod(copy.fileno(), 0o644)
+        os.rename(fresh, target)
+        os.ftruncate(STDOUT, 0)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _is_stdout(path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(STDOUT), os.stat(path))
+    except OSError:
+        return False
+
+
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _owner(*paths: str) -> t.Optional[str]:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            return _user(os.lstat(path).st_uid)
+    return None

@@ -1,0 +1,93 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Steps of a job as argument lists: srun and its options, the environment, the container. No shell. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import typing as t
+
+from .spec import Container
+
+# Options that a step takes from the variables of the job that this one was submitted from.
+INHERITED = (
+    "distribution",
+    "hint",
+    "threads-per-core",
+    "cpus-per-task",
+    "gpu-bind",
+    "gpus-per-task",
+    "tres-per-task",
+    "overcommit",
+)
+Value = t.Union[str, int, bool, None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One command. ``stdout`` and ``stderr`` are files; without them it writes to the job's output.
+
+    ``stderr`` may be the same file as ``stdout``.
+    """
+
+    argv: tuple[str, ...]
+    stdout: str = ""
+    stderr: str = ""
+
+    def line(self) -> str:
+        """Return the step as a command line that a person can paste."""
+        words = shlex.join(self.argv)
+        if self.stdout:
+            words += f" >{shlex.quote(self.stdout)}"
+        if self.stderr:
+            words += " 2>&1" if self.stderr == self.stdout else f" 2>{shlex.quote(self.stderr)}"
+        return words
+
+
+def options(**given: Value) -> tuple[str, ...]:
+    """Return long options: ``ntasks_per_node=8`` is --ntasks-per-node=8, True a bare option; None leaves one out."""
+    named = {name.replace("_", "-"): value for name, value in given.items() if value is not None}
+    return tuple(f"--{name}" if value is True else f"--{name}={value}" for name, value in named.items())
+
+
+def srun(**given: Value) -> tuple[str, ...]:
+    """Return srun with these options."""
+    return ("srun", *options(**given))
+
+
+def each_node(nodes: t.Sequence[str], **given: Value) -> tuple[str, ...]:
+    """Return srun with one task on each of these nodes, which are all nodes of the job."""
+    return srun(nodes=len(nodes), ntasks=len(nodes), ntasks_per_node=1, mpi="none", **given)
+
+
+def container_options(container: Container | None) -> tuple[str, ...]:
+    """Return the options of Pyxis, none without a container."""
+    if container is None:
+        return ()
+    return options(
+        container_image=container.image,
+        container_mounts=",".join(container.mounts),
+        container_workdir=container.workdir,
+    )
+
+
+def with_variables(variables: t.Mapping[str, str]) -> tuple[str, ...]:
+    """Return what stands before a program that gets these variables; inside of a container too."""
+    return ("env", *(f"{name}={value}" for name, value in variables.items()))
+
+
+def own_variables(variables: t.Mapping[str, str], sbatch: t.Collection[str]) -> dict[str, str]:
+    """Return the variables of the batch step without those of a job that this one was submitted from.
+
+    Submitted from inside of another (srun --pty bash, salloc), a job inherits that one's variables, and its steps would
+    follow them: in another order, on its cores, with its share of the memory. ``sbatch`` names the options that the
+    script itself has; their variables stay.
+    """
+    leaving: tuple[str, ...] = ("SLURM_MEM_PER_",)
+    names: set[str] = set()
+    if variables.get("SLURM_STEP_ID"):
+        leaving += ("SLURM_STEP", "SLURM_CPU_BIND", "SLURM_MEM_BIND")
+        names = {f"SLURM_{name.replace('-', '_').upper()}" for name in INHERITED if name not in sbatch}
+    return {name: value for name, value in variables.items() if not name.startswith(leaving) and name not in names}

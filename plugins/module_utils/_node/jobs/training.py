@@ -1,0 +1,460 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A training from start to end: hold its directory, resume, request a checkpoint, save, back up, prune, requeue.
+
+A checkpoint is requested by USR1 (from Slurm before the time is over, or from a person), by the end of the nodes'
+capacity, and by what EC2 announces to one of the nodes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import posixpath
+import re
+import shlex
+import subprocess
+import time
+import typing as t
+
+from ..system import files
+from . import checkpoints
+from .live import Child, LiveWork, opened_file, write
+from .ports import address, choose_port
+from .spec import Spec
+from .step import Step, container_options, each_node, srun, with_variables
+from .work import JobError, SignalError, Work
+
+# Seconds between two tries to reach a controller that is silent, as while it starts again.
+RETRY_SECONDS = 5.0
+# A controller that answers and refuses is not asked again.
+_SILENT = re.compile(r"unable to contact|timed out|zero bytes|unexpected message|communication", re.IGNORECASE)
+GPU_FIELDS = (
+    "timestamp,index,utilization.gpu,memory.used,temperature.gpu,power.draw,clocks.sm,"
+    "ecc.errors.uncorrected.volatile.total"
+)
+
+
+class Times(t.NamedTuple):
+    left: int
+    until_request: t.Optional[int]
+    note: str
+
+
+def capacity(values: t.Mapping[str, t.Any], now: float, restart: int) -> Times:
+    """Return the seconds until a checkpoint is requested for the end of the capacity (None: never), and what to note.
+
+    Pure. The nodes are paid for until ``ends_at``: a capacity block, or a reservation.
+    """
+    ends_at, signal_seconds = values["ends_at"], values["signal_seconds"]
+    left = int(datetime.datetime.strptime(ends_at, "%Y-%m-%dT%H:%M:%S%z").timestamp()) - int(now)
+    until_request = left - signal_seconds
+    if left <= 0:
+        # The nodes are still there, so the time is not theirs; heeding it would spend every requeue at once.
+        return Times(left, None, f"ignores ends_at, for {ends_at} is past")
+    if until_request <= 0 and restart > 0:
+        # It was requested in its last run already; again at its start it would come back until no requeue is left.
+        note = f"goes on until the nodes go, for ends_at is {left} seconds away and signal_seconds {signal_seconds}"
+        return Times(left, None, note)
+    return Times(left, max(until_request, 0), "")
+
+
+def processes(gpus: int, on_node: str | None) -> int:
+    """Return how many processes a node has: one for each GPU, or for each of the fewer that the job was given. Pure."""
+    count = gpus or 1
+    given = int(on_node) if on_node and on_node.isdecimal() else count
+    return count if count <= given else max(given, 1)
+
+
+def hold_command(spec: Spec) -> tuple[str, ...]:
+    """Return the command that keeps every other training out of the directory for checkpoints."""
+    return (spec.python, "-m", "mlcluster_data", "hold", spec.values["checkpoints"])
+
+
+def notice_command(work: Work) -> tuple[str, ...]:
+    """Return the step that looks, on each node, for what EC2 announces to an instance alone.
+
+    The others go on when one has found something: what a task has printed is lost where its end ends the step.
+    """
+    values = work.spec.values
+    return (
+        *each_node(work.nodes, overlap=True, kill_on_bad_exit=0),
+        *(*work.spec.mlcluster, "instance-notice"),
+        *("--before", str(values["signal_seconds"]), "--every", str(values["notice_seconds"])),
+    )
+
+
+def monitor_command(work: Work) -> tuple[str, ...]:
+    """Return the step that writes down the state of the GPUs of each node, beside the training and without a GPU."""
+    every = work.spec.values["monitor_seconds"]
+    return (
+        *each_node(work.nodes, overlap=True, output=work.file("gpu-%N.csv")),
+        *("nvidia-smi", "--format=csv", f"--loop={every}", f"--query-gpu={GPU_FIELDS}"),
+    )
+
+
+def sync_command(spec: Spec, checkpoint: str, *how: str) -> tuple[str, ...]:
+    """Return the command that copies a checkpoint to S3."""
+    target = "/".join((spec.values["backup"], spec.name, posixpath.basename(checkpoint)))
+    return (spec.tools["aws"], "s3", "sync", *how, "--exclude", checkpoints.BACKED_UP, checkpoint, target)
+
+
+def request_file(spec: Spec) -> str:
+    """Return the path of the file by which a training is asked for a checkpoint."""
+    return posixpath.join(spec.values["checkpoints"], "checkpoint-now")
+
+
+def training_command(work: Work, per_node: int, resume: str, master: str, port: int) -> tuple[str, ...]:
+    """Return the step of the training itself, with ``per_node`` processes on each node."""
+    spec, values = work.spec, work.spec.values
+    torchrun = values["launcher"] == "torchrun"
+    tasks = 1 if torchrun else per_node
+    variables = {
+        **spec.environment,
+        "MLCLUSTER_CHECKPOINTS": values["checkpoints"],
+        "MLCLUSTER_RESUME": resume,
+        "MLCLUSTER_CHECKPOINT_REQUEST": request_file(spec),
+        "MASTER_ADDR": master,
+        "MASTER_PORT": str(port),
+    }
+    if torchrun:
+        # A rendezvous would number the nodes in the order of their arrival; the place in Slurm's list is always the
+        # same, and each task gives that of its own node.
+        launch: tuple[str, ...] = (
+            *("--node-rank", "--", "torchrun", f"--nnodes={len(work.nodes)}", f"--nproc-per-node={per_node}"),
+            *("--max-restarts=0", f"--master-addr={master}", f"--master-port={port}"),
+        )
+    else:
+        launch = ("--ranks", "--")
+    step = srun(
+        nodes=len(work.nodes),
+        ntasks_per_node=tasks,
+        ntasks=len(work.nodes) * tasks,
+        mpi="none",
+        cpu_bind="none",
+        kill_on_bad_exit=1,
+        chdir=values["directory"] if values["directory"] and spec.container is None else None,
+    )
+    scratch = ("--scratch", spec.scratch) if spec.scratch else ()
+    return (
+        *(*step, *container_options(spec.container), *with_variables(variables)),
+        *(*spec.mlcluster, "job-exec", *scratch, *launch, *map(str, values["command"])),
+    )
+
+
+def show(work: Work) -> None:
+    """Show the steps of a training."""
+    spec, values = work.spec, work.spec.values
+    work.note(f"PYTHONPATH={shlex.quote(spec.dir)}, until the end of the job:")
+    work.run(*hold_command(spec))
+    if values["ends_at"]:
+        work.note(f"requests a checkpoint {values['signal_seconds']} seconds before {values['ends_at']}")
+    if values["notice_seconds"]:
+        work.note("beside the training, and requests a checkpoint for what it finds:")
+        work.run(*notice_command(work), stderr=work.file("notice.log"))
+    if values["monitor_seconds"]:
+        work.note("beside the training:")
+        work.run(*monitor_command(work))
+    work.run(*training_command(work, processes(spec.gpus, None), "LATEST", "ADDRESS", choose_port(work, work.nodes[0])))
+    if values["backup"]:
+        work.note("for each complete checkpoint that is not backed up, the newest first:")
+        checkpoint = posixpath.join(values["checkpoints"], "CHECKPOINT")
+        work.run(*sync_command(spec, checkpoint, "--only-show-errors"))
+        work.run(*sync_command(spec, checkpoint, "--dryrun"))
+    work.note(f"after a request, unless the training ended with 0, at most {values['requeues']} times:")
+    work.run("scontrol", "requeue", work.number)
+    only = " that are backed up" if values["backup"] else ""
+    work.note(f"keeps the newest {values['keep']} complete checkpoints and removes older ones{only}")
+
+
+def run(work: Work) -> int:
+    """Run a training, or show its steps, and return its exit status."""
+    if not isinstance(work, LiveWork):
+        show(work)
+        return 0
+    return Training(work).run()
+
+
+class Training:
+    """One start of a training. ``signalled``: a checkpoint was requested of it; ``ended_with`` its own exit status."""
+
+    def __init__(self, work: LiveWork) -> None:
+        self.work = work
+        self.spec = work.spec
+        self.values = work.spec.values
+        restart = work.variables.get("SLURM_RESTART_COUNT", "")
+        self.restart = int(restart) if restart.isdecimal() else 0
+        self.signalled = False
+        self.requested = False
+        self.ended_with: int | None = None
+        self.child: Child | None = None
+        self._until: dict[str, float] = {}
+        self._announced = -1
+        self._text = b""
+
+    def note(self, text: str) -> None:
+        """Print an event and keep it with the results."""
+        line = f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} restart {self.restart}: {text}\n"
+        write(1, line)
+        with contextlib.suppress(OSError):
+            self.work.append("events.log", line)
+
+    def run(self) -> int:
+        """Run it, with its directory held, and return its exit status. Raises ``JobError``, ``SignalError``."""
+        try:
+            os.makedirs(self.values["checkpoints"], exist_ok=True)
+        except OSError as exc:
+            raise JobError(
+                f"{self.values['checkpoints']} could not be made ({exc.strerror}): set checkpoints to a directory that "
+                "you may write to"
+            ) from None
+        self.work.kept.take()
+        with held_directory(self) as holder:
+            if holder is None:
+                self.note("did not start, since its directory for checkpoints could not be had")
+                return 1
+            # From here on there may be checkpoints, which are saved first.
+            self.work.keeps_at_once = False
+            try:
+                status = self._train()
+            except SignalError as exc:
+                return self._finish(exc.status, holder)
+            except JobError as exc:
+                self.work.say(str(exc), 2)
+                return self._finish(exc.status, holder)
+            except BaseException:
+                self._finish(2, holder)
+                raise
+            return self._finish(status, holder)
+
+    def _train(self) -> int:
+        self._remove_request()
+        try:
+            newest = checkpoints.latest(self._find())
+        except OSError as exc:
+            raise JobError(
+                f"{exc.filename} cannot be read ({exc.strerror}), so the checkpoint to resume from is unknown: see "
+                "that the file system answers, and submit again"
+            ) from None
+        resume = newest.path if newest else ""
+        nodes = self.work.nodes
+        self.note(f"starts on {' '.join(nodes)}, resumes from {resume or 'nothing'}")
+        self._watch()
+        per_node = processes(self.spec.gpus, self.work.variables.get("SLURM_GPUS_ON_NODE"))
+        port, master = choose_port(self.work, nodes[0]), address(self.work, nodes[0])
+        self.child = self.work.start(Step(training_command(self.work, per_node, resume, master, port)))
+        while self.child.running:
+            self._look()
+            self.work.stop_if_told()
+            self.work.signals.wait(self._seconds(), [self._announced] if self._announced >= 0 else [])
+        self._look()
+        # One that came before the end of the training is known counts more than that end.
+        self.work.stop_if_told()
+        status = self.ended_with = self.child.status
+        self.note(f"training ended with {status}")
+        self._remove_request()
+        self.work.stop_if_told()
+        if status and self.signalled and self.restart < self.values["requeues"]:
+            self._save()
+            self._requeue()
+        return status
+
+    def _find(self) -> list[checkpoints.Checkpoint]:
+        """Return the checkpoints. Raises OSError."""
+        return checkpoints.find(self.work.host, self.values["checkpoints"], self.values["marker"])
+
+    def _found(self) -> list[checkpoints.Checkpoint]:
+        """Return the checkpoints, none where they cannot be read."""
+        try:
+            return self._find()
+        except OSError as exc:
+            self.work.say(f"{exc.filename} cannot be read ({exc.strerror}): its checkpoints are left alone", 2)
+            return []
+
+    # What may request a checkpoint
+
+    def _watch(self) -> None:
+        """Start what goes on beside the training."""
+        if self.values["ends_at"]:
+            times = capacity(self.values, time.time(), self.restart)
+            if times.note:
+                self.note(times.note)
+            if times.until_request is not None:
+                self._until["capacity"] = self.work.host.monotonic() + times.until_request
+        if self.values["notice_seconds"]:
+            read, write = os.pipe2(os.O_CLOEXEC)
+            log = opened_file(self.work.file("notice.log"), os.O_APPEND)
+            self.work.start(Step(notice_command(self.work)), stdout=write, stderr=log)
+            os.close(write)
+            os.close(log)
+            self._announced = read
+        if self.values["monitor_seconds"]:
+            self.work.start(Step(monitor_command(self.work)))
+
+    def _seconds(self) -> float | None:
+        """Return the time until the first of what is due."""
+        due = min(self._until.values(), default=None)
+        return None if due is None else max(0.0, due - self.work.host.monotonic())
+
+    def _due(self, name: str) -> bool:
+        if name not in self._until or self._until[name] > self.work.host.monotonic():
+            return False
+        del self._until[name]
+        return True
+
+    def _look(self) -> None:
+        """Heed what has come since the last look."""
+        if self.work.signals.noted or self._due("capacity") or self._has_announced():
+            self.signalled = True
+        if self.child is None or not self.child.running:
+            return
+        if self.signalled and not self.requested:
+            self._request()
+        if self._due("grace"):
+            # A training that does not hear has to end before Slurm ends the job.
+            self.child.terminate()
+
+    def _has_announced(self) -> bool:
+        """Return whether a node printed a line; the first counts."""
+        if self._announced < 0:
+            return False
+        os.set_blocking(self._announced, False)
+        with contextlib.suppress(BlockingIOError):
+            piece = os.read(self._announced, 4096)
+            self._text += piece
+            if piece and b"\n" not in self._text:
+                return False
+            os.close(self._announced)
+            self._announced = -1
+            if b"\n" in self._text:
+                line = self._text.partition(b"\n")[0].decode("utf-8", "replace")
+                self.work.append("notice.log", f"{line}\n")
+                return True
+        return False
+
+    def _request(self) -> None:
+        self.requested = True
+        try:
+            touch(request_file(self.spec))
+        except OSError as exc:
+            self.note(f"could not write {request_file(self.spec)}: {exc.strerror}")
+        self.note("asks for a checkpoint")
+        self._until["grace"] = self.work.host.monotonic() + self.values["grace_seconds"]
+
+    def _remove_request(self) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(request_file(self.spec))
+
+    # What comes after the training
+
+    def _requeue(self) -> None:
+        self.note("goes back into the queue")
+        while True:
+            status, said = self.work.answer("scontrol", "requeue", self.work.number, stderr=subprocess.STDOUT)
+            if not status:
+                return
+            self.note(f"is not in the queue: {' '.join(said.split())}")
+            if not _SILENT.search(said):
+                return
+            due = self.work.host.monotonic() + RETRY_SECONDS
+            while self.work.host.monotonic() < due:
+                self.work.signals.wait(max(0.0, due - self.work.host.monotonic()))
+                self.work.stop_if_told()
+
+    def _save(self) -> None:
+        """Copy each complete checkpoint to S3 once, the newest first: what ends the job may leave time for no more.
+
+        A copy counts only when a second look finds nothing left to send.
+        """
+        if not self.values["backup"]:
+            return
+        for entry in self._found():
+            if not entry.complete or entry.backed_up:
+                continue
+            if self._copied(entry.path):
+                self.note(f"backed up {entry.path}")
+            else:
+                self.note(f"NOT backed up: {entry.path}")
+
+    def _copied(self, path: str) -> bool:
+        if self.work.run(*sync_command(self.spec, path, "--only-show-errors")):
+            return False
+        status, left = self.work.answer(*sync_command(self.spec, path, "--dryrun"))
+        if status or left.strip():
+            return False
+        try:
+            touch(posixpath.join(path, checkpoints.BACKED_UP))
+        except OSError:
+            return False
+        return True
+
+    def _finish(self, status: int, holder: Child) -> int:
+        """End what is at work, save, prune and keep the status; return it.
+
+        What the training ended with counts, also where the order to end comes after that, as it does with a requeue.
+        Told again to end, the job still saves first, for as long as Slurm leaves it.
+        """
+        work = self.work
+        status = status if self.ended_with is None else self.ended_with
+        work.stops = False
+        work.signals.ignore()
+        work.terminate(but=holder)
+        self._save()
+        found, values = self._found(), self.values
+        if found:
+            removed, _code = checkpoints.prune(
+                work.host, values["checkpoints"], values["marker"], values["keep"], bool(values["backup"]), found
+            )
+            write(1, "".join(f"{path}\n" for path in removed))
+        self.note(f"ends with {status}")
+        work.kept.keep_status(status)
+        # Until it is over no other job may have the directory.
+        if self.child is not None and self.child.running:
+            work.wait_for([self.child])
+            self._save()
+        if self._announced >= 0:
+            os.close(self._announced)
+        return status
+
+
+def touch(path: str) -> None:
+    """Make an empty file where there is none. Raises OSError."""
+    with contextlib.suppress(FileExistsError):
+        os.close(files.open_new(path, 0o644))
+
+
+@contextlib.contextmanager
+def held_directory(training: Training) -> t.Iterator[Child | None]:
+    """Hold the directory for checkpoints for this training alone; None where another one has it.
+
+    It is held until the end of the with statement, which closes what the holder reads.
+    """
+    work, spec = training.work, training.spec
+    (ours_in, its_out), (its_in, ours_out) = os.pipe2(os.O_CLOEXEC), os.pipe2(os.O_CLOEXEC)
+    try:
+        holder = work.start(Step(hold_command(spec)), stdin=its_in, stdout=its_out, more={"PYTHONPATH": spec.dir})
+    finally:
+        os.close(its_in)
+        os.close(its_out)
+    try:
+        line = b""
+        while not line.endswith(b"\n"):
+            work.signals.wait(None, [ours_in])
+            work.stop_if_told()
+            os.set_blocking(ours_in, False)
+            with contextlib.suppress(BlockingIOError):
+                piece = os.read(ours_in, 1)
+                if not piece:
+                    break
+                line += piece
+        held = line.endswith(b"\n")
+        if held:
+            training.note(line.decode("utf-8", "replace").strip())
+        yield holder if held else None
+    finally:
+        os.close(ours_out)
+        os.close(ours_in)
+        while holder.running:
+            work.signals.wait()

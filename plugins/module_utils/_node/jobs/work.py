@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a kind of job works with: its job, its nodes, and a way to run steps. ``run.py`` runs them, ``dry_run.py``
+prints them.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import posixpath
+import typing as t
+
+from ..system.host import Host
+from .spec import Spec
+from .step import Step, each_node
+
+
+class JobError(Exception):
+    """The job cannot do its work. The text says what was found and what to do next; ``status`` is its exit status."""
+
+    def __init__(self, text: str, status: int = 2) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class SignalError(Exception):
+    """A signal ends the job with this status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Work(abc.ABC):
+    """A job at work. ``number`` is that of Slurm (JOB_TASK in an array), ``nodes`` are in Slurm's order, ``results`` is
+    its directory of results, ``unique`` a name that no other job and no other start of this one has.
+    """
+
+    # Whether steps are only shown, and no file comes of them.
+    dry = False
+
+    def __init__(self, spec: Spec, host: Host, number: str, nodes: t.Sequence[str], unique: str) -> None:
+        self.spec = spec
+        self.host = host
+        self.number = number
+        self.nodes = tuple(nodes)
+        self.unique = unique
+        self.results = posixpath.join(spec.dir, "results", f"{spec.name}-{number}")
+
+    @property
+    def job(self) -> int:
+        """The number of the job, 0 where steps are only shown."""
+        return int(self.number) if self.number.isdecimal() else 0
+
+    def file(self, name: str) -> str:
+        """Return the path of a file among the results."""
+        return posixpath.join(self.results, name)
+
+    def run(self, *argv: str, stdout: str = "", stderr: str = "") -> int:
+        """Run a command to its end and return its exit status; see ``Step`` for the files."""
+        return self.together([Step(argv, stdout, stderr)])[0]
+
+    def on_each_node(self, *words: str) -> int:
+        """Have each node do its part of the job, all at once, and return the exit status of the step."""
+        return self.run(*each_node(self.nodes), *self.spec.mlcluster, "job-node", self.spec.path, *words)
+
+    @abc.abstractmethod
+    def together(self, steps: t.Sequence[Step]) -> list[int]:
+        """Run steps side by side to their ends and return their exit statuses."""
+
+    @abc.abstractmethod
+    def ask(self, *argv: str) -> str:
+        """Return what a command prints, also where it fails; its errors are dropped."""
+
+    @abc.abstractmethod
+    def require(self, program: str, advice: str) -> None:
+        """Raise ``JobError`` with the advice where a program (a path, or a name on the PATH) is not on this node."""
+
+    @abc.abstractmethod
+    def write(self, name: str, text: str) -> None:
+        """Write a file among the results."""
+
+    @abc.abstractmethod
+    def append(self, name: str, text: str) -> None:
+        """Write behind what a file among the results has."""
+
+    @abc.abstractmethod
+    def remove(self, name: str) -> None:
+        """Remove a file among the results."""
+
+    def note(self, text: str) -> None:  # noqa: B027
+        """Say what is no step, where steps are only shown."""
+
+    def read(self, name: str) -> str:
+        """Return the text of a file among the results, an empty string where it cannot be read."""
+        return self.host.read_text(self.file(name)) or ""
+
+    @abc.abstractmethod
+    def place(self, path: str, advice: str) -> contextlib.AbstractContextManager[None]:
+        """Make a directory that goes with all its files at the end of the with statement, whatever brings that about.
+
+        Raises ``JobError`` with the advice where it cannot be made.
+        """

@@ -1,0 +1,130 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which nodes run together, in which order, and what each run leaves."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import layouts
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.collectives import expected_runs, read_runs
+
+from tests.unit.fakes.fake_job_work import FakeWork, spec_of
+
+FOUR, THREE = ("n1", "n2", "n3", "n4"), ("n1", "n2", "n3")
+
+
+def ran(layout, nodes, counts=False, side_by_side=True, statuses=None, **options):
+    """The work after its runs, and the groups that ran side by side, without the steps that look at counters."""
+    work = FakeWork(spec_of("nccl", layout=layout, **{"collectives": ["all_reduce"], **options}), nodes)
+    work.statuses = statuses or {}
+    if counts:
+        work.read = lambda name: '{"devices": {"rdmap0": {"rdma_read_bytes": 1}}}'
+    layouts.run_layout(work, lambda name, group: ("run", name, *group), 2, side_by_side)
+    batches = [[line for line in batch if line.startswith("run ")] for batch in work.batches]
+    return work, [[line.partition(" >")[0].split()[2:] for line in batch] for batch in batches if batch]
+
+
+@pytest.mark.parametrize(
+    ("layout", "nodes", "groups"),
+    [
+        ("all", THREE, [[["n1", "n2", "n3"]]]),
+        ("single", THREE, [[["n1"], ["n2"], ["n3"]]]),
+        ("pairs", FOUR, [[["n1", "n2"], ["n3", "n4"]], [["n2", "n3"], ["n4", "n1"]]]),
+        ("pairs", THREE, [[["n1", "n2"]], [["n2", "n3"]]]),
+        ("pairs", FOUR[:2], [[["n1", "n2"]]]),
+        ("pairs", FOUR[:1], []),
+    ],
+)
+def test_groups_that_run_side_by_side(layout, nodes, groups):
+    work, found = ran(layout, nodes)
+    assert found == groups
+    runs = read_runs(work.files.get("runs.tsv"))
+    assert [run.nodes for run in runs] == [tuple(group) for batch in groups for group in batch]
+    # What the verdict expects is what runs.
+    if groups:
+        assert {run.nodes for run in runs} == {group for _name, group in expected_runs(layout, ["all_reduce"], nodes)}
+
+
+def test_pairs_one_after_the_other_are_one_round():
+    work, found = ran("pairs", FOUR, side_by_side=False)
+    assert found == [[["n1", "n2"]], [["n3", "n4"]], [["n2", "n3"]], [["n4", "n1"]]]
+    assert [run.round for run in read_runs(work.files["runs.tsv"])] == ["0", "0", "1", "1"]
+
+
+def test_each_run_leaves_its_output_and_a_line():
+    work, _found = ran("all", THREE, collectives=["all_reduce", "reduce"], statuses={"reduce": 3})
+    assert work.files["runs.tsv"] == "all\tall_reduce\tn1,n2,n3\t0\t0\nall\treduce\tn1,n2,n3\t3\t1\n"
+    output = "/fsx/jobs/results/x-7/all.reduce.out"
+    assert [f"run reduce n1 n2 n3 >{output} 2>&1"] in work.batches
+
+
+def looks(work):
+    return [line.rpartition("counters.")[2].partition(" ")[0] for (line, *_) in work.batches if "efa-counters" in line]
+
+
+def test_counters_are_read_around_each_round_until_no_node_has_any():
+    work, _found = ran("all", THREE, counts=True, collectives=["all_reduce", "reduce"])
+    assert looks(work) == ["0.before", "0.after", "1.before", "1.after"]
+    work, _found = ran("all", THREE, collectives=["all_reduce", "reduce"])
+    assert looks(work) == ["0.before"]
+    work, _found = ran("single", THREE, counts=True)
+    assert looks(work) == []
+
+
+@pytest.mark.parametrize(
+    ("group", "layout", "name"),
+    [
+        (("n1",), "all", "all"),
+        (("n1",), "single", "n1"),
+        (("n1", "n2"), "pairs", "n1+n2"),
+        (FOUR, "bisect", "n1+n2+n3+n4"),
+        ((*FOUR, "n5"), "bisect", "n1-to-n5-5"),
+    ],
+)
+def test_name_of_a_group(group, layout, name):
+    assert layouts.unit(group, layout) == name
+
+
+def bisected(nodes, broken, alone=False):
+    """The groups that run where a group with the broken node fails; alone: also by itself."""
+    seen = []
+
+    def fails(group):
+        seen.append("+".join(group))
+        return broken in group and (alone or len(group) > 1)
+
+    layouts.bisect(nodes, fails)
+    return seen
+
+
+def test_nodes_that_do_not_fail_run_once():
+    assert bisected(FOUR, "") == ["n1+n2+n3+n4"]
+
+
+def test_each_of_a_failing_pair_runs_by_itself_and_with_a_good_node():
+    assert bisected(FOUR, "n3") == ["n1+n2+n3+n4", "n1+n2", "n3+n4", "n3", "n4", "n3+n1", "n4+n1"]
+
+
+def test_pair_without_a_good_node_is_left_a_pair():
+    assert bisected(FOUR[:2], "n1", alone=True) == ["n1+n2", "n1", "n2"]
+
+
+def test_half_of_an_odd_group_is_the_larger_one_first():
+    assert bisected(THREE, "n3") == ["n1+n2+n3", "n1+n2", "n3"]
+
+
+def test_run_that_fails_is_halved_and_one_that_cannot_be_judged_is_not():
+    _work, found = ran("bisect", FOUR)
+    # Without an output nothing can be determined.
+    assert found == [[["n1", "n2", "n3", "n4"]]]
+
+
+def test_run_with_wrong_results_fails(tmp_path, monkeypatch):
+    monkeypatch.setattr(FakeWork, "file", lambda self, name: str(tmp_path / name))
+    (tmp_path / "n1+n2.all_reduce.out").write_text("no table at all\n")
+    work = FakeWork(spec_of("nccl", layout="bisect", collectives=["all_reduce"]))
+    work.statuses = {"run": 1}
+    rounds = layouts.Rounds(work, lambda name, group: ("run", *group), 2, counts=False)
+    assert rounds.fails("all_reduce", ("n1", "n2"))

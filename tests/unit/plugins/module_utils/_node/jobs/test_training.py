@@ -1,0 +1,316 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A training: signals before it runs, requeue, grace, capacity, notices, backup, its directory; srun is a stand-in."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import training as engine
+
+from tests.rig.slurm.scripts import ROLE
+
+from .conftest import NUMBER
+
+HEARS = 'until [ -e "$JOBS/c/checkpoint-now" ]; do sleep 0.05; done\nexit 75'
+# Slurm's srun ends its step for TERM, whatever the training does.
+DEAF = "exec sleep 600"
+
+
+@pytest.fixture
+def signalled(batch, training):
+    """signalled(program, srun) runs a training whose step is those lines of shell, and which that program signals when
+    it is first called. Without a program nothing signals it. Values are those of the job.
+    """
+
+    def run(program, srun, environment=None, requeue="exit 0", **values):
+        job = {**training, "grace_seconds": 77, **values}
+        once = f"[ -e {batch.folder}/sent ] || {{ : >{batch.folder}/sent; kill -USR1 $(cat {batch.folder}/pid); }}\n"
+        hold = f"{once if program == 'holder' else ''}echo holds it; cat >/dev/null; exit 0"
+        python = f'case "$*" in *" hold "*) {hold} ;; esac\nexec {sys.executable} "$@"'
+        shown = 'echo "$*" >>"$JOBS/scontrol"; [ "$2" = hostnames ] && echo n1\n'
+        answers = f'{shown}[ "$1" = requeue ] || exit 0\n{requeue}'
+        bodies = {"srun": f'echo "$*" >>"$JOBS/srun"\n{srun}', "scontrol": answers, "python": python, "aws": "exit 0"}
+        for name, body in bodies.items():
+            batch.program(name, (once if name == program else "") + body)
+        done = batch.start(job, settings={"python": f"{batch.folder}/bin/python"}, **(environment or {}))
+        assert (batch.folder / "sent").exists() == bool(program), done
+        return done
+
+    return run
+
+
+@pytest.fixture
+def events(batch):
+    return lambda: (batch.results / "t-7" / "events.log").read_text()
+
+
+def requeues(batch):
+    return (batch.folder / "scontrol").read_text().count("requeue 7\n")
+
+
+@pytest.mark.parametrize("program", ["holder", "scontrol", "srun"])
+def test_signal_before_the_training_is_not_lost(signalled, batch, events, program):
+    done = signalled(program, HEARS)
+    assert (done.returncode, batch.status) == (75, "75\n"), done
+    assert events().count("asks for a checkpoint") == 1 and "goes back into the queue" in events()
+    assert requeues(batch) == 1
+
+
+@pytest.fixture
+def retry_at_once(monkeypatch, batch):
+    """A runtime that does not wait between two tries of a controller."""
+    program = f"{batch.folder}/bin/python"
+    patched = (
+        "import runpy, sys; sys.argv = sys.argv[1:]; sys.path.insert(0, sys.argv[0])\n"
+        "from mlcluster._node.jobs import training\n"
+        "training.RETRY_SECONDS = 0.1\n"
+        "sys.path.pop(0)\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    install = batch.program
+
+    def write(name, body):
+        install(name, body.replace('"$@"', f'-c {shlex.quote(patched)} "$@"') if name == "python" else body)
+
+    monkeypatch.setattr(batch, "program", write)
+    return program
+
+
+@pytest.mark.usefixtures("retry_at_once")
+def test_controller_that_is_silent_for_a_while_costs_no_requeue(signalled, batch, events):
+    down = "slurm_requeue error: Unable to contact slurm controller (connect failure)"
+    requeue = f'[ $(grep -c requeue "$JOBS/scontrol") -ge 3 ] || {{ echo "{down}" >&2; exit 1; }}'
+    done = signalled("srun", HEARS, requeue=requeue)
+    assert done.returncode == 75, done
+    assert requeues(batch) == 3
+    assert events().count(f"is not in the queue: {down}\n") == 2 and events().count("ends with 75") == 1
+
+
+def test_controller_that_refuses_a_requeue_is_asked_once(signalled, batch, events):
+    done = signalled("srun", HEARS, requeue='echo "Requested operation is presently disabled for job 7" >&2; exit 1')
+    assert done.returncode == 75, done
+    assert requeues(batch) == 1
+    assert "is not in the queue: Requested operation is presently disabled for job 7\n" in events()
+
+
+def test_order_to_end_with_a_requeue_leaves_the_status_of_the_training(signalled, batch):
+    done = signalled("srun", HEARS, requeue='kill -TERM $(cat "$JOBS/pid"); exit 0')
+    assert (done.returncode, batch.status) == (75, "75\n"), done
+
+
+def test_training_that_does_not_hear_is_ended(signalled, batch, events):
+    done = signalled("holder", DEAF, grace_seconds=1)
+    assert done.returncode == 143, done
+    assert "training ended with 143" in events() and requeues(batch) == 1
+
+
+def test_training_out_of_requeues_is_not_put_back(signalled, batch, events):
+    done = signalled("srun", HEARS, {"SLURM_RESTART_COUNT": "2"}, requeues=2)
+    assert done.returncode == 75 and requeues(batch) == 0 and "asks for a checkpoint" in events()
+
+
+def test_end_that_is_past_is_ignored_and_noted(signalled, events):
+    done = signalled(None, "exit 3", ends_at="2001-02-03T04:05:06Z")
+    assert done.returncode == 3, done
+    assert "ignores ends_at, for 2001-02-03T04:05:06Z is past" in events()
+    assert "asks for a checkpoint" not in events() and "queue" not in events()
+
+
+def soon(seconds):
+    """So many seconds from now, as ends_at takes it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
+
+
+def test_end_that_is_near_is_heeded_once_and_not_again_after_the_requeue(signalled, batch, events):
+    """Seconds enough for the slowest machine, and fewer than signal_seconds."""
+    first = signalled(None, HEARS, ends_at=soon(500))
+    assert first.returncode == 75 and "goes back into the queue" in events(), first
+    shutil.rmtree(batch.results / "t-7")
+    again = signalled(None, "exit 3", {"SLURM_RESTART_COUNT": "1"}, ends_at=soon(500))
+    assert again.returncode == 3, again
+    assert "restart 1: goes on until the nodes go" in events()
+    assert "asks for a checkpoint" not in events() and "queue" not in events()
+
+
+@pytest.mark.parametrize(
+    ("ends_at", "restart", "until", "note"),
+    [
+        ("1970-01-01T00:20:00Z", 0, 590, ""),
+        ("1970-01-01T00:10:05Z", 0, 0, ""),
+        ("1970-01-01T00:10:05Z", 1, None, "goes on until the nodes go, for ends_at is 595 seconds away"),
+        ("1970-01-01T00:00:10Z", 0, None, "ignores ends_at, for 1970-01-01T00:00:10Z is past"),
+        ("1970-01-01T02:00:10+0200", 0, None, "ignores ends_at, for 1970-01-01T02:00:10+0200 is past"),
+    ],
+)
+def test_time_until_the_end_of_the_capacity(ends_at, restart, until, note):
+    times = engine.capacity({"ends_at": ends_at, "signal_seconds": 600}, 10.0, restart)
+    assert times.until_request == until and times.note.startswith(note) and bool(times.note) == bool(note)
+
+
+def test_notice_of_a_node_requests_a_checkpoint(signalled, batch, events):
+    notice = 'case "$*" in *instance-notice*) echo "spot terminate at X"; exit 1 ;; esac\n'
+    done = signalled(None, notice + HEARS, notice_seconds=1)
+    assert done.returncode == 75 and "asks for a checkpoint" in events() and requeues(batch) == 1, done
+    assert (batch.results / "t-7" / "notice.log").read_text() == "spot terminate at X\n"
+    told = (batch.folder / "srun").read_text()
+    assert "--overlap --kill-on-bad-exit=0" in told and "instance-notice --before 600 --every 1\n" in told
+
+
+def test_end_of_the_watch_on_notices_is_none(signalled, batch, events):
+    done = signalled(None, 'case "$*" in *instance-notice*) exit 2 ;; esac\nsleep 0.5; exit 3', notice_seconds=1)
+    assert done.returncode == 3 and "asks for a checkpoint" not in events() and requeues_of(batch) == 0
+
+
+def requeues_of(batch):
+    return (batch.folder / "scontrol").read_text().count("requeue")
+
+
+@pytest.mark.parametrize(
+    ("gpus", "on_node", "expected"), [(8, None, 8), (8, "4", 4), (8, "8", 8), (8, "16", 8), (8, "0", 1), (0, None, 1)]
+)
+def test_a_training_that_shares_its_nodes_has_a_process_for_each_gpu_it_was_given(gpus, on_node, expected):
+    assert engine.processes(gpus, on_node) == expected
+
+
+def test_number_of_processes_is_that_of_the_tasks(signalled, batch, training):
+    script = batch.start({**training, "command": ["true"]}, settings={"gpus_per_node": 8}, SLURM_GPUS_ON_NODE="4")
+    assert script.returncode == 0, script
+    assert "--ntasks-per-node=4 --ntasks=4 " in (batch.folder / "srun").read_text()
+
+
+def test_the_newest_checkpoint_goes_to_s3_first(signalled, batch, events):
+    """Slurm may end the job before all are there."""
+    for step in (10, 30, 20):
+        (batch.folder / "c" / f"step-{step}").mkdir(parents=True)
+        (batch.folder / "c" / f"step-{step}" / "complete").touch()
+    signalled("", "exit 0", backup="s3://bucket/runs", keep=1)
+    told = [line.rpartition("step-")[2] for line in events().splitlines() if "backed up" in line]
+    assert told == ["30", "20", "10"], events()
+    # With a copy each, the older ones may go.
+    assert [path.name for path in (batch.folder / "c").iterdir()] == ["step-30"]
+
+
+@pytest.mark.parametrize("aws", ["exit 1", '[ "$3" = --only-show-errors ] || echo "(dryrun) upload: x"',
+                                 '[ "$4" != --dryrun ] && [ "$3" != --dryrun ]'])  # fmt: skip
+def test_copy_that_is_not_proved_does_not_count(training, batch, events, aws):
+    (batch.folder / "c" / "step-1").mkdir(parents=True)
+    (batch.folder / "c" / "step-1" / "complete").touch()
+    batch.program("aws-stand-in", aws)
+    job = {**training, "backup": "s3://bucket/runs"}
+    batch.start(job, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
+    assert f"NOT backed up: {batch.folder}/c/step-1\n" in events()
+    assert not (batch.folder / "c" / "step-1" / ".backed-up").exists()
+
+
+def test_copy_at_the_end_goes_on_when_the_job_is_told_to_end(training, batch, events):
+    """Slurm sends TERM to every process of the job."""
+    (batch.folder / "c" / "step-1").mkdir(parents=True)
+    (batch.folder / "c" / "step-1" / "complete").touch()
+    batch.program("aws-stand-in", 'kill -TERM $$; kill -TERM $(cat "$JOBS/pid"); exit 0')
+    done = batch.start({**training, "backup": "s3://bucket/runs"}, settings={"aws": f"{batch.folder}/bin/aws-stand-in"})
+    assert (done.returncode, batch.status) == (0, "0\n"), done
+    assert f" backed up {batch.folder}/c/step-1\n" in events()
+
+
+def test_training_with_unreadable_checkpoints_does_not_begin_from_nothing(batch, training, monkeypatch):
+    (batch.folder / "c").mkdir()
+    (batch.folder / "c" / "step-1").mkdir()
+    # Too long a chain of links: the file system does not say whether the marker is there.
+    (batch.folder / "c" / "step-1" / "complete").symlink_to("complete")
+    done = batch.start(training)
+    assert done.returncode == 2 and "so the checkpoint to resume from is unknown: see that" in done.stderr, done
+    assert not (batch.folder / "srun").exists() and (batch.folder / "c" / "step-1").exists()
+
+
+def test_of_two_trainings_with_one_directory_the_second_does_not_start(batch, training, events):
+    (batch.folder / "c").mkdir()
+    command = [sys.executable, "-m", "mlcluster_data", "hold", str(batch.folder / "c")]
+    environment = {**os.environ, "SLURM_JOB_ID": "6", "SLURM_RESTART_COUNT": "0", "PYTHONPATH": str(ROLE / "files")}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as holder:
+        assert holder.stdout.readline() == f"holds {batch.folder}/c\n".encode()
+        done = batch.start(training)
+        assert (done.returncode, batch.status) == (1, "1\n")
+        assert f"ERROR: {batch.folder}/c is in use by process {holder.pid} of job 6 on " in done.stderr
+        assert "did not start" in events()
+        assert not (batch.folder / "srun").exists()
+        holder.stdin.close()
+    assert holder.returncode == 0
+    assert batch.start(training).returncode == 0
+    assert (batch.folder / "srun").exists()
+    assert list((batch.folder / "c").iterdir()) == []
+
+
+def test_a_job_that_comes_back_is_not_kept_out_by_its_earlier_run(batch, training, events):
+    """Not even while the last process of that run is still there."""
+    (batch.folder / "c").mkdir()
+    command = [sys.executable, "-m", "mlcluster_data", "hold", str(batch.folder / "c")]
+    environment = {**os.environ, "SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "0", "PYTHONPATH": str(ROLE / "files")}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment) as holder:
+        holder.stdout.readline()
+        assert batch.start(training, SLURM_RESTART_COUNT="1").returncode == 0
+        holder.stdin.close()
+    assert "which process" in events()
+
+
+@pytest.fixture
+def taken():
+    """A job number whose port something listens on, while nothing does on the next one that the job would try."""
+    for number in range(NUMBER, NUMBER + 3000):
+        try:
+            with (
+                socket.create_server(("127.0.0.1", 20000 + number + 3163)),
+                socket.create_server(("127.0.0.1", 20000 + number)),
+            ):
+                pass
+            server = socket.create_server(("127.0.0.1", 20000 + number))
+        except OSError:
+            continue
+        with server:
+            yield number
+        return
+
+
+def test_a_port_on_which_something_listens_is_passed_over(batch, training, taken):
+    assert batch.start(training, SLURM_JOB_ID=str(taken)).returncode == 0
+    assert f" MASTER_PORT={20000 + taken + 3163} " in (batch.folder / "srun").read_text()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a directory to another user")
+def test_a_training_that_starts_again_writes_nothing_into_results_of_another_user(batch, training):
+    place = batch.results / f"t-{NUMBER}"
+    place.mkdir()
+    os.chown(place, 1001, 1001)
+    done = batch.start(training, SLURM_RESTART_COUNT="1")
+    assert (done.returncode, list(place.iterdir())) == (2, [])
+    assert f"t: {place} is not of root: let it be moved away" in done.stderr
+
+
+def test_a_training_that_is_ended_while_it_waits_for_its_directory_has_its_status(batch, training):
+    batch.program("python", f'case "$*" in *" hold "*) kill -TERM $(cat "$JOBS/pid"); cat >/dev/null; exit 1 ;; esac\n'
+                  f'exec {sys.executable} "$@"')  # fmt: skip
+    done = batch.start(training, settings={"python": f"{batch.folder}/bin/python"})
+    assert (done.returncode, batch.status) == (143, "143\n"), done
+    assert not (batch.folder / "srun").exists()
+
+
+def test_a_holder_that_is_ended_as_it_gets_the_directory_leaves_no_lock(tmp_path):
+    program = f"""
+import os, signal
+from mlcluster_data import __main__
+from mlcluster_data.locks import directory
+directory.Lock._sweep = lambda self, here: os.kill(os.getpid(), signal.SIGTERM)
+__main__.main(["hold", {str(tmp_path)!r}])
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROLE / "files")}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, check=False)
+    assert (done.returncode, list(tmp_path.iterdir())) == (143, [])
