@@ -65,6 +65,8 @@ def _neuron_count(facts: t.Mapping[str, t.Any]) -> Result:
     fields["source"] = facts["expected_source"]
     if found < expected["count"]:
         return failed("neuron.count", "device nodes are missing from /dev", severity="isolate", **fields)
+    if found > expected["count"]:
+        return undeterminable("neuron.count", "there are more device nodes than expected", **fields)
     return passed("neuron.count", **fields)
 
 
@@ -82,6 +84,8 @@ def _gpu_count(host: Host, facts: t.Mapping[str, t.Any]) -> Result:
         return failed("gpu.count", "the driver does not offer all GPUs", severity="isolate", **fields)
     if not expected:
         return undeterminable("gpu.count", "how many GPUs there should be is not known", **fields)
+    if offered > wanted:
+        return undeterminable("gpu.count", "the driver offers more GPUs than expected", **fields)
     return passed("gpu.count", **fields)
 
 
@@ -126,7 +130,7 @@ def check_storage(host: Host) -> list[Result]:
         told = f"the local storage is {state}: {record.get('reason') or 'no reason is given'}"
         return [failed("storage.record", told, severity="isolate", found=state)]
     boot = (host.read_text("/proc/sys/kernel/random/boot_id") or "").strip()
-    if record.get("boot_id") == boot:
+    if boot and record.get("boot_id") == boot:
         judged = passed("storage.record", state)
     else:
         # The boot unit was ended before it could tell; whether jobs would write beside the volume shows all the same.
@@ -150,12 +154,19 @@ def _mounted(host: Host, volume: t.Mapping[str, t.Any], mounts: t.Sequence[t.Map
     hint = "run 'systemctl restart mlcluster-storage' on the node"
     if mount is None:
         return failed("storage.mounted", "the local volume is not mounted", severity="reset", scope=scope, hint=hint)
-    if "ro" in mount["options"].split(","):
+    options = mount["options"].split(",")
+    if "ro" in options:
         told = "it is mounted read-only, as ext4 and XFS do after an I/O error"
         return failed("storage.mounted", told, severity="isolate", scope=scope, hint="look with 'dmesg'")
     link = f"/dev/disk/by-uuid/{volume['fs_uuid']}"
     wanted, found = host.realpath(link), host.realpath(mount["source"])
-    if host.exists(link) and wanted != found:
+    if not volume["fs_uuid"] or not host.exists(link):
+        told = f"which device has the volume's file system is not known: {link} is missing"
+        return undeterminable("storage.mounted", told, scope=scope, found=mount["source"])
+    if "rw" not in options:
+        told = f"whether it takes writes is not known: its options read '{mount['options']}'"
+        return undeterminable("storage.mounted", told, scope=scope)
+    if wanted != found:
         told = f"something else is mounted there: {mount['source']}"
         return failed("storage.mounted", told, severity="isolate", scope=scope, expected=wanted, found=found)
     return passed("storage.mounted", f"{mount['source']} ({mount['fstype']})", scope=scope)

@@ -147,6 +147,9 @@ def check_mounts(host: Host) -> list[Result]:
             hint = "look with 'dmesg', and whether the security groups let the file system through"
             told = f"it gives no answer: {problem}"
             found.append(failed("mounts.answer", told, severity="isolate", scope=scope, hint=hint))
+        elif not re.fullmatch(r"\S+ \d+", told.strip()):
+            told = f"its answer is not a type and a size: {told.strip()[:100] or 'nothing'}"
+            found.append(undeterminable("mounts.answer", told, scope=scope))
         else:
             found.append(passed("mounts.answer", f"{mount['fstype']} from {mount['source']}", scope=scope))
     return found

@@ -118,7 +118,7 @@ def test_gpus_are_counted_without_nvidia_smi(change, status, message):
     assert (found.id, found.status, found.message) == ("gpu.count", status, message)
 
 
-@pytest.mark.parametrize(("nodes", "status"), [(16, "pass"), (15, "fail")])
+@pytest.mark.parametrize(("nodes", "status"), [(16, "pass"), (15, "fail"), (17, "undeterminable")])
 def test_neuron_devices_are_counted(nodes, status):
     host = TrainingHost()
     firmware(host, "trn2.48xlarge")
@@ -333,3 +333,28 @@ def test_on_a_real_filesystem(tmp_path):
     found = health_checks.check_scratch(health_checks.Host(), str(tmp_path / "jobs"), 0)
     assert [one.status for one in found] == ["pass", "pass"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_more_gpus_than_expected_are_no_pass():
+    found = health_checks.check_accelerators(gpu_node(9), CHIPS)[0]
+    assert (found.id, found.status, found.found) == ("gpu.count", "undeterminable", 9)
+
+
+def test_volume_without_a_link_to_its_file_system_is_not_recognised():
+    host = volume_node()
+    del host.files["/dev/disk/by-uuid/1-2"]
+    host.links.clear()
+    found = health_checks.check_storage(host)[-1]
+    assert (found.id, found.status) == ("storage.mounted", "undeterminable")
+    assert found.reason.startswith("which device has the volume's file system is not known: /dev/disk/by-uuid/1-2")
+
+
+def test_volume_of_unknown_options_is_not_known_to_take_writes():
+    found = health_checks.check_storage(volume_node(options="nosuid"))[-1]
+    assert (found.id, found.status) == ("storage.mounted", "undeterminable")
+    assert found.reason == "whether it takes writes is not known: its options read 'nosuid,nosuid'"
+
+
+def test_record_of_no_boot_says_nothing_of_an_unread_one():
+    host = volume_node(boot="", boot_id="")
+    assert verdict(health_checks.check_storage(host))[0] == ("storage.record", "undeterminable", "none")

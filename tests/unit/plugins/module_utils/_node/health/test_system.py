@@ -253,3 +253,16 @@ def test_the_next_boot_has_to_start_the_kernel_that_was_proved(running, installe
     made.files["/proc/sys/kernel/osrelease"] = f"{running}\n"
     made.files.update({f"/lib/modules/{release}/modules.dep": "" for release in installed})
     assert only(system.check_kernel(made)).status == status
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        ("lustre 1000\n", "pass"), ("fuseblk 0\n", "pass"), ("", "undeterminable"), ("lustre\n", "undeterminable"),
+        ("lustre N/A\n", "undeterminable"), ("Unknown Error\n", "undeterminable"), ("lustre -1\n", "undeterminable"),
+    ],
+)  # fmt: skip
+def test_answer_of_a_file_system_is_a_type_and_a_size(answer, status):
+    made = with_answers({"stat --file-system --format=%T %b -- /fsx": answer})
+    made.files["/proc/self/mountinfo"] = LUSTRE
+    assert only(system.check_mounts(made)).status == status
