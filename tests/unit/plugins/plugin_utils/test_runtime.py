@@ -148,7 +148,7 @@ def runtime(tmp_path_factory):
     return Path(_runtime.build(cache=tmp_path_factory.mktemp("cache"))["path"])
 
 
-@pytest.mark.parametrize("module", [b"Standard streams that", b"Runs checks side by side"])
+@pytest.mark.parametrize("module", [b"Standard streams that", b"Runs checks and looks side by side"])
 def test_a_damaged_one_ends_without_a_verdict_and_says_so(runtime, tmp_path, module):
     """Python itself would end with 1, which says that the node is broken; a crash leaves zeros in a new file."""
     data = bytearray(runtime.read_bytes())
