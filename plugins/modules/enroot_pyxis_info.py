@@ -41,6 +41,11 @@ options:
     description: Whether to ask Slurm's controller for the jobs that have the node, for C(busy) in RV(slurm).
     type: bool
     default: false
+  hold_packages:
+    description: Packages that have to be held where they are installed; those that are not are in RV(unheld_packages).
+    type: list
+    elements: str
+    default: []
   files:
     description: Files to report on in RV(files).
     type: list
@@ -192,6 +197,12 @@ problems:
   type: list
   elements: str
   sample: []
+unheld_packages:
+  description: Those of O(hold_packages) that are installed and not held.
+  returned: always
+  type: list
+  elements: str
+  sample: ["docker.io"]
 files:
   description: For each of O(files) its sha256, null where it does not exist.
   returned: always
@@ -219,12 +230,14 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.loo
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.slurm import busy, judge_plugin
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.verify import verify, writes_plugstack
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.packages import unheld_packages
 
 OWN_SPEC: dict[str, dict[str, t.Any]] = {
     "build_version": {"type": "str", "default": ""},
     "probe": {"type": "str", "choices": ["never", "unproved", "always"], "default": "never"},
     "candidate": {"type": "path"},
     "jobs": {"type": "bool", "default": False},
+    "hold_packages": {"type": "list", "elements": "str", "default": []},
     "files": {"type": "list", "elements": "path", "default": []},
 }
 
@@ -243,6 +256,7 @@ def main() -> None:
         asked = module.params["probe"]
         probe = not module.check_mode and (asked == "always" or (asked == "unproved" and not known))
         results = verify(host, facts, plan, config, probe)
+        unheld = unheld_packages(host, module.params["hold_packages"])
     except NodeError as exc:
         module.fail_json(msg=str(exc))
     tried = [result.status for result in results if result.id == "pyxis.container"]
@@ -274,6 +288,7 @@ def main() -> None:
         results=[result.to_dict() for result in results],
         lines=[result.line() for result in results],
         problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],
+        unheld_packages=unheld,
         files={path: host.sha256(path) for path in module.params["files"]},
     )
 

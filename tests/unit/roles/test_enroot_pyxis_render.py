@@ -179,6 +179,20 @@ def test_docker_and_the_toolkit(tmp_path, look, name, docker, toolkit):
     assert role.value("__enroot_pyxis_held") == [*docker, "nvidia-container-toolkit"]
 
 
+def test_what_is_installed_and_not_held_is_held_again(tmp_path, look):
+    host = rooted.node(tmp_path)
+    host.put("/usr/bin/dpkg-query")
+    rows = ["docker.io\t27.0\tii ", "nvidia-container-toolkit\t1.17.8-1\thi "]
+    host.answers["dpkg-query -W"] = "\n".join(rows) + "\n"
+    role = Role(DISTRIBUTIONS["debian-12"])
+    assert "holds" in look(role, host)
+    assert "docker.io" in role.value("__enroot_pyxis_held")
+    host.answers["dpkg-query -W"] = "\n".join(rows).replace("ii ", "hi ") + "\n"
+    assert "holds" not in look(role, host)
+    host.answers["dpkg-query -W"] = "\n".join(rows) + "\n"
+    assert "holds" not in look(Role(DISTRIBUTIONS["debian-12"], enroot_pyxis_hold=False), host)
+
+
 @pytest.mark.parametrize(
     ("groups", "wanted"),
     [(("compute",), True), (("login",), False), (("login", "head"), True), (("ungrouped",), True)],

@@ -81,14 +81,27 @@ def package_versions(host: Host, names: t.Iterable[str]) -> dict[str, str | None
 
     Raises ``NodeError`` where there is a package manager and it does not answer.
     """
+    installed = {name: entry["version"] for name, entry in _known(host).items() if entry["installed"]}
+    return {name: installed.get(name) for name in names}
+
+
+def unheld_packages(host: Host, names: t.Iterable[str]) -> list[str]:
+    """Return those of the packages that are installed and not held, in their order.
+
+    Raises ``NodeError`` where there is a package manager and it does not answer.
+    """
+    packages = _known(host)
+    return [name for name in names if name in packages and packages[name]["installed"] and not packages[name]["held"]]
+
+
+def _known(host: Host) -> dict[str, dict[str, t.Any]]:
     packages, manager = installed_packages(host)
     if manager is None and any(map(host.which, ("dpkg-query", "rpm"))):
         raise NodeError(
             "asked dpkg-query or rpm for all packages and got no answer: see that 'dpkg-query -W' or 'rpm -qa' "
             "ends, then run again"
         )
-    installed = {name: entry["version"] for name, entry in (packages or {}).items() if entry["installed"]}
-    return {name: installed.get(name) for name in names}
+    return packages or {}
 
 
 def package_manager(host: Host) -> str | None:
