@@ -106,7 +106,7 @@ def _node_obstacles(
 ) -> list[str]:
     """What on the node itself, apart from the disks, stands in the way of the volumes."""
     leaving = {point for disk in decision.erase for point in disk["mounts"]}
-    obstacles = mount_obstacles(volumes, {**facts, "record": decision.record}, context.at_boot, leaving)
+    obstacles = mount_obstacles(volumes, facts, context.at_boot, leaving)
     if decision.makes_filesystems or decision.situation is Situation.ADOPTED:
         obstacles += unknown_accounts(facts, context.at_boot)
     return obstacles
@@ -239,14 +239,14 @@ def _all_blank(node: Node) -> Decision:
     """Every disk is proved blank: the volume is made, unless a service of the image would take the disks."""
     facts, config, at_boot = node.facts, node.config, node.context.at_boot
     units = pending_units(facts)
-    if units and config.existing == "adopt" and not node.may_destroy and not at_boot:
+    if units and config.existing == "adopt" and not at_boot:
         return Decision(Situation.SERVICE_SETS_UP, "foreign", facts["units"][units[0]]["owner"], units=units)
     if units and not node.may_destroy:
         return _refuse(
             f"the disks are blank, but {', '.join(units)} is enabled and takes them at every boot: set "
             f"nvme_raid0_existing: adopt to use what it makes, or disable it, or use {CONSENT}"
         )
-    return Decision(Situation.FRESH, node.new_state, OWNER_OURS, disks=node.disks, units=units, record=facts["record"])
+    return Decision(Situation.FRESH, node.new_state, OWNER_OURS, disks=node.disks, units=units)
 
 
 def _ours(node: Node, record: t.Mapping[str, t.Any], whole: Situation = Situation.INTACT) -> Decision:
@@ -260,7 +260,7 @@ def _ours(node: Node, record: t.Mapping[str, t.Any], whole: Situation = Situatio
             f"({', '.join(lost)}) do not carry it any more, so its data is gone: nothing was touched; stop and start "
             f"the instance or replace it, or rebuild on the disks that are left with {CONSENT}"
         )
-        return _rebuild(node, record, refusal, "lost")
+        return _rebuild(node, refusal, "lost")
     strangers = _strangers(mine, facts, known)
     if strangers:
         refusal = (
@@ -274,7 +274,7 @@ def _ours(node: Node, record: t.Mapping[str, t.Any], whole: Situation = Situatio
             f"this node's volume exists with other settings ({'; '.join(differs)}): change the settings back, or "
             f"have it made anew, which destroys its data, with {CONSENT}"
         )
-        return _rebuild(node, record, refusal)
+        return _rebuild(node, refusal)
     volumes = volumes_for(mine, record, config, facts)
     gone = [volume["path"] for volume in volumes if not volume["fs_found"]]
     if gone:
@@ -282,8 +282,8 @@ def _ours(node: Node, record: t.Mapping[str, t.Any], whole: Situation = Situatio
             f"the disks are this node's own, but the filesystem for {', '.join(gone)} is not on them: nothing was "
             f"touched; look with 'wipefs --no-act', or have it made anew with {CONSENT}"
         )
-        return _rebuild(node, record, refusal)
-    return Decision(whole, "intact", OWNER_OURS, disks=node.disks, volumes=volumes, record=record)
+        return _rebuild(node, refusal)
+    return Decision(whole, "intact", OWNER_OURS, disks=node.disks, volumes=volumes)
 
 
 def _other_settings(found: t.Mapping[str, t.Any], config: StorageConfig) -> list[str]:
@@ -353,7 +353,6 @@ def _interrupted(node: Node) -> Decision:
         OWNER_OURS,
         disks=disks,
         erase=disks,
-        record=facts["record"],
         blank_array=bool(array and _is_proved(array["blank"])),
     )
 
@@ -377,7 +376,6 @@ def _some_made(node: Node, intent: t.Mapping[str, t.Any], made: t.Sequence[bool]
         disks=node.disks,
         erase=missing,
         volumes=[{**volume, "fs_found": volume["fs_found"] or volume["serials"][0] in serials} for volume in volumes],
-        record=node.facts["record"],
     )
 
 
@@ -430,7 +428,7 @@ def _adopt(node: Node, owner: str) -> Decision:
     record = facts["record"] or {}
     renewed = record.get("owner") == owner and record.get("filesystem_uuids") != [volume["fs_uuid"]]
     state = "recreated" if renewed else "intact"
-    return Decision(Situation.ADOPTED, state, owner, disks=node.disks, volumes=[volume], record=facts["record"])
+    return Decision(Situation.ADOPTED, state, owner, disks=node.disks, volumes=[volume])
 
 
 def _replace(node: Node, owner: str) -> Decision:
@@ -451,12 +449,11 @@ def _replace(node: Node, owner: str) -> Decision:
     }.get(owner, f"the disks are set up by {owner}")
     hint = f"; to use what {owner} made, set nvme_raid0_existing: adopt" if owner in ADOPTABLE else ""
     refusal = f"{found}: {whose}, so nothing was touched; to destroy it and build anew, set {CONSENT}{hint}"
-    return _rebuild(node, node.facts["record"], refusal, owner=owner)
+    return _rebuild(node, refusal, owner=owner)
 
 
 def _rebuild(
     node: Node,
-    record: t.Mapping[str, t.Any] | None,
     refusal: str,
     state: str = "foreign",
     owner: str = OWNER_OURS,
@@ -468,6 +465,4 @@ def _rebuild(
     if obstacles:
         return _refuse(f"cannot replace what is on the disks: {'; '.join(obstacles)}", state=state, owner=owner)
     units = [unit for unit, seen in node.facts["units"].items() if seen["exists"] and not seen["masked"]]
-    return Decision(
-        Situation.REBUILD, "intact", OWNER_OURS, disks=node.disks, erase=node.disks, units=units, record=record
-    )
+    return Decision(Situation.REBUILD, "intact", OWNER_OURS, disks=node.disks, erase=node.disks, units=units)

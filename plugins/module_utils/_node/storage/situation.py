@@ -95,8 +95,7 @@ class Decision:
 
     state and owner are those of the plan. refusals: sentences, with REFUSED only. disks: those to work on; erase: those
     of them whose content goes first. volumes: those that the disks carry already, or of which only the filesystem is
-    missing. units: the image's services to start, or to mask where the disks are taken. record: the document that
-    describes this node's volume (the intent where an interrupted run made it). blank_array: the array of an
+    missing. units: the image's services to start, or to mask where the disks are taken. blank_array: the array of an
     interrupted run is proved blank, though its members are not.
     """
 
@@ -108,7 +107,6 @@ class Decision:
     erase: t.Sequence[Disk] = ()
     volumes: t.Sequence[dict[str, t.Any]] = ()
     units: t.Sequence[str] = ()
-    record: t.Optional[t.Mapping[str, t.Any]] = None
     blank_array: bool = False
 
     @property

@@ -366,3 +366,17 @@ def test_no_intent_makes_nothing_half_finished():
     host = half_array()
     host.machine.files[INTENT_PATH] = json.dumps({"stage": "mkfs", "schema": "mlcluster.storage_intent/1"})
     assert "was not made by this role" in scene.refusal(host)
+
+
+@pytest.mark.parametrize("point", ["mkfs.ext4 .* /dev/nvme3n1", "write_intent mount"])
+@pytest.mark.parametrize("options", [{}, scene.CONSENT])
+def test_a_filesystem_that_somebody_mounted_meanwhile_is_not_worked_beside(point, options):
+    host = scene.node(4)
+    if point == "write_intent mount":
+        killed("mount", host=host, layout="per_disk")
+        change(stage="mkfs")(host)
+    else:
+        killed(point, host=host, layout="per_disk")
+    host.machine.mount("nvme1n1", "/mnt/looked")
+    text = scene.refusal(host, layout="per_disk", **options)
+    assert "the disks are mounted on /mnt/looked" in text

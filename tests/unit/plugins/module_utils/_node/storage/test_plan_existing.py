@@ -379,3 +379,10 @@ def test_a_group_over_ebs_is_named_and_never_replaced():
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch", ["nvme9n1"])
     text = scene.refusal(host, **scene.CONSENT)
     assert text == "cannot replace what is on the disks: volume group vg.01 also uses nvme9n1"
+
+
+def test_an_unknown_account_is_refused_before_a_volume_is_adopted():
+    host = scene.node(2)
+    scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch")
+    assert "there is no user nobody-here" in scene.refusal(host, owner="nobody-here", existing="adopt")
+    assert scene.plan_of(host, at_boot=True, owner="nobody-here", existing="adopt").refusals == []
