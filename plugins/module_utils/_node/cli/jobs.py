@@ -47,6 +47,9 @@ def add_verbs(subparsers: t.Any) -> None:
     task.add_argument("--scratch", default="", metavar="DIRECTORY", help="where nodes make directories for jobs")
     task.add_argument("--ranks", action="store_true", help="set RANK, LOCAL_RANK and WORLD_SIZE")
     task.add_argument("--node-rank", action="store_true", help="give the program --node-rank=N, the number of its node")
+    task.add_argument(
+        "--without", action="append", default=[], metavar="NAME=VALUE", help="leave out a variable that has this value"
+    )
     task.add_argument("--spool", action="store_true", help="set MLCLUSTER_SPOOL to that directory, if there is none")
     task.add_argument("command", nargs="+", metavar="WORD", help="the program and its arguments, behind --")
     task.set_defaults(handler=job_exec)
@@ -87,7 +90,7 @@ def job_exec(args: argparse.Namespace, host: Host | None = None) -> int:
     host, own = host or Host(), dict(os.environ)
     try:
         scratch = scratch_directory(host, args.scratch, own)
-        variables = task_variables(own, scratch, args.ranks, args.spool)
+        variables = task_variables(own, scratch, args.ranks, args.spool, args.without)
         return become(task_command(own, args.command, args.node_rank), variables)
     except NodeError as exc:
         LOGGER.error("job-exec: %s", exc)

@@ -24,14 +24,19 @@ def scratch_directory(host: Host, base: str, variables: t.Mapping[str, str]) -> 
 
 
 def task_variables(
-    variables: t.Mapping[str, str], scratch: str, ranks: bool = False, spool: bool = False
+    variables: t.Mapping[str, str],
+    scratch: str,
+    ranks: bool = False,
+    spool: bool = False,
+    without: t.Sequence[str] = (),
 ) -> dict[str, str]:
     """Return the variables of the program. Pure. Raises NodeError outside of a step of Slurm.
 
     ``scratch`` is the directory of the job on the local disks, if any. ``ranks``: those that torch.distributed reads.
-    ``spool``: where shards are written first, if the job does not name a place itself.
+    ``spool``: where shards are written first, if the job does not name a place itself. ``without``: NAME=VALUE of
+    variables that are left out if they have just that value.
     """
-    found = dict(variables)
+    found = {name: value for name, value in variables.items() if f"{name}={value}" not in without}
     if scratch:
         found.update(TMPDIR=scratch, MLCLUSTER_SCRATCH=scratch)
     if ranks:

@@ -9,6 +9,7 @@ import dataclasses
 import shlex
 import typing as t
 
+from ..efa.plugin import CLEARED
 from .spec import Container
 
 # Options that a step takes from the variables of the job that this one was submitted from.
@@ -73,9 +74,19 @@ def container_options(container: Container | None) -> tuple[str, ...]:
     )
 
 
-def with_variables(variables: t.Mapping[str, str]) -> tuple[str, ...]:
-    """Return what stands before a program that gets these variables; inside of a container too."""
-    return ("env", *(f"{name}={value}" for name, value in variables.items()))
+def with_variables(variables: t.Mapping[str, str], container: Container | None = None) -> tuple[str, ...]:
+    """Return what stands before a program that gets these variables; inside of a container too.
+
+    With a container, a variable of its image that would send NCCL another way is cleared, unless it is one of these.
+    """
+    cleared = [] if container is None else [name for name in CLEARED if name not in variables]
+    return ("env", *(word for name in cleared for word in ("-u", name)), *(f"{n}={v}" for n, v in variables.items()))
+
+
+def without_no_plugin(variables: t.Mapping[str, str], container: Container | None) -> tuple[str, ...]:
+    """Return the option of job-exec for a container whose image turns the plugins of NCCL off."""
+    # Any other value says what the plugin is called in the image, and is its own affair.
+    return () if container is None or "NCCL_NET_PLUGIN" in variables else ("--without", "NCCL_NET_PLUGIN=none")
 
 
 def own_variables(variables: t.Mapping[str, str], sbatch: t.Collection[str]) -> dict[str, str]:

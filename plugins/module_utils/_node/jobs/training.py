@@ -24,7 +24,7 @@ from . import checkpoints
 from .live import Child, LiveWork, opened_file, write
 from .ports import address, choose_port
 from .spec import Spec
-from .step import Step, container_options, each_node, srun, with_variables
+from .step import Step, container_options, each_node, srun, with_variables, without_no_plugin
 from .work import JobError, SignalError, Work
 
 # Seconds between two tries to reach a controller that is silent, as while it starts again.
@@ -139,8 +139,15 @@ def training_command(work: Work, per_node: int, resume: str, master: str, port: 
     )
     scratch = ("--scratch", spec.scratch) if spec.scratch else ()
     return (
-        *(*step, *container_options(spec.container), *with_variables(variables)),
-        *(*spec.mlcluster, "job-exec", *scratch, *launch, *map(str, values["command"])),
+        *(*step, *container_options(spec.container), *with_variables(variables, spec.container)),
+        *(
+            *spec.mlcluster,
+            "job-exec",
+            *without_no_plugin(variables, spec.container),
+            *scratch,
+            *launch,
+            *map(str, values["command"]),
+        ),
     )
 
 

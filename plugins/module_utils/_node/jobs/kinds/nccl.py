@@ -49,7 +49,8 @@ def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ..
         time=values["step_minutes"],
     )
     return (
-        *(*step, *container_options(spec.container), *with_variables(spec.environment), program(work, collective)),
+        *(*step, *container_options(spec.container), *with_variables(spec.environment, spec.container)),
+        program(work, collective),
         *("-b", str(values["smallest"]), "-e", str(values["largest"]), "-f", str(values["factor"])),
         *("-n", str(values["iterations"]), "-w", str(values["warmup"])),
         # Each result is compared, without which no run proves that it is right; and a rank for each GPU.

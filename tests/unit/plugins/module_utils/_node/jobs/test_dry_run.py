@@ -189,4 +189,4 @@ def test_launcher_srun_has_a_task_for_each_gpu():
     lines = dry_run.lines(spec_of("training", launcher="srun", container=IMAGE, directory="/fsx/src"), SmallHost())
     (line,) = [line for line in lines if "MLCLUSTER_RESUME" in line]
     assert "--ntasks-per-node=2 --ntasks=4 " in line and f" {INSIDE} env " in line and "--chdir" not in line
-    assert line.endswith(f"{RUNTIME} job-exec --ranks -- train")
+    assert line.endswith(f"{RUNTIME} job-exec --without NCCL_NET_PLUGIN=none --ranks -- train")

@@ -71,3 +71,9 @@ def test_directory_counts_only_if_it_is_of_this_user(tmp_path):
     own.rmdir()
     own.symlink_to(tmp_path)
     assert execute.scratch_directory(host, base, TASK) == ""
+
+
+@pytest.mark.parametrize(("value", "kept"), [("none", False), ("ofi", True), ("None", True)])
+def test_variable_is_left_out_only_with_its_value(value, kept):
+    found = execute.task_variables({"NCCL_NET_PLUGIN": value, "A": "none"}, "", without=["NCCL_NET_PLUGIN=none"])
+    assert ("NCCL_NET_PLUGIN" in found, found["A"]) == (kept, "none")

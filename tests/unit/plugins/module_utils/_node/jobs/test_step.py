@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.plugin import CLEARED
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import step
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.spec import Container
 
@@ -72,3 +74,28 @@ OUTER = {
 )
 def test_variables_of_the_job_around_this_one_are_left_out(variables, sbatch, kept):
     assert set(step.own_variables(variables, sbatch)) == kept
+
+
+def test_variables_of_an_image_that_choose_the_transport_are_cleared():
+    container = Container("/x.sqsh", (), "/w")
+    words = step.with_variables({"NCCL_NET": "Libfabric", "A": "b"}, container)
+    assert words[0] == "env" and words[-2:] == ("NCCL_NET=Libfabric", "A=b")
+    cleared = words[1:-2]
+    assert set(cleared[::2]) == {"-u"} and set(cleared[1::2]) == set(CLEARED) - {"NCCL_NET"}
+    image = dict.fromkeys((*CLEARED, "NCCL_NET_PLUGIN", "NCCL_DEBUG"), "of the image")
+    image["PATH"] = os.environ["PATH"]
+    shown = subprocess.run([*words, "env"], env=image, capture_output=True, text=True, check=True).stdout
+    left = dict(line.split("=", 1) for line in shown.splitlines())
+    assert {name: value for name, value in left.items() if name not in ("PATH", "_")} == {
+        "NCCL_NET": "Libfabric",
+        "A": "b",
+        "NCCL_NET_PLUGIN": "of the image",
+        "NCCL_DEBUG": "of the image",
+    }
+
+
+def test_image_without_plugins_gets_them_back():
+    container = Container("/x.sqsh", (), "/w")
+    assert step.without_no_plugin({}, container) == ("--without", "NCCL_NET_PLUGIN=none")
+    assert step.without_no_plugin({"NCCL_NET_PLUGIN": "ofi"}, container) == ()
+    assert step.without_no_plugin({}, None) == ()
