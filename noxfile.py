@@ -22,6 +22,7 @@ CHECKOUT = Path(__file__).resolve().parent
 sys.path.insert(0, str(CHECKOUT))
 
 from tests.build import environments, house_rules, packages
+from tests.build import molecule as molecule_scenarios
 from tests.build import quick as changes
 
 nox.needs_version = ">=2026.10"
@@ -264,6 +265,12 @@ def data_slow(session: nox.Session) -> None:
 def molecule(session: nox.Session) -> None:
     """Run the container tests: the scenarios that are named, or all."""
     run(session, VENV / "python", "-m", "tests.build.molecule", *session.posargs)
+
+
+@nox.session
+def molecule_extra(session: nox.Session) -> None:
+    """Run the container tests that no other run has."""
+    run(session, VENV / "python", "-m", "tests.build.molecule", *molecule_scenarios.EXTRA)
 
 
 @nox.session

@@ -24,9 +24,13 @@ def scenarios(folder: Path) -> list[str]:
     return found
 
 
+# For `make test-all` alone.
+EXTRA = ("monitor_cluster",)
+
+
 def in_containers(names: list[str]) -> list[str]:
-    """Those of ``names`` that need no virtual node."""
-    return [name for name in names if not name.endswith("_vm")]
+    """Those of ``names`` that need no virtual node and belong to every run."""
+    return [name for name in names if not name.endswith("_vm") and name not in EXTRA]
 
 
 def become_molecule(arguments: list[str]) -> NoReturn:

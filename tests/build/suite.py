@@ -61,6 +61,7 @@ ALLOTTED = {
     "data": 420,
     "data_slow": 900,
     "molecule": 2900,
+    "molecule_extra": 600,
     "vm": 900,
     "vm_all": 7200,
     "quick": 90,
@@ -72,7 +73,16 @@ APART = frozenset(("slurm", "slurm_slow", "vm", "vm_all"))
 TEST = ("lint", "docs", "sanity", "unit", "integration", "data", "slurm", "molecule")
 SUITES = {
     "test": (*TEST, "vm"),
-    "test-all": (*TEST, "vm_all", "docs_site", "unit_slow", "integration_slow", "data_slow", "slurm_slow"),
+    "test-all": (
+        *TEST,
+        "vm_all",
+        "molecule_extra",
+        "docs_site",
+        "unit_slow",
+        "integration_slow",
+        "data_slow",
+        "slurm_slow",
+    ),
 }
 
 

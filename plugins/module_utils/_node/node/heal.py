@@ -49,6 +49,11 @@ def read_journal(host: Host, path: str = JOURNAL) -> list[Event]:
         if host.exists(path):
             raise NodeError(f"could not read the journal {path}: run as root; without it nothing is done")
         return []
+    return parse_journal(text)
+
+
+def parse_journal(text: str) -> list[Event]:
+    """The events in the text of a journal; a line that is none is skipped."""
     events = []
     for line in text.splitlines():
         try:

@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+import yaml
+from ansible.errors import AnsibleFilterError
+from ansible_collections.mlcluster.aws.plugins.filter.monitoring import FilterModule, prometheus_config
+from ansible_collections.mlcluster.aws.plugins.plugin_utils import _prometheus
+
+# The shapes of Debian's file: items at the key's own indentation, and comments alone below a key.
+TEXT = """\
+# Mine.
+global: {scrape_interval: 15s}
+alerting:
+  alertmanagers:
+  - static_configs:
+    - targets: ['localhost:9093']
+rule_files:
+  # - "first_rules.yml"
+
+scrape_configs:  # all of them
+- job_name: prometheus
+  static_configs:
+  - targets: ['localhost:9090']
+"""
+JOBS = _prometheus.scrape_jobs("/etc/prometheus/mlcluster", {"node": 9100, "dcgm": 9400})
+
+
+def merge(text=TEXT, rule_file="/x/mlcluster.rules.yml", jobs=JOBS):
+    return _prometheus.merged(text, rule_file, jobs)
+
+
+def test_what_is_there_keeps_its_lines_and_ours_is_read():
+    text = merge()
+    assert [line for line in text.splitlines() if line in TEXT.splitlines()] == TEXT.splitlines()
+    read = yaml.safe_load(text)
+    assert read["rule_files"] == ["/x/mlcluster.rules.yml"]
+    assert [job["job_name"] for job in read["scrape_configs"]] == ["mlcluster_node", "mlcluster_dcgm", "prometheus"]
+    assert read["scrape_configs"][0]["file_sd_configs"] == [{"files": ["/etc/prometheus/mlcluster/node.json"]}]
+
+
+def test_promtool_takes_it(tmp_path):
+    (tmp_path / "rules.yml").write_text("groups: []\n")
+    (tmp_path / "prometheus.yml").write_text(merge(rule_file="rules.yml"))
+    done = subprocess.run(
+        ["promtool", "check", "config", "prometheus.yml"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_second_run_changes_nothing_and_removal_leaves_what_was_there():
+    assert merge(merge()) == merge()
+    assert merge(merge(), "", []) == TEXT
+    bare = "global: {scrape_interval: 15s}\n"
+    assert yaml.safe_load(merge(bare))["scrape_configs"][1]["job_name"] == "mlcluster_dcgm"
+    assert merge(merge(bare), "", []) == bare
+    assert merge(merge(bare)) == merge(bare)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("scrape_configs: []\n", "scrape_configs is no list with an entry a line"),
+        ("rule_files: [a.yml]\n", "rule_files is no list"),
+        ("rule_files:\n- a\nrule_files:\n- b\n", "rule_files is no list"),
+        (f"{_prometheus.BEGIN}\nx\n", "has no # END"),
+        (f"{_prometheus.END}\n", "line 1 is # END mlcluster.aws at an odd place"),
+        (f"{_prometheus.BEGIN}\n{_prometheus.BEGIN}\n", "line 2 is # BEGIN"),
+    ],
+)
+def test_a_file_of_another_shape_is_left_alone(text, why):
+    with pytest.raises(AnsibleFilterError, match=f"prometheus.yml was not changed: .*{why}"):
+        prometheus_config(text, "/x", JOBS)
+
+
+def test_targets_have_the_address_and_the_name_of_their_host():
+    hostvars = {
+        "b": {"ec2_private_ip_address": "10.0.0.2", "ansible_host": "x", "ec2_queue_name": "gpu"},
+        "a": {"ansible_facts": {"default_ipv4": {"address": "10.0.0.1"}}, "ansible_host": "bastion"},
+        "c": {"ansible_host": "fd00::1", "ansible_facts": {"default_ipv4": {}}},
+    }
+    assert _prometheus.targets(["b", "a", "c", "d"], hostvars, 9100) == [
+        {"targets": ["10.0.0.1:9100"], "labels": {"instance": "a"}},
+        {"targets": ["10.0.0.2:9100"], "labels": {"instance": "b", "queue": "gpu"}},
+        {"targets": ["[fd00::1]:9100"], "labels": {"instance": "c"}},
+        {"targets": ["d:9100"], "labels": {"instance": "d"}},
+    ]
+
+
+def test_ec2_finds_running_instances_by_their_tags(tmp_path):
+    ec2 = {"region": "us-east-1", "filters": {"tag:parallelcluster:cluster-name": ["train"]}}
+    (job,) = _prometheus.scrape_jobs("/x", {"node": 9100}, ec2)
+    assert job["ec2_sd_configs"][0]["filters"][-1] == {"name": "instance-state-name", "values": ["running"]}
+    (tmp_path / "p.yml").write_text(merge(rule_file="", jobs=[job]))
+    subprocess.run(["promtool", "check", "config", tmp_path / "p.yml"], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_the_journal_for_people():
+    line = '{"action": "reset", "at": 5, "ids": ["gpu.xid"], "node": "n1", "text": "x"}'
+    assert FilterModule().filters()["heal_journal"](line + "\n[]\n") == ["1970-01-01T00:00:05Z n1: reset (gpu.xid): x"]
+
+
+def test_the_filters():
+    assert set(FilterModule().filters()) == {
+        "heal_journal",
+        "prometheus_config",
+        "prometheus_jobs",
+        "prometheus_targets",
+    }
