@@ -24,7 +24,7 @@ pci=$(basename "$(readlink -f "/sys/class/block/$(basename "$1")/device/device")
 echo 1 > "/sys/bus/pci/devices/$pci/remove"
 udevadm settle
 test ! -e "$1"
-nohup sh -c 'sleep 5; echo 1 > /sys/bus/pci/rescan' > /dev/null 2>&1 &
+nohup sh -c 'sleep 5; echo 1 > /sys/bus/pci/rescan' < /dev/null > /dev/null 2>&1 &
 """
 PROBE = """
 import sys
