@@ -101,6 +101,10 @@ def test_stop_array():
     assert act(with_array(), "stop_array", device="/dev/md127", uuid=UUID) == [["mdadm", "--stop", "/dev/md127"]]
 
 
+def test_an_array_that_showed_no_uuid_at_the_look_is_stopped():
+    assert act(with_array(), "stop_array", device="/dev/md127", uuid=None) == [["mdadm", "--stop", "/dev/md127"]]
+
+
 def test_wipe_never_forces():
     host = scene.node(1)
     host.machine.sign("nvme1n1", "ext4", FS)
@@ -594,24 +598,24 @@ def test_an_array_that_was_started_meanwhile_is_not_stopped():
     assert changes(host) == []
 
 
-def late(host, seconds, attribute):
-    """The array shows up only some time after mdadm has ended."""
+def late(host, seconds, attribute, before=None):
+    """The array shows up only some time after mdadm has ended; before: what the attribute is until then."""
     real = host.machine.sysfs
 
     def sysfs(kname, end):
         hidden = kname.startswith("md") and end == attribute and host.clock < seconds
-        return None if hidden else real(kname, end)
+        return before if hidden else real(kname, end)
 
     host.machine.sysfs = sysfs
 
 
-@pytest.mark.parametrize("attribute", ["md/array_state", "size"])
+@pytest.mark.parametrize(("attribute", "before"), [("md/array_state", None), ("size", None), ("size", "0\n")])
 @pytest.mark.parametrize("action", ["create_array", "assemble_array"])
-def test_a_late_array_is_waited_for(action, attribute):
+def test_a_late_array_is_waited_for(action, attribute, before):
     host = scene.node(2)
     if action == "assemble_array":
         host.machine.stopped_array(scene.store_names(host), UUID)
-    late(host, 2, attribute)
+    late(host, 2, attribute, before)
     act(host, action, **CREATE)
     assert 2 <= host.clock < 3
     assert host.calls[-1] == SETTLE

@@ -8,7 +8,11 @@ import json
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import devices as block
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import (
+    CommandError,
+    CommandResult,
+    NodeError,
+)
 
 from tests.unit.fakes import fake_storage_scene as scene
 from tests.unit.fakes.fake_machine import EBS, INSTANCE_STORE, SHAPES, fs_uuid
@@ -290,3 +294,16 @@ def test_an_array_that_is_being_reshaped_does_not_end_the_look():
     host.machine.array("md5", ["nvme8n1", "nvme9n1"], "5" * 32, level="raid5", raid_devices="3 (2)")
     (array,) = block.gather(host)["arrays"]
     assert array["raid_devices"] == 3
+
+
+def test_what_lsblk_listed_counts_whatever_its_status():
+    """Statuses 32 and 64 are of devices that were named and not found; none is named."""
+    host = scene.node(2)
+    real = host.run
+
+    def run(argv, *given, **options):
+        done = real(argv, *given, **options)
+        return CommandResult(64, done.stdout, "lsblk: x: not a block device\n") if argv[0] == "lsblk" else done
+
+    host.run = run
+    assert sorted(disks_of(host)) == ["nvme0n1", "nvme1n1", "nvme2n1"]

@@ -179,6 +179,23 @@ def test_the_images_own_volume_is_known_by_its_names(unit, mount):
     assert look(host)[2].owner == {"setup-ephemeral.service": "parallelcluster"}.get(unit, "dlami")
 
 
+def test_a_masked_unit_says_nothing_of_the_owner():
+    host = scene.node(2)
+    scene.owned_by_image(host, scene.DLAMI_UNIT, "/scratch")
+    host.machine.unit(scene.PCLUSTER_UNIT)
+    assert look(host)[2].owner == "parallelcluster"
+    host.machine.links[f"/etc/systemd/system/{scene.PCLUSTER_UNIT}"] = "/dev/null"
+    assert look(host)[2].owner == "dlami"
+
+
+def test_a_disk_of_ours_that_became_read_only_is_not_worked_with():
+    host = scene.converged(2)
+    host.machine.devices["nvme2n1"].read_only = True
+    plan = scene.plan_of(host)
+    assert (plan.situation, plan.state) == ("refused", "lost")
+    assert "is read-only" in plan.claims[1].findings
+
+
 def test_a_dlami_volume_is_known_by_its_mount_without_a_unit():
     host = scene.node(2)
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/opt/dlami/nvme")
