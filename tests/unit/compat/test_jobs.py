@@ -10,6 +10,7 @@ import importlib
 import json
 import pkgutil
 import platform
+import shlex
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils import _node
@@ -81,3 +82,18 @@ def test_files_locks_and_schemas_have_their_names():
     known = written.document("paths.json")
     assert len(known) > 40
     assert {value: names for value, names in known.items() if value not in constants()} == {}
+
+
+JOBS = written.FIXTURES.with_name("e882aec") / "jobs"
+
+
+@pytest.mark.parametrize("kind", sorted(path.stem for path in JOBS.iterdir()))
+def test_file_beside_a_script_is_read(kind, capsys, tmp_path):
+    """A job in the queue reads it when it starts, by the runtime that is there then."""
+    assert cli.main(["job", "--dry-run", str(JOBS / f"{kind}.json")], log_dir=str(tmp_path)) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[1] in ("# nodes: node1 node2", "# nodes: node1") and any("srun" in line for line in printed)
+    commands = [line.partition("mlcluster.pyz ")[2] for line in printed if "mlcluster.pyz " in line]
+    for command in commands:
+        words = shlex.split(command.partition(" >")[0].partition(" 2>")[0].removesuffix(" &"))
+        assert cli.build_parser("0").parse_args(words).verb == words[0]
