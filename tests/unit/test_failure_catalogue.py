@@ -27,7 +27,7 @@ FAMILIES = (
 ).split()
 ID = re.compile(rf"(?:{'|'.join(FAMILIES)})\.[a-z0-9_]+(?:\.[a-z0-9_]+)*")
 # Names of facts, files, packages, services and groups of checks that look the same.
-NO_IDS = {"container.scan", "docker.io", "docker.service", "job.json", "nccl.version", "pyxis.conf"}
+NO_IDS = {"container.scan", "docker.io", "docker.service", "job.json", "nccl.conf", "nccl.version", "pyxis.conf"}
 # The end of an entry that stands for all of a family: what others name, and what a site lists.
 REST = ".…"
 NCCL = ("correct", "fabric", "bandwidth", "complete", "nodes")

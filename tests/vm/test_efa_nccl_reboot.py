@@ -37,13 +37,13 @@ def test_the_efa_node_is_booted_again_once_and_only_with_consent(guest) -> None:
     node = guest(disks=0)
     node.run("touch /run/reboot-required")
     first = boot_id(node)
-    said = apply(node, **EFA).said
-    assert "a reboot is needed, and efa_nccl_reboot_allowed does not allow it" in said
+    notes = apply(node, **EFA).result_of("node_plan")["plan"]["notes"]
+    assert "a reboot is needed, and efa_nccl_reboot_allowed does not allow it" in notes
     assert boot_id(node) == first
 
     done = apply(node, **EFA, efa_nccl_reboot_allowed=True)
     second = boot_id(node)
     assert second != first and done.result_of("reboot")["rebooted"]
-    assert done.result_of("efa_info")["reboot_required"] is False
+    assert done.result_of("node_plan")["plan"]["differences"] == []
     again = apply(node, **EFA, efa_nccl_reboot_allowed=True)
     assert (again.changed, boot_id(node)) == (0, second)

@@ -44,7 +44,8 @@ def role_options(domain: Domain, variables: Mapping[str, Any]) -> tuple[dict[str
     """The options that ``variables`` (whole names) give a role, and what is wrong with them, a sentence each.
 
     An option that no variable and no default has is left out. A role with more for its node has a module of its name
-    in this folder with ``controller_options(variables) -> dict``.
+    in this folder with ``controller_options(variables) -> dict``, and ``controller_problems(variables)`` where only the
+    controller can judge an option.
     """
     prefix = f"{domain.role}_"
     given = {}
@@ -61,7 +62,12 @@ def role_options(domain: Domain, variables: Mapping[str, Any]) -> tuple[dict[str
     if part is None or found:
         return given, found
     given.update(part.controller_options(variables))
-    return given, option_errors(domain, given)
+    problems = getattr(part, "controller_problems", _no_problems)
+    return given, [*problems(variables), *option_errors(domain, given)]
+
+
+def _no_problems(variables: Mapping[str, Any]) -> list[str]:
+    return []
 
 
 def system_problems(host: str, facts: Mapping[str, Any]) -> list[str]:

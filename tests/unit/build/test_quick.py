@@ -38,7 +38,7 @@ def test_package_concerns_its_tests_and_those_above(changed, tests):
         ("tests/build/parts_of_today.py", ["tests/unit/build"]),
         ("tests/unit/build/test_suite.py", ["tests/unit/build/test_suite.py"]),
         ("docs/bundle.md", ["tests/unit/docs_check"]),
-        ("roles/efa_nccl/README.md", ["tests/unit/docs_check", "tests/unit/roles/test_efa_nccl_render.py"]),
+        ("roles/efa_nccl/README.md", ["tests/unit/docs_check", "tests/unit/roles/test_efa_nccl_step.py"]),
         ("LICENSE", []),
         ("tests/unit/build/test_gone.py", []),
     ],

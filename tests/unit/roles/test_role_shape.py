@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import config as containers
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import config as efa
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import config as gds
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import config as lustre
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS
@@ -36,6 +37,7 @@ CONFIGS: dict[str, tuple[str, dict[str, Any], Any, str]] = {
     "nvme_raid0": ("storage", storage.ARGUMENT_SPEC, storage.StorageConfig, PLANS),
     "enroot_pyxis": ("containers", containers.ARGUMENT_SPEC, containers.EnrootConfig, "enroot_pyxis_info"),
     "fsx_lustre": ("lustre", lustre.ARGUMENT_SPEC, lustre.LustreConfig, "lustre_info"),
+    "efa_nccl": ("efa", efa.ARGUMENT_SPEC, efa.EfaConfig, PLANS),
     "nvidia_gds": ("gds", gds.ARGUMENT_SPEC, gds.GdsConfig, PLANS),
 }
 
@@ -59,7 +61,8 @@ def without_comments(text: str) -> str:
 
 
 def read_by_the_role(role: Path) -> str:
-    """What the role does, as text: tasks, handlers, templates, and the variables of vars/ that one of them reaches.
+    """What the role does, as text: tasks, handlers, templates, the variables of vars/ that one of them reaches, and the
+    controller's part of its options.
 
     The tasks of validate.yml that only reject a value do nothing with it.
     """
@@ -69,6 +72,8 @@ def read_by_the_role(role: Path) -> str:
     tasks += [task for path in role.glob("handlers/*.yml") for task in load(path) or []]
     templates = [path.read_text(encoding="utf-8") for path in role.glob("templates/**/*") if path.is_file()]
     text = yaml.safe_dump(tasks, width=1000) + without_comments("\n".join(templates))
+    controller = role_docs.CHECKOUT / "plugins" / "plugin_utils" / "_roles" / f"{role.name}.py"
+    text += controller.read_text(encoding="utf-8") if controller.is_file() else ""
     waiting = [(name, yaml.safe_dump(value)) for path in role.glob("vars/*.yml") for name, value in load(path).items()]
     while reached := [entry for entry in waiting if re.search(rf"\b{entry[0]}\b", text)]:
         waiting = [entry for entry in waiting if entry not in reached]

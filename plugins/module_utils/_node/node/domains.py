@@ -9,6 +9,9 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ..efa import config as efa_config
+from ..efa import plan as efa_plan
+from ..efa import role as efa_role
 from ..gds import config as gds_config
 from ..gds import plan as gds_plan
 from ..gds import role as gds_role
@@ -73,6 +76,19 @@ DOMAINS: t.Mapping[str, Domain] = {
             verify=storage_role.verify,
             tell=storage_role.tell,
             read_only=storage_role.READ_ONLY,
+        ),
+        Domain(
+            role=efa_plan.ROLE,
+            groups=("efa",),
+            spec=efa_config.ARGUMENT_SPEC,
+            problems=efa_config.problems,
+            parse=efa_config.parse_config,
+            look=efa_role.look,
+            seconds=efa_role.seconds,
+            plan=efa_plan.make_plan,
+            verify=efa_role.verify,
+            tell=efa_role.tell,
+            read_only=efa_role.READ_ONLY,
         ),
         Domain(
             role=gds_plan.ROLE,

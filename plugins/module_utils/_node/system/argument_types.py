@@ -47,7 +47,7 @@ def coerce(kind: str, value: Any) -> Any:
 
     ``-e KEY=VALUE`` makes a string of a number or a switch, and YAML makes a number of a string that looks like one.
     """
-    if kind == "a whole number" and isinstance(value, str) and value.isdecimal() and value.isascii():
+    if kind == "a whole number" and isinstance(value, str) and value.removeprefix("-").isdecimal() and value.isascii():
         return int(value)
     if kind == "true or false" and isinstance(value, (str, int)):
         return SWITCHES.get(str(value).lower(), value)
@@ -72,9 +72,14 @@ def described(value: Any) -> str:
     return f"'{text}', {next((name for name, types in names if isinstance(value, types)), 'a list')}"
 
 
+def _opposite(value: Any) -> Any:
+    return -value if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 def problems(given: Mapping[str, Any], spec: Spec, above: str = "") -> Iterator[str]:
     """A sentence for each value that is not of the type that ``spec`` (options of an argument spec) has for it, and for
-    each key of a mapping with ``options`` that is none of those; null counts as not given."""
+    each key of a mapping with ``options`` that is none of those; null counts as not given. A whole number is 0 or more,
+    unless its option has another ``least``."""
     for name, option in spec.items():
         value, kind, inner = given.get(name), kind_of(option), option.get("options")
         if value is None or not kind:
@@ -83,7 +88,8 @@ def problems(given: Mapping[str, Any], spec: Spec, above: str = "") -> Iterator[
         keys = ", ".join(sorted(inner or ()))
         wanted = f"{kind} with {keys}" if keys and kind == "a mapping" else kind
         least = option.get("least", 0)
-        if not CHECKS[kind](taken):
+        is_negative = kind == "a whole number" and least < 0 and CHECKS[kind](_opposite(taken))
+        if not CHECKS[kind](taken) and not is_negative:
             yield f"{above}{name} is {described(value)}; give {wanted}"
         elif kind == "a whole number" and taken < least:
             yield f"{above}{name} is '{taken}'; give {kind}, {least} at least"

@@ -27,7 +27,8 @@ def role_file(role: str, options: t.Mapping[str, t.Any], spec: t.Mapping[str, t.
     """The file of a role, without options that are ``no_log``; equal options give equal texts."""
     kept = {name: value for name, value in options.items() if not spec[name].get("no_log")}
     text = json.dumps({"schema": SCHEMA, "role": role, "options": kept}, indent=2, sort_keys=True)
-    return File(NAME, path_of(role), f"{text}\n")
+    # For root alone: an address of a package may be a signed one.
+    return File(NAME, path_of(role), f"{text}\n", mode="0600")
 
 
 def read_role_file(host: Host, role: str) -> dict[str, t.Any]:

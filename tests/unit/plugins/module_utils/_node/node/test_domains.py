@@ -14,9 +14,17 @@ from tests.docs_check import role_docs
 
 ROLES = {role.name: role for role in role_docs.role_folders(role_docs.CHECKOUT)}
 # What a role needs on the controller alone.
-CONTROLLER = {"nvidia_gds": {"remove_confirmed"}, "nvme_raid0": {"remove_confirmed"}}
+CONTROLLER = {
+    "efa_nccl": {"remove_confirmed", "lock_file", "tests_builder"},
+    "nvidia_gds": {"remove_confirmed"},
+    "nvme_raid0": {"remove_confirmed"},
+}
 # What the controller adds to the options of a role.
-ADDED = {"nvidia_gds": {"example_text"}, "nvme_raid0": {"runtime_sha256", "probe"}}
+ADDED = {
+    "efa_nccl": {"artifact", "tests_artifact", "builds_tests"},
+    "nvidia_gds": {"example_text"},
+    "nvme_raid0": {"runtime_sha256", "probe"},
+}
 
 pytestmark = pytest.mark.parametrize("name", DOMAINS)
 

@@ -23,7 +23,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.plan im
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import failed, not_applicable, passed
 
-AS_WANTED = {"mode": "0644", "uid": 0, "gid": 0, "is_link": False, "is_dir": False}
+AS_WANTED = {"mode": "0600", "uid": 0, "gid": 0, "is_link": False, "is_dir": False}
 WANTED = File("limits", "/etc/limits", "unlimited\n")
 
 

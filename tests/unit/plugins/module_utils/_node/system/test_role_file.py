@@ -33,7 +33,7 @@ class Machine(Host):
 
 def test_options_come_back_without_secrets():
     entry = role_file("nvidia_gds", {"token": "geheim", "mode": "nvfs"}, SPEC)
-    assert (entry.path, entry.mode, entry.state) == (PATH, "0644", "present")
+    assert (entry.path, entry.mode, entry.state) == (PATH, "0600", "present")
     host = Machine(**{"nvidia_gds.json": entry.text, "notes.txt": ""})
     assert read_role_file(host, "nvidia_gds") == {"mode": "nvfs"}
     assert written_roles(host) == ["nvidia_gds"]

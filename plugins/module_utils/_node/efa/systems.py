@@ -1,6 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+
 """Which versions of the EFA installer support a distribution. Pure.
 
 Source of all bounds: Amazon EC2 User Guide, "Elastic Fabric Adapter release notes" and "Supported operating systems".
@@ -9,37 +10,44 @@ Ubuntu 26.04 and RHEL 10 are supported and no release up to 1.47.0 names them, s
 
 from __future__ import annotations
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.versions import at_least, version_key
+import typing as t
 
-# Distribution and major version to the first installer that supports it ("" where all installers that still can be had
-# do), and the last one ("" while none dropped it).
+from ..system.versions import at_least, version_key
+
+# Distribution (ID of os-release) and major version to the first installer that supports it ("" where all installers
+# that still can be had do), and the last one ("" while none dropped it).
 INSTALLERS: dict[tuple[str, str], tuple[str, str]] = {
-    ("Amazon", "2023"): ("1.25.0", ""),
-    ("Debian", "11"): ("1.24.0", "1.50.0"),
-    ("Debian", "12"): ("1.36.0", ""),
-    ("Debian", "13"): ("1.46.0", ""),
-    ("RedHat", "8"): ("", ""),
-    ("RedHat", "9"): ("1.26.0", ""),
-    ("RedHat", "10"): ("1.48.0", ""),
-    ("Rocky", "8"): ("1.20.0", ""),
-    ("Rocky", "9"): ("1.21.0", ""),
-    ("Ubuntu", "20"): ("", "1.42.0"),
-    ("Ubuntu", "22"): ("1.18.0", ""),
-    ("Ubuntu", "24"): ("1.33.0", ""),
-    ("Ubuntu", "26"): ("1.48.0", ""),
+    ("amzn", "2023"): ("1.25.0", ""),
+    ("debian", "11"): ("1.24.0", "1.50.0"),
+    ("debian", "12"): ("1.36.0", ""),
+    ("debian", "13"): ("1.46.0", ""),
+    ("rhel", "8"): ("", ""),
+    ("rhel", "9"): ("1.26.0", ""),
+    ("rhel", "10"): ("1.48.0", ""),
+    ("rocky", "8"): ("1.20.0", ""),
+    ("rocky", "9"): ("1.21.0", ""),
+    ("ubuntu", "20"): ("", "1.42.0"),
+    ("ubuntu", "22"): ("1.18.0", ""),
+    ("ubuntu", "24"): ("1.33.0", ""),
+    ("ubuntu", "26"): ("1.48.0", ""),
 }
+_NAMES = {"amzn": "Amazon Linux", "debian": "Debian", "rhel": "RHEL", "rocky": "Rocky Linux", "ubuntu": "Ubuntu"}
 
 
-def efa_nccl_system_problem(distribution: str, major: str, installer_version: str) -> str:
+def system_problem(distribution: t.Mapping[str, str], installer_version: str) -> str:
     """Return why this version of the installer does not support a distribution; empty if it does."""
-    system = f"{distribution} {major}"
-    if (distribution, major) not in INSTALLERS:
+    key = (distribution["id"], distribution["major"])
+    name = (
+        _NAMES.get(key[0]) or distribution["name"] or key[0] or "the distribution, which /etc/os-release does not name,"
+    )
+    system = f"{name} {key[1]}".strip()
+    if key not in INSTALLERS:
         return (
             f"{system} is not one that the EFA installer supports: use Amazon Linux 2023, Debian 12 or newer, RHEL or "
             "Rocky Linux 9, or Ubuntu 22.04 or newer; or set efa_nccl_installer_enabled: false to adopt the EFA "
             "software that is there"
         )
-    first, last = INSTALLERS[distribution, major]
+    first, last = INSTALLERS[key]
     if last and not _reaches(last, installer_version):
         return (
             f"{system} is too old for EFA installer {installer_version}: the last one for it is {last}; set "

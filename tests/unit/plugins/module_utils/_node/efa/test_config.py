@@ -6,58 +6,30 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._efa.settings import efa_nccl_problems
-
-SETTINGS = {
-    "minima": {},
-    "installer_version": "1.51.0",
-    "installer_sha256": "",
-    "installer_source": "upstream",
-    "installer_file": "",
-    "installer_arguments": [],
-    "installer_timeout": 1800,
-    "mirror": "",
-    "fingerprint": "4E9091BCBB97A96B26B15E59A05480B1DD2D3CCC",
-    "signing_key": "",
-    "check_signature": True,
-    "tests_version": "2.19.6",
-    "tests_sha256": "",
-    "tests_arguments": [],
-    "tests_builder_known": True,
-    "tests_dir": "/opt/nccl-tests",
-    "cuda_home": "/usr/local/cuda",
-    "mpi_home": "/opt/amazon/openmpi",
-    "limit_units": ["slurmd.service"],
-    "needrestart_keep": ["slurmd"],
-    "ptrace_scope": 0,
-    "wait_seconds": 30,
-    "expected_devices": 0,
-    "huge_pages": 0,
-    "hold_packages": [],
-    "modulefile_dir": "",
-    "environment": {},
-}
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.config import (
+    ARGUMENT_SPEC,
+    EfaConfig,
+    known_type,
+    parse_config,
+    problems,
+)
 
 
-def problems(packages=None, judged=(), **settings):
-    return efa_nccl_problems({**SETTINGS, **settings}, packages, judged)
+def found(**options):
+    return problems(options)
 
 
-def test_a_text_for_a_list_or_a_mapping_is_told_by_its_name():
-    given = {"environment": "NCCL_DEBUG=INFO", "minima": "plugin=1.20", "limit_units": "slurmd.service"}
-    assert problems({"efa_nccl_nccl_packages": "libnccl2"}, **given) == [
-        "efa_nccl_environment is 'NCCL_DEBUG=INFO', a text; give a mapping",
-        "efa_nccl_minima is 'plugin=1.20', a text; give a mapping",
-        "efa_nccl_limit_units is 'slurmd.service', a text; give a list of texts",
-        "efa_nccl_nccl_packages is 'libnccl2', a text; give a list of mappings",
-    ]
+def test_class_has_the_defaults_of_the_options():
+    defaults = {name: option["default"] for name, option in ARGUMENT_SPEC.items() if "default" in option}
+    assert parse_config(defaults) == EfaConfig() == parse_config({})
+    assert {field.name for field in dataclasses.fields(EfaConfig)} == ARGUMENT_SPEC.keys()
 
 
 def test_sound_settings_have_no_problems():
-    packages = {"efa_nccl_nccl_packages": [{"name": "libnccl2", "version": "2.28.9-1+cuda13.0"}]}
-    judged = [{"verdict": "keep"}, {"verdict": "drop"}]
-    assert problems(packages, judged) == []
+    assert found(nccl_packages=[{"name": "libnccl2", "version": "2.28.9-1+cuda13.0"}]) == []
     sound = {
         "installer_arguments": ["-y", "-g", "--skip-kmod", "--use-openmpi5"],
         "tests_arguments": ["NVCC_GENCODE=-gencode=arch=compute_90,code=sm_90", "NCCL_HOME=/opt/nccl"],
@@ -66,11 +38,11 @@ def test_sound_settings_have_no_problems():
         "modulefile_dir": "/usr/share/modules/modulefiles",
         "environment": {"NCCL_DEBUG": "WARN"},
     }
-    assert problems(**sound) == []
+    assert found(**sound) == []
     url = "https://bucket.s3.amazonaws.com/x.deb?X-Amz-Signature=a/b"
     presigned = {"name": "libnccl2", "version": "1:2.0~rc1-1", "url": url, "sha256": "1" * 64}
-    assert problems({"efa_nccl_nccl_packages": [presigned], "efa_nccl_gdrcopy_packages": [presigned]}) == []
-    assert problems(installer_source="mirror", mirror="s3://bucket/efa", installer_arguments=["--mpi=openmpi5"]) == []
+    assert found(nccl_packages=[presigned], gdrcopy_packages=[presigned]) == []
+    assert found(installer_source="mirror", mirror="s3://bucket/efa", installer_arguments=["--mpi=openmpi5"]) == []
 
 
 @pytest.mark.parametrize(
@@ -85,7 +57,6 @@ def test_sound_settings_have_no_problems():
         ({"tests_sha256": "A" * 64}, "efa_nccl_tests_sha256 is"),
         ({"tests_version": "../../etc"}, "efa_nccl_tests_version is '../../etc': give a version such as 2.19.6"),
         ({"fingerprint": 1234}, "efa_nccl_fingerprint is 1234: give 40"),
-        ({"mirror": None}, "efa_nccl_mirror has no value: give it one, or leave it out"),
         ({"fingerprint": "4E90 91BC"}, "give 40 hexadecimal digits in capitals, no spaces"),
         ({"installer_arguments": ["-y --minimal"]}, "efa_nccl_installer_arguments has '-y --minimal'"),
         ({"installer_arguments": ["--uninstall"]}, "without --uninstall"),
@@ -106,19 +77,12 @@ def test_sound_settings_have_no_problems():
             {"installer_source": "mirror", "mirror": "https://me:secret@host/efa"},
             "efa_nccl_mirror has a name or password in it: give",
         ),
-        ({"installer_source": "local"}, "efa_nccl_installer_file is '': give an absolute path on the controller"),
-        (
-            {"installer_source": "local", "installer_file": "/nowhere", "check_signature": False},
-            "there is no such file on the controller",
-        ),
-        ({"signing_key": "/nowhere"}, "efa_nccl_signing_key is '/nowhere'"),
         ({"tests_dir": "nccl-tests"}, "efa_nccl_tests_dir is 'nccl-tests': give an absolute path"),
         ({"tests_dir": "/opt/../etc"}, "without '..'"),
         ({"tests_dir": "/"}, "efa_nccl_tests_dir is '/'"),
         ({"tests_dir": "/opt/a b"}, "of letters, digits and"),
         ({"mpi_home": "/opt/$(id)"}, "efa_nccl_mpi_home is '/opt/$(id)'"),
         ({"modulefile_dir": "modules"}, "efa_nccl_modulefile_dir is 'modules': give an absolute path"),
-        ({"tests_builder_known": False}, "efa_nccl_tests_builder names no host of the inventory"),
         ({"limit_units": ["slurmd"]}, "efa_nccl_limit_units has 'slurmd': give names of services"),
         ({"limit_units": ["user@.service", "-.service"]}, "has 'user@.service', '-.service': give names"),
         ({"needrestart_keep": ["a b"]}, "efa_nccl_needrestart_keep has 'a b'"),
@@ -135,8 +99,8 @@ def test_sound_settings_have_no_problems():
     ],
 )
 def test_each_bad_setting_is_one_sentence(settings, words):
-    (found,) = problems(**settings)
-    assert words in found
+    (sentence,) = found(**settings)
+    assert words in sentence
 
 
 @pytest.mark.parametrize(
@@ -144,6 +108,8 @@ def test_each_bad_setting_is_one_sentence(settings, words):
     [
         ({"name": "libnccl2", "version": "2.*"}, "efa_nccl_nccl_packages has libnccl2 '2.*': give one whole version"),
         ({"name": "libnccl2", "version": ""}, "give one whole version"),
+        ({"version": "2"}, "efa_nccl_nccl_packages has an entry without name: give name and version of each package"),
+        ({"url": "https://x/y.deb"}, "an entry without name and version"),
         ({"name": "lib nccl", "version": "2"}, "that is no name of a package"),
         ({"name": "libnccl2", "version": "2/testing"}, "give one whole version"),
         ({"name": "libnccl2", "version": "-o"}, "give one whole version"),
@@ -155,63 +121,88 @@ def test_each_bad_setting_is_one_sentence(settings, words):
     ],
 )
 def test_packages_have_to_be_pinned(package, words):
-    (found,) = problems({"efa_nccl_nccl_packages": [package]})
-    assert words in found
+    (sentence,) = found(nccl_packages=[package])
+    assert words in sentence
 
 
 def test_a_package_is_pinned_once():
-    other = {"name": "libnccl2", "version": "3"}
-    lists = {"efa_nccl_nccl_packages": [{"name": "libnccl2", "version": "2"}], "efa_nccl_gdrcopy_packages": [other]}
-    assert problems(lists) == [
+    lists = {"nccl_packages": [{"name": "libnccl2", "version": "2"}]}
+    assert found(**lists, gdrcopy_packages=[{"name": "libnccl2", "version": "3"}]) == [
         "efa_nccl_gdrcopy_packages has libnccl2, which is pinned elsewhere in another way: pin it once"
     ]
 
 
-def test_a_list_without_a_value_is_said():
-    assert problems({"efa_nccl_nccl_packages": None}) == [
-        "efa_nccl_nccl_packages has no value: give it one, or leave it out"
-    ]
+def test_harmful_variable_is_named_with_reason_and_source():
+    (sentence,) = found(environment={"NCCL_SOCKET_IFNAME": "lo"})
+    assert sentence.startswith("efa_nccl_environment has NCCL_SOCKET_IFNAME=lo, which does harm: ")
+    assert sentence.endswith("); use ^docker,lo,veth")
 
 
-def test_a_local_installer_has_its_signature_and_key_beside_it(tmp_path):
-    archive = tmp_path / "efa.tar.gz"
-    archive.write_bytes(b"")
-    local = {"installer_source": "local", "installer_file": str(archive)}
-    signature, key = problems(**local)
-    assert signature == (
-        f"the signature beside efa_nccl_installer_file is '{archive}.sig' and there is no such file on the controller"
-    )
-    assert "aws-efa-installer.key' and there is no such file" in key
-    (tmp_path / "efa.tar.gz.sig").write_bytes(b"")
-    (tmp_path / "own.key").write_bytes(b"")
-    assert problems(**local, signing_key=str(tmp_path / "own.key")) == []
-    assert problems(**{**local, "installer_file": "efa.tar.gz"}, check_signature=False) == [
-        "efa_nccl_installer_file is 'efa.tar.gz': give an absolute path on the controller"
-    ]
+def test_misnamed_variable_is_told_its_name():
+    (sentence,) = found(environment={"NCCL_IB_GDR_LEVEL": "5"})
+    assert sentence.startswith("efa_nccl_environment has NCCL_IB_GDR_LEVEL, which must be NCCL_NET_GDR_LEVEL: ")
+    assert sentence.endswith(", since NCCL 2.4)")
 
 
-def test_a_harmful_variable_is_named_with_reason_and_source():
-    entry = {
-        "verdict": "harmful",
-        "name": "NCCL_PROTO",
-        "value": "LL",
-        "why": "EFA cannot carry it",
-        "source": "its document",
-        "since": "1.7",
-        "to_value": None,
-    }
-    assert problems(judged=[entry]) == [
-        "efa_nccl_environment has NCCL_PROTO=LL, which does harm: EFA cannot carry it (its document, since 1.7)"
-    ]
-    assert problems(judged=[{**entry, "to_value": "simple"}])[0].endswith("; use simple")
-
-
-def test_a_misnamed_variable_is_told_its_name():
-    entry = {"verdict": "rename", "name": "NCCL_IFNAME", "to": "NCCL_SOCKET_IFNAME", "why": "unknown", "source": "nccl"}
-    assert problems(judged=[entry]) == [
-        "efa_nccl_environment has NCCL_IFNAME, which must be NCCL_SOCKET_IFNAME: unknown (nccl)"
-    ]
+def test_variable_is_judged_for_the_type_that_is_named():
+    without_rdma = {"FI_EFA_USE_DEVICE_RDMA": "1"}
+    assert found(environment=without_rdma) == found(environment=without_rdma, instance_type="p5.48xlarge") == []
+    assert len(found(environment=without_rdma, instance_type="p3dn.24xlarge")) == 1
+    # A type that the table lacks gets what all get.
+    assert (found(environment=without_rdma, instance_type="x1.large"), known_type("x1.large")) == ([], None)
 
 
 def test_all_problems_come_at_once():
-    assert len(problems(installer_version="latest", ptrace_scope=9, tests_dir="x")) == 3
+    assert len(found(installer_version="latest", ptrace_scope=9, tests_dir="x")) == 3
+
+
+ARTIFACT = {
+    "url": "https://efa-installer.amazonaws.com/aws-efa-installer-1.47.0.tar.gz",
+    "signature_url": "https://efa-installer.amazonaws.com/aws-efa-installer-1.47.0.tar.gz.sig",
+    "key_url": "https://efa-installer.amazonaws.com/aws-efa-installer.key",
+    "sha256": "2" * 64,
+    "sha256_source": "AWS",
+}
+
+
+@pytest.mark.parametrize(
+    ("options", "sources"),
+    [
+        ({}, (ARTIFACT["url"], ARTIFACT["signature_url"], ARTIFACT["key_url"])),
+        ({"signing_key": "/srv/own.key"}, (ARTIFACT["url"], ARTIFACT["signature_url"], "/srv/own.key")),
+        (
+            {"installer_source": "mirror", "mirror": "s3://bucket/efa/"},
+            (
+                "s3://bucket/efa/aws-efa-installer-1.47.0.tar.gz",
+                "s3://bucket/efa/aws-efa-installer-1.47.0.tar.gz.sig",
+                "s3://bucket/efa/aws-efa-installer.key",
+            ),
+        ),
+        (
+            {"installer_source": "local", "installer_file": "/srv/efa.tar.gz"},
+            ("/srv/efa.tar.gz", "/srv/efa.tar.gz.sig", "/srv/aws-efa-installer.key"),
+        ),
+    ],
+)
+def test_where_the_installer_comes_from(options, sources):
+    config = parse_config({"installer_version": "1.47.0", "artifact": ARTIFACT, **options})
+    assert tuple(config.sources[name] for name in ("archive", "signature", "key")) == sources
+
+
+def test_checksum_is_published_given_or_missing():
+    published = parse_config({"artifact": ARTIFACT})
+    assert (published.sha256, published.sha256_source) == ("2" * 64, "AWS")
+    given = parse_config({"artifact": ARTIFACT, "installer_sha256": "1" * 64})
+    assert (given.sha256, given.sha256_source) == ("1" * 64, "efa_nccl_installer_sha256")
+    assert (EfaConfig().sha256, EfaConfig().tests_checksum) == ("", "")
+    tests = {"url": "https://github.com/NVIDIA/nccl-tests/archive/refs/tags/v2.19.6.tar.gz", "sha256": "3" * 64}
+    assert parse_config({"tests_artifact": tests}).tests_checksum == "3" * 64
+    assert parse_config({"tests_artifact": tests, "tests_sha256": "4" * 64}).tests_checksum == "4" * 64
+
+
+def test_http_mirror_has_the_sources_of_nccl_tests():
+    tests = {"tests_artifact": {"url": "https://github.com/NVIDIA/nccl-tests/archive/refs/tags/v2.19.6.tar.gz"}}
+    mirror = {"installer_source": "mirror", **tests}
+    assert parse_config(tests).tests_url == tests["tests_artifact"]["url"]
+    assert parse_config({**mirror, "mirror": "https://host/efa/"}).tests_url == "https://host/efa/v2.19.6.tar.gz"
+    assert parse_config({**mirror, "mirror": "s3://bucket"}).tests_url == tests["tests_artifact"]["url"]

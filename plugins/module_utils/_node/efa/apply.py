@@ -1,0 +1,255 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What only the role efa_nccl does to a node, one function a step of its plan. Decides nothing.
+
+What installer and nccl-tests need was downloaded before, into a directory that only root may enter; nothing is unpacked
+or run of a file whose sha256, or signature, is another. Each function raises ``NodeError``, and with ``check`` says
+what it would change and changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+from ..system.distribution import read_distribution
+from ..system.host import CommandError, CommandResult, Host, NodeError
+from ..system.job_steps import jobs_problem, running_steps
+from ..system.packages import installed_packages
+from ..system.role_file import path_of
+from . import files
+from .config import parse_config
+from .look import STACK_PACKAGES, select_packages
+from .role import hold_patterns
+
+Arguments = t.Mapping[str, t.Any]
+Outcome = dict[str, t.Any]
+
+# needrestart would restart services, slurmd among them, after every package.
+_QUIET = ("DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1")
+_UNPACK_SECONDS = 600
+_BUILD_SECONDS = 3600
+_PACKAGE_SECONDS = 600
+_RESTART_SECONDS = 180
+# How long apt waits for whoever holds its lock.
+_LOCK_SECONDS = 300
+# What is kept of a line, and of how many lines, of a program that failed.
+_MOST_CHARACTERS = 300
+_MOST_LINES = 5
+# gpg calls a signature valid, and ends with 0, also when its key was revoked or has run out.
+_BAD_SIGNATURE = re.compile(r"^\[GNUPG:\] (?:BADSIG|ERRSIG|EXPSIG|EXPKEYSIG|REVKEYSIG|KEYREVOKED)\b", re.MULTILINE)
+_INSIDE = "aws-efa-installer"
+
+
+def require_idle(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
+    """Refuse to go on while Slurm jobs run: some may have come since the look."""
+    problem = jobs_problem(running_steps(host), arguments["change"], arguments["option"])
+    if problem:
+        raise NodeError(problem)
+    return {"changed": False}
+
+
+def install(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
+    """Prove what the installer is, unpack it and run it; of one that fails the role's next run repairs what is left."""
+    if check:
+        return {"changed": True}
+    version, work = arguments["version"], arguments["work"]
+    fresh = f"{work}/fresh"
+    _require_sum(host, arguments, "compare it with AWS's list")
+    # What an earlier run has left unpacked must not be mixed with this installer's files.
+    host.run(["rm", "-rf", "--", fresh])
+    host.make_directory(fresh, 0, 0, 0o700)
+    if arguments["key"]:
+        problem = signature_problem(
+            host, f"{fresh}/gnupg", arguments["archive"], arguments["key"], arguments["fingerprint"]
+        )
+        if problem:
+            raise NodeError(
+                f"EFA installer {version} was not installed, since {arguments['signature_origin']} is no valid "
+                f"signature by the key {arguments['fingerprint']} of {arguments['key_origin']}; {problem}: do not use "
+                "the file, and compare the fingerprint with the EC2 User Guide"
+            )
+    host.run(["tar", "-xf", arguments["archive"], "-C", fresh, "--no-same-owner"], timeout=_UNPACK_SECONDS)
+    if not host.exists(f"{fresh}/{_INSIDE}/efa_installer.sh"):
+        raise NodeError(
+            f"{arguments['origin']} has no {_INSIDE}/efa_installer.sh in it, and nothing was installed: give the "
+            "installer's own archive and its sha256"
+        )
+    _free_packages(host, arguments)
+    # From here on an interruption is recognised.
+    host.write_text(files.INTENT, files.intent_text(version, arguments["step"]))
+    _run_installer(host, arguments, f"{fresh}/{_INSIDE}")
+    host.remove(files.INTENT)
+    host.run(["rm", "-rf", "--", work])
+    return {"changed": True}
+
+
+def build_tests(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
+    """Build nccl-tests for several nodes and put the programs in place."""
+    if check:
+        return {"changed": True}
+    version, work, top = arguments["version"], arguments["work"], arguments["tests_dir"]
+    _require_sum(host, arguments, "compare it with the release")
+    source = f"{work}/nccl-tests-{version}"
+    host.run(["rm", "-rf", "--", source])
+    host.run(["tar", "-xf", arguments["archive"], "-C", work, "--no-same-owner"], timeout=_UNPACK_SECONDS)
+    command = ["make", "--directory", source, "--jobs=8", *arguments["make"]]
+    try:
+        done = host.run(command, timeout=_BUILD_SECONDS, check=False)
+        failure = f"make ended with status {done.rc}: {last_words(done)}" if done.rc else ""
+    except CommandError as exc:
+        failure = f"make: {exc.problem}: {last_words(exc)}"
+    if failure:
+        raise NodeError(
+            f"nccl-tests {version} were not built, {failure}; it needs make, a compiler, CUDA in efa_nccl_cuda_home, "
+            "Open MPI in efa_nccl_mpi_home and the headers of NCCL"
+        )
+    host.make_mount_point(f"{top}/build")
+    # A program that runs cannot be written to, but its name can be given to another.
+    copied = ["cp", "--recursive", "--remove-destination", "--preserve=mode", f"{source}/build/.", f"{top}/build/"]
+    host.run(copied, timeout=_UNPACK_SECONDS)
+    host.write_text(arguments["marker"], arguments["marker_text"])
+    host.run(["rm", "-rf", "--", work])
+    return {"changed": True}
+
+
+def restart(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
+    """Restart services one after the other, as long as no job runs."""
+    restarted = []
+    for unit in arguments["units"]:
+        if running_steps(host) != 0:
+            break
+        if not check:
+            host.run(["systemctl", "restart", unit], timeout=_RESTART_SECONDS)
+        restarted.append(unit)
+    return {"changed": bool(restarted), "restarted": restarted}
+
+
+def remove(host: Host, arguments: Arguments, check: bool = False) -> Outcome:
+    """Take off what the role wrote and held; ``arguments`` are its options. The software stays."""
+    config, family = parse_config(arguments), read_distribution(host)["family"]
+    own = [*files.own_paths(config, family), path_of("efa_nccl")]
+    gone = [path for path in own if host.stat(path) is not None]
+    # NCCL's own file may be somebody else's.
+    if "Written by mlcluster.aws" not in (host.read_text(files.NCCL_CONF) or ""):
+        gone = [path for path in gone if path != files.NCCL_CONF]
+    packages, manager = installed_packages(host)
+    present = select_packages(packages, [*STACK_PACKAGES, *hold_patterns(config, family)])
+    held = [name for name, entry in sorted((packages or {}).items()) if entry["held"] and present.get(name)]
+    if not check:
+        for path in gone:
+            host.remove(path)
+        if files.LINKER in gone:
+            host.run(["ldconfig"])
+        if set(gone) & set(files.unit_paths(config)):
+            # Without a restart.
+            host.run(["systemctl", "daemon-reload"])
+        _let_go(host, held, manager == "dpkg")
+    return {"changed": bool(gone or held), "removed": gone, "let_go": held}
+
+
+STEPS: t.Mapping[str, t.Callable[[Host, Arguments, bool], Outcome]] = {
+    "idle": require_idle,
+    "installer": install,
+    "tests": build_tests,
+    "restart": restart,
+    "remove": remove,
+}
+
+
+def signature_problem(host: Host, home: str, archive: str, key: str, fingerprint: str) -> str:
+    """What gpg says against ``archive``.sig by that key, whose file is ``key``; empty where the signature is valid.
+
+    ``home`` is made, for a keyring of its own.
+    """
+    host.make_directory(home, 0, 0, 0o700)
+    gpg = ["gpg", "--homedir", home, "--batch", "--no-tty", "--no-autostart"]
+    imported = host.run([*gpg, "--import", key], check=False)
+    done = host.run([*gpg, "--status-fd", "1", "--verify", f"{archive}.sig", archive], check=False)
+    if done.rc == 0 and is_signed_by(done.stdout, fingerprint):
+        return ""
+    said = (imported if imported.rc else done).stderr
+    words = [line[len("gpg:") :].strip() for line in said.splitlines() if line.startswith("gpg:")]
+    return f"gpg says {' / '.join(words) or 'nothing'}"
+
+
+def is_signed_by(status: str, fingerprint: str) -> bool:
+    """Whether gpg's status lines say that a key signed, and nothing against it.
+
+    The first field is the key that signed, which may be a subkey; the last is its primary key (GnuPG, doc/DETAILS).
+    """
+    valid = rf"^\[GNUPG:\] VALIDSIG (?:{fingerprint} .*|.* {fingerprint})$"
+    return bool(re.search(valid, status, re.MULTILINE)) and not _BAD_SIGNATURE.search(status)
+
+
+def last_words(ended: CommandResult | CommandError) -> str:
+    """The last lines of both streams, for the reason may be on either; a line may be of any length."""
+    lines = ended.stderr.splitlines()[-_MOST_LINES:] + ended.stdout.splitlines()[-_MOST_LINES:]
+    cut = [line if len(line) <= _MOST_CHARACTERS else f"{line[: _MOST_CHARACTERS - 3]}..." for line in lines]
+    return " / ".join(cut) or "it said nothing"
+
+
+def _require_sum(host: Host, arguments: Arguments, advice: str) -> None:
+    found, expected = host.sha256(arguments["archive"]), arguments["sha256"]
+    if not expected or found != expected:
+        source = f" (from {arguments['sha256_source']})" if arguments.get("sha256_source") else ""
+        raise NodeError(
+            f"{arguments['origin']} was not taken and nothing was installed: its sha256 is {found or 'not readable'}, "
+            f"expected was {expected or 'none'}{source}: {advice} and fetch the file anew"
+        )
+
+
+def _free_packages(host: Host, arguments: Arguments) -> None:
+    """Finish what dpkg has begun, fetch apt's lists anew, and let the installer change its own packages."""
+    if arguments["is_dpkg"] and arguments["step"] == "repair":
+        # What cannot be finished is what the installer is about to put right.
+        host.run(["env", *_QUIET, "dpkg", "--configure", "--pending"], timeout=_PACKAGE_SECONDS, check=False)
+    if arguments["is_dpkg"]:
+        # Of lists that cannot be fetched now, the installer tells what it misses.
+        host.run(
+            ["apt-get", "update", "-o", f"DPkg::Lock::Timeout={_LOCK_SECONDS}"], timeout=_PACKAGE_SECONDS, check=False
+        )
+    _let_go(host, arguments["unhold"], arguments["is_dpkg"])
+
+
+def _let_go(host: Host, names: t.Iterable[str], is_dpkg: bool) -> None:
+    """Take the holds off packages."""
+    tool = ["apt-mark", "unhold"] if is_dpkg else ["dnf", "-q", "versionlock", "delete"]
+    for name in names:
+        host.run([*tool, name], timeout=_PACKAGE_SECONDS)
+
+
+def _run_installer(host: Host, arguments: Arguments, folder: str) -> None:
+    seconds = arguments["timeout"]
+    # apt reads this file besides its own.
+    apt = f"{arguments['work']}/apt.conf"
+    host.write_text(apt, f'DPkg::Lock::Timeout "{_LOCK_SECONDS}";\n')
+    key = [f"EFA_INSTALLER_KEY={arguments['key']}"] if arguments["key"] else []
+    # Of what runs past its time timeout(1) also ends the children, such as dpkg.
+    limit = ["timeout", "--kill-after=30", str(seconds)]
+    command = [
+        "env",
+        f"--chdir={folder}",
+        *_QUIET,
+        f"APT_CONFIG={apt}",
+        *key,
+        *limit,
+        "./efa_installer.sh",
+        *arguments["arguments"],
+    ]
+    started = host.monotonic()
+    try:
+        done = host.run(command, timeout=seconds + 60, check=False)
+        rc, words = str(done.rc), last_words(done)
+        is_late = done.rc in (124, 137, -9) and host.monotonic() - started >= seconds
+    except CommandError as exc:
+        rc, words, is_late = "none", last_words(exc), "no answer" in exc.problem
+    if rc == "0":
+        return
+    after = f" after {seconds} seconds, which efa_nccl_installer_timeout allows" if is_late else ""
+    raise NodeError(
+        f"EFA installer {arguments['version']} ended with status {rc}{after}: {words}; mend that and run the role "
+        "again, which repairs the installation"
+    )

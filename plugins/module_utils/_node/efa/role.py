@@ -1,0 +1,155 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The role efa_nccl on a node: its one look, its verdicts, and what it tells people."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..system.distribution import DEBIAN, read_distribution
+from ..system.host import Host
+from ..system.job_steps import running_steps
+from ..system.plan import Told
+from ..verdict.result import UNDETERMINABLE, Result, failed, passed
+from . import files
+from .config import EfaConfig
+from .look import Wishes
+from .look import look as look_at_efa
+from .parse import UNLIMITED
+from .verify import verify as verify_efa
+
+# A node is asked about ten programs and libraries, each with a limit of its own.
+_LOOK_SECONDS = 300.0
+_PEER_SECONDS = 10.0
+# Options of a look that has to end in a second.
+READ_ONLY: dict[str, t.Any] = {"wait_seconds": 0, "peers": []}
+
+# What a new kernel or driver would pull from under a running node, as globs of package names.
+HELD_DEBIAN = ("linux-image-*", "linux-headers-*", "linux-modules-*", "linux-aws", "nvidia-*", "libnvidia-*")
+HELD_REDHAT = ("kernel", "kernel-devel", "kernel-headers", "kernel-modules", "kmod-nvidia*", "nvidia-*")
+Facts = t.Mapping[str, t.Any]
+
+# What dnf needs to hold packages.
+VERSIONLOCK = "python3-dnf-plugin-versionlock"
+# Of a machine that only makes an image, devices, modules, limits and its own driver say nothing.
+IMAGE_IDS = frozenset(
+    {
+        "efa.installer",
+        "efa.plugin",
+        "efa.nccl",
+        "efa.nvshmem",
+        "efa.tests",
+        "versions.cuda",
+        "versions.installer",
+        "versions.libfabric",
+        "versions.plugin",
+        "versions.nccl",
+    }
+)
+
+
+def gnupg_package(family: str) -> str:
+    """The package that has gpg."""
+    return "gnupg" if family == DEBIAN else "gnupg2"
+
+
+def hold_patterns(config: EfaConfig, family: str) -> list[str]:
+    """Names and globs of the packages to hold, besides those that the look finds to be EFA's own."""
+    default = HELD_DEBIAN if family == DEBIAN else HELD_REDHAT
+    return [*(config.hold_packages or default), *(str(package["name"]) for package in config.packages)]
+
+
+def tests_programs(config: EfaConfig) -> tuple[str, str]:
+    """Where a program of nccl-tests may lie."""
+    return f"{config.tests_dir}/build/all_reduce_perf", f"{config.tests_dir}/all_reduce_perf"
+
+
+def wishes(config: EfaConfig, family: str) -> Wishes:
+    """What to look at."""
+    own = files.own_paths(config, family)
+    expected = config.expected_devices
+    return Wishes(
+        instance_type=config.instance_type,
+        expected_devices=0 if expected is None and config.image_build else expected,
+        wait_seconds=0 if config.image_build else config.wait_seconds,
+        files=(files.INTENT, files.tests_marker(config), *own),
+        paths=(*own, *tests_programs(config)),
+        packages=(*hold_patterns(config, family), gnupg_package(family), VERSIONLOCK),
+        units=config.limit_units,
+        peers=config.peers,
+        cuda_home=config.cuda_home,
+        minima=config.minima,
+    )
+
+
+def seconds(config: EfaConfig) -> float:
+    """How long the look may take."""
+    return _LOOK_SECONDS + config.wait_seconds + _PEER_SECONDS * len(config.peers)
+
+
+def look(host: Host, config: EfaConfig) -> dict[str, t.Any]:
+    """The facts of ``look.look``, distribution, and job_steps: how many steps of Slurm jobs run, None if unknown."""
+    distribution = read_distribution(host)
+    facts = look_at_efa(host, wishes(config, distribution["family"]))
+    return {**facts, "distribution": distribution, "job_steps": running_steps(host)}
+
+
+def is_concerned(facts: Facts, config: EfaConfig) -> bool:
+    """Whether there is anything to do: without EFA only where the node is to become an image of nodes that have it."""
+    return bool(config.image_build or facts["devices"] or facts["pci_devices"] or facts["expected_devices"])
+
+
+def stale_units(facts: Facts, config: EfaConfig) -> list[str]:
+    """Services that run with a limit from before their drop-in."""
+    if not config.limits_enabled:
+        return []
+    return [
+        name
+        for name, unit in facts["units"].items()
+        if unit["pid"] and unit["running_memlock"] and unit["running_memlock"]["soft"] not in (None, UNLIMITED)
+    ]
+
+
+def verify(facts: Facts, config: EfaConfig) -> list[Result]:
+    """The verdicts that count for this node and this kind of run; efa.tests where nccl-tests have to be there."""
+    return [result for result in _verdicts(facts, config) if not _is_unlimited(result)]
+
+
+def tell(facts: Facts, config: EfaConfig) -> Told:
+    """The versions of which no document says enough to judge them: that is shown and refuses nothing."""
+    return Told(shown=tuple(result.line() for result in _verdicts(facts, config) if _is_unlimited(result)))
+
+
+def _verdicts(facts: Facts, config: EfaConfig) -> list[Result]:
+    if not is_concerned(facts, config):
+        return []
+    results = verify_efa(facts)
+    if config.tests == "prebuilt":
+        results.append(_tests(facts, config))
+    if config.image_build:
+        return [result for result in results if result.id in IMAGE_IDS]
+    # A service that waits for its restart is a note of the plan.
+    stale = stale_units(facts, config)
+    return [
+        result
+        for result in results
+        if (result.id != "efa.ptrace" or config.ptrace_scope == 0) and result.scope.device not in stale
+    ]
+
+
+def _is_unlimited(result: Result) -> bool:
+    return result.id.startswith("versions.") and result.status == UNDETERMINABLE
+
+
+def _tests(facts: Facts, config: EfaConfig) -> Result:
+    programs = tests_programs(config)
+    there = [path for path in programs if facts["paths"][path]]
+    if there:
+        return passed("efa.tests", there[0])
+    return failed(
+        "efa.tests",
+        f"nccl-tests are to be prebuilt, and neither {' nor '.join(programs)} is there",
+        hint="put them there, set efa_nccl_tests_dir to where they are, or efa_nccl_tests: build",
+    )
