@@ -144,7 +144,7 @@ def test_a_node_or_a_place_of_results_that_hangs_keeps_the_page_from_nobody(chec
 
 def test_nothing_is_written_in_check_mode_and_the_verdict_is_the_same(check):
     status, said, report = check({"compute": group(lost=NOBODY)}, "--check")
-    assert status == 2 and "1 not proved of 1 nodes; 1 did not answer" in said
+    assert status == 2 and "1 not proved of 1 node; 1 did not answer" in said
     assert not report.exists()
 
 

@@ -67,6 +67,7 @@ SETTINGS = [
     {},
     {"gate": "closed", "drain": False, "undrain": False},
     {"scratch": False},
+    {"labels": False},
     {
         "scratch_base": "/local/jobs",
         "slurm_prefix": "/opt/slurm",
@@ -100,7 +101,13 @@ def test_every_command_of_a_script_is_one_that_the_runtime_knows(written, tmp_pa
         calls = (tmp_path / "calls").read_text(encoding="utf-8").split("END\n")[:-1]
         verbs = [cli.build_parser("0").parse_args(call.splitlines()).verb for call in calls]
         scratch = ["scratch"] if checks.get("scratch", True) else []
-        assert verbs == {"prolog": ["health", *scratch], "epilog": scratch, "health_check": ["health", *scratch]}[name]
+        label = ["job-label"] if checks.get("labels", True) else []
+        expected = {
+            "prolog": ["health", *scratch, *label],
+            "epilog": [*label, *scratch],
+            "health_check": ["health", *scratch],
+        }
+        assert verbs == expected[name]
 
 
 @pytest.mark.parametrize(
