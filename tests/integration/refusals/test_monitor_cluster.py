@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Settings of monitor_cluster.yml that cannot be meant: told at once, before a node is changed."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("given", "sentences"),
+    [
+        (
+            {
+                "state": "gone",
+                "exporter": "artifact",
+                "exporter_url": "https://mirror.example/node_exporter.tar.gz",
+                "exporter_sha256": "abc",
+                "dcgm_image": "nvcr.io/nvidia/k8s/dcgm-exporter:latest",
+                "period": 1,
+                "heal": {"actions": ["reboot", "explode"]},
+                "ec2": {"region": "us-east-1"},
+            },
+            [
+                "monitor_cluster.state is gone: give present or absent",
+                "monitor_cluster.exporter is artifact: give exporter_url, and its exporter_sha256 of 64 hexadecimal",
+                "dcgm_image is nvcr.io/nvidia/k8s/dcgm-exporter:latest: give NAME@sha256: and 64 digits",
+                "monitor_cluster.period is 1: give 5 to 3600 seconds",
+                "monitor_cluster.heal.actions has explode: give reset, reboot, replace",
+                "monitor_cluster.ec2 has region or filters alone: give both, or neither",
+            ],
+        ),
+        (
+            {"perod": 30, "heal": {"most": ["1"]}},
+            ["monitor_cluster has the key 'perod', which does not exist", "monitor_cluster.heal.most is "],
+        ),
+    ],
+)
+def test_all_that_is_wrong_is_told_at_once(said, given, sentences):
+    status, words = said("playbooks/monitor_cluster.yml", {"compute": {"n1": {}}}, monitor_cluster=given)
+    assert status == 2, words
+    for sentence in sentences:
+        assert sentence in words, words
+    assert "Know the node" not in words
+
+
+def test_an_inventory_without_nodes_is_refused(said):
+    status, words = said("playbooks/monitor_cluster.yml", {"others": {"n1": {}}})
+    assert status == 2 and "nothing is watched: the inventory has no host in head:login:compute" in words
