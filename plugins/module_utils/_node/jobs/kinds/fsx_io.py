@@ -64,10 +64,14 @@ def run(work: Work) -> None:
         work.write("ran.json", json.dumps(ran) + "\n")
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def judge_fsx_io(job: Job, host: Host) -> list[result.Result]:
     """IOR and mdtest on the shared file system, with what makes their figures worth something."""
     ran = host.read_json(posixpath.join(job.results, "ran.json"))
-    if not isinstance(ran, dict) or not all(type(ran.get(key)) is int for key in _RAN):
+    if not isinstance(ran, dict) or not all(_is_number(ran.get(key)) for key in _RAN):
         return [result.undeterminable("io.ior.write", "not_run", message="the job ended before IOR and mdtest did")]
     least = {"write": job.asked["least_write_mib"], "read": job.asked["least_read_mib"]}
     figures = io.ior_figures(host.read_text(posixpath.join(job.results, "ior.json")))
