@@ -14,7 +14,7 @@ from typing import Any
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS, Domain
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look import option_errors
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.argument_types import coerce, kind_of
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.variables import read_defaults
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.variables import read_defaults, role_directory
 
 OLDEST_PYTHON = (3, 9)
 AMAZON_LINUX_2 = (
@@ -37,7 +37,8 @@ def _controller_part(role: str) -> Any:
 # Ansible loads an action in its own process and forks one for each task and host: what is loaded here is loaded once.
 PARTS = {role: _controller_part(role) for role in DOMAINS}
 for _role in DOMAINS:
-    read_defaults(_role)
+    if role_directory(_role).is_dir():
+        read_defaults(_role)
 
 
 def role_options(domain: Domain, variables: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

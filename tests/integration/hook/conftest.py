@@ -70,7 +70,11 @@ def build_bundle(target: Path, quick: bool = True, version: str = "1.2.3", entry
         for path in sorted((ROOT / "hooks").rglob("*.py")):
             archive.add(path, f"mlcluster-bundle/{path.relative_to(ROOT)}")
         playbooks = ("playbooks/configure_node.yml", "playbooks/tasks/node_role.yml")
-        for name in (*playbooks, "plugins/action/node_facts.py", "plugins/modules/node_facts.py"):
+        plugins = [
+            f"plugins/{kind}/{name}.py" for kind in ("action", "modules") for name in ("node_facts", "node_plan")
+        ]
+        utilities = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "plugins/plugin_utils").rglob("*.py"))]
+        for name in (*playbooks, *plugins, *utilities):
             archive.add(ROOT / name, f"mlcluster-bundle/{own}/{name}")
         for folder in ("_node", "_data"):
             root = ROOT / "plugins" / "module_utils" / folder
