@@ -110,9 +110,9 @@ def parse_policy(document: t.Any) -> tuple[Policy, list[str]]:
         most = Policy.most
     numbers = {}
     for key, limit in (("times", 100), ("days", 366), ("minutes", 1440)):
-        numbers[key] = document.get(key, getattr(Policy, key))
-        if type(numbers[key]) is not int or not 1 <= numbers[key] <= limit:
-            problems.append(f"{key} is {numbers[key]!r}: give a number from 1 to {limit}")
+        value = numbers[key] = document.get(key, getattr(Policy, key))
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= limit:
+            problems.append(f"{key} is {value!r}: give a number from 1 to {limit}")
             numbers[key] = getattr(Policy, key)
     return Policy(frozenset(actions), most, **numbers), problems
 

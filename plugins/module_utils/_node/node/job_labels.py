@@ -70,10 +70,14 @@ def known(host: Host, directory: str = DIRECTORY) -> list[Job]:
             continue
         data = host.read_json(f"{directory}/jobs/{name}")
         if isinstance(data, dict) and data.get("schema") == SCHEMA and isinstance(data.get("gpus"), list):
-            gpus = tuple(gpu for gpu in data["gpus"] if type(gpu) is int and 0 <= gpu < MOST_GPUS)
+            gpus = tuple(gpu for gpu in data["gpus"] if _is_gpu(gpu))
             label = data.get("name")
             found.append(Job(int(name[:-5]), str(data.get("user")), gpus, label if isinstance(label, str) else None))
     return sorted(found, key=lambda job: job.job_id)
+
+
+def _is_gpu(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_GPUS
 
 
 def refresh(host: Host, slurm: Slurm, seconds: float, directory: str = DIRECTORY) -> list[Job]:
