@@ -152,7 +152,9 @@ class ActionModule(ActionBase):
         # For those who read the result and not the terminal.
         outcome["msg"] = "\n".join(lines)
         if judgement.failure is not None:
-            outcome.update(failed=True, msg=f"{self._name}: {judgement.failure}")
+            # What a task that fails returns is printed whole.
+            failure = {"failed": True, "msg": f"{self._name}: {judgement.failure}", "asked": asked, "changed": False}
+            return {**failure, "problems": answer["problems"]}
         return outcome
 
     def _tags(self) -> Sequence[str]:

@@ -177,6 +177,12 @@ def test_tags_that_only_change_do_not_judge(node, tags, fails):
     assert node.task(role="nvidia_gds").get("failed", False) is fails
 
 
+def test_a_failure_returns_no_more_than_a_person_reads(node):
+    node.variables["nvidia_gds_required"] = True
+    node.answers["nvidia_gds"] = answer(problems=[BAD])
+    assert set(node.task(role="nvidia_gds")) == {"failed", "msg", "asked", "changed", "problems"}
+
+
 def test_a_node_that_is_not_concerned_says_so_and_goes_on(node):
     node.answers["nvidia_gds"] = answer(not_concerned("nvidia_gds", "no NVIDIA driver is loaded"))
     assert "failed" not in node.task(role="nvidia_gds")
