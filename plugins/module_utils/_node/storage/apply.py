@@ -187,6 +187,8 @@ def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]]) -> None:
             if disk["blank"]:
                 whole = {"kname": kname, "serial": serial} if serial else None
                 proof = blank.prove(host, reader, whole, f"{current_boot(host)} {serial} again")
+                if not proof["proof"] and proof["offset"] is None:
+                    raise NodeError(f"{path} was blank at the look, and now nothing can be read of it")
                 if not proof["proof"]:
                     raise NodeError(
                         f"{path} was blank at the look, and now the byte at offset {proof['offset']:#x} is not zero"

@@ -76,7 +76,7 @@ def places(size: int, seed: str) -> list[tuple[int, int]]:
     wanted += [
         ((part * step + spread.randrange(max(step, 1))) // BLOCK * BLOCK, _SPREAD_BYTES) for part in range(_SPREAD)
     ]
-    return sorted({_inside(offset, length, size) for offset, length in wanted if offset < size})
+    return sorted({_inside(offset, length, size) for offset, length in wanted if offset < size and size})
 
 
 def _inside(offset: int, length: int, size: int) -> tuple[int, int]:

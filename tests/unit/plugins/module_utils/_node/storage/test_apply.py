@@ -11,6 +11,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.apply 
     PROGRAMS,
     array_device,
     describe,
+    look_again,
     require_programs,
     run_action,
 )
@@ -734,3 +735,10 @@ def test_only_what_the_actions_need_is_asked_for():
 )
 def test_an_action_as_a_person_would_say_it(action, text):
     assert describe(action) == text
+
+
+def test_a_disk_that_shrank_to_nothing_after_the_look_is_refused():
+    host = scene.node(2)
+    host.machine.devices["nvme1n1"].size = 0
+    with pytest.raises(NodeError, match="/dev/nvme1n1 was blank at the look, and now nothing can be read of it"):
+        look_again(host, [{"path": "/dev/nvme1n1", "serial": None, "signatures": (), "blank": True}])

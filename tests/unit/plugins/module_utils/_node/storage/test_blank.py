@@ -152,6 +152,11 @@ def test_a_disk_of_no_samples_is_not_blank():
     assert blank.prove(scene.node(1), FakeDevice(4096), {"kname": "x", "serial": "y"}, "s", MIB)["proof"] is None
 
 
+def test_a_disk_of_size_0_is_not_blank():
+    assert blank.places(0, "s") == []
+    assert blank.prove(scene.node(1), FakeDevice(0), None, "s")["proof"] is None
+
+
 def test_an_unreadable_disk_proves_nothing():
     host = launched(scene.node(1))
     host.machine.devices["nvme1n1"].bad = True

@@ -410,3 +410,29 @@ def test_disks_of_ours_that_all_fail_are_not_made_anew():
         host.machine.devices[kname].bad = True
         host.machine.devices[kname].signatures = []
     assert "cannot be read for signatures" in scene.refusal(host, at_boot=True)
+
+
+def test_a_record_of_another_owner_is_corrected():
+    host = scene.converged(2)
+    record = {**json.loads(host.machine.files[RECORD_PATH]), "owner": "dlami"}
+    host.machine.files[RECORD_PATH] = json.dumps(record)
+    assert scene.run(host) == ["write_record"]
+
+
+def test_two_disks_without_serial_numbers_are_named_once_each():
+    host = scene.node(2)
+    for kname in scene.store_names(host):
+        host.machine.devices[kname].serial = ""
+    assert scene.refusal(host).count("serial number") == 2
+
+
+def test_a_half_made_disk_of_which_nothing_was_read_is_not_blank():
+    host = scene.node(2)
+    host.killed_before = "mkfs.ext4"
+    with pytest.raises(KeyboardInterrupt):
+        scene.run(host)
+    host.killed_before = ""
+    facts = storage.look(host, scene.config())
+    facts["arrays"][0]["blank"] = {**facts["arrays"][0]["blank"], "proof": None}
+    plan = make_plan(facts, scene.config(), storage.context_for(facts))
+    assert "/dev/md127 cannot be read, so nothing proves it blank" in plan.refusals[0]

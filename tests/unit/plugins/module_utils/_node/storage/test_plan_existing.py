@@ -386,3 +386,24 @@ def test_an_unknown_account_is_refused_before_a_volume_is_adopted():
     scene.owned_by_image(host, scene.PCLUSTER_UNIT, "/scratch")
     assert "there is no user nobody-here" in scene.refusal(host, owner="nobody-here", existing="adopt")
     assert scene.plan_of(host, at_boot=True, owner="nobody-here", existing="adopt").refusals == []
+
+
+def test_a_masked_service_is_not_masked_again():
+    host = scene.node(2)
+    lone_ext4(host)
+    host.machine.unit(scene.PCLUSTER_UNIT)
+    host.machine.unit(scene.DLAMI_UNIT)
+    host.machine.links[f"/etc/systemd/system/{scene.DLAMI_UNIT}"] = "/dev/null"
+    masked = [action["unit"] for action in scene.plan_of(host, **scene.CONSENT).actions if "unit" in action]
+    assert masked == [scene.PCLUSTER_UNIT]
+
+
+def test_a_volume_of_the_image_beside_foreign_content_is_not_adopted():
+    host = scene.node(3)
+    host.machine.unit(scene.PCLUSTER_UNIT)
+    host.machine.volume("vg.01", "lv_ephemeral", ["nvme1n1", "nvme2n1"])
+    host.machine.sign("dm-0", "ext4", fs_uuid("ephemeral"))
+    host.machine.mount("dm-0", "/scratch")
+    assert scene.plan_of(host, existing="adopt").situation == "adopted"
+    host.machine.sign("nvme3n1", "ext4", fs_uuid("theirs"), "theirs")
+    assert "what is on the disks was not made by this role" in scene.refusal(host, existing="adopt")

@@ -91,6 +91,13 @@ def test_each_situation_is_chosen_for_its_node(situation):
     assert decision.situation is situation
     assert scene.plan_of(host, **options).situation == published
     assert (decision.refusals != ()) is (situation is Situation.REFUSED)
+    states = {
+        Situation.DISABLED: "none",
+        Situation.NO_DISKS: "none",
+        Situation.REFUSED: "foreign",
+        Situation.SERVICE_SETS_UP: "foreign",
+    }
+    assert decision.state == states.get(situation, "intact")
     assert situation.reason
 
 
