@@ -39,8 +39,9 @@ def judge(
         lines = (f"{plan['reason']}: nothing is done",)
         return _ended((*notes, *lines), found, [], required and not is_check)
     if plan["refusals"]:
-        lines = (*notes, f"nothing is done, since {'; '.join(plan['refusals'])}")
-        return _ended(lines, [*trouble, *plan["refusals"]], answer["details"], required)
+        # What is there is judged all the same: a refusal to change it is no verdict on it.
+        lines = (*notes, f"nothing is done, since {'; '.join(plan['refusals'])}", *answer["lines"])
+        return _ended(lines, [*trouble, *plan["refusals"], *answer["problems"]], answer["details"], required)
     if not plan["empty"] and is_check:
         return Judgement((*notes, f"would change {', '.join(plan['differences'])}"))
     if not plan["empty"] and not is_final:

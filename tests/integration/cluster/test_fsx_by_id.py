@@ -12,6 +12,7 @@ import pytest
 
 from tests.integration.cluster.conftest import REGION, ROOT
 
+WAITS = "x-systemd.after=configure-efa-fsx-lustre-client.service,"
 POLICY = ROOT / "docs" / "iam" / "mount_fsx.json"
 
 PLAYBOOK = """
@@ -21,12 +22,17 @@ PLAYBOOK = """
     - ansible.builtin.include_role:
         name: mlcluster.aws.fsx_lustre
         tasks_from: validate
-        public: true
-    - ansible.builtin.include_role:
-        name: mlcluster.aws.fsx_lustre
-        tasks_from: validate
+    - mlcluster.aws.node_plan:
+        role: fsx_lustre
+      vars:
+        fsx_lustre_image_build: true
+        fsx_lustre_packages: [lustre-client]
+        fsx_lustre_hold: false
+      register: answer
+      check_mode: true
     - ansible.builtin.debug:
-        msg: "{{ inventory_hostname }} mounts {{ __fsx_lustre_plan.options.file_systems | to_json }}"
+        msg: "{{ inventory_hostname }} mounts {{ answer.plan.steps | selectattr('name', 'eq', 'mounts')
+          | map(attribute='arguments.lines') | flatten | to_json }}"
 """
 
 
@@ -65,7 +71,7 @@ def validate(play, tmp_path):
     return run
 
 
-def test_one_request_serves_the_run_and_another_what_the_first_node_does_not_have(validate, made, aws_account):
+def test_one_request_serves_all_nodes_of_a_run(validate, made, aws_account):
     first, second, third = made(efa=True), made(), made()
     both = [{"path": "/fsx1", "id": first, "efa": True}, {"path": "/fsx2", "id": second}]
     nodes = {"node1": both, "node2": both, "node3": both[:1], "node4": [{"path": "/fsx", "id": third}]}
@@ -75,9 +81,8 @@ def test_one_request_serves_the_run_and_another_what_the_first_node_does_not_hav
         wanted = [
             {
                 "path": entry["path"],
-                "dns_name": f"{entry['id']}.fsx.{REGION}.amazonaws.com",
-                "mount_name": entry["id"][-8:],
-                "efa": entry.get("efa", False),
+                "source": f"{entry['id']}.fsx.{REGION}.amazonaws.com@tcp:/{entry['id'][-8:]}",
+                "options": "noatime,flock,_netdev,nofail," + (WAITS if entry.get("efa") else "") + "x-mlcluster",
             }
             for entry in entries
         ]
@@ -85,7 +90,7 @@ def test_one_request_serves_the_run_and_another_what_the_first_node_does_not_hav
         found, _end = json.JSONDecoder().raw_decode(said)
         assert found == wanted
     asked = aws_account.record.read_text(encoding="utf-8").split()
-    assert asked == ["fsx:DescribeFileSystems"] * 2
+    assert asked == ["fsx:DescribeFileSystems"]
     (statement,) = json.loads(POLICY.read_text(encoding="utf-8"))["Statement"]
     assert set(asked) == set(statement["Action"])
 

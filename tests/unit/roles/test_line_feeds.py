@@ -66,14 +66,6 @@ SUM = "a" * 64
 @pytest.mark.parametrize(
     ("role", "variable", "settings"),
     [
-        ("fsx_lustre", "strange_options", {"fsx_lustre_mount_options": ["nofail", "noatime{}"]}),
-        ("fsx_lustre", "strange_arguments", {"fsx_lustre_efa_client_arguments": ["--optimized-for-gds{}"]}),
-        ("fsx_lustre", "efa_problems", {"fsx_lustre_efa_client": "/c.zip{}", "fsx_lustre_efa_client_sha256": SUM}),
-        (
-            "fsx_lustre",
-            "efa_problems",
-            {"fsx_lustre_efa_client": "/c.zip", "fsx_lustre_efa_client_sha256": f"{SUM}{{}}"},
-        ),
         ("enroot_pyxis", "bad_checksums", {"enroot_pyxis_checksums": {"a.deb": f"{SUM}{{}}"}}),
     ],
 )

@@ -19,6 +19,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers imp
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import config as efa
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import config as gds
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import config as lustre
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import layouts
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage import config as storage
 
@@ -29,14 +30,17 @@ TASK_NAME = re.compile(r"[A-Z][a-z]+ \| [A-Z].*")
 ENTRY_POINTS = {"main", "validate", "verify"}
 TASKS_MAIN_LINES = 20
 
+CONTROLLER = role_docs.CHECKOUT / "plugins" / "plugin_utils" / "_roles"
 NODE = role_docs.CHECKOUT / "plugins" / "module_utils" / "_node"
 PLANS = "node_plan"
+# Of these the directories are made that the class has.
+LUSTRE = {key: spec for key, spec in lustre.ROLE_SPEC.items() if key == "directories" or key not in layouts.KEYS}
 # The configuration of a role on the node: its room, its options, its class, and the module of tasks/look.yml; node_plan
 # of a role that decides on the node.
 CONFIGS: dict[str, tuple[str, dict[str, Any], Any, str]] = {
     "nvme_raid0": ("storage", storage.ARGUMENT_SPEC, storage.StorageConfig, PLANS),
     "enroot_pyxis": ("containers", containers.ARGUMENT_SPEC, containers.EnrootConfig, "enroot_pyxis_info"),
-    "fsx_lustre": ("lustre", lustre.ARGUMENT_SPEC, lustre.LustreConfig, "lustre_info"),
+    "fsx_lustre": ("lustre", LUSTRE, lustre.RoleConfig, PLANS),
     "efa_nccl": ("efa", efa.ARGUMENT_SPEC, efa.EfaConfig, PLANS),
     "nvidia_gds": ("gds", gds.ARGUMENT_SPEC, gds.GdsConfig, PLANS),
 }
@@ -114,6 +118,10 @@ def test_public_names_carry_the_role(role: Path) -> None:
 
 def test_every_option_is_read(role: Path) -> None:
     text = read_by_the_role(role)
+    if role.name in DOMAINS:
+        # What the controller adds, and the switch by which the action node_plan fails.
+        part = CONTROLLER / f"{role.name}.py"
+        text += f" {role.name}_required " + (part.read_text(encoding="utf-8") if part.is_file() else "")
     # The switch works by rejecting, wherever the role does that.
     switch = f"{role.name}_safe_mode"
     # Whether something reads the fields of a role that decides on the node is asked below.
@@ -142,7 +150,7 @@ def test_configuration_takes_and_uses_each_option(role: Path) -> None:
     if role.name not in CONFIGS:
         return
     room, spec, config, module = CONFIGS[role.name]
-    fields = [field.name for field in dataclasses.fields(config)]
+    fields = list(fields_of(config))
     assert fields == list(spec), "give each option a key of ARGUMENT_SPEC and a field of the class, in one order"
     if module != PLANS:
         (look,) = (task for task in load(role / "tasks" / "look.yml") if f"mlcluster.aws.{module}" in task)
@@ -158,6 +166,15 @@ def test_configuration_takes_and_uses_each_option(role: Path) -> None:
     ]
     read = {node.attr for node in attributes}
     assert [name for name in fields if name not in read] == [], f"nothing of _node/{room} reads these fields"
+
+
+def fields_of(config: Any) -> Iterator[str]:
+    """The fields of a configuration, in the place of one that is a configuration itself those of that."""
+    for field in dataclasses.fields(config):
+        if dataclasses.is_dataclass(field.default_factory):
+            yield from fields_of(field.default_factory)
+        else:
+            yield field.name
 
 
 def test_private_names_are_marked(role: Path) -> None:

@@ -17,8 +17,10 @@ import re
 import typing as t
 
 from ..storage.config import SYSTEM_MOUNTS
+from ..system import argument_types
 from ..system.config_file import read_config
 from ..system.host import Host, NodeError
+from . import layouts
 from .acl import acl_problem
 from .stripe import stripe_problem
 
@@ -75,10 +77,21 @@ BOOT_KEYS_SET = ("efa_interfaces",)
 # What the role fsx_lustre takes besides, to bring a node there; the names of its variables without their prefix.
 # runtime_sha256 is of the runtime that the controller would install, empty where it installs none; without probe
 # nothing is written to a mount.
+# A file system may have an id in place of its names; the controller asks FSx for these before a node is asked.
 ROLE_SPEC: dict[str, dict[str, t.Any]] = {
     **ARGUMENT_SPEC,
+    "file_systems": {"type": "list", "elements": "dict", "default": []},
+    "layout": {"type": "str", "choices": ["three", "one", "none"], "default": "none"},
+    "models": {"type": "list", "elements": "str", "default": []},
+    "places": {"type": "dict", "default": {}},
+    "classes": {"type": "dict", "default": layouts.CLASSES},
+    "directories": {"type": "list", "elements": "dict", "default": []},
+    "owner": {"type": "str", "default": "root"},
+    "group": {"type": "str", "default": "root"},
+    "mode": {"type": "str", "default": "2775"},
+    "acl": {"type": "list", "elements": "str", "default": []},
     "mount_options": {"type": "list", "elements": "str", "default": ["noatime", "flock", "_netdev", "nofail"]},
-    "head_node": {"type": "bool", "default": False},
+    "head_node": {"type": "bool"},
     "packages": {"type": "list", "elements": "str", "default": []},
     "repository": {"type": "str", "default": ""},
     "hold": {"type": "bool", "default": True},
@@ -163,22 +176,52 @@ def parse_role(raw: t.Mapping[str, t.Any]) -> RoleConfig:
     found = role_problems(raw)
     if found:
         raise NodeError("; ".join(found))
-    own = {key: raw[key] for key in ROLE_SPEC if key not in ARGUMENT_SPEC and raw.get(key) is not None}
+    names = [entry.name for entry in dataclasses.fields(RoleConfig) if entry.name != "lustre"]
+    own = {key: raw[key] for key in names if raw.get(key) is not None}
     values: dict[str, t.Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
-    return RoleConfig(lustre=parse_config({key: raw[key] for key in ARGUMENT_SPEC if key in raw}), **values)
+    lustre = {key: raw[key] for key in ARGUMENT_SPEC if key in raw}
+    return RoleConfig(lustre=parse_config({**lustre, "directories": layouts.expand(_layout(raw))}), **values)
 
 
 def role_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
-    """Return a sentence for everything that the role could not carry out on any node, in the order of its options."""
-    unknown = {key: raw[key] for key in raw if key not in ROLE_SPEC or key in ARGUMENT_SPEC}
-    found = problems(unknown)
+    """Return a sentence for everything that the role could not carry out on any node, its variables by their names."""
+    unreadable = list(argument_types.problems(raw, ROLE_SPEC))
+    if unreadable:
+        return [_in_full(problem) for problem in unreadable]
+    layout = _layout(raw)
+    found = layouts.problems(layout)
+    directories = [] if found else layouts.expand(layout)
+    # Options that are unknown, too.
+    others = {key: raw[key] for key in raw if key not in ROLE_SPEC or key in ARGUMENT_SPEC}
+    others["file_systems"] = [_without_id(entry) for entry in raw.get("file_systems") or ()]
+    found += problems({**others, "directories": directories})
     options = raw.get("mount_options")
     strange = [str(word) for word in options or () if not _MOUNT_OPTION.fullmatch(str(word))]
     if strange:
         found.append(f"mount_options has {', '.join(strange)}: give one option an entry, such as noatime")
     if options is not None and "nofail" not in options:
         found.append("mount_options lacks nofail: without it a node whose file system gives no answer does not boot")
-    return found + _efa_client_problems(raw)
+    return [_in_full(problem) for problem in found + _efa_client_problems(raw)]
+
+
+def _without_id(system: t.Any) -> t.Any:
+    """A file system as it is once the controller has asked for its names."""
+    return {key: value for key, value in system.items() if key != "id"} if isinstance(system, dict) else system
+
+
+def _in_full(problem: str) -> str:
+    """A sentence that begins with an option, with the variable of the role in its place."""
+    option = problem.partition(" ")[0]
+    return f"fsx_lustre_{problem}" if option in ROLE_SPEC else problem
+
+
+def _layout(raw: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The options that lead to directories; those that are left out or null have their defaults."""
+    layout: dict[str, t.Any] = {
+        key: ROLE_SPEC[key]["default"] if raw.get(key) is None else raw[key] for key in layouts.KEYS
+    }
+    layout["places"] = {**layouts.places(layout["layout"], raw.get("file_systems") or ()), **layout["places"]}
+    return layout
 
 
 def _efa_client_problems(raw: t.Mapping[str, t.Any]) -> list[str]:

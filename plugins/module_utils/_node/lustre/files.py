@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import typing as t
 
-from ..system.distribution import DEBIAN, REDHAT
 from .config import CONFIG_PATH
 
 RUNTIME_PATH = "/usr/local/lib/mlcluster/mlcluster.pyz"
@@ -19,13 +18,13 @@ ENABLED = f"/etc/systemd/system/multi-user.target.wants/{BOOT_UNIT}"
 MODPROBE_PATH = "/etc/modprobe.d/mlcluster-lustre.conf"
 # What names AWS's repository, by the family of the distribution.
 REPOSITORY_PATHS = {
-    DEBIAN: "/etc/apt/sources.list.d/fsx-lustre-client.sources",
-    REDHAT: "/etc/yum.repos.d/fsx-lustre-client.repo",
+    "Debian": "/etc/apt/sources.list.d/fsx-lustre-client.sources",
+    "RedHat": "/etc/yum.repos.d/fsx-lustre-client.repo",
 }
 # Client and kernel, which have to match: what is held unless fsx_lustre_hold_packages names something else.
 HELD = {
-    DEBIAN: ("lustre-client-*", "linux-aws", "linux-aws-*", "linux-image-*", "linux-headers-aws*"),
-    REDHAT: ("kernel", "kernel-core", "kernel-modules", "kernel6*", "kmod-lustre-client", "lustre-client"),
+    "Debian": ("lustre-client-*", "linux-aws", "linux-aws-*", "linux-image-*", "linux-headers-aws*"),
+    "RedHat": ("kernel", "kernel-core", "kernel-modules", "kernel6*", "kmod-lustre-client", "lustre-client"),
 }
 # The service that AWS's set-up of EFA clients installs (FSx for Lustre User Guide, Configuring EFA clients).
 EFA_SERVICE = "configure-efa-fsx-lustre-client.service"
@@ -33,9 +32,9 @@ EFA_SERVICE = "configure-efa-fsx-lustre-client.service"
 OWN_LINE = "x-mlcluster"
 
 
-def looked_at(family: str) -> tuple[str, ...]:
+def looked_at(family: str | None) -> tuple[str, ...]:
     """The files of which a plan has to know sum, mode and owner."""
-    repository = REPOSITORY_PATHS.get(family)
+    repository = REPOSITORY_PATHS.get(family or "")
     own = (CONFIG_PATH, UNIT_PATH, ENABLED, MODPROBE_PATH, RUNTIME_PATH, COMMAND_PATH)
     return (*own, repository) if repository else own
 

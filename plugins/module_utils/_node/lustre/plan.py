@@ -4,8 +4,8 @@
 
 """What the role fsx_lustre has to do on a node: the facts of ``role.look`` and its options give the plan. Pure.
 
-Steps, in their order: repository (path, text), runtime, command, efa_client, mounts (lines, state), directories,
-tuning.
+Steps, in their order: repository (path, text), runtime, efa_client (archive, sha256, arguments), mounts (lines, state),
+directories (options of the module lustre_directories), tuning.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import dataclasses
 import fnmatch
 import typing as t
 
-from ..system.distribution import distribution_problems
 from ..system.job_steps import jobs_problem
 from ..system.plan import File, Package, Plan, Step, Unit, file_due, not_concerned, refused
 from . import files
@@ -23,25 +22,16 @@ from .config import CONFIG_PATH, RoleConfig
 ROLE = "fsx_lustre"
 NOTHING = "no file system of Lustre is named, mounted or in fstab here, so nothing is done"
 SWITCH = "fsx_lustre_safe_mode"
-# The client's packages by the identifier of the distribution; those of Ubuntu are one a kernel. AWS's package without a
+# The client's packages by distribution, else by its family; those of Ubuntu are one a kernel. AWS's package without a
 # kernel in its name would bring another kernel there.
-CLIENTS = {
-    "amzn": ("lustre-client",),
-    "rhel": ("kmod-lustre-client", "lustre-client"),
-    "centos": ("kmod-lustre-client", "lustre-client"),
-    "rocky": ("kmod-lustre-client", "lustre-client"),
-    "almalinux": ("kmod-lustre-client", "lustre-client"),
-}
-CLIENT_OF_A_KERNEL = {"ubuntu": "lustre-client-modules-"}
+CLIENTS = {"Amazon": ("lustre-client",), "RedHat": ("kmod-lustre-client", "lustre-client")}
+CLIENT_OF_A_KERNEL = {"Ubuntu": "lustre-client-modules-"}
 
 Facts = t.Mapping[str, t.Any]
 
 
 def make_plan(facts: Facts, config: RoleConfig) -> Plan:
     """The plan for a node; one without Lustre is left alone, and an unknown fact is no reason to act."""
-    problems = distribution_problems(facts["distribution"])
-    if problems:
-        return refused(ROLE, problems)
     if not is_concerned(facts, config):
         return not_concerned(ROLE, NOTHING)
     packages = missing_packages(facts, config)
@@ -77,27 +67,28 @@ def missing_packages(facts: Facts, config: RoleConfig) -> list[str] | None:
     bare = bare_kernels(facts) if tools["modinfo"] else []
     if not _has_lustre(facts, config) or (tools["lfs"] and tools["lctl"] and not bare):
         return []
-    distribution = facts["distribution"]["id"]
-    prefix = CLIENT_OF_A_KERNEL.get(distribution)
-    own = [f"{prefix}{release}" for release in bare_kernels(facts)] if prefix else CLIENTS.get(distribution, ())
+    name, family = facts["system"]["distribution"], facts["system"]["os_family"]
+    prefix = CLIENT_OF_A_KERNEL.get(name)
+    known = CLIENTS.get(name, CLIENTS.get(family, ()))
+    own = [f"{prefix}{release}" for release in bare_kernels(facts)] if prefix else known
     return list(config.packages or own) or None
 
 
 def _refusals(facts: Facts, config: RoleConfig, packages: t.Sequence[str] | None, efa: bool) -> list[str]:
     if packages is None:
-        where = facts["distribution"]["name"] or "this distribution, which /etc/os-release does not name"
+        where = facts["system"]["distribution"] or "this distribution, which /etc/os-release does not name"
         problem = (
             f"the node lacks the Lustre client for its kernels, and AWS has none for {where}: install one, or name its "
             "packages in fsx_lustre_packages"
         )
         return [problem]
     found = []
-    if packages and facts["package_manager"] is None:
+    if packages and None in (facts["package_manager"], facts["system"]["pkg_mgr"]):
         found.append(
-            f"{', '.join(packages)} has to be installed, and neither dpkg-query nor rpm gave an answer: see that "
-            "'dpkg-query -W' or 'rpm -qa' ends, then run again"
+            f"{', '.join(packages)} has to be installed, and there is no apt or dnf here, or neither dpkg-query nor "
+            "rpm gave an answer: see that 'dpkg-query -W' or 'rpm -qa' ends, then run again"
         )
-    if config.repository and facts["distribution"]["family"] not in files.REPOSITORY_PATHS:
+    if config.repository and facts["system"]["os_family"] not in files.REPOSITORY_PATHS:
         found.append(
             "fsx_lustre_repository is set, and /etc/os-release names no distribution with apt or dnf: leave it empty "
             "and add the repository to the image"
@@ -140,7 +131,7 @@ def _holds(facts: Facts, config: RoleConfig, packages: t.Sequence[str]) -> tuple
     """What is installed and not held, and what will be installed and has to be held."""
     if not config.hold:
         return ()
-    patterns = config.hold_packages or files.HELD.get(facts["distribution"]["family"], ())
+    patterns = config.hold_packages or files.HELD.get(facts["system"]["os_family"], ())
     new = [name for name in packages if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)]
     return tuple(dict.fromkeys([*facts["unheld_packages"], *new]))
 
@@ -169,22 +160,24 @@ def _wanted(name: str, path: str, text: str) -> File:
 
 def _steps(facts: Facts, config: RoleConfig, packages: t.Sequence[str] | None, efa: bool) -> list[Step]:
     found = []
-    place = files.REPOSITORY_PATHS.get(facts["distribution"]["family"])
+    place = files.REPOSITORY_PATHS.get(facts["system"]["os_family"])
     if config.repository and place:
         due = file_due(File("repository", place, config.repository), facts["files"][place], facts["paths"][place])
         found += [Step("repository", "repository", dataclasses.asdict(entry)) for entry in due]
-    if facts["files"][files.RUNTIME_PATH] != config.runtime_sha256 and config.runtime_sha256:
+    # The tasks that roles share put the runtime and its command name in place together.
+    if config.runtime_sha256 and facts["files"][files.RUNTIME_PATH] != config.runtime_sha256:
         found.append(Step("runtime", "runtime"))
-    if not facts["files"][files.COMMAND_PATH]:
-        found.append(Step("command", "command"))
+    elif not facts["files"][files.COMMAND_PATH]:
+        found.append(Step("runtime", "command"))
     if efa:
-        found.append(Step("efa_client", "EFA client"))
+        archive = {"archive": config.efa_client, "sha256": config.efa_client_sha256}
+        found.append(Step("efa_client", "EFA client", {**archive, "arguments": list(config.efa_client_arguments)}))
     lines = unmounted(facts, config)
     if lines:
         state = "present" if config.image_build else "mounted"
         found.append(Step("mounts", "mounts", {"lines": lines, "state": state}))
     if config.head_node and _directories_due(facts, bool(lines)):
-        found.append(Step("directories", "directories"))
+        found.append(Step("directories", "directories", _wanted_directories(config)))
     if _untuned(facts, config, bool(lines or packages)):
         found.append(Step("tuning", "tuning"))
     return found
@@ -216,6 +209,12 @@ def _directories_due(facts: Facts, mounts: bool) -> bool:
     # Below what is yet to be mounted nothing can be seen.
     states = {"missing", "unknown"} if mounts else {"missing"}
     return any(row["state"] in states for row in facts["directories"])
+
+
+def _wanted_directories(config: RoleConfig) -> dict[str, t.Any]:
+    """The options of the module lustre_directories."""
+    plain = dataclasses.asdict(config.lustre)
+    return {key: plain[key] for key in ("file_systems", "directories", "timeout")}
 
 
 def _untuned(facts: Facts, config: RoleConfig, changes: bool) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
-from ..system.distribution import read_distribution
 from ..system.host import Host
 from ..system.job_steps import running_steps
+from ..system.plan import Told
+from ..system.release import system_facts
 from ..verdict.result import Result
 from . import files
 from . import look as lustre
@@ -36,20 +37,20 @@ def seconds(config: RoleConfig) -> float:
 
 
 def look(host: Host, config: RoleConfig) -> dict[str, t.Any]:
-    """The facts of ``look.look``, and distribution, lnet_loaded (the module) and steps (of jobs).
+    """The facts of ``look.look``, and system, lnet_loaded (the module) and steps (of jobs).
 
     An image has nothing mounted: no directories are looked at, and nothing is probed.
     """
-    distribution = read_distribution(host)
+    system = system_facts(host)
     wanted = dataclasses.replace(config.lustre, directories=()) if config.image_build else config.lustre
     wishes = lustre.Wishes(
         probe=config.probe and not config.image_build,
-        packages=tuple(config.hold_packages) or files.HELD.get(distribution["family"], ()),
-        files=files.looked_at(distribution["family"]),
+        packages=tuple(config.hold_packages) or files.HELD.get(system["os_family"], ()),
+        files=files.looked_at(system["os_family"]),
     )
     return {
         **lustre.look(host, wanted, wishes),
-        "distribution": distribution,
+        "system": system,
         "lnet_loaded": host.exists("/sys/module/lnet"),
         "steps": running_steps(host),
     }
@@ -63,17 +64,17 @@ def verify(facts: Facts, config: RoleConfig) -> list[Result]:
     return [entry for entry in found if entry.id in IMAGE_IDS] if config.image_build else found
 
 
-def left_alone(facts: Facts, config: RoleConfig) -> list[str]:
-    """How directories that exist differ; the head node alone says so, or every node would."""
-    if not config.head_node:
-        return []
-    return [
-        f"{row['path']} exists and is left as it is: {', '.join(row['differences'])}"
-        for row in facts["directories"]
-        if row["differences"]
-    ]
+def tell(facts: Facts, config: RoleConfig) -> Told:
+    """How directories that exist differ, and what other roles know as ``mlcluster_fsx_lustre``.
 
-
-def fact(facts: Facts) -> dict[str, t.Any]:
-    """What other roles know as ``mlcluster_fsx_lustre``."""
-    return {"mounts": [mount for mount in facts["mounts"] if mount["state"] == "lustre"]}
+    The head node alone tells of directories, or every node would.
+    """
+    rows = facts["directories"] if config.head_node else ()
+    return Told(
+        shown=tuple(
+            f"{row['path']} exists and is left as it is: {', '.join(row['differences'])}"
+            for row in rows
+            if row["differences"]
+        ),
+        facts={"mlcluster_fsx_lustre": {"mounts": [mount for mount in facts["mounts"] if mount["state"] == "lustre"]}},
+    )

@@ -15,6 +15,9 @@ from ..efa import role as efa_role
 from ..gds import config as gds_config
 from ..gds import plan as gds_plan
 from ..gds import role as gds_role
+from ..lustre import config as lustre_config
+from ..lustre import plan as lustre_plan
+from ..lustre import role as lustre_role
 from ..storage import role as storage_role
 from ..storage import role_config as storage_config
 from ..storage import role_plan as storage_plan
@@ -102,6 +105,19 @@ DOMAINS: t.Mapping[str, Domain] = {
             verify=gds_role.verify,
             tell=gds_role.tell,
             read_only=gds_role.READ_ONLY,
+        ),
+        Domain(
+            role=lustre_plan.ROLE,
+            groups=("compute", "login", "head"),
+            spec=lustre_config.ROLE_SPEC,
+            problems=lustre_config.role_problems,
+            parse=lustre_config.parse_role,
+            look=lustre_role.look,
+            seconds=lustre_role.seconds,
+            plan=lustre_plan.make_plan,
+            verify=lustre_role.verify,
+            tell=lustre_role.tell,
+            read_only=lustre_role.READ_ONLY,
         ),
     )
 }

@@ -25,6 +25,6 @@ def jobs_problem(steps: int | None, change: str, option: str) -> str | None:
         return None
     found = "it is not known whether Slurm jobs run" if steps is None else f"{steps} steps of Slurm jobs run"
     return (
-        f"{change} would change what running Slurm jobs use, {found} here and nothing was done: drain the node and "
+        f"{change} would change what running Slurm jobs use, and nothing was done ({found} here): drain the node and "
         f"wait for its jobs, or set {option}: false"
     )

@@ -65,7 +65,9 @@ def test_a_refusal_is_said_and_fails_where_it_is_required(is_check):
     found = answer(refused("gds", ["the driver is too old"]))
     assert judge(found, True, False, is_check).failure == "the driver is too old\nthe log"
     said = judge(found, False, False, is_check)
-    assert (said.failure, said.lines[0]) == (None, "nothing is done, since the driver is too old")
+    assert (said.failure, said.lines[:2]) == (None, ("nothing is done, since the driver is too old", GOOD))
+    bad = answer(refused("gds", ["the driver is too old"]), [BAD])
+    assert judge(bad, True, False, is_check).failure == f"the driver is too old; {BAD}\nthe log"
 
 
 def test_a_node_that_is_not_concerned_says_why():

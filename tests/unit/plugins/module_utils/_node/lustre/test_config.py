@@ -11,6 +11,7 @@ import typing as t
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import config as lustre_config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import layouts
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import (
     ARGUMENT_SPEC,
     BOOT_KEYS,
@@ -21,13 +22,13 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config 
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
-from tests.unit.plugins.plugin_utils._lustre.test_settings import FSX
-
+FSX = [{"path": "/fsx"}]
 SUM = "a" * 64
 
 
 def test_class_and_spec_have_the_same_options_and_defaults() -> None:
-    own = {key: option["default"] for key, option in ROLE_SPEC.items() if key not in ARGUMENT_SPEC}
+    others = {*ARGUMENT_SPEC, *layouts.KEYS}
+    own = {key: option.get("default", False) for key, option in ROLE_SPEC.items() if key not in others}
     fields = {entry.name: getattr(RoleConfig(), entry.name) for entry in dataclasses.fields(RoleConfig)}
     fields.pop("lustre")
     assert {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()} == own
@@ -43,6 +44,7 @@ def test_options_left_out_or_null_have_their_defaults() -> None:
 
 GOOD: tuple[dict[str, t.Any], ...] = (
     {"mount_options": ["nofail", "noatime"]},
+    {"file_systems": [{"path": "/fsx", "id": "fs-0123456789abcdef0"}]},
     {"efa_client_arguments": ["--optimized-for-gds"]},
     {"efa_client": "/c.zip", "efa_client_sha256": SUM},
     {"efa_client": "https://bucket.example.com/c.zip", "efa_client_sha256": SUM},
@@ -57,19 +59,34 @@ def test_good_options_pass(options: dict[str, t.Any]) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"mount_options": ["nofail", "no atime"]}, "mount_options has no atime: give one option an entry"),
+        ({"mount_options": ["nofail", "no atime"]}, "fsx_lustre_mount_options has no atime: give one option an entry"),
         # A line feed behind a word would end the line of fstab.
-        ({"mount_options": ["nofail", "noatime\n"]}, "mount_options has noatime\n: give one option"),
-        ({"mount_options": ["noatime"]}, "mount_options lacks nofail: without it a node whose file system gives no"),
-        ({"efa_client": "/srv/efa.zip"}, "efa_client has no sha256: give it in fsx_lustre_efa_client_sha256"),
-        ({"efa_client": "/c.zip", "efa_client_sha256": f"{SUM}\n"}, "efa_client has no sha256"),
-        ({"efa_client": "/c.zip\n", "efa_client_sha256": SUM}, "efa_client is /c.zip\n: give an absolute path"),
-        ({"efa_client": "http://x/c.zip", "efa_client_sha256": SUM}, "efa_client is http://x/c.zip: give an absolute"),
-        ({"efa_client_arguments": ["--ok", "; reboot"]}, "efa_client_arguments has ; reboot: give options of setup.sh"),
-        ({"efa_client_arguments": ["--ok\n"]}, "efa_client_arguments has --ok\n: give"),
-        ({"timeout": 0}, "timeout is 0: give 1 to 300"),
-        ({"file_systems": [{"path": "/data"}]}, "file_systems has /data: /data means the local NVMe volume"),
-        ({"layout": "two"}, "there are unknown options layout"),
+        ({"mount_options": ["nofail", "noatime\n"]}, "fsx_lustre_mount_options has noatime\n: give one option"),
+        (
+            {"mount_options": ["noatime"]},
+            "fsx_lustre_mount_options lacks nofail: without it a node whose file system gives no",
+        ),
+        (
+            {"efa_client": "/srv/efa.zip"},
+            "fsx_lustre_efa_client has no sha256: give it in fsx_lustre_efa_client_sha256",
+        ),
+        ({"efa_client": "/c.zip", "efa_client_sha256": f"{SUM}\n"}, "fsx_lustre_efa_client has no sha256"),
+        (
+            {"efa_client": "/c.zip\n", "efa_client_sha256": SUM},
+            "fsx_lustre_efa_client is /c.zip\n: give an absolute path",
+        ),
+        (
+            {"efa_client": "http://x/c.zip", "efa_client_sha256": SUM},
+            "fsx_lustre_efa_client is http://x/c.zip: give an absolute",
+        ),
+        (
+            {"efa_client_arguments": ["--ok", "; reboot"]},
+            "fsx_lustre_efa_client_arguments has ; reboot: give options of setup.sh",
+        ),
+        ({"efa_client_arguments": ["--ok\n"]}, "fsx_lustre_efa_client_arguments has --ok\n: give"),
+        ({"timeout": 0}, "fsx_lustre_timeout is 0: give 1 to 300"),
+        ({"file_systems": [{"path": "/data"}]}, "fsx_lustre_file_systems has /data: /data means the local NVMe volume"),
+        ({"lay_out": "two"}, "there are unknown options lay_out"),
     ],
 )
 def test_bad_options_are_rejected_by_name(options: dict[str, t.Any], problem: str) -> None:
@@ -77,6 +94,89 @@ def test_bad_options_are_rejected_by_name(options: dict[str, t.Any], problem: st
     assert found.startswith(problem)
     with pytest.raises(NodeError):
         parse_role(options)
+
+
+LAYOUT: dict[str, t.Any] = {
+    "file_systems": [{"path": "/fsx"}],
+    "layout": "one",
+    "models": ["a", "b"],
+    "classes": {"weights": {}, "logs": {"stripe": [{"count": 1}]}, "dataset": {}, "checkpoint": {}},
+    "group": "ml",
+}
+
+
+def directories_of(**options: t.Any) -> list[t.Any]:
+    return list(parse_role({**LAYOUT, **options}).lustre.directories)
+
+
+def test_one_file_system_has_all_places() -> None:
+    found = directories_of()
+    assert [entry.path for entry in found] == [
+        "/fsx/images",
+        "/fsx/scripts",
+        "/fsx/data",
+        "/fsx/checkpoints/a",
+        "/fsx/checkpoints/b",
+        "/fsx/outputs/a",
+        "/fsx/outputs/b",
+        "/fsx/logs/a",
+        "/fsx/logs/b",
+        "/fsx/tensorboard/a",
+        "/fsx/tensorboard/b",
+    ]
+    assert (found[7].group, found[7].mode, found[7].stripe) == ("ml", "2775", ({"count": 1},))
+
+
+def test_three_file_systems_go_by_their_order_and_places_go_before() -> None:
+    systems = [{"path": "/fsx1"}, {"path": "/fsx2"}, {"path": "/fsx3"}]
+    found = directories_of(layout="three", models=["a"], file_systems=systems, places={"logs": "/fsx1"})
+    paths = [entry.path for entry in found]
+    assert paths[:1] + paths[3:] == [
+        "/fsx1/datasets",
+        "/fsx2/a/checkpoints",
+        "/fsx2/a/outputs",
+        "/fsx1/a/training_logs",
+        "/fsx1/a/tensorboard",
+    ]
+
+
+def test_own_directories_go_before_those_of_the_layout() -> None:
+    found = directories_of(directories=[{"path": "/fsx/data", "mode": "0750", "class": "logs"}])
+    (data,) = [entry for entry in found if entry.path == "/fsx/data"]
+    assert (data.mode, data.stripe) == ("0750", ({"count": 1},))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"layout": "two"}, "the layout is 'two': it must be one of three, one, none"),
+        ({"layout": "three"}, "the layout three needs a mount for checkpoints, logs"),
+        ({"models": ["a/b"]}, "fsx_lustre_models has 'a/b'"),
+        ({"classes": {}}, "there is no storage class weights"),
+        ({"classes": {**LAYOUT["classes"], "x": {"stripes": []}}}, "the storage class x is"),
+        ({"directories": [{"path": "/fsx/a", "class": "fast"}]}, "there is no storage class fast"),
+        ({"directories": [{}]}, "fsx_lustre_directories has {}: give a mapping with a path"),
+        ({"classes": {**LAYOUT["classes"], "logs": {"stripe": 5}}}, "class logs has the stripe 5: give a list"),
+        ({"classes": {**LAYOUT["classes"], "logs": {"stripe": ["x"]}}}, "class logs has the stripe ['x']"),
+        ({"classes": {1: {}}}, "there is no storage class weights: add it to classes, there are 1"),
+        ({"directories": [{"path": ["/fsx/a"]}]}, "give a mapping with a path"),
+        ({"directories": [{"path": "/fsx/a", "stripe": {"count": 1}}]}, "give stripe as a list of mappings"),
+        ({"directories": [{"path": "/fsx/a", "acl": 5}]}, "acl as a list of texts"),
+        ({"directories": [{"path": "/fsx/a", "class": ["logs"]}]}, "there is no storage class ['logs']"),
+        ({"places": "a=b"}, "fsx_lustre_places is 'a=b', a text; give a mapping"),
+        ({"classes": "a=b"}, "fsx_lustre_classes is 'a=b', a text; give a mapping"),
+        ({"directories": [{"path": "/srv/a"}]}, "fsx_lustre_directories has /srv/a, which is below none of"),
+    ],
+)
+def test_bad_layouts_are_rejected(change: dict[str, t.Any], says: str) -> None:
+    assert any(says in problem for problem in role_problems({**LAYOUT, **change}))
+
+
+@pytest.mark.parametrize("key", sorted(set(ROLE_SPEC) - {"layout"}))
+def test_a_variable_with_nothing_after_its_colon_is_as_one_that_is_left_out(key: str) -> None:
+    """Ansible lets null pass for a list and a mapping."""
+    left_out = {name: value for name, value in LAYOUT.items() if name != key}
+    assert role_problems({**LAYOUT, key: None}) == role_problems(left_out)
 
 
 @pytest.mark.parametrize(

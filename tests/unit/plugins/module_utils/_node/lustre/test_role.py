@@ -29,7 +29,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LustreHost:
 def test_facts_are_plain_json(host: LustreHost) -> None:
     facts = role.look(host, parse_role({"file_systems": [{"path": host.mount("fsx")}]}))
     assert json.loads(json.dumps(facts)) == facts
-    assert (facts["distribution"]["id"], facts["steps"], facts["lnet_loaded"]) == ("ubuntu", 0, False)
+    assert (facts["system"]["distribution"], facts["steps"], facts["lnet_loaded"]) == ("Ubuntu", 0, False)
     # What is held on this distribution.
     assert set(facts["packages"]) == {"lustre-client-modules-x", "linux-image-aws"}
 
@@ -67,13 +67,13 @@ def test_only_the_head_node_says_how_directories_differ(host: LustreHost) -> Non
     }
     for head, told in ((True, [f"{path}/a exists and is left as it is: mode is 0700 instead of 2775"]), (False, [])):
         config = parse_role({**options, "head_node": head})
-        assert role.left_alone(role.look(host, config), config) == told
+        assert list(role.tell(role.look(host, config), config).shown) == told
 
 
 def test_other_roles_are_told_what_is_mounted(host: LustreHost) -> None:
     path = host.mount("fsx")
     config = parse_role({"file_systems": [{"path": path, "efa": True}, {"path": "/fsx-not-here"}]})
-    (mount,) = role.fact(role.look(host, config))["mounts"]
+    (mount,) = role.tell(role.look(host, config), config).facts["mlcluster_fsx_lustre"]["mounts"]
     assert (mount["path"], mount["efa"]) == (path, True)
 
 

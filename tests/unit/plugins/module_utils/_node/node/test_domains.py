@@ -18,12 +18,23 @@ CONTROLLER = {
     "efa_nccl": {"remove_confirmed", "lock_file", "tests_builder"},
     "nvidia_gds": {"remove_confirmed"},
     "nvme_raid0": {"remove_confirmed"},
+    "fsx_lustre": {
+        "data_action",
+        "data_parallel",
+        "data_paths",
+        "data_timeout",
+        "profile",
+        "region",
+        "remove_confirmed",
+        "required",
+    },
 }
 # What the controller adds to the options of a role.
 ADDED = {
     "efa_nccl": {"artifact", "tests_artifact", "builds_tests"},
     "nvidia_gds": {"example_text"},
     "nvme_raid0": {"runtime_sha256", "probe"},
+    "fsx_lustre": {"probe", "runtime_sha256"},
 }
 
 pytestmark = pytest.mark.parametrize("name", DOMAINS)

@@ -41,6 +41,8 @@ def test_steps_are_counted_by_their_processes(names: Mapping[str, str | None], s
 def test_only_a_node_that_is_known_to_be_idle_is_changed() -> None:
     assert jobs_problem(0, "enroot", "enroot_pyxis_safe_mode") is None
     busy = str(jobs_problem(2, "lustre-client", "fsx_lustre_safe_mode"))
-    assert busy.startswith("lustre-client would change what running Slurm jobs use, 2 steps of Slurm jobs run here")
+    assert busy.startswith(
+        "lustre-client would change what running Slurm jobs use, and nothing was done (2 steps of Slurm jobs"
+    )
     assert busy.endswith("drain the node and wait for its jobs, or set fsx_lustre_safe_mode: false")
     assert "not known whether Slurm jobs run" in str(jobs_problem(None, "it", "switch"))

@@ -36,7 +36,41 @@ LAYOUTS: dict[str, list[dict[str, t.Any]]] = {
     ],
     "none": [],
 }
+# What a kind of data is written with where a site does not say otherwise.
+CLASSES: dict[str, dict[str, t.Any]] = {
+    "dataset": {
+        "stripe": [],
+        "purpose": "many files of 100 MB to 1 GB, read by every node; they spread by themselves",
+        "lifetime": "S3 has them; released when space is short, hydrated before a job",
+    },
+    "checkpoint": {
+        "stripe": [{"count": -1, "size": "16M"}],
+        "purpose": "few large files, written by all nodes at once",
+        "lifetime": "archived to S3, the last ones kept here",
+    },
+    "weights": {
+        "stripe": [{"count": -1, "size": "16M"}],
+        "purpose": "few large files, read by all nodes at once",
+        "lifetime": "S3 has them; released when space is short",
+    },
+    "optimizer": {
+        "stripe": [{"count": -1, "size": "16M"}],
+        "purpose": "the larger part of a checkpoint, needed only to go on",
+        "lifetime": "the last ones kept here, not archived",
+    },
+    "logs": {
+        "stripe": [{"count": 1}],
+        "purpose": "small files that grow by lines; one OST costs one lock",
+        "lifetime": "archived to S3 when a run is over",
+    },
+    "temp": {
+        "stripe": [],
+        "purpose": "what can be made again; the local NVMe volume is faster",
+        "lifetime": "a job's, never archived",
+    },
+}
 PLACES = ("data", "checkpoints", "logs")
+KEYS = ("layout", "models", "places", "classes", "owner", "group", "mode", "acl", "directories")
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -72,6 +106,14 @@ def problems(settings: t.Mapping[str, t.Any]) -> list[str]:
         elif not _is_list(entry.get("stripe"), dict) or not _is_list(entry.get("acl"), str):
             found.append(f"directories has {entry!r}: give stripe as a list of mappings and acl as a list of texts")
     return found
+
+
+def places(layout: str, systems: t.Iterable[t.Any]) -> dict[str, str]:
+    """Which file system is for what, by their order: one for all, or one each for data, checkpoints and logs."""
+    paths = [entry["path"] for entry in systems if isinstance(entry, dict) and entry.get("path")]
+    if layout == "one":
+        paths = paths[:1] * len(PLACES)
+    return dict(zip(PLACES, paths))
 
 
 def _is_list(value: t.Any, kind: type) -> bool:

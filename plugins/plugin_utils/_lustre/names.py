@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The names by which file systems of FSx are mounted: asked of FSx once for all hosts of a run, by their identifiers.
+
+Hosts are worked on by processes of their own; what FSx has said, or why it did not, lies in a file of the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._cluster import aws, fsx
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files import replace_file
+
+# FSx API, FileSystemId: fs- and 8 hexadecimal digits or more.
+FILE_SYSTEM_ID = re.compile(r"fs-[0-9a-f]{8,}")
+WAY_OUT = (
+    "let this controller ask (credentials with fsx:DescribeFileSystems), or give dns_name and mount_name beside the id"
+)
+BOOT = (
+    "fsx_lustre_file_systems has {ids} without names, and a node that configures itself at boot does not ask FSx, or "
+    "every node of the cluster would: give dns_name and mount_name beside the id, as the module fsx_lustre_info shows "
+    "them"
+)
+NO_REGION = "fsx_lustre_file_systems has an id, and no region is known to ask in: give fsx_lustre_region"
+
+Names = Mapping[str, Mapping[str, Any]]
+
+
+def entry_problems(systems: Iterable[Any]) -> list[str]:
+    """What is wrong with the identifiers of file systems, a sentence each."""
+    found = []
+    for entry in systems:
+        identifier = _identifier(entry)
+        if identifier is None:
+            continue
+        where = entry.get("path")
+        if not FILE_SYSTEM_ID.fullmatch(str(identifier)):
+            found.append(
+                f"fsx_lustre_file_systems has {where} with the id {identifier!r}: give one as fs-0123456789abcdef0"
+            )
+        elif bool(entry.get("dns_name")) != bool(entry.get("mount_name")):
+            found.append(f"fsx_lustre_file_systems has {where} with an id and a name: give the id alone, or both names")
+    return found
+
+
+def unnamed(systems: Iterable[Any]) -> list[str]:
+    """The identifiers that FSx has to be asked for, each once."""
+    found = (_identifier(entry) for entry in systems if isinstance(entry, Mapping) and not entry.get("dns_name"))
+    return list(dict.fromkeys(str(identifier) for identifier in found if identifier))
+
+
+def with_names(systems: Iterable[Any], names: Names) -> tuple[list[Any], list[str]]:
+    """The file systems with names in the place of identifiers, and what does not go with what FSx has said."""
+    found, problems = [], []
+    for entry in systems:
+        identifier = _identifier(entry)
+        if identifier is None:
+            found.append(entry)
+            continue
+        known = names.get(identifier, {})
+        merged = {**entry, **{key: known[key] for key in ("dns_name", "mount_name") if key in known}}
+        found.append({key: value for key, value in merged.items() if key != "id"})
+        if known and entry.get("efa") and not known["efa"]:
+            problems.append(
+                f"fsx_lustre_file_systems has {entry.get('path')} with efa, and {identifier} was made without it, "
+                "which cannot be changed: take efa out, or make another file system"
+            )
+    return found, problems
+
+
+def _identifier(entry: Any) -> Any:
+    return entry.get("id") or None if isinstance(entry, Mapping) else None
+
+
+def ask_once(
+    wanted: Sequence[str],
+    of_others: Callable[[], Iterable[str]],
+    account: Mapping[str, str | None],
+    folder: str,
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """What FSx says of the identifiers, and a sentence for each that it cannot mount; asked once in a run.
+
+    ``of_others`` gives the identifiers of the other hosts, so that one request serves all; it is called only by the
+    host that asks. ``account`` is region and profile; ``folder`` is the run's own.
+    """
+    key = f"{account['region']} {account['profile'] or ''}"
+    path = Path(folder) / "mlcluster-fsx.json"
+    with _locked(folder):
+        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        answers: dict[str, dict[str, Any]] = kept.setdefault(key, {})
+        if not set(wanted) <= set(answers):
+            every = dict.fromkeys([*wanted, *(one for one in of_others() if FILE_SYSTEM_ID.fullmatch(one))])
+            answers.update(_ask([one for one in every if one not in answers], account))
+            replace_file(path, json.dumps(kept).encode(), 0o600)
+    problems = [answers[one]["problem"] for one in wanted if "problem" in answers[one]]
+    return {one: answers[one] for one in wanted if "problem" not in answers[one]}, list(dict.fromkeys(problems))
+
+
+@contextlib.contextmanager
+def _locked(folder: str) -> Iterator[None]:
+    """Hold a lock on a directory, so that the processes of a run come one after the other."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _ask(identifiers: Sequence[str], account: Mapping[str, str | None]) -> dict[str, dict[str, Any]]:
+    """By identifier its names, or ``problem``."""
+    try:
+        client = aws.client(account, "fsx")
+        names, problems = fsx.mount_names(client, identifiers, str(account["region"]))
+    except aws.AwsError as exc:
+        return {one: {"problem": f"{exc}; {WAY_OUT}"} for one in identifiers}
+    unknown = [one for one in identifiers if one not in names]
+    told = {one: next((text for text in problems if one in text), "; ".join(problems)) for one in unknown}
+    return {**names, **{one: {"problem": text} for one, text in told.items()}}
