@@ -18,9 +18,11 @@ NAMESPACE = "mlcluster.aws."
 def is_ours(playbooks: Any) -> bool:
     """Whether every playbook of the command line is one of the collection, so that its tags are all there are."""
     given = [str(one) for one in playbooks or ()]
+    root = names.COLLECTION.resolve()
+    # Not those of molecule/, whose runs have tags of its own.
+    ours = (root, root / "playbooks")
     return bool(given) and all(
-        one.startswith(NAMESPACE) or (Path(one).is_file() and names.COLLECTION.resolve() in Path(one).resolve().parents)
-        for one in given
+        one.startswith(NAMESPACE) or (Path(one).is_file() and Path(one).resolve().parent in ours) for one in given
     )
 
 

@@ -58,7 +58,10 @@ def test_a_wrong_tag_of_a_playbook_of_ours_is_refused(look, playbook):
         look({"n1": {}}, args=(playbook,), tags=("all",), skip_tags=("nope",))
 
 
-@pytest.mark.parametrize("playbooks", [("/tmp/mine.yml",), ("other.ns.site",), ("site.yml", "/tmp/mine.yml"), ()])
+@pytest.mark.parametrize(
+    "playbooks",
+    [("/tmp/mine.yml",), ("other.ns.site",), ("site.yml", "/tmp/mine.yml"), ("molecule/default/converge.yml",), ()],
+)
 def test_a_tag_beside_a_playbook_of_others_is_theirs(look, playbooks):
     assert look({"n1": {}}, args=playbooks, tags=("nope",))["warnings"] == []
     (warning,) = look({"n1": {}}, args=playbooks, tags=("efa_nccll",))["warnings"]
