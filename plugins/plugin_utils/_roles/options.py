@@ -14,13 +14,10 @@ from typing import Any
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS, Domain
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look import option_errors
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.argument_types import coerce, kind_of
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.distribution import UNSUPPORTED
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.variables import read_defaults, role_directory
 
 OLDEST_PYTHON = (3, 9)
-AMAZON_LINUX_2 = (
-    "Amazon Linux 2 is not supported: its Python 3.7 is too old for this collection and AWS ended its support on "
-    "2026-06-30; use Amazon Linux 2023, Ubuntu 22.04 or newer, or RHEL 9"
-)
 
 
 def _controller_part(role: str) -> Any:
@@ -74,7 +71,7 @@ def _no_problems(variables: Mapping[str, Any]) -> list[str]:
 def system_problems(host: str, facts: Mapping[str, Any]) -> list[str]:
     """Why no role runs on a node with these facts of Ansible; what is not known is no problem."""
     if facts.get("distribution") == "Amazon" and str(facts.get("distribution_major_version")) == "2":
-        return [AMAZON_LINUX_2]
+        return [UNSUPPORTED["amzn", "2"]]
     python = (facts.get("python") or {}).get("version") or {}
     version = (python.get("major"), python.get("minor"))
     if None not in version and version < OLDEST_PYTHON:

@@ -28,10 +28,10 @@ from ..lustre.config import load_config as load_lustre
 from ..lustre.verify import verify as verify_lustre
 from ..scratch import directories as scratch
 from ..system.ask import ask, line
+from ..system.distribution import read_distribution
 from ..system.host import Host, NodeError
 from ..system.kernel import kernel_releases
 from ..system.mounts import read_mounts
-from ..system.release import OS_RELEASE, parse_release
 from ..system.units import parse_units
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
 
@@ -249,7 +249,7 @@ def versions(host: Host, packages: t.Mapping[str, str | None], more: t.Collectio
     """
     found: dict[str, str | None] = {
         "kernel": line(host, "/proc/sys/kernel/osrelease"),
-        "os": parse_release(host.read_text(OS_RELEASE) or "").get("PRETTY_NAME"),
+        "os": read_distribution(host)["title"] or None,
         "driver": parse_driver_version(host.read_text("/proc/driver/nvidia/version") or ""),
         "cuda": cuda_version(host, CUDA_HOME),
         "efa_driver": line(host, "/sys/module/efa/version"),

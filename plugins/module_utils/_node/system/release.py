@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
-import re
 import typing as t
 
+from .distribution import read_distribution
 from .host import Host
 from .packages import package_manager
 
-OS_RELEASE = "/etc/os-release"
 # ID of os-release(5): the fact distribution of Ansible.
 NAMES = {
     "amzn": "Amazon",
@@ -27,25 +26,13 @@ NAMES = {
 }
 
 
-def parse_release(text: str) -> dict[str, str]:
-    """os-release(5) as a mapping; quotes are taken off."""
-    return dict(re.findall(r"""^([A-Z_]+)=["']?([^"'\n]*)["']?$""", text, re.MULTILINE))
-
-
 def system_facts(host: Host) -> dict[str, t.Any]:
     """distribution, distribution_major_version, os_family, pkg_mgr and kernel; None where that cannot be read."""
-    found = parse_release(host.read_text(OS_RELEASE) or "")
-    identity = found.get("ID", "")
-    relatives = [identity, *found.get("ID_LIKE", "").split()]
-    family = None
-    if "debian" in relatives or "ubuntu" in relatives:
-        family = "Debian"
-    elif {"rhel", "fedora", "centos", "amzn"} & set(relatives):
-        family = "RedHat"
+    found = read_distribution(host)
     return {
-        "distribution": NAMES.get(identity, identity.capitalize() or None),
-        "distribution_major_version": found.get("VERSION_ID", "").partition(".")[0] or None,
-        "os_family": family,
+        "distribution": NAMES.get(found["id"], found["id"].capitalize() or None),
+        "distribution_major_version": found["major"] or None,
+        "os_family": found["family"] or None,
         "pkg_mgr": package_manager(host),
         "kernel": (host.read_text("/proc/sys/kernel/osrelease") or "").strip() or None,
     }
