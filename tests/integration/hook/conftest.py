@@ -76,7 +76,7 @@ def build_bundle(target: Path, quick: bool = True, version: str = "1.2.3", entry
         utilities = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "plugins/plugin_utils").rglob("*.py"))]
         for name in (*playbooks, *plugins, *utilities):
             archive.add(ROOT / name, f"mlcluster-bundle/{own}/{name}")
-        for folder in ("_node", "_data"):
+        for folder in ("_node", "_data", "_cluster"):
             root = ROOT / "plugins" / "module_utils" / folder
             sources = sorted(root.rglob("*.py"))
             assert sources, f"no Python files below {root}"
