@@ -31,10 +31,8 @@ WRITERS = {
 }  # fmt: skip
 METHODS = {"write_text", "write_bytes", "touch", "symlink_to", "hardlink_to", "mkdir", "chmod", "tofile"}
 READING = {"rb", "r", "rt", "r:"}
-# Each with its reason. A lock is moved and linked whole; a descriptor of durable becomes a file.
+# Each with its reason.
 ALLOWED = {
-    ("locks/directory.py", "os.rename"): "a lock that is taken away from its owner gets another name",
-    ("locks/directory.py", "os.link"): "and the old one back where that was a mistake; a link takes no place",
     ("checkpoints/directory.py", "os.rename"): "a torn checkpoint gets another name",
     ("files/journal.py", "os.fdopen"): "the descriptor is of durable",
     ("training/trainer.py", "torch.save"): "into memory",
