@@ -20,7 +20,7 @@ from . import files
 from .config import CONFIG_PATH, RoleConfig
 
 ROLE = "fsx_lustre"
-NOTHING = "no file system of Lustre is named, mounted or in fstab here, so nothing is done"
+NOTHING = "no file system of Lustre is named, mounted or in fstab here"
 SWITCH = "fsx_lustre_safe_mode"
 # The client's packages by distribution, else by its family; those of Ubuntu are one a kernel. AWS's package without a
 # kernel in its name would bring another kernel there.
