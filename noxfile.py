@@ -287,7 +287,7 @@ def vm_all(session: nox.Session) -> None:
 
 @nox.session
 def quick(session: nox.Session) -> None:
-    """Check what differs from main: style, house rules, and the unit tests of changed rooms and of those above."""
+    """Check what differs from main: style, house rules, unit tests of changed rooms and of all that imports them."""
     changed = changes.changed_files(CHECKOUT)
     python = [name for name in changed if name.endswith(".py")]
     if python:

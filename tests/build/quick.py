@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.build.layers import LEVELS, package_of
+from tests.build.layers import imported, package_of
 
 UNIT = Path("tests", "unit")
 
@@ -29,9 +30,38 @@ def changed_files(checkout: Path) -> list[str]:
     return sorted({*changed, *git(checkout, "ls-files", "--others", "--exclude-standard")})
 
 
-def packages_from(package: str) -> list[str]:
-    """The package and all packages of higher layers, which may import it."""
-    return [package, *(other for other, level in LEVELS.items() if level > LEVELS[package])]
+def _names(path: str, tree: ast.AST) -> Iterator[str]:
+    """Dotted names that a file imports of the collection and of the tests."""
+    yield from (name for _line, name in imported(path, tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "tests":
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def importers(checkout: Path) -> dict[str, set[str]]:
+    """Each file to the files that import it, by paths in the checkout. Raises SyntaxError."""
+    found: dict[str, set[str]] = {}
+    paths = [path for place in ("plugins", UNIT) for path in sorted((checkout / place).rglob("*.py"))]
+    known = {path.relative_to(checkout).as_posix() for path in paths}
+    for name in known:
+        for dotted in _names(name, ast.parse((checkout / name).read_text(encoding="utf-8"))):
+            # The last part may be what a module defines.
+            for place in (dotted, dotted.rpartition(".")[0]):
+                file = f"{place.replace('.', '/')}.py"
+                if file in known:
+                    found.setdefault(file, set()).add(name)
+    return found
+
+
+def _dependents(changed: str, checkout: Path) -> Iterator[Path]:
+    """Test files that import a changed one, directly or by way of others."""
+    graph, seen, left = importers(checkout), {changed}, [changed]
+    while left:
+        fresh = graph.get(left.pop(), set()) - seen
+        seen |= fresh
+        left += fresh
+    paths = map(Path, seen)
+    yield from (path for path in paths if path.is_relative_to(UNIT) and path.name.startswith("test_"))
 
 
 def _concerned(name: str, checkout: Path) -> Iterator[Path]:
@@ -44,8 +74,8 @@ def _concerned(name: str, checkout: Path) -> Iterator[Path]:
     package = package_of(name.removesuffix(".py").replace("/", "."))
     named = mirrored.with_name(f"test_{path.stem}.py")
     if package not in ("", "plugins.modules"):
-        for above in packages_from(package):
-            yield UNIT / above.replace(".", "/")
+        yield UNIT / package.replace(".", "/")
+        yield from _dependents(name, checkout)
     elif (checkout / named).exists():
         yield named
     elif path.parts[0] == "roles":

@@ -17,17 +17,45 @@ NODE = f"{PLUGINS}/module_utils/_node"
 
 
 @pytest.mark.parametrize(
-    ("changed", "tests"),
+    ("changed", "tests", "others"),
     [
-        ("plugins/module_utils/_node/cli/main.py", {f"{NODE}/cli", f"{PLUGINS}/modules", f"{PLUGINS}/filter"}),
-        ("plugins/module_utils/_node/lustre/look.py", {f"{NODE}/lustre", f"{NODE}/health", f"{NODE}/cli"}),
-        ("plugins/plugin_utils/_ec2/names.py", {f"{PLUGINS}/plugin_utils", f"{PLUGINS}/inventory"}),
+        (
+            "plugins/module_utils/_node/lustre/look.py",
+            {f"{NODE}/lustre", f"{NODE}/cli/test_lustre.py", f"{NODE}/node/test_domains.py"},
+            {f"{NODE}/verdict", f"{NODE}/nccl", f"{PLUGINS}/inventory"},
+        ),
+        (
+            "plugins/plugin_utils/_ec2/names.py",
+            {f"{PLUGINS}/plugin_utils"},
+            {f"{NODE}/lustre", f"{PLUGINS}/filter"},
+        ),
     ],
 )
-def test_package_concerns_its_tests_and_those_above(changed, tests):
+def test_module_concerns_its_room_and_the_tests_that_import_it(changed, tests, others):
     found = set(quick.tests_of([changed], CHECKOUT))
     assert tests <= found
-    assert not {f"{NODE}/verdict", f"{NODE}/storage"} & found
+    assert not others & found
+    assert all((CHECKOUT / name).exists() for name in found)
+
+
+def test_imports_are_followed_through_others_and_through_fakes(tmp_path):
+    place = "ansible_collections.mlcluster.aws.plugins.module_utils._node"
+    files = {
+        "plugins/module_utils/_node/gds/parse.py": "",
+        "plugins/module_utils/_node/gds/look.py": "from .parse import lines\n",
+        "plugins/module_utils/_node/cli/gds.py": "from ..gds import look\n",
+        "tests/unit/fakes/fake_gds.py": f"from {place}.gds import parse\n",
+        "tests/unit/rooms/test_cli.py": f"from {place}.cli.gds import main\n",
+        "tests/unit/rooms/test_fake.py": "from tests.unit.fakes import fake_gds\n",
+        "tests/unit/rooms/test_other.py": f"from {place}.efa import look\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert quick.tests_of(["plugins/module_utils/_node/gds/parse.py"], tmp_path) == [
+        "tests/unit/rooms/test_cli.py",
+        "tests/unit/rooms/test_fake.py",
+    ]
 
 
 @pytest.mark.parametrize(
