@@ -14,18 +14,20 @@ from typing import Any
 from ansible.parsing.dataloader import DataLoader
 
 try:
-    from ansible.template import trust_as_template as trusted
+    from ansible.template import trust_as_template as _trust
 except ImportError:
-
-    def trusted(value: str) -> str:
-        """The text itself: before 2.19 there is no mark."""
-        return value
-
+    # Before 2.19 there is no mark.
+    _trust = str
     _MARK: dict[str, Any] = {}
 else:
     _MARK = {"trusted_as_template": True}
 # Whether a template's result stays a string that looks like a list or a set; before 2.19 Python evaluates it.
 KEEPS_STRINGS = bool(_MARK)
+
+
+def trusted(value: str) -> str:
+    """The text, marked as one that may be evaluated."""
+    return _trust(value)
 
 
 def load(path: str | Path) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import sys
 import typing as t
 
 from ..node.domains import DOMAINS
@@ -50,9 +51,10 @@ def plan_verb(args: argparse.Namespace, host: Host | None = None) -> int:
         return result.EXIT_UNDETERMINABLE
     plans = {role: answer["plan"] for role, answer in look_all(host, asked, read_only=True).items()}
     if args.json:
-        print(json.dumps(plans, indent=2, sort_keys=True))
+        text = json.dumps(plans, indent=2, sort_keys=True)
     else:
-        print("\n".join(f"{role}: {_line(plan)}" for role, plan in plans.items()))
+        text = "\n".join(f"{role}: {_line(plan)}" for role, plan in plans.items())
+    sys.stdout.write(f"{text}\n")
     if any(plan["refusals"] for plan in plans.values()):
         return result.EXIT_UNDETERMINABLE
     return result.EXIT_OK if all(plan["empty"] for plan in plans.values()) else result.EXIT_FAIL

@@ -137,7 +137,7 @@ def _devices(facts: t.Mapping[str, t.Any]) -> Result:
         return undeterminable(check, "more EFA devices than expected: the expectation is out of date", **fields)
     port = Field("state", exactly(*_ACTIVE), label="the state of its port")
     subjects = [Subject(device, device["name"]) for device in facts["devices"]]
-    return decide(check, (port,), subjects, fields.pop("found"), **fields)
+    return decide(check, (port,), subjects, **fields)
 
 
 def _driver(facts: t.Mapping[str, t.Any]) -> Result:
@@ -424,7 +424,7 @@ def _fabric_manager(facts: t.Mapping[str, t.Any]) -> Result:
         Field("active", exactly(True), label="whether the unit is active"),
         Field("version", exactly(driver), label="its version"),
     )
-    return decide(check, evidence, [Subject(manager)], fields.pop("found"), **fields)
+    return decide(check, evidence, [Subject(manager)], **fields)
 
 
 def _library(facts: t.Mapping[str, t.Any], name: str) -> Result:

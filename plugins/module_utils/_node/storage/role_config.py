@@ -60,7 +60,7 @@ def problems(raw: t.Mapping[str, t.Any]) -> list[str]:
         parse_storage(_storage_options(raw))
     except NodeError as exc:
         text = str(exc)
-        return [f"{ROLE}_{text}" if text.split(" ")[0] in ARGUMENT_SPEC else f"{ROLE}: {text}"]
+        return [f"{ROLE}_{text}" if text.partition(" ")[0] in ARGUMENT_SPEC else f"{ROLE}: {text}"]
     return []
 
 

@@ -31,8 +31,8 @@ scrape_configs:  # all of them
 JOBS = _prometheus.scrape_jobs("/etc/prometheus/mlcluster", {"node": 9100, "dcgm": 9400})
 
 
-def merge(text=TEXT, rule_file="/x/mlcluster.rules.yml", jobs=JOBS):
-    return _prometheus.merged(text, rule_file, jobs)
+def merge(text=TEXT, rule_file="/x/mlcluster.rules.yml", jobs=None):
+    return _prometheus.merged(text, rule_file, JOBS if jobs is None else jobs)
 
 
 def test_what_is_there_keeps_its_lines_and_ours_is_read():

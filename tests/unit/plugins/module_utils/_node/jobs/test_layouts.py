@@ -61,7 +61,9 @@ def test_each_run_leaves_its_output_and_a_line():
 
 
 def looks(work):
-    return [line.rpartition("counters.")[2].partition(" ")[0] for (line, *_) in work.batches if "efa-counters" in line]
+    return [
+        line.rpartition("counters.")[2].partition(" ")[0] for (line, *_others) in work.batches if "efa-counters" in line
+    ]
 
 
 def test_counters_are_read_around_each_round_until_no_node_has_any():

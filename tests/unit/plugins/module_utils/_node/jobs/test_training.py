@@ -51,7 +51,7 @@ def signalled(batch, training):
 
 @pytest.fixture
 def events(batch):
-    return lambda: (batch.results / "t-7" / "events.log").read_text()
+    return (batch.results / "t-7" / "events.log").read_text
 
 
 def requeues(batch):

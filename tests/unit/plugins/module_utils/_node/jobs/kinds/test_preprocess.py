@@ -11,13 +11,13 @@ import sys
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import preprocess
 
-from ..conftest import Batch, runtime  # noqa: F401
+from ..conftest import Batch
 
 BY_HAND = {"SLURM_JOB_ID": "", "SLURM_JOB_NODELIST": ""}
 
 
 @pytest.fixture
-def start(tmp_path, runtime):  # noqa: F811
+def start(tmp_path, runtime):
     """start(words, **options) starts the script of a preprocess job; largest is MaxArraySize as Slurm tells it."""
     batch = Batch(tmp_path, runtime)
 
