@@ -23,17 +23,30 @@ sys.path.insert(0, str(HERE.parents[1]))
 from plugins.plugin_utils._data.artifacts import ARTIFACTS
 from tests.rig.mirror.deb import Deb, packed
 
-# What the role asks of it, and no more.
+# Stands in for enroot 4.1 as the role calls it; any other option, number of words or kind of address is refused.
+# Grammar: usage of its commands (doc/cmd of NVIDIA/enroot): ADDRESS is docker://[USER@][REGISTRY#]IMAGE[:TAG|@DIGEST].
 ENROOT = """#!/bin/sh
-case "$1" in
-version) echo @VERSION@ ;;
-digest) echo 5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef ;;
-import)
-    while [ $# -gt 1 ]; do [ "$1" = --output ] && out=$2; shift; done
-    case "$1" in *missing*) echo "[ERROR] no such image" >&2; exit 1 ;; esac
-    printf '@IMAGE@%s' "$1" >"$out" ;;
-list | remove) ;;
-*) exit 2 ;;
+refuse() { echo "[ERROR] $1" >&2; exit 1; }
+address() {
+    case "$1" in
+    *[!A-Za-z0-9_.:/#@-]*) refuse "Invalid image reference: $1" ;;
+    docker://?* | dockerd://?* | podman://?*) ;;
+    *) refuse "Invalid argument: $1" ;;
+    esac
+}
+case "$#:$1" in
+1:version) echo @VERSION@ ;;
+2:digest)
+    address "$2"
+    echo 5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef ;;
+4:import)
+    [ "$2" = --output ] || refuse "Unknown option: $2"
+    address "$4"
+    case "$4" in *missing*) refuse "no such image" ;; esac
+    [ ! -e "$3" ] || refuse "File already exists: $3"
+    printf '@IMAGE@%s' "$4" >"$3" ;;
+*:list | *:remove) ;;
+*) refuse "Invalid command: $*" ;;
 esac
 """
 # A squashfs superblock and the two tables that it names, of 112 bytes; the reference comes behind them.

@@ -2,14 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stands in for lfs, lctl, lnetctl, and for what stat and modinfo say of Lustre, in a container that has none.
+"""Stands in for lfs, lctl and lnetctl of Lustre 2.15, and for what stat and modinfo say of it, in a container without.
 
-What it prints has the form of Lustre's manuals; names and figures are made up. A mount with a source such as
-10.0.0.1@tcp:/name counts as Lustre. What it was told lies in /run/lustre and goes with a reboot, as real values do.
+Grammar: lfs(1), lfs-setstripe(1), lfs-hsm(1), lctl(8), lnetctl(8), modinfo(8). What it prints has the form of these
+manuals; names and figures are made up. Options and verbs that nothing here needs are refused. A mount with a
+source such as 10.0.0.1@tcp:/name counts as Lustre. What it was told lies in /run/lustre and goes with a reboot, as real
+values do.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import fnmatch
 import json
@@ -68,9 +71,50 @@ def number(text):
     return int(text[:-1]) * UNITS[text[-1]]
 
 
-def lctl(verb, word):
+def size(text):
+    """A size that is a multiple of 64 KiB, as a stripe has to be."""
+    if not text[:-1].isdecimal() or text[-1:] not in UNITS or not int(text[:-1]):
+        raise argparse.ArgumentTypeError(f"bad stripe size {text!r}")
+    return text
+
+
+def end(text):
+    return text if text == "-1" else size(text)
+
+
+def count(text):
+    if text != "-1" and not (text.isdecimal() and int(text) <= 2000):
+        raise argparse.ArgumentTypeError(f"bad stripe count {text!r}")
+    return text
+
+
+def present(text):
+    if not os.path.lexists(text):
+        raise argparse.ArgumentTypeError(f"cannot open '{text}': No such file or directory")
+    return text
+
+
+def parser_of(program, verbs):
+    """A parser with verbs, each with its positional arguments: name to (number, type)."""
+    made = argparse.ArgumentParser(prog=program, allow_abbrev=False, add_help=False)
+    under = made.add_subparsers(dest="verb", required=True)
+    for verb, arguments in verbs.items():
+        part = under.add_parser(verb, allow_abbrev=False, add_help=False)
+        for name, (nargs, kind) in arguments.items():
+            part.add_argument(name, nargs=nargs, type=kind)
+    return made, under
+
+
+def lctl(arguments):
+    made, _under = parser_of("lctl", {verb: {"word": (None, str)} for verb in ("get_param", "set_param")})
+    asked = made.parse_args(arguments)
+    verb, word = asked.verb, asked.word
     values = load("parameters.json", PARAMETERS)
-    pattern, _equals, value = word.partition("=")
+    pattern, equals, value = word.partition("=")
+    if bool(equals) != (verb == "set_param"):
+        made.error(f"{verb}: no NAME=VALUE in '{word}'" if verb == "set_param" else f"{verb}: '{word}' is no name")
+    if equals and not value.isdecimal():
+        sys.exit(f"error: set_param: setting {pattern}={value}: Invalid argument")
     names = fnmatch.filter(values, pattern)
     if not names:
         sys.exit(f"error: {verb}: param_path '{pattern}': No such file or directory")
@@ -85,12 +129,28 @@ def here():
     return f"{seen.st_dev}:{seen.st_ino}"
 
 
-def setstripe(arguments):
-    parts = []
-    for flag, value in zip(arguments[:-1:2], arguments[1:-1:2]):
+class Component(argparse.Action):
+    """-E begins a component, and the options behind it are that component's."""
+
+    def __call__(self, parser, namespace, value, flag=None):
+        parts = namespace.parts = getattr(namespace, "parts", None) or []
         if flag == "-E" or not parts:
             parts.append({"-S": "1M"})
+        if flag in parts[-1] and flag != "-S":
+            parser.error(f"{flag} is given twice")
         parts[-1][flag] = value
+
+
+def setstripe(arguments):
+    made = argparse.ArgumentParser(prog="lfs setstripe", allow_abbrev=False, add_help=False)
+    for flag, kind in (("-E", end), ("-c", count), ("-S", size)):
+        made.add_argument(flag, action=Component, type=kind)
+    made.add_argument("path", type=present)
+    asked = made.parse_args(arguments)
+    parts = getattr(asked, "parts", None) or [{"-S": "1M"}]
+    ends = [part.get("-E") for part in parts]
+    if len(parts) > 1 and (None in ends or ends[-1] != "-1"):
+        made.error("the last component has to end with -E -1")
     keep("layouts.json", {**load("layouts.json", {}), here(): parts})
 
 
@@ -142,17 +202,36 @@ def stat(arguments):
 
 
 def modinfo(arguments):
-    _flag, release, _field, field, module = arguments
+    made = argparse.ArgumentParser(prog="modinfo", allow_abbrev=False, add_help=False)
+    made.add_argument("-k", dest="release", required=True)
+    made.add_argument("-F", dest="field", required=True, choices=["vermagic", "version"])
+    made.add_argument("module")
+    asked = made.parse_args(arguments)
+    release, field, module = asked.release, asked.field, asked.module
     if not Path(f"/usr/lib/modules/{release}/extra/{module}.ko").exists():
         sys.exit(f"modinfo: ERROR: Module {module} not found.")
     print({"vermagic": f"{release} SMP", "version": "2.15.6"}[field])
 
 
+def lfs(arguments):
+    actions = {f"hsm_{name}": {"paths": ("+", present)} for name in ("state", "restore", "release", "archive")}
+    if arguments[:1] == ["setstripe"]:
+        return setstripe(arguments[1:])
+    made, under = parser_of("lfs", actions)
+    part = under.add_parser("getstripe", allow_abbrev=False, add_help=False)
+    part.add_argument("-d", action="store_true", required=True)
+    part.add_argument("path", type=present)
+    asked = made.parse_args(arguments)
+    return getstripe() if asked.verb == "getstripe" else hsm(asked.verb, asked.paths)
+
+
 def main():
     program, arguments = Path(sys.argv[0]).name, sys.argv[1:]
     if program == "lctl":
-        lctl(*arguments)
+        lctl(arguments)
     elif program == "lnetctl":
+        if arguments not in (["net", "show"], ["net", "show", "-v"]):
+            sys.exit(f"lnetctl: unknown command: {' '.join(arguments)}")
         # Every look finds that more was sent.
         keep("sent.json", sent := load("sent.json", 0) + 10)
         print(NETS + (EFA.format(sent) if EFA_SERVICE.exists() else ""), end="")
@@ -160,14 +239,8 @@ def main():
         stat(arguments)
     elif program == "modinfo":
         modinfo(arguments)
-    elif arguments[0] == "setstripe":
-        setstripe(arguments[1:])
-    elif arguments[0] == "getstripe":
-        getstripe()
-    elif arguments[0].startswith("hsm_"):
-        hsm(arguments[0], arguments[1:])
     else:
-        sys.exit(f"{program} {arguments[0]} is not known here")
+        lfs(arguments)
 
 
 if __name__ == "__main__":

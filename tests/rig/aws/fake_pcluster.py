@@ -1,11 +1,12 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""In the place of the program pcluster, which needs CloudFormation and images of AWS.
+"""Stands in for pcluster of aws-parallelcluster 3.16.1, which needs CloudFormation and images of AWS.
 
-Answers as the API of aws-parallelcluster 3.16.1 is described in its openapi.yaml, and exits as its entrypoint.py does:
-a dry run that would work exits with 1. Each answer to describe-cluster moves a creation or deletion on by one step.
-State and calls lie in the folder MLCLUSTER_RIG_PCLUSTER.
+Grammar: its openapi.yaml, of which entrypoint.py makes the options. It answers as that describes, and exits as
+entrypoint.py does: a dry run that would work exits with 1. It has one cluster in one region at a time; another name or
+region does not exist. Each answer to describe-cluster moves a creation or deletion on by one step. State and calls lie
+in the folder MLCLUSTER_RIG_PCLUSTER.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -55,22 +57,49 @@ def events(state):
     return {"events": [{"logicalResourceId": name, "resourceStatus": said} for name, said in rows[-done or 3 :]]}
 
 
+# Sections without which the schema of 3.16.1 takes no configuration.
+SECTIONS = ("Image", "HeadNode", "Scheduling")
+
+
+def refusal(text):
+    """Why a configuration is none, by its sections (keys of JSON, or lines of YAML); empty for a good one."""
+    try:
+        found = set(json.loads(text))
+    except ValueError:
+        found = set(re.findall(r"(?m)^([A-Za-z]+):", text))
+    missing = [name for name in SECTIONS if name not in found]
+    return f"[{', '.join(f'({name!r}, Missing data for required field.)' for name in missing)}]" if missing else ""
+
+
+def create(chosen, state):
+    """What is printed, and the exit status."""
+    text = Path(chosen.cluster_configuration).read_text()
+    CONFIG.write_text(text)
+    if state:
+        return {"message": f"Cluster with name {chosen.cluster_name} already exists."}, 1
+    if REFUSAL.exists():
+        return json.loads(REFUSAL.read_text()), 1
+    if problem := refusal(text):
+        said = [{"level": "ERROR", "type": "ConfigSchemaValidator", "message": problem}]
+        return {"message": "Invalid cluster configuration.", "configurationValidationErrors": said}, 1
+    if chosen.dryrun == "true":
+        return {"message": "Request would have succeeded, but DryRun flag is set."}, 1
+    STATE.write_text(
+        json.dumps({"name": chosen.cluster_name, "region": chosen.region, "verb": "CREATE", "left": STEPS})
+    )
+    return {"cluster": summary(chosen.cluster_name, chosen.region, "CREATE_IN_PROGRESS")}, 0
+
+
 def answer(chosen):
     """What is printed, and the exit status."""
     state = json.loads(STATE.read_text()) if STATE.exists() else None
     if state and state["verb"] == "DELETE" and state["left"] <= 0:
         STATE.unlink()
         state = None
+    if state and (state["name"], state["region"]) != (chosen.cluster_name, chosen.region):
+        state = None
     if chosen.verb == "create-cluster":
-        CONFIG.write_text(Path(chosen.cluster_configuration).read_text())
-        if REFUSAL.exists():
-            return json.loads(REFUSAL.read_text()), 1
-        if chosen.dryrun == "true":
-            return {"message": "Request would have succeeded, but DryRun flag is set."}, 1
-        STATE.write_text(
-            json.dumps({"name": chosen.cluster_name, "region": chosen.region, "verb": "CREATE", "left": STEPS})
-        )
-        return {"cluster": summary(chosen.cluster_name, chosen.region, "CREATE_IN_PROGRESS")}, 0
+        return create(chosen, state)
     if not state:
         words = "does not exist or belongs to an incompatible ParallelCluster major version."
         return {"message": f"Cluster '{chosen.cluster_name}' {words}"}, 1
@@ -82,18 +111,39 @@ def answer(chosen):
     return {"cluster": summary(chosen.cluster_name, chosen.region, "DELETE_IN_PROGRESS")}, 0
 
 
+def cluster_name(text):
+    if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9-]{0,59}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} does not match '^[a-zA-Z][a-zA-Z0-9-]+$'")
+    return text
+
+
+def region(text):
+    if not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-\d", text):
+        raise argparse.ArgumentTypeError(f"{text!r}: invalid or unsupported region")
+    return text
+
+
+def file(text):
+    if not Path(text).is_file():
+        raise argparse.ArgumentTypeError(f"File not found: {text}")
+    return text
+
+
 def main():
-    parser = argparse.ArgumentParser(prog="pcluster")
-    verbs = ("create-cluster", "describe-cluster", "delete-cluster", "get-cluster-stack-events")
-    parser.add_argument("verb", choices=verbs)
-    parser.add_argument("--cluster-name", required=True)
-    parser.add_argument("--region", required=True)
-    parser.add_argument("--cluster-configuration")
-    parser.add_argument("--dryrun", choices=["true", "false"])
-    parser.add_argument("--rollback-on-failure", choices=["true", "false"])
+    parser = argparse.ArgumentParser(prog="pcluster", allow_abbrev=False)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for name in ("create-cluster", "describe-cluster", "delete-cluster", "get-cluster-stack-events"):
+        verb = verbs.add_parser(name, allow_abbrev=False)
+        verb.add_argument("--cluster-name", required=True, type=cluster_name)
+        verb.add_argument("--region", required=True, type=region)
+        if name == "create-cluster":
+            verb.add_argument("--cluster-configuration", required=True, type=file)
+            verb.add_argument("--dryrun", choices=["true", "false"])
+            verb.add_argument("--rollback-on-failure", choices=["true", "false"])
     chosen = parser.parse_args()
+    dry = " dryrun" if getattr(chosen, "dryrun", None) == "true" else ""
     with CALLS.open("a") as stream:
-        stream.write(f"{chosen.verb}{' dryrun' if chosen.dryrun == 'true' else ''}\n")
+        stream.write(f"{chosen.verb}{dry}\n")
     said, status = answer(chosen)
     print(json.dumps(said, indent=2))
     return status

@@ -163,7 +163,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_PUT(self) -> None:
         """The token of the metadata service."""
-        self.send(Answer(b"token", kind="text/plain"))
+        self.send(services.metadata_token(self.path, self.headers.get("X-aws-ec2-metadata-token-ttl-seconds")))
 
     def do_GET(self) -> None:
         """The metadata service, and what was counted."""
@@ -172,7 +172,8 @@ class Handler(BaseHTTPRequestHandler):
                 counted = Counter(f"{call.operation}@{call.region}" for call in self.state.calls)
             self.send(Answer(json.dumps(counted).encode(), kind="application/json"))
         else:
-            self.send(services.metadata(self.state.scenario, self.path))
+            token = self.headers.get("X-aws-ec2-metadata-token")
+            self.send(services.metadata(self.state.scenario, self.path, token))
 
     def read(self) -> tuple[Call, str]:
         """The call in a request and the access key id that it is signed with."""

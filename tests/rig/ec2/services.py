@@ -1,11 +1,16 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""STS, Systems Manager, DynamoDB and the instance metadata service, as far as an inventory asks them."""
+"""Stands in for STS, Systems Manager, DynamoDB and the instance metadata service, as far as an inventory asks them.
+
+Grammar: AWS's API references (DynamoDB 2012-08-10), and "Use IMDSv2" of the EC2 user guide. ParallelCluster 3's table
+of Slurm nodes has the key Id and the index InstanceId.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Optional
 
 from .hosts import Host
 from .scenario import Scenario
@@ -13,6 +18,15 @@ from .wire import Answer, ApiError, as_json, identifier, sts
 
 SSM_PAGE = 50
 TABLE = "parallelcluster-slurm-"
+INDEX = "InstanceId"
+TOKEN = "token"
+_PAGES = {"TableName", "Limit", "ExclusiveStartKey", "ProjectionExpression", "ExpressionAttributeNames"}
+# The parameters of each operation that are answered as DynamoDB does; any other is refused.
+DYNAMODB = {
+    "Scan": _PAGES | {"ConsistentRead"},
+    "Query": _PAGES | {"IndexName", "KeyConditionExpression", "ExpressionAttributeValues"},
+}
+CONDITION = re.compile(r"(?P<key>#?\w+) = (?P<value>:\w+)")
 
 
 def sts_operation(scenario: Scenario, keys: dict[str, str], account: str, action: str, asked: dict[str, str]) -> Answer:
@@ -73,8 +87,10 @@ def _information(host: Host) -> dict[str, Any]:
 
 def dynamodb_operation(scenario: Scenario, hosts: list[Host], action: str, asked: dict[str, Any]) -> Answer:
     """Scan and Query (by the index of instance ids) of ParallelCluster's table of Slurm node names."""
-    if action not in ("Scan", "Query"):
+    if action not in DYNAMODB:
         raise ApiError("UnknownOperationException", f"Unknown operation {action}")
+    if unknown := sorted(set(asked) - DYNAMODB[action]):
+        raise ApiError("SerializationException", f"stand-in: {action} does not know {', '.join(unknown)}")
     table = asked.get("TableName", "")
     cluster = table[len(TABLE) :] if table.startswith(TABLE) else ""
     members = [host for host in hosts if cluster and host.fleet.cluster == cluster]
@@ -83,8 +99,8 @@ def dynamodb_operation(scenario: Scenario, hosts: list[Host], action: str, asked
     head = next((host for host in members if host.fleet.role == "HeadNode"), None)
     nodes = [host for host in members if host.fleet.role == "Compute" and host.has_addresses]
     if action == "Query":
-        wanted = {next(iter(value.values())) for value in asked.get("ExpressionAttributeValues", {}).values()}
-        nodes = [host for host in nodes if host.id in wanted or host.node_name in wanted]
+        key, wanted = _condition(asked)
+        nodes = [host for host in nodes if wanted == (host.id if key == INDEX else host.node_name)]
     size = min(int(asked.get("Limit", scenario.dynamodb_page)), scenario.dynamodb_page)
     last = asked.get("ExclusiveStartKey", {}).get("Id", {}).get("S")
     begin = [host.node_name for host in nodes].index(last) + 1 if last else 0
@@ -99,6 +115,21 @@ def dynamodb_operation(scenario: Scenario, hosts: list[Host], action: str, asked
     return as_json(answer)
 
 
+def _condition(asked: dict[str, Any]) -> tuple[str, str]:
+    """The attribute and the value of a query's one condition. Raises ApiError for what DynamoDB refuses."""
+    index = asked.get("IndexName", "")
+    if index not in ("", INDEX):
+        raise ApiError("ValidationException", f"The table does not have the specified index: {index}")
+    said = CONDITION.fullmatch(asked.get("KeyConditionExpression", ""))
+    values = asked.get("ExpressionAttributeValues", {})
+    if said is None or set(values) != {said["value"]}:
+        raise ApiError("ValidationException", "Invalid KeyConditionExpression, or values that are not those it names")
+    key = asked.get("ExpressionAttributeNames", {}).get(said["key"], said["key"])
+    if key != (index or "Id"):
+        raise ApiError("ValidationException", f"Query condition missed key schema element: {index or 'Id'}")
+    return key, str(values[said["value"]].get("S"))
+
+
 def _item(host: Host, head: Any) -> dict[str, Any]:
     item = {"Id": {"S": host.node_name}, "InstanceId": {"S": host.id}}
     if head is not None:
@@ -107,8 +138,19 @@ def _item(host: Host, head: Any) -> dict[str, Any]:
     return item
 
 
-def metadata(scenario: Scenario, path: str) -> Answer:
-    """The instance metadata service of an instance in the home region, without a role."""
+def metadata_token(path: str, ttl: Optional[str]) -> Answer:
+    """The answer to a PUT: the token of IMDSv2, for 1 to 21600 seconds."""
+    if path != "/latest/api/token":
+        return Answer(b"not found", 404, "text/plain")
+    if ttl is None or not ttl.isdecimal() or not 1 <= int(ttl) <= 21600:
+        return Answer(b"bad request", 400, "text/plain")
+    return Answer(TOKEN.encode(), kind="text/plain")
+
+
+def metadata(scenario: Scenario, path: str, token: Optional[str]) -> Answer:
+    """The instance metadata service of an instance in the home region, without a role; IMDSv2 only."""
+    if token != TOKEN:
+        return Answer(b"unauthorized", 401, "text/plain")
     known = {
         "/latest/meta-data/placement/region": scenario.home_region,
         "/latest/meta-data/placement/availability-zone": f"{scenario.home_region}a",

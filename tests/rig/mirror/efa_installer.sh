@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Stands in for the EFA installer: its options, its order of work and its marker file, with the packages beside it.
+# Stands in for efa_installer.sh of the EFA installer 1.43: its options, its order of work and its marker file, with the
+# packages beside it. Grammar: usage and getopt line of that script; --mpi knows openmpi4, openmpi5, and both with a comma.
 # Apart from INTERRUPT_FILE it does what the real one does on Debian: dpkg installs what lies beside it.
 
 set -u
@@ -30,10 +31,22 @@ while [ "$1" != -- ]; do
     -l | --skip-limit-conf) SKIP_LIMITS=1 ;;
     -m | --minimal) MINIMAL=1 ;;
     --check-signatures) SIGNATURES=1 ;;
-    --mpi) shift ;;
+    --mpi)
+        shift
+        case "$1" in
+        openmpi4 | openmpi5 | openmpi4,openmpi5 | openmpi5,openmpi4) ;;
+        *) echo "Error: Invalid MPI option: $1" >&2; usage ;;
+        esac
+        ;;
     esac
     shift
 done
+
+shift
+if [ $# -gt 0 ]; then
+    echo "Error: unknown argument: $1" >&2
+    usage
+fi
 
 echo "= EFA Installer Version: ${EFA_INSTALLER_VERSION} ="
 if [ "$YES" -ne 1 ]; then

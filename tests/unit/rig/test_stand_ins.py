@@ -1,0 +1,450 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stand-ins of the rigs and scenarios refuse what the programs refuse; for Slurm's tests see test_programs.py there."""
+
+from __future__ import annotations
+
+import http.client
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.parse
+from pathlib import Path
+
+import pytest
+
+from tests.build import house_rules
+from tests.rig.ec2 import Endpoint, Fleet, Region, Scenario
+from tests.rig.ec2.hosts import expand
+from tests.rig.ec2.services import dynamodb_operation
+from tests.rig.ec2.wire import ApiError
+from tests.unit.checkout import CHECKOUT
+
+PCLUSTER = "tests/rig/aws/fake_pcluster.py"
+LUSTRE = "molecule/fsx_lustre/files/lustre_standin.py"
+MODPROBE = "molecule/nvidia_gds/files/modprobe"
+DOCKER = "molecule/enroot_pyxis/node/docker.sh"
+AWS = "molecule/enroot_pyxis/node/aws.sh"
+ENROOT = "molecule/enroot_pyxis/stand_ins.py"
+EFA = "tests/rig/mirror/efa_installer.sh"
+EC2 = "tests/rig/ec2/services.py"
+SLURM = "tests/integration/slurm/programs/"
+# Files that say that they stand in for a program, and have no grammar to hold: what they stand in for reads no words.
+WITHOUT_WORDS = {
+    "molecule/enroot_pyxis/plugin/spank_pyxis.c": "a plugin that Slurm loads",
+    "tests/integration/slurm/programs/spank_container.c": "a plugin that Slurm loads; its options are tried in jobs",
+    "molecule/nvidia_gds/files/update-initramfs": "says that it was called",
+    "molecule/fsx_lustre/files/make_efa.py": "makes an archive",
+    "molecule/fsx_lustre/files/make_client.sh": "makes packages",
+    "molecule/fsx_lustre/files/make_rpms.sh": "makes packages",
+    "tests/vm/guest_mount_lustre.sh": "a helper that mount(8) starts",
+    "tests/rig/mirror/__init__.py": "a package of makers",
+    "tests/unit/fakes/fake_gds_host.py": "a simulated host",
+    "tests/unit/fakes/fake_collections.py": "makes a folder",
+    "tests/integration/cluster/example.py": "stand-ins of account and names in an example",
+    "tests/integration/hook/faults.py": "a proxy in front of an endpoint",
+    "tests/integration/hook/quick_site/ansible_runner/__init__.py": "a Python package",
+}
+STANDS_IN = re.compile(r"(?i)\bstands? in for\b|\bin the place of\b")
+CLUSTER = "create-cluster --cluster-name a --region eu-west-2 --cluster-configuration {}/good.yaml"
+NAMED = "--cluster-name a --region eu-west-2"
+
+
+def refuses(done, words):
+    assert done.returncode not in (0, None), done.stdout
+    assert words in done.stdout + done.stderr
+
+
+@pytest.fixture
+def pcluster(tmp_path):
+    """pcluster(words) runs the stand-in of that program."""
+    (tmp_path / "good.yaml").write_text("Region: eu-west-2\nImage:\n  Os: x\nHeadNode: {}\nScheduling: {}\n")
+    (tmp_path / "bad.yaml").write_text("Image:\n  Os: x\n")
+    environment = {**os.environ, "MLCLUSTER_RIG_PCLUSTER": str(tmp_path)}
+
+    def call(words):
+        argv = [sys.executable, CHECKOUT / PCLUSTER, *words.format(tmp_path).split()]
+        return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
+
+    return call
+
+
+def test_pcluster_makes_one_cluster_and_deletes_it(pcluster):
+    dry = pcluster(f"{CLUSTER} --dryrun true")
+    assert (dry.returncode, "DryRun flag is set" in dry.stdout) == (1, True)
+    assert pcluster(f"{CLUSTER} --rollback-on-failure false").returncode == 0
+    assert json.loads(pcluster(f"describe-cluster {NAMED}").stdout)["clusterStatus"] == "CREATE_IN_PROGRESS"
+    assert pcluster(f"delete-cluster {NAMED}").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("describe-cluster --cluster-name b --region eu-west-2", "Cluster 'b' does not exist"),
+        ("delete-cluster --cluster-name a --region eu-west-1", "Cluster 'a' does not exist"),
+        ("get-cluster-stack-events --cluster-name b --region eu-west-2", "does not exist"),
+        (CLUSTER, "Cluster with name a already exists."),
+        (f"{CLUSTER} --dryrun maybe", "invalid choice: 'maybe'"),
+        (f"{CLUSTER} --dryrn true", "unrecognized arguments: --dryrn"),
+        (f"describe-cluster {NAMED} --dryrun true", "unrecognized arguments: --dryrun"),
+        ("describe-cluster --cluster-name a", "required: --region"),
+        ("describe-cluster --cluster-name 9a --region eu-west-2", "does not match"),
+        ("describe-cluster --cluster-name a --region europe", "invalid or unsupported region"),
+        ("update-cluster --cluster-name a --region eu-west-2", "invalid choice: 'update-cluster'"),
+        (CLUSTER.replace("good", "none"), "File not found"),
+        (CLUSTER.replace(" a ", " c ").replace("good", "bad"), "Invalid cluster configuration."),
+    ],
+)
+def test_pcluster_refuses(pcluster, words, said):
+    assert pcluster(CLUSTER).returncode == 0
+    refuses(pcluster(words), said)
+
+
+@pytest.fixture
+def lustre(tmp_path, monkeypatch, capsys):
+    """lustre(words) runs the stand-in under the name of the first word; the rest after it. Gives status and output."""
+    spec = importlib.util.spec_from_file_location("lustre_standin", CHECKOUT / LUSTRE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "STATE", tmp_path / "state")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("x")
+
+    def call(words):
+        monkeypatch.setattr(sys, "argv", words.split())
+        status, said = 0, ""
+        try:
+            module.main()
+        except SystemExit as ended:
+            status, said = (ended.code, "") if isinstance(ended.code, int) else (1, str(ended.code))
+        shown = capsys.readouterr()
+        return status, shown.out + shown.err + said
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("lctl get_param *c.*.max_rpcs_in_flight", "osc.fs-OST0000-osc-ffff.max_rpcs_in_flight=8"),
+        ("lctl set_param osc.*.max_rpcs_in_flight=32", "osc.fs-OST0000-osc-ffff.max_rpcs_in_flight=32"),
+        ("lnetctl net show -v", "net type: tcp"),
+        ("lfs setstripe -c 4 -S 4M .", ""),
+        ("lfs setstripe -E 64M -c 1 -E -1 -c 8 -S 16M .", ""),
+        ("lfs getstripe -d .", "stripe_count:  1"),
+        ("lfs hsm_archive file", ""),
+        ("lfs hsm_state file", "file: (0x00000000)"),
+    ],
+)
+def test_lustre_takes(lustre, words, shown):
+    status, said = lustre(words)
+    assert (status, shown in said) == (0, True), said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("lctl set_param osc.*.max_rpcs_in_flight=-5", "Invalid argument"),
+        ("lctl set_param osc.*.max_rpcs_in_flight=abc", "Invalid argument"),
+        ("lctl set_param osc.*.max_rpcs_in_flight", "no NAME=VALUE"),
+        ("lctl get_param osc.*.max_rpcs_in_flight=5", "is no name"),
+        ("lctl get_param osc.none", "No such file or directory"),
+        ("lctl list_param osc", "invalid choice: 'list_param'"),
+        ("lnetctl net add", "unknown command: net add"),
+        ("lfs hsm_archive none", "cannot open 'none'"),
+        ("lfs hsm_state", "required: paths"),
+        ("lfs hsm_release file", "Operation not permitted"),
+        ("lfs hsm_cancel file", "invalid choice: 'hsm_cancel'"),
+        ("lfs setstripe -c 4 none", "cannot open 'none'"),
+        ("lfs setstripe -c many .", "bad stripe count 'many'"),
+        ("lfs setstripe -c 4 -S 4 .", "bad stripe size '4'"),
+        ("lfs setstripe -c 4 -S 0M .", "bad stripe size '0M'"),
+        ("lfs setstripe -c 4 -x .", "unrecognized arguments: -x"),
+        ("lfs setstripe -E 64M -c 1 -E 1G -c 8 .", "the last component has to end with -E -1"),
+        ("lfs setstripe -c 1 -c 8 .", "-c is given twice"),
+        ("lfs getstripe .", "required: -d"),
+        ("modinfo -F version lustre", "required: -k"),
+        ("modinfo -k 6.8 -F licence lustre", "invalid choice: 'licence'"),
+        ("modinfo -k 6.8 -F version lustre", "Module lustre not found"),
+    ],
+)
+def test_lustre_refuses(lustre, words, said):
+    status, shown = lustre(words)
+    assert (status != 0, said in shown) == (True, True), shown
+
+
+def test_layout_and_copies_follow_from_what_was_asked(lustre):
+    lustre("lfs setstripe -E 64M -c 1 -E -1 -c 8 -S 16M .")
+    shown = lustre("lfs getstripe -d .")[1]
+    assert "lcme_extent.e_end:   67108864" in shown and "stripe_count:  8       stripe_size:   16777216" in shown
+    lustre("lfs hsm_archive file")
+    assert lustre("lfs hsm_release file")[0] == 0
+    assert "released" in lustre("lfs hsm_state file")[1]
+
+
+@pytest.fixture
+def shell(tmp_path):
+    """shell(path, words) runs a stand-in with all that it keeps below the test's folder."""
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "mirror" / "file").write_text("x")
+    (tmp_path / "context").mkdir()
+    (tmp_path / "context" / "Dockerfile").write_text("FROM x\n")
+    names = {"MODULES": "modules", "PROC": "proc", "MIRROR": "mirror", "DOCKER_STAND_IN": "docker"}
+    environment = {**os.environ, **{name: str(tmp_path / place) for name, place in names.items()}}
+
+    def call(path, words):
+        argv = ["sh", CHECKOUT / path if isinstance(path, str) else path, *words.format(tmp_path).split()]
+        return subprocess.run(argv, capture_output=True, text=True, check=False, env=environment)
+
+    return call
+
+
+BUILD = "build --tag a/b:1 --build-arg X=1 {}/context"
+
+
+def test_modprobe_loads_what_was_built_and_takes_it_away(shell, tmp_path):
+    refuses(shell(MODPROBE, "nvidia-fs"), "Module nvidia-fs not found")
+    (tmp_path / "modules" / "nvidia-fs.ko.zst").touch()
+    assert shell(MODPROBE, "nvidia-fs").returncode == 0
+    assert (tmp_path / "proc/driver/nvidia-fs/version").read_text() == "version: 2.26\n"
+    for words in ("--dry-run nvidia-fs", "-a nvidia-fs other", "nvidia-fs use_x=1"):
+        refuses(shell(MODPROBE, words), "only 'modprobe [-r] nvidia-fs' is known")
+    assert shell(MODPROBE, "-r nvidia-fs").returncode == 0
+    assert not (tmp_path / "proc/driver/nvidia-fs").exists()
+
+
+def test_docker_builds_tags_and_shows(shell):
+    assert shell(DOCKER, BUILD).returncode == 0
+    assert shell(DOCKER, "image inspect --format {{{{.Id}}}} a/b:1").stdout.startswith("sha256:")
+    assert shell(DOCKER, "image inspect --format {{{{.Size}}}} a/b:1").stdout == "4096\n"
+    assert shell(DOCKER, "tag a/b:1 r/b:1").returncode == 0
+    assert shell(DOCKER, "info --format {{{{.DockerRootDir}}}}").stdout == "/srv/docker\n"
+    assert (shell(DOCKER, "ps --quiet").returncode, shell(DOCKER, "--version").returncode) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (BUILD.replace("--tag", "--tga"), "unknown flag: --tga"),
+        (BUILD.replace("--tag", "--platform sparc --tag"), "unknown operating system or architecture"),
+        (BUILD.replace("X=1", "X"), "has no value"),
+        (BUILD.replace("--tag a/b:1", ""), "requires 1 argument"),
+        (BUILD.replace("{}/context", ""), "requires 1 argument"),
+        ("ps --all", "unknown flag or command: --all"),
+        ("info --format {{{{.Driver}}}}", "unknown flag or command"),
+        ("image ls --format {{{{.Id}}}} a/b:1", "unknown flag or command: ls"),
+        ("image inspect --format {{{{.Id}}}} none", "No such image: none"),
+        ("image inspect --format {{{{.Name}}}} a/b:1", "is not known"),
+        ("tag none r/b:1", "No such image: none"),
+        ("push none", "No such image: none"),
+        ("manifest create a", "unknown flag or command: create"),
+        ("tag a/b:1", "3 words were expected and 2 were given"),
+        ("rmi a/b:1", "'rmi' is not a docker command."),
+    ],
+)
+def test_docker_refuses(shell, words, said):
+    assert shell(DOCKER, BUILD).returncode == 0
+    refuses(shell(DOCKER, words), said)
+
+
+def test_aws_copies_from_the_mirror(shell, tmp_path):
+    assert shell(AWS, "s3 cp --only-show-errors s3://mirror/file {}/copy").returncode == 0
+    assert (tmp_path / "copy").read_text() == "x"
+    assert shell(AWS, "ecr get-login-password --region eu-west-2").stdout == "token for eu-west-2\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "s3 cp s3://mirror/file {}/copy",
+        "s3 rm --only-show-errors s3://mirror/file {}/copy",
+        "s3 cp --only-show-errors s3://other/file {}/copy",
+        "s3 cp --only-show-errors s3://mirror/file s3://mirror/copy",
+        "s3 cp --only-show-errors s3://mirror/file {}/copy --recursive",
+        "ecr get-login-password --region europe",
+        "ecr get-login --region eu-west-2",
+    ],
+)
+def test_aws_refuses(shell, words):
+    refuses(shell(AWS, words), "aws: stand-in: ")
+
+
+@pytest.fixture
+def enroot(tmp_path):
+    """The stand-in of enroot, as a file."""
+    spec = importlib.util.spec_from_file_location("enroot_stand_ins", CHECKOUT / ENROOT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    program = tmp_path / "enroot"
+    program.write_bytes(module.enroot("4.1.2")[0].files["/usr/bin/enroot"][0])
+    return program
+
+
+def test_enroot_imports(shell, enroot, tmp_path):
+    assert shell(enroot, "version").stdout == "4.1.2\n"
+    assert re.fullmatch(r"[0-9a-f]{64}\n", shell(enroot, "digest docker://r.example#a/b:1").stdout)
+    assert shell(enroot, "import --output {}/x.sqsh docker://r.example#a/b@sha256:0f").returncode == 0
+    assert (tmp_path / "x.sqsh").read_bytes().startswith(b"hsqs")
+    refuses(shell(enroot, "import --output {}/x.sqsh docker://a"), "File already exists")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "import --output {}/y http://[:::",
+        "import --output {}/y docker://a?b",
+        "import --output {}/y docker://",
+        "import --ouptut {}/y docker://a",
+        "import docker://a",
+        "import --output {}/y docker://missing",
+        "digest http://a",
+        "version --all",
+        "start x",
+    ],
+)
+def test_enroot_refuses(shell, enroot, tmp_path, words):
+    refuses(shell(enroot, words), "[ERROR] ")
+    assert not (tmp_path / "y").exists()
+
+
+@pytest.fixture
+def installer(tmp_path):
+    """installer(words) runs the installer on no packages; what it would write to the system it cannot."""
+    shutil.copy(CHECKOUT / EFA, tmp_path / "efa_installer.sh")
+    (tmp_path / "env.sh").write_text("EFA_INSTALLER_VERSION=1.43.0\n")
+    text = (tmp_path / "efa_installer.sh").read_text().replace("/opt/amazon", str(tmp_path / "amazon"))
+    (tmp_path / "efa_installer.sh").write_text(text)
+    (tmp_path / "DEBS").mkdir()
+
+    def call(words):
+        argv = ["bash", "-O", "nullglob", tmp_path / "efa_installer.sh", *words.split()]
+        return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+    return call
+
+
+@pytest.mark.parametrize("words", ["-y", "--yes --minimal --skip-kmod", "-y -n -g --mpi=openmpi5", "-ykl"])
+def test_efa_installer_takes(installer, words):
+    done = installer(words)
+    assert (done.returncode, "EFA installation complete." in done.stdout) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("-y --mpi=nonsense", "Invalid MPI option: nonsense"),
+        ("-y --mpi", "usage: "),
+        ("-y --minimla", "usage: "),
+        ("-y -z", "usage: "),
+        ("-y more", "unknown argument: more"),
+        ("--minimal", "nobody is there to be asked"),
+        ("-y --check-signatures", "EFA_INSTALLER_KEY names no key"),
+    ],
+)
+def test_efa_installer_refuses(installer, words, said):
+    refuses(installer(words), said)
+
+
+def test_metadata_needs_the_token_of_a_put():
+    with Endpoint(Scenario(regions=(Region("eu-west-2", (Fleet(),)),), home_region="eu-west-2")) as endpoint:
+
+        def ask(path, method="GET", **headers):
+            connection = http.client.HTTPConnection(urllib.parse.urlsplit(endpoint.url).netloc, timeout=10)
+            try:
+                connection.request(method, path, headers={k.replace("_", "-"): v for k, v in headers.items()})
+                answer = connection.getresponse()
+                return answer.status, answer.read().decode()
+            finally:
+                connection.close()
+
+        region = "/latest/meta-data/placement/region"
+        assert ask(region)[0] == 401
+        assert ask(region, X_aws_ec2_metadata_token="guessed")[0] == 401
+        assert ask("/latest/api/token", "PUT")[0] == 400
+        for ttl in ("0", "21601", "-1", "long"):
+            assert ask("/latest/api/token", "PUT", X_aws_ec2_metadata_token_ttl_seconds=ttl)[0] == 400
+        assert ask("/latest/api", "PUT", X_aws_ec2_metadata_token_ttl_seconds="60")[0] == 404
+        status, token = ask("/latest/api/token", "PUT", X_aws_ec2_metadata_token_ttl_seconds="21600")
+        assert (status, ask(region, X_aws_ec2_metadata_token=token)) == (200, (200, "eu-west-2"))
+        assert ask("/latest/meta-data/none", X_aws_ec2_metadata_token=token)[0] == 404
+
+
+@pytest.fixture
+def table():
+    """table(action, **asked) asks the table of a cluster with two nodes; gives the instance ids of the answer."""
+    region = Region("eu-west-2", (Fleet(count=2, cluster="c", role="Compute"),))
+    hosts = expand(region)
+
+    def ask(action, **asked):
+        answer = dynamodb_operation(
+            Scenario(regions=(region,)), hosts, action, {"TableName": "parallelcluster-slurm-c", **asked}
+        )
+        return [item["InstanceId"]["S"] for item in json.loads(answer.body)["Items"]]
+
+    return hosts, ask
+
+
+def asked(index, value, **more):
+    names = {"IndexName": index} if index else {}
+    key = index or "Id"
+    return {
+        "KeyConditionExpression": f"{key} = :v",
+        "ExpressionAttributeValues": {":v": {"S": value}},
+        **names,
+        **more,
+    }
+
+
+def test_table_is_scanned_and_queried_by_key_and_index(table):
+    hosts, ask = table
+    assert ask("Scan") == [host.id for host in hosts] and len(hosts) == 2
+    assert ask("Query", **asked("InstanceId", hosts[1].id)) == [hosts[1].id]
+    assert ask("Query", **asked("", hosts[0].node_name)) == [hosts[0].id]
+    assert ask("Query", **asked("", hosts[0].id)) == []
+
+
+@pytest.mark.parametrize(
+    ("action", "changes", "said"),
+    [
+        ("Query", {"IndexName": "Any"}, "does not have the specified index: Any"),
+        ("Query", {"KeyConditionExpression": "Id = :v"}, "missed key schema element: InstanceId"),
+        ("Query", {"KeyConditionExpression": "InstanceId > :v"}, "Invalid KeyConditionExpression"),
+        ("Query", {"KeyConditionExpression": ""}, "Invalid KeyConditionExpression"),
+        ("Query", {"ExpressionAttributeValues": {":w": {"S": "x"}}}, "values that are not those"),
+        ("Query", {"Filter": "x"}, "Query does not know Filter"),
+        ("Scan", {}, "Scan does not know ExpressionAttributeValues, IndexName, KeyConditionExpression"),
+        ("GetItem", {}, "Unknown operation GetItem"),
+        ("Query", {"TableName": "other"}, "Requested resource not found"),
+    ],
+)
+def test_table_refuses(table, action, changes, said):
+    hosts, ask = table
+    with pytest.raises(ApiError) as refused:
+        ask(action, **{**asked("InstanceId", hosts[0].id), **changes})
+    assert said in refused.value.message
+
+
+def test_every_stand_in_has_a_test_that_feeds_it_a_wrong_call():
+    """A file that says what it stands in for is named here, or by test_programs.py of the Slurm tests."""
+    tested = {PCLUSTER, LUSTRE, MODPROBE, DOCKER, AWS, ENROOT, EFA, EC2}
+    programs = (CHECKOUT / "tests/integration/slurm/test_programs.py").read_text(encoding="utf-8")
+    found = set()
+    for name in house_rules.tracked_files(CHECKOUT):
+        if not name.startswith(("tests/", "molecule/")) or Path(name).name.startswith(("test_", "README", "conftest")):
+            continue
+        if Path(name).suffix in (".py", ".sh", ".c", "") and STANDS_IN.search(
+            (CHECKOUT / name).read_text(encoding="utf-8", errors="replace")[:2500]
+        ):
+            found.add(name)
+    assert tested <= found, "each says in its header what it stands in for"
+    by_slurm = {name for name in found if name.startswith(SLURM) and f'("{Path(name).stem}", ' in programs}
+    assert found - tested - by_slurm - set(WITHOUT_WORDS) == set(), "feed each a wrong call in this file"
+    for name in tested:
+        assert "Grammar: " in (CHECKOUT / name).read_text(encoding="utf-8"), f"{name}: name version and source"
