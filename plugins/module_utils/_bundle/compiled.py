@@ -19,10 +19,11 @@ from .archive import BundleError, Member, Members
 
 # What the runner and ansible-playbook load themselves. A run writes nothing into the bundle: what is not compiled here
 # is compiled at every start. Modules go to other processes as source (but for setup, which node_facts loads), and the
-# rest of these packages is for other programs and connections.
+# rest of these packages is for other programs and connections. The one look is made in the process of its task.
 LOADED = re.compile(
-    r"^(hooks|site|collections/ansible_collections/mlcluster/aws/plugins/(action/node_facts|module_utils/(__init__|_data"
-    r"|_node/(__init__|system|storage|verdict|cli/(__init__|log)|health/(__init__|marker)))))\b.*\.py\Z"
+    r"^(hooks|site|collections/ansible_collections/mlcluster/aws/plugins/(action/node_(facts|plan)|plugin_utils/(__init__"
+    r"|_here|_roles)|module_utils/(__init__|_data|_node/(__init__|system|storage|verdict|node|gds|efa|lustre|accelerator"
+    r"|slurm|cli/(__init__|log)|health/(__init__|marker)))))\b.*\.py\Z"
 )
 OTHERS = re.compile(
     r"^site/(daemon/|lockfile/|packaging/licenses/|ansible/(modules/(?!__init__|setup)|galaxy/"

@@ -178,18 +178,20 @@ def test_capacity_tells_when_a_block_ends():
     assert entry["EndDate"] == block["EndDate"] and entry["EndDate"].isoformat() == "2026-12-04T11:30:00+00:00"
 
 
-def ask(url, path, method="GET"):
+def ask(url, path, method="GET", **headers):
     connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc)
     try:
-        connection.request(method, path)
+        named = {f"X-aws-ec2-metadata-{name.replace('_', '-')}": value for name, value in headers.items()}
+        connection.request(method, path, headers=named)
         return connection.getresponse().read()
     finally:
         connection.close()
 
 
 def test_the_metadata_service_knows_the_home_region(endpoint):
-    assert ask(endpoint.url, "/latest/api/token", "PUT") == b"token"
-    assert ask(endpoint.url, "/latest/meta-data/placement/region") == b"us-east-1"
+    assert ask(endpoint.url, "/latest/api/token", "PUT", token_ttl_seconds="60") == b"token"
+    assert ask(endpoint.url, "/latest/meta-data/placement/region", token="token") == b"us-east-1"
+    assert ask(endpoint.url, "/latest/meta-data/placement/region") != b"us-east-1"
 
 
 def test_network_nodes_make_a_tree(endpoint):

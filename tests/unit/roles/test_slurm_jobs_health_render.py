@@ -198,7 +198,7 @@ def test_where_things_are_unless_it_is_said(written):
     )
     assert "--undrain" in texts["health_check"]
     assert "--undrain" not in texts["prolog"]
-    assert "--xid-since '2026-01-31 12:00:00'" in written(**SETTINGS[3])["prolog"]
+    assert "--xid-since '2026-01-31 12:00:00'" in written(**SETTINGS[-1])["prolog"]
 
 
 def test_the_volume_of_the_node_and_the_slurm_of_the_role_are_taken(tmp_path):

