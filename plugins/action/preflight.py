@@ -125,7 +125,7 @@ class ActionModule(ActionBase):
         roles = set()
         for host, given in raw.items():
             for role, domain in DOMAINS.items():
-                if not set(domain.groups) & set(given.get("group_names") or ()):
+                if not _has_role(role, given):
                     continue
                 roles.add(role)
                 own = {name: given[name] for name in sorted(given) if name.startswith(f"{role}_")}
@@ -202,8 +202,8 @@ class ActionModule(ActionBase):
 
 
 def _has_role(role: str, given: Mapping[str, Any]) -> bool:
-    groups = {"efa_nccl": ("efa",)}[role]
-    return bool(set(groups) & set(given.get("group_names") or ()))
+    """Whether site.yml applies a role to a host with these variables."""
+    return bool(set(DOMAINS[role].groups) & set(given.get("group_names") or ()))
 
 
 def _collections() -> dict[str, tuple[str | None, str]]:

@@ -94,11 +94,16 @@ def unknown_variables(
     return [_variable_text(name, sorted(where[name]), known) for name in sorted(where)]
 
 
+def first_of(found: Sequence[str], most: int) -> str:
+    """Names, the first of them where there are many."""
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + more
+
+
 def _variable_text(name: str, hosts: Sequence[str], known: Mapping[str, Collection[str]]) -> str:
     role = next(role for role in known if name.startswith(f"{role}_"))
-    more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
     hint = _meant(name, known[role]) or f"; ansible-doc -t role mlcluster.aws.{role} lists what it reads."
     return (
-        f"variable {name} (of {', '.join(hosts[:MOST_HOSTS])}{more}) is read by nothing{hint} A name of your own "
+        f"variable {name} (of {first_of(hosts, MOST_HOSTS)}) is read by nothing{hint} A name of your own "
         "goes into mlcluster_own_variables"
     )

@@ -23,6 +23,8 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result
     undeterminable,
 )
 
+from .names import first_of
+
 # More names of hosts than this are not read out.
 MOST_HOSTS = 5
 OLDEST_PYTHON = (3, 9)
@@ -31,8 +33,7 @@ _PYTHON = re.compile(r"Python (\d+)\.(\d+)")
 
 def hosts_text(hosts: Sequence[str]) -> str:
     """Names of hosts, the first of them where there are many."""
-    more = f" and {len(hosts) - MOST_HOSTS} more" if len(hosts) > MOST_HOSTS else ""
-    return ", ".join(hosts[:MOST_HOSTS]) + more
+    return first_of(hosts, MOST_HOSTS)
 
 
 def nodes_text(count: int) -> str:
