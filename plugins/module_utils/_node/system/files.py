@@ -5,19 +5,103 @@
 """Writes files in directories that others may write to, on a node and on the controller.
 
 A file is new under a random name in the same directory, is synced, and takes its place in one step; the directory is
-synced after that. A link, pipe or device under either name is never followed or opened.
+synced after that. A link, pipe or device under either name is never followed or opened, and the directory is reached
+over no link that somebody else could have put in the way.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import stat
 import typing as t
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+# A step on the way to one: what may be entered need not be readable.
+STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+LINKS_MOST = 40
 AnyPath = t.Union[str, "os.PathLike[str]"]
+
+
+def open_directory(path: AnyPath, make: bool = False, last: int = DIRECTORY) -> int:
+    """Return a descriptor of a directory that was reached step by step, over links that can be trusted alone.
+
+    make: what is missing is made, for all to read whatever the umask. last: the flags for the directory itself. A link
+    is trusted if it is of root or of this user; for a user who is not root, also in a directory that not everybody may
+    write, and of the directory's owner. Raises OSError.
+    """
+    text = os.fspath(path)
+    if not hasattr(os, "O_PATH"):
+        # A controller that is no Linux.
+        return os.open(text or ".", last)
+    left = _parts(text)
+    handle = os.open("/" if text.startswith("/") else ".", STEP if left else last)
+    links = 0
+    try:
+        while left:
+            part = left.pop(0)
+            try:
+                inner = _entered(handle, part, make, last if not left else None)
+            except OSError as exc:
+                if exc.errno not in (errno.ELOOP, errno.ENOTDIR):
+                    raise
+                target = _trusted_link(handle, part)
+                links += 1
+                if links > LINKS_MOST:
+                    raise
+                left = [*_parts(target), *left]
+                inner = os.open("/" if target.startswith("/") else ".", STEP if left else last, dir_fd=handle)
+            os.close(handle)
+            handle = inner
+    except OSError as exc:
+        os.close(handle)
+        exc.filename = text
+        raise
+    return handle
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")]
+
+
+def _entered(parent: int, name: str, make: bool, last: int | None) -> int:
+    """Open the next directory on a way; last: the flags where the way ends there."""
+    if make:
+        # Umasks of hardened nodes are 027 or 077, and jobs of users read what roles configure.
+        before = os.umask(0o022)
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=parent)
+        finally:
+            os.umask(before)
+    try:
+        return os.open(name, (DIRECTORY if last is None else last) | os.O_NOFOLLOW, dir_fd=parent)
+    except PermissionError:
+        if last is not None:
+            raise
+        # Only now: an open that reads has an automount mounted, which this one does not.
+        return os.open(name, STEP | os.O_NOFOLLOW, dir_fd=parent)
+
+
+def _trusted_link(parent: int, name: str) -> str:
+    """Return where a link leads that only trusted users can have made. Raises OSError."""
+    handle = os.open(name, STEP & ~os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+    try:
+        found, around = os.fstat(handle), os.fstat(parent)
+        if not stat.S_ISLNK(found.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name)
+        known = {0, os.geteuid()}
+        if os.geteuid() != 0:
+            known.add(around.st_uid)
+        if found.st_uid not in known and (os.geteuid() == 0 or around.st_mode & stat.S_IWOTH):
+            raise OSError(errno.ELOOP, f"{name} is a link of another user, which is not followed", name)
+        # Of the handle, so that nobody can exchange the link in between.
+        return os.readlink("", dir_fd=handle)
+    finally:
+        os.close(handle)
 
 
 def open_new(path: AnyPath, mode: int = 0o600, directory: int | None = None) -> int:
@@ -68,7 +152,7 @@ def replace_file(
     Without sync a power cut may leave the file empty: for progress that is written several times a second.
     """
     folder, name = os.path.split(os.fspath(path))
-    handle = os.open(folder or ".", DIRECTORY)
+    handle = open_directory(folder)
     try:
         replace_in(handle, name, data, mode, settle, sync)
     finally:
@@ -98,7 +182,7 @@ def replace_in(
 
 def sync_directory(path: AnyPath) -> None:
     """Let what was made, renamed or removed in a directory survive a power cut."""
-    handle = os.open(path, DIRECTORY)
+    handle = open_directory(path)
     try:
         os.fsync(handle)
     finally:

@@ -73,6 +73,17 @@ class CommandResult:
     stderr: str
 
 
+def _open_lock(directory: int, name: str, mode: int) -> int:
+    """Open the file of a lock in an open directory, made where it is missing; anything but a file is an OSError."""
+    # Without waiting, for a pipe might never have another end.
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    handle = os.open(name, flags, mode, dir_fd=directory)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a plain file", name)
+    return handle
+
+
 def _open_plain(path: str, flags: int) -> int:
     """Open a plain file; a pipe or a device under its name, which might never end or never begin, is an OSError."""
     handle = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -94,12 +105,7 @@ def _pieces(stream: t.TextIO, limit: int) -> t.Iterator[str]:
 
 def make_directories(path: str) -> None:
     """Make a directory and its parents where they are missing, for all to read: who may is no matter of the umask."""
-    # Those of hardened nodes are 027 or 077, and jobs of users read what roles configure.
-    before = os.umask(0o022)
-    try:
-        os.makedirs(path, exist_ok=True)
-    finally:
-        os.umask(before)
+    os.close(files.open_directory(path, make=True, last=files.STEP))
 
 
 class DeviceReader:
@@ -351,9 +357,14 @@ class Host:
 
     def remove(self, path: str) -> None:
         """Remove a file durably; a missing one is fine."""
+        folder, name = os.path.split(path)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-            files.sync_directory(os.path.dirname(path))
+            handle = files.open_directory(folder)
+            try:
+                os.unlink(name, dir_fd=handle)
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name; a file that has the name already is replaced."""
@@ -424,9 +435,13 @@ class Host:
 
         mode is that of the file, whatever the umask: who may not write to it cannot hold it.
         """
+        folder, name = os.path.split(path)
         try:
-            make_directories(os.path.dirname(path))
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
+            directory = files.open_directory(folder, make=True, last=files.STEP)
+            try:
+                handle = _open_lock(directory, name, mode)
+            finally:
+                os.close(directory)
         except OSError as exc:
             raise NodeError(
                 f"could not open the lock {path} ({exc.strerror}): run as a user who may write there (become: true), "

@@ -129,3 +129,128 @@ def test_file_of_an_open_directory_stays_below_it(tmp_path):
     finally:
         os.close(handle)
     assert os.listdir(tmp_path / "b") == ["x"]
+
+
+def entered(path, **options):
+    """Where a directory was found."""
+    handle = files.open_directory(path, **options)
+    try:
+        return os.readlink(f"/proc/self/fd/{handle}")
+    finally:
+        os.close(handle)
+
+
+@pytest.fixture
+def way(tmp_path):
+    """A directory, and a function that puts a link of a user beside it."""
+    (tmp_path / "there" / "inner").mkdir(parents=True)
+
+    def link(target, user=0):
+        (tmp_path / "link").symlink_to(target)
+        os.chown(tmp_path / "link", user, user, follow_symlinks=False)
+        return tmp_path / "link"
+
+    return link
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives links away")
+
+
+@needs_root
+@pytest.mark.parametrize("target", ["there", "../{}/there", "{}/there", "./there//."])
+def test_directory_is_reached_over_links_of_root(tmp_path, way, target):
+    name = tmp_path if target.startswith("{") else tmp_path.name
+    assert entered(way(target.format(name)) / "inner") == str(tmp_path / "there" / "inner")
+
+
+@needs_root
+@pytest.mark.parametrize("below", ["", "inner"])
+def test_directory_is_not_reached_over_a_link_of_another(tmp_path, way, below):
+    with pytest.raises(OSError, match="link is a link of another user, which is not followed") as told:
+        entered(way("there", 4242) / below)
+    assert told.value.filename == str(tmp_path / "link" / below)
+
+
+@needs_root
+@pytest.mark.parametrize("write", [files.replace_file, files.sync_directory, files.open_directory])
+def test_nothing_is_written_over_a_link_of_another(tmp_path, way, write):
+    way("there", 4242)
+    arguments = (b"new",) if write is files.replace_file else ()
+    with pytest.raises(OSError, match="not followed"):
+        write(tmp_path / "link" / "inner", *arguments)
+    assert os.listdir(tmp_path / "there" / "inner") == []
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("mode", "owner", "link", "followed"),
+    [
+        (0o1777, 0, 4242, True),
+        (0o1777, 0, 4343, False),
+        (0o1777, 4343, 4343, True),
+        (0o2775, 0, 4343, True),
+        (0o777, 0, 0, True),
+        (0o777, 0, 4343, False),
+    ],
+)
+def test_users_follow_links_that_not_everybody_could_put(tmp_path, way, monkeypatch, mode, owner, link, followed):
+    path = way("there", link)
+    tmp_path.chmod(mode)
+    os.chown(tmp_path, owner, owner)
+    monkeypatch.setattr(files.os, "geteuid", lambda: 4242)
+    if followed:
+        assert entered(path) == str(tmp_path / "there")
+    else:
+        with pytest.raises(OSError, match="not followed"):
+            entered(path)
+
+
+@needs_root
+def test_directory_is_reached_through_what_cannot_be_read(tmp_path):
+    for folder in (tmp_path, *tmp_path.parents[:-1]):
+        folder.chmod(folder.stat().st_mode | 0o111)
+    (tmp_path / "closed" / "open").mkdir(parents=True)
+    (tmp_path / "closed").chmod(0o711)
+    os.seteuid(4242)
+    try:
+        assert entered(tmp_path / "closed" / "open") == str(tmp_path / "closed" / "open")
+        assert entered(tmp_path / "closed", last=files.STEP) == str(tmp_path / "closed")
+        with pytest.raises(PermissionError):
+            entered(tmp_path / "closed")
+    finally:
+        os.seteuid(0)
+
+
+def test_links_that_lead_to_each_other_end(tmp_path):
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(OSError, match=os.strerror(errno.ENOTDIR)):
+        entered(tmp_path / "a")
+
+
+def test_what_is_missing_is_made_for_all_to_read(tmp_path):
+    before = os.umask(0o077)
+    try:
+        assert entered(tmp_path / "one" / "two", make=True) == str(tmp_path / "one" / "two")
+    finally:
+        os.umask(before)
+    assert [os.stat(tmp_path / name).st_mode & 0o777 for name in ("one", "one/two")] == [0o755, 0o755]
+    with pytest.raises(FileNotFoundError):
+        entered(tmp_path / "three")
+
+
+def test_file_on_the_way_is_an_error(tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    for path in ("file", "file/below"):
+        with pytest.raises(NotADirectoryError):
+            entered(tmp_path / path, make=True)
+
+
+def test_root_and_the_working_directory_are_directories(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert [entered(path) for path in ("/", "", ".", "./")] == ["/", *[str(tmp_path)] * 3]
+
+
+def test_controller_without_handles_of_paths_opens_by_path(tmp_path, monkeypatch):
+    monkeypatch.delattr(files.os, "O_PATH")
+    assert entered(tmp_path) == str(tmp_path)

@@ -432,6 +432,31 @@ def test_a_lock_file_is_never_a_link(tmp_path):
         raise AssertionError("the lock followed a link")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives links away")
+@pytest.mark.parametrize("use", ["locked", "write_text", "remove", "make_mount_point"])
+def test_nothing_is_done_behind_a_directory_link_of_another(tmp_path, use):
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "file").write_text("precious")
+    (tmp_path / "run").symlink_to("theirs")
+    os.chown(tmp_path / "run", 4242, 4242, follow_symlinks=False)
+    path = str(tmp_path / "run" / "file")
+    given = {"locked": (path, 1), "write_text": (path, "new"), "make_mount_point": (f"{path}.d",)}.get(use, (path,))
+    with pytest.raises((OSError, NodeError), match="link of another user"), getattr(HOST, use)(*given):
+        pass
+    assert [(entry.name, entry.read_text()) for entry in (tmp_path / "theirs").iterdir()] == [("file", "precious")]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "directory"])
+def test_a_lock_is_a_plain_file(tmp_path, kind):
+    path = tmp_path / "storage.lock"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    with pytest.raises(NodeError, match="let nothing but a plain file have that name"), HOST.locked(str(path), 1):
+        raise AssertionError("the lock was held")
+
+
 def test_a_lock_that_cannot_be_made_is_one_sentence(tmp_path):
     (tmp_path / "run").write_text("")
     lock = HOST.locked(str(tmp_path / "run" / "storage.lock"), 1)
