@@ -18,6 +18,7 @@ from pathlib import Path
 
 from tests.build.layers import layers
 from tests.build.mirror import mirror
+from tests.build.pointers import pointers
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TARGET_PYTHON = (3, 9)
@@ -200,6 +201,7 @@ RULES: tuple[Rule, ...] = (
     writers,
     markup,
     mirror,
+    pointers,
 )
 # This file has to name what it looks for, its tests too.
 EXEMPT = {"tests/build/house_rules.py", "tests/unit/build/test_house_rules.py", "LICENSE"}

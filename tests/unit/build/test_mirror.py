@@ -12,7 +12,6 @@ from tests.build import mirror
 @pytest.fixture
 def unit(tmp_path, monkeypatch):
     monkeypatch.setattr(mirror, "UNIT", tmp_path)
-    monkeypatch.setattr(mirror, "ELSEWHERE", {"modules/old.py": "plugins/modules/test_all.py"})
     (tmp_path / "plugins" / "modules").mkdir(parents=True)
     return tmp_path / "plugins" / "modules"
 
@@ -28,26 +27,11 @@ def test_source_without_a_test_fails(unit):
     assert found("plugins/modules/new.py") == []
 
 
-def test_source_of_the_table_needs_the_test_it_names(unit):
-    (complaint,) = found("plugins/modules/old.py")
-    assert "plugins/modules/test_all.py is gone" in complaint
-    (unit / "test_all.py").touch()
-    assert found("plugins/modules/old.py") == []
-    (unit / "test_old.py").touch()
-    (complaint,) = found("plugins/modules/old.py")
-    assert "take it out of ELSEWHERE" in complaint
-
-
 @pytest.mark.parametrize(
     "path", ["plugins/modules/__init__.py", "plugins/filter/x.py", "hooks/x.py", "plugins/modules/x.md"]
 )
 def test_other_files_need_none(unit, path):
     assert found(path) == []
-
-
-def test_every_file_of_the_table_exists():
-    plugins = mirror.UNIT.parents[1] / "plugins"
-    assert [name for name in mirror.ELSEWHERE if not (plugins / name).is_file()] == []
 
 
 def test_entry_of_a_registry_has_the_test_of_its_folder(tmp_path, monkeypatch):

@@ -37,7 +37,6 @@ class Kind:
     may write into. ``example`` is the smallest job of the kind with which nothing is wrong.
 
     ``run(work)`` runs the steps of a job. The directory of results is there for a kind with a judge; another one makes
-    it where it needs it. The directory of results is there for a kind with a judge; another one makes
     it where it needs it. ``on_node(work, words)`` is what a step of it runs on a node by
     ``mlcluster job-node``. ``submit(work, options)`` submits an array whose script is started by hand.
     ``fill(values, settings)`` completes defaults that depend on the role's settings and returns the changed ones.

@@ -104,13 +104,6 @@ def test_an_option_never_outweighs_what_the_job_says(settings):
     ]
 
 
-def test_a_number_beyond_all_counting_among_the_options_is_a_sentence(settings):
-    given = {**settings, "jobs": [job("node_smoke", options={"array": "9" * 5000})]}
-    assert model(given, FACTS_OF_ALL)["problems"] == [
-        "job node-smoke: array has a number with more digits than Slurm can count: correct it"
-    ]
-
-
 @pytest.mark.parametrize(
     ("first", "second", "sentence"),
     [

@@ -55,55 +55,6 @@ def test_one_disk_gets_a_filesystem_without_md():
     assert (volume["layout"], volume["device"], volume["array_uuid"]) == ("single", "/dev/nvme1n1", None)
 
 
-@pytest.mark.parametrize("count", [2, 4, 8, 16])
-def test_blank_disks_become_one_array(count):
-    plan = scene.plan_of(scene.node(count), fstype="xfs", chunk_kib=1024, array_name="fast", label="scratch")
-    expected = ["write_intent", "create_array", *MKFS, *FINISH, "write_array_config", "write_record", "clear_intent"]
-    assert scene.kinds(plan) == expected
-    create = plan.actions[1]
-    assert create == {
-        "action": "create_array",
-        "name": "fast",
-        "uuid": create["uuid"],
-        "chunk_kib": 1024,
-        "devices": [f"/dev/nvme{number}n1" for number in range(1, count + 1)],
-        "serials": [f"AWS{number:04d}" for number in range(1, count + 1)],
-        "blank": [f"/dev/nvme{number}n1" for number in range(1, count + 1)],
-    }
-    mkfs = plan.actions[3]
-    assert (mkfs["array_uuid"], mkfs["fstype"], mkfs["label"], mkfs["chunk_kib"]) == (
-        create["uuid"],
-        "xfs",
-        "scratch",
-        1024,
-    )
-    (volume,) = plan.volumes
-    assert volume["serials"] == [f"AWS{number:04d}" for number in range(1, count + 1)]
-    assert volume["fstab"] == {
-        "src": f"UUID={volume['fs_uuid']}",
-        "path": "/data",
-        "fstype": "xfs",
-        "opts": "noatime,nofail,x-systemd.device-timeout=15s",
-        "dump": "0",
-        "passno": "0",
-    }
-
-
-def test_each_disk_gets_its_filesystem_in_serial_order():
-    host = scene.node(0)
-    for kname, serial in (("nvme1n1", "AWS3"), ("nvme2n1", "AWS1"), ("nvme3n1", "AWS2")):
-        host.machine.add(kname, "disk", model=INSTANCE_STORE, serial=serial)
-    plan = scene.plan_of(host, layout="per_disk", label="averylonglabel01")
-    made = [(a["device"], a["label"]) for a in plan.actions if a["action"] == "make_filesystem"]
-    assert made == [
-        ("/dev/nvme2n1", "averylonglabel-0"),
-        ("/dev/nvme3n1", "averylonglabel-1"),
-        ("/dev/nvme1n1", "averylonglabel-2"),
-    ]
-    assert [volume["path"] for volume in plan.volumes] == ["/data/disk0", "/data/disk1", "/data/disk2"]
-    assert len({volume["fs_uuid"] for volume in plan.volumes}) == 3
-
-
 @pytest.mark.parametrize("count", [1, 2, 4, 8])
 @pytest.mark.parametrize("layout", ["raid0", "per_disk"])
 def test_the_life_of_a_volume(count, layout):
@@ -270,56 +221,6 @@ def test_a_filesystem_that_is_not_the_one_we_made_is_refused():
     host.machine.unmount("/data")
     host.machine.devices["md127"].signatures[0]["uuid"] = fs_uuid("somebody's")
     assert "the filesystem for /data is not on them" in scene.refusal(host)
-
-
-DIRECTORIES = [
-    {"path": "scratch", "mode": "1777"},
-    {"path": "cache/hf", "owner": "ml", "group": "ml", "mode": "2775", "per_user": True},
-]
-FURNISHED = {"directories": DIRECTORIES, "users": ["ana"]}
-
-
-def furnished():
-    host = scene.node(2)
-    host.accounts.update(ml=(50, 60), ana=(1000, 1001))
-    scene.run(host, **FURNISHED)
-    return host
-
-
-def test_directories_come_with_their_parents_owners_and_modes():
-    host = furnished()
-    made = {path: (d["mode"], d["uid"], d["gid"]) for path, d in host.machine.directories.items() if path > "/data"}
-    assert made == {
-        "/data/cache": ("0755", 0, 0),
-        "/data/cache/hf": ("2775", 50, 60),
-        "/data/cache/hf/ana": ("0700", 1000, 1001),
-        "/data/scratch": ("1777", 0, 0),
-        "/etc/mdadm": ("0755", 0, 0),
-    }
-    assert scene.plan_of(host, **FURNISHED).actions == []
-
-
-@pytest.mark.parametrize("drift", [{"mode": "0755"}, {"uid": 7}, {"gid": 7}])
-def test_only_the_directory_that_differs_is_put_right(drift):
-    host = furnished()
-    host.machine.directories["/data/cache/hf"].update(drift)
-    (action,) = scene.plan_of(host, **FURNISHED).actions[:-1]
-    assert (action["action"], action["path"], action["mode"]) == ("directory", "/data/cache/hf", "2775")
-
-
-def test_a_marker_that_was_removed_comes_back():
-    host = furnished()
-    del host.machine.files["/data/EPHEMERAL.txt"]
-    assert scene.kinds(scene.plan_of(host, **FURNISHED)) == ["write_marker", "write_record"]
-
-
-def test_unknown_accounts_are_refused_before_anything_is_made_and_waited_for_at_boot():
-    host = scene.node(2)
-    assert "there is no user ml, no user nobody, no group ml on the node" in scene.refusal(
-        host, owner="nobody", directories=DIRECTORIES
-    )
-    plan = scene.plan_of(host, True, directories=DIRECTORIES)
-    assert [a["path"] for a in plan.actions if a["action"] == "directory"] == ["/data", "/data/cache", "/data/scratch"]
 
 
 def named(host, *devices):
