@@ -43,6 +43,9 @@ VM = ("-v", "--timeout=1800", "--override-ini=timeout_func_only=true", "tests/vm
 SLURM = ("--timeout=300", "tests/integration/slurm")
 INTEGRATION = (HANGS, "tests/integration", "--ignore=tests/integration/slurm")
 
+# What runs on nodes, whose Python may be 3.9.
+NODE_SOURCES = ("hooks", "plugins/module_utils", "plugins/modules")
+
 # Each minor version of ansible-core: the Pythons to try in this order. Its release and the collections that fit it are
 # pinned in requirements/matrix-VERSION.txt.
 MATRIX = {
@@ -121,6 +124,8 @@ def lint(session: nox.Session) -> None:
         "antsibull-changelog": ("antsibull-changelog", "lint"),
         "house rules": (VENV / "python", "-m", "tests.build.house_rules"),
         "mypy": ("mypy",),
+        # What a node runs, down to the functions that it calls: ruff and mypy see only the syntax.
+        "vermin": ("vermin", "--target=3.9-", "--no-tips", "--violations", "--quiet", *NODE_SOURCES),
         "ansible-lint": ("ansible-lint", "--offline", "--strict", "-q"),
     }
     failed = []

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -44,6 +45,11 @@ def test_lines_are_ordinary():
 def test_version_is_that_of_the_collection():
     (version,) = re.findall(r"^version: (\S+)$", (ROOT / "galaxy.yml").read_text(encoding="utf-8"), re.MULTILINE)
     assert f"\nHOOK_VERSION={version} " in TEXT
+
+
+def test_s3_program_needs_no_newer_python_than_is_looked_for():
+    (minor,) = re.findall(r"find_python (\d+) 'import boto3'", TEXT)
+    ast.parse(call('echo "$S3_PROGRAM"'), feature_version=(3, int(minor)))
 
 
 @pytest.mark.parametrize("option", [*OPTIONS, "required", "best-effort", "dry-run", "help", "version"])
