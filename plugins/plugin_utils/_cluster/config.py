@@ -43,7 +43,7 @@ def known_type(name: str) -> dict[str, Any]:
 
 def _s3_rights(rights: list[Settings], hook: Settings) -> list[dict[str, Any]]:
     """S3Access: what was asked for, and what the hook has to read."""
-    result = []
+    result: list[dict[str, Any]] = []
     for right in rights:
         entry: dict[str, Any] = {"BucketName": right["bucket"]}
         if right.get("prefix"):
@@ -52,13 +52,15 @@ def _s3_rights(rights: list[Settings], hook: Settings) -> list[dict[str, Any]]:
             entry["EnableWriteAccess"] = True
         result.append(entry)
     for address, write in _hook_places(hook):
-        found = S3_URI.fullmatch(address)
+        # A star stands for all of a folder, or of a bucket; S3_URI has no place for it.
+        folder = address.endswith("*")
+        found = S3_URI.fullmatch(address[:-1] + "-" if folder else address)
         if not found:
             continue
-        folder, _slash, _name = found["key"].rpartition("/")
         entry = {"BucketName": found["bucket"]}
-        if folder or not write:
-            entry["KeyName"] = f"{folder}/*" if folder else found["key"]
+        key = f"{found['key'][:-1]}*" if folder else found["key"]
+        if key != "*":
+            entry["KeyName"] = key
         if write:
             entry["EnableWriteAccess"] = True
         if not any(_covers(given, entry) for given in result):
@@ -68,22 +70,29 @@ def _s3_rights(rights: list[Settings], hook: Settings) -> list[dict[str, Any]]:
 
 def _covers(given: Settings, wanted: Settings) -> bool:
     """Whether one entry of S3Access gives all that another one asks for."""
+    key, name = str(given.get("KeyName", "*")), str(wanted.get("KeyName", "*"))
     return (
         given["BucketName"] == wanted["BucketName"]
-        and given.get("KeyName") in (None, wanted.get("KeyName"))
+        and (key == name or (key.endswith("*") and name.startswith(key[:-1])))
         and (given.get("EnableWriteAccess", False) or not wanted.get("EnableWriteAccess", False))
     )
 
 
 def _hook_places(hook: Settings) -> Iterator[tuple[str, bool]]:
-    """Each object that the hook asks for, and one as it writes them, with whether it writes."""
+    """Each object that the hook reads, and the folder of the logs, each with whether it is written.
+
+    Exact names: with the whole prefix a node would read the logs of the others. A pointer names archives in the folder
+    ``bundles`` beside it.
+    """
     for key in ("script", "bundle", "pointer"):
         yield str(hook.get(key, "")), False
+    if hook.get("pointer"):
+        yield f"{str(hook['pointer']).rpartition('/')[0]}/bundles/*", False
     for option, value in hook_arguments(hook):
         if option == "--vars":
             yield value, False
         elif option == "--log-prefix":
-            yield f"{value.rstrip('/')}/log", True
+            yield f"{value.rstrip('/')}/*", True
 
 
 def _iam(rights: list[Settings], hook: Settings, policies: list[str]) -> dict[str, Any]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import re
 import shlex
@@ -15,6 +16,7 @@ import yaml
 from hooks.mlcluster_boot import options as hook_options
 from tests.integration.hook.conftest import ROOT
 
+GUIDE = ROOT / "docs" / "boot_hook.md"
 EXAMPLES = ROOT / "docs" / "examples" / "boot_hook"
 SHA = "3f" * 32
 
@@ -57,3 +59,32 @@ def test_the_hook_takes_the_words_of_the_example(node, name):
         role = next(request.name for request in options.roles if variable.startswith(f"{request.name}_"))
         specs = yaml.safe_load((ROOT / "roles" / role / "meta/argument_specs.yml").read_text(encoding="utf-8"))
         assert variable in specs["argument_specs"]["main"]["options"]
+
+
+def readable(access: list[dict[str, str]], key: str) -> bool:
+    """Whether a node with these entries of S3Access may read a key of the bucket."""
+    return any(fnmatch.fnmatchcase(key, entry["KeyName"]) for entry in access)
+
+
+def wirings() -> dict[str, tuple[dict, list[dict[str, str]]]]:
+    """Action and rights of the guide's first lines, and of the example for ParallelCluster."""
+    fences = re.findall(r"^```yaml\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (action,) = (found for fence in fences if (found := yaml.safe_load(fence).get("OnNodeConfigured")))
+    (iam,) = (found for fence in fences if (found := yaml.safe_load(fence).get("Iam")))
+    head = yaml.safe_load((EXAMPLES / "parallelcluster.yaml").read_text(encoding="utf-8"))["HeadNode"]
+    example = (head["CustomActions"]["OnNodeConfigured"], head["Iam"]["S3Access"])
+    return {"guide": (action, iam["S3Access"]), "example": example}
+
+
+@pytest.mark.parametrize("name", ["guide", "example"])
+def test_node_of_the_wiring_reads_what_it_needs_and_no_logs(name):
+    action, access = wirings()[name]
+    named = [action["Script"], *(word for word in action["Args"] if word.startswith("s3://"))]
+    keys = [word.removeprefix("s3://my-bucket/") for word in named if not word.endswith("/logs")]
+    assert keys[:2] == ["mlcluster/on_node_configured.sh", "mlcluster/pointer"]
+    # What a pointer names lies there (playbooks/tasks/bundle_target.yml).
+    layout = yaml.safe_load((ROOT / "playbooks/tasks/bundle_target.yml").read_text(encoding="utf-8"))
+    assert "bundles/{{ build_bundle_result.sha256 }}/{{ build_bundle_result.file }}" in str(layout)
+    assert all(readable(access, key) for key in [*keys, f"mlcluster/bundles/{SHA}/mlcluster-bundle-1.tar.gz"])
+    readers = [entry for entry in access if not entry.get("EnableWriteAccess")]
+    assert not readable(readers, "mlcluster/logs/n2/status.json") and not readable(readers, "mlcluster/releases/1")

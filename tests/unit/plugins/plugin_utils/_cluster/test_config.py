@@ -111,8 +111,8 @@ def test_hook_is_wired_into_every_node_with_the_rights_to_read_it():
         assert action["Script"] == HOOK["script"]
         assert action["Args"] == ["--bundle", HOOK["bundle"], "--sha256", "a" * 64, "--deadline", "900"]
         assert owner["Iam"]["S3Access"] == [
-            {"BucketName": "tools", "KeyName": "hooks/*"},
-            {"BucketName": "tools", "KeyName": "bundles/*"},
+            {"BucketName": "tools", "KeyName": "hooks/on.sh"},
+            {"BucketName": "tools", "KeyName": "bundles/b.tar.gz"},
         ]
 
 
@@ -122,13 +122,13 @@ def test_what_the_args_of_the_hook_name_in_s3_may_be_read_and_the_log_be_written
     for owner in (config["HeadNode"], only_queue(config)):
         assert owner["Iam"]["S3Access"] == [
             {"BucketName": "site"},
-            {"BucketName": "tools", "KeyName": "hooks/*"},
-            {"BucketName": "tools", "KeyName": "bundles/*"},
+            {"BucketName": "tools", "KeyName": "hooks/on.sh"},
+            {"BucketName": "tools", "KeyName": "bundles/b.tar.gz"},
             {"BucketName": "tools", "KeyName": "logs/*", "EnableWriteAccess": True},
         ]
     config = rendered(hook={**HOOK, "args": args}, s3=[{"bucket": "tools"}, {"bucket": "site", "prefix": "x"}])
     assert config["HeadNode"]["Iam"]["S3Access"][2:] == [
-        {"BucketName": "site", "KeyName": "train/*"},
+        {"BucketName": "site", "KeyName": "train/vars.yml"},
         {"BucketName": "tools", "KeyName": "logs/*", "EnableWriteAccess": True},
     ]
     whole = rendered(hook={**HOOK, "args": ["--log-prefix", "s3://logs-1"]})["HeadNode"]["Iam"]["S3Access"]
@@ -139,6 +139,17 @@ def test_hook_by_pointer_carries_key_and_floor():
     hook = {"script": HOOK["script"], "pointer": "s3://tools/pointer.json", "public_key": "QUJD", "version_floor": 7}
     args = only_queue(rendered(hook=hook))["CustomActions"]["OnNodeConfigured"]["Args"]
     assert args == ["--pointer", "s3://tools/pointer.json", "--public-key", "QUJD", "--version-floor", "7"]
+
+
+def test_hook_by_pointer_reads_no_logs_of_other_nodes():
+    hook = {"script": "s3://tools/mlcluster/on.sh", "pointer": "s3://tools/mlcluster/pointer", "public_key": "QUJD"}
+    expected = ["mlcluster/on.sh", "mlcluster/pointer", "mlcluster/bundles/*"]
+    config = rendered(hook=hook)
+    for owner in (config["HeadNode"], only_queue(config)):
+        assert owner["Iam"]["S3Access"] == [{"BucketName": "tools", "KeyName": key} for key in expected]
+    # What was asked for in so many words is not asked for again.
+    config = rendered(hook=hook, s3=[{"bucket": "tools", "prefix": "mlcluster"}])
+    assert config["HeadNode"]["Iam"]["S3Access"] == [{"BucketName": "tools", "KeyName": "mlcluster/*"}]
 
 
 def test_a_queue_may_do_without_the_hook():
