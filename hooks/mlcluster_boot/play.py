@@ -12,6 +12,7 @@ points to the newest. Exit codes: 0 every host was configured, 1 a host failed o
 from __future__ import annotations
 
 import argparse
+import collections
 import contextlib
 import dataclasses
 import datetime
@@ -30,10 +31,14 @@ from typing import IO, Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files import open_new, replace_file
 
+from .events import COUNTS, from_runner
 from .stop import MARKER, Stop, end_workers
-from .tracker import ANSI, COUNTS, Tracker, utc
+from .tracker import Tracker, utc
 
 QUIET_SECONDS = 10
+ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+# Lines of output that stand for a run that ends before any host.
+TAIL_LINES = 12
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-\d+")
 
 
@@ -122,6 +127,7 @@ class Run:
                 f"cannot keep a report in {report_dir} ({exc.strerror}); name another with --report-dir"
             ) from exc
         self.complained = False
+        self.tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
         self.save()
 
     @property
@@ -158,21 +164,24 @@ class Run:
 
     def note(self, text: str) -> None:
         """Add lines to the log, each with its time."""
+        lines = [line for line in ANSI.sub("", text).splitlines() if line.strip()]
+        self.tail.extend(lines)
         with contextlib.suppress(OSError, ValueError):
-            self.log.writelines(
-                f"{utc(time.time())} {line}\n" for line in ANSI.sub("", text).splitlines() if line.strip()
-            )
+            self.log.writelines(f"{utc(time.time())} {line}\n" for line in lines)
             self.log.flush()
 
     def event(self, event: dict[str, Any]) -> bool:
         """The event handler; False keeps ansible-runner from storing the event. Never raises."""
         try:
             self.note(event.get("stdout") or "")
-            for kind, text in self.tracker.handle(event):
+            shown = self.tracker.handle(from_runner(event, self.tracker.latest))
+            for kind, text in shown:
                 if kind == "task":
                     self.display.task(text)
-                elif kind == "failure":
+                elif kind == "failure" or (kind == "role" and not self.watch):
+                    # A watcher reports the roles itself.
                     self.display.line(text)
+            if shown:
                 self.save()
         except Exception as exc:
             # An exception here would leave ansible-playbook running with nobody listening.
@@ -222,7 +231,7 @@ def _call_runner(
         )
     if done.status == "canceled":
         end_workers(private)
-    run.tracker.close("timeout" if stop.late else done.status, done.rc)
+    run.tracker.close("timeout" if stop.late else done.status, done.rc, "\n".join(run.tail))
 
 
 def _arguments(

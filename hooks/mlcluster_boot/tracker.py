@@ -1,59 +1,30 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""State of a running playbook, from the events of ansible-runner; prints and writes nothing."""
+"""State of a running playbook, from its events, and what of it people see; prints and writes nothing.
+
+The hook and the callback ``cluster_progress`` show what it returns.
+"""
 
 from __future__ import annotations
 
-import collections
-import contextlib
 import dataclasses
 import datetime
-import json
-import re
 from typing import Any
 
+from .events import COUNTS, Event, failure_message, failure_text
+from .progress import Progress
+
 SCHEMA = "mlcluster.run/1"
-COUNTS = ("ok", "changed", "failed", "unreachable", "skipped", "rescued", "ignored")
-# Where the closing statistics event keeps each count.
-STATS = dict(zip(COUNTS, ("ok", "changed", "failures", "dark", "skipped", "rescued", "ignored")))
-ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 # The fact in which playbooks/tasks/node_role.yml records how a role ended.
 OUTCOME = "configure_node_outcome"
 # The action whose result has the options of roles.
 LOOK = "mlcluster.aws.node_plan"
-# Messages without a reason; the reason is in the output beside them.
-EMPTY_MESSAGES = re.compile(
-    r"(non-zero return code|MODULE FAILURE.*|Module result deserialization failed.*|)", re.DOTALL
-)
 
 
 def utc(seconds: float) -> str:
     """Return seconds since the epoch as 2026-01-31T12:00:00Z."""
     return datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _tail(text: object, count: int) -> list[str]:
-    return [line.rstrip() for line in str(text or "").splitlines() if line.strip()][-count:]
-
-
-def failure_message(res: object) -> str:
-    """Return the message of a task result: at most six lines, with the end of the output if the message gives no
-    reason; of a loop, the first three items that failed."""
-    if not isinstance(res, dict):
-        return str(res)
-    items = [item for item in res.get("results") or [] if isinstance(item, dict) and item.get("failed")]
-    if items:
-        lines = [f"{item.get('_ansible_item_label', item.get('item'))}: {failure_message(item)}" for item in items[:3]]
-        return "\n".join(lines + ([f"and {len(items) - 3} more items"] if len(items) > 3 else []))
-    message = res.get("msg")
-    text = message if isinstance(message, str) else json.dumps(message) if message else ""
-    lines = text.strip().splitlines()[:6]
-    if EMPTY_MESSAGES.fullmatch(text.strip()):
-        detail = _tail(res.get("stderr") or res.get("module_stderr"), 4) or _tail(res.get("stdout"), 4)
-        status = [f"the command ended with {res['rc']}"] if "rc" in res and "stderr" in res else lines[:1]
-        lines = status + detail
-    return "\n".join(line[:400] for line in lines) or "the task failed and gave no message"
 
 
 @dataclasses.dataclass
@@ -71,7 +42,11 @@ class Task:
 
 
 class Tracker:
-    """The state of one run; ``handle`` returns what to show at once: (``task``, ``failure`` or ``outcome``, text)."""
+    """The state of one run; ``handle`` returns what to show at once, as pairs of a type and a text.
+
+    The types: ``play``, ``task``, ``failure``, ``outcome`` (how a role of the hook ended), ``role`` (the summary of a
+    role that is over), ``end`` (that of the run), ``no_hosts``.
+    """
 
     def __init__(self, playbook: str, started: float) -> None:
         self.playbook = playbook
@@ -87,55 +62,51 @@ class Tracker:
         self.latest = started
         # What the looks of roles were asked with, by role.
         self.options: dict[str, dict[str, Any]] = {}
-        self.tail: collections.deque[str] = collections.deque(maxlen=12)
+        self.progress = Progress(started)
 
-    def handle(self, event: dict[str, Any]) -> list[tuple[str, str]]:
-        """Process one event; an event of an unknown type only adds its output."""
-        with contextlib.suppress(KeyError, ValueError, TypeError):
-            self.latest = datetime.datetime.fromisoformat(event["created"]).timestamp()
-        self.tail.extend(line for line in ANSI.sub("", event.get("stdout") or "").splitlines() if line.strip())
-        data = event.get("event_data") or {}
-        kind = event.get("event", "")
-        if kind == "playbook_on_play_start":
-            self.state, self.play = "running", data.get("name") or data.get("play") or ""
-        elif kind in ("playbook_on_task_start", "playbook_on_handler_task_start"):
-            return self._task_start(data)
-        elif kind == "playbook_on_stats":
-            self._stats(data)
-        elif kind.startswith("runner_on_"):
-            return self._host_result(kind[len("runner_on_") :], data)
-        return []
-
-    def _task_start(self, data: dict[str, Any]) -> list[tuple[str, str]]:
-        self._close_task()
-        self.tasks.append(Task(data.get("role") or "", data.get("task") or data.get("name") or "", self.latest))
-        return [("task", self.tasks[-1].title())]
+    def handle(self, event: Event) -> list[tuple[str, str]]:
+        """Process one event; one of an unknown type changes nothing."""
+        self.latest = event.time
+        summaries = [("role", line) for line in self.progress.handle(event)]
+        if event.kind == "play":
+            self.state, self.play = "running", event.name
+            return [*summaries, ("play", event.name)]
+        if event.kind == "no_hosts":
+            return [*summaries, ("no_hosts", "no node is in its groups")]
+        if event.kind == "task":
+            self._close_task()
+            self.tasks.append(Task(event.role, event.task, event.time))
+            return [*summaries, ("task", event.title)]
+        if event.kind == "stats":
+            self._stats(event)
+            return [*summaries, ("end", self.progress.verdict(event.counts, event.time))]
+        if event.kind == "result":
+            return self._host_result(event)
+        return summaries
 
     def _close_task(self) -> None:
         if self.tasks:
             self.tasks[-1].seconds = max(0.0, self.latest - self.tasks[-1].started)
 
-    def _host_result(self, outcome: str, data: dict[str, Any]) -> list[tuple[str, str]]:
-        host = data.get("host") or ""
-        counts = self.hosts.setdefault(host, dict.fromkeys(COUNTS, 0)) if host else dict.fromkeys(COUNTS, 0)
+    def _host_result(self, event: Event) -> list[tuple[str, str]]:
+        zero = dict.fromkeys(COUNTS, 0)
+        counts = self.hosts.setdefault(event.host, zero) if event.host else zero
         self._close_task()
-        res = data.get("res") or {}
-        if outcome == "ok":
-            counts["ok"] += 1
-            if isinstance(res, dict) and res.get("changed"):
-                counts["changed"] += 1
-                self.tasks[-1].changed += 1
-            if isinstance(res, dict) and data.get("task_action") == LOOK:
-                self.options.update(res.get("options") or {})
-            if isinstance(res, dict) and OUTCOME in (res.get("ansible_facts") or {}):
-                return self._outcome(res["ansible_facts"][OUTCOME])
-        elif outcome == "skipped":
-            counts["skipped"] += 1
-        elif outcome == "failed" and data.get("ignore_errors"):
+        if event.ignored:
             counts["ignored"] += 1
-        elif outcome in ("failed", "unreachable"):
-            counts[outcome] += 1
-            return [self._failure(host, outcome, data)]
+            return []
+        counts[event.outcome] += 1
+        if event.outcome in ("failed", "unreachable"):
+            return [("failure", self._failure(event))]
+        result = event.result if event.outcome == "ok" and isinstance(event.result, dict) else {}
+        if event.changed:
+            counts["changed"] += 1
+            if self.tasks:
+                self.tasks[-1].changed += 1
+        if event.action == LOOK:
+            self.options.update(result.get("options") or {})
+        if OUTCOME in (result.get("ansible_facts") or {}):
+            return self._outcome(result["ansible_facts"][OUTCOME])
         return []
 
     def _outcome(self, fact: dict[str, str]) -> list[tuple[str, str]]:
@@ -149,28 +120,23 @@ class Tracker:
         self.outcomes[fact["role"]] = outcome
         return [("outcome", f"role {fact['role']} {outcome['state']}")]
 
-    def _failure(self, host: str, outcome: str, data: dict[str, Any]) -> tuple[str, str]:
+    def _failure(self, event: Event) -> str:
         failure: dict[str, Any] = {
-            "host": host,
+            "host": event.host,
             "play": self.play,
-            "role": data.get("role") or "",
-            "task": data.get("task") or "",
-            "message": failure_message(data.get("res")),
-            "unreachable": outcome == "unreachable",
+            "role": event.role,
+            "task": event.task,
+            "message": failure_message(event.result),
+            "unreachable": event.outcome == "unreachable",
             "rescued": False,
         }
         self.failures.append(failure)
-        where = f"{failure['role']} : {failure['task']}" if failure["role"] else failure["task"]
-        body = "".join(f"\n    {line}" for line in failure["message"].splitlines())
-        return "failure", f"{'UNREACHABLE' if failure['unreachable'] else 'FAILED'} {host} | {where}{body}"
+        return failure_text(event)
 
-    def _stats(self, data: dict[str, Any]) -> None:
+    def _stats(self, event: Event) -> None:
         self._close_task()
         self.finished = True
-        names = sorted(set().union(*(data.get(key) or {} for key in (*STATS.values(), "processed"))))
-        self.hosts = {
-            host: {count: int((data.get(key) or {}).get(host, 0)) for count, key in STATS.items()} for host in names
-        }
+        self.hosts = {host: dict(counts) for host, counts in event.counts.items()}
         for host, counts in self.hosts.items():
             # The events of a block do not say whether a rescue follows; the closing counts do.
             lasting = counts["failed"] + counts["unreachable"]
@@ -178,8 +144,8 @@ class Tracker:
             for failure in failures[: len(failures) - lasting]:
                 failure["rescued"] = True
 
-    def close(self, status: str, rc: int | None) -> None:
-        """Settle the state from the runner's closing status and exit code."""
+    def close(self, status: str, rc: int | None, tail: str = "") -> None:
+        """Settle the state from the runner's closing status and exit code; ``tail`` is the end of its output."""
         self.rc = rc
         if status in ("timeout", "canceled"):
             self.state = status
@@ -194,7 +160,7 @@ class Tracker:
         else:
             self.state = "successful" if rc == 0 else "error"
         if self.state == "error":
-            text = "\n".join(self.tail) or "ansible-playbook gave no output"
+            text = tail or "ansible-playbook gave no output"
             self.failures.append(
                 {
                     "host": "",

@@ -27,20 +27,29 @@ import time
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
+from ansible_collections.mlcluster.aws.hooks.mlcluster_boot.events import (
+    STATS,
+    Event,
+    closing_counts,
+    is_interleaved,
+)
 from ansible_collections.mlcluster.aws.hooks.mlcluster_boot.play import Display
-from ansible_collections.mlcluster.aws.hooks.mlcluster_boot.tracker import failure_message
+from ansible_collections.mlcluster.aws.hooks.mlcluster_boot.tracker import Tracker
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import printable
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._progress import Progress
 
 
-def _role_of(task: Any) -> str:
-    """The short name of the task's role, empty for one outside of roles."""
+def _task_fields(task: Any) -> dict[str, Any]:
+    """Return role (its short name, empty outside of roles), name and action of a task."""
     role = getattr(task, "_role", None)
-    return role.get_name().rpartition(".")[2] if role is not None else ""
+    return {
+        "role": role.get_name().rpartition(".")[2] if role is not None else "",
+        "task": str(task.name or task.action).strip(),
+        "action": str(task.action),
+    }
 
 
 class CallbackModule(CallbackBase):
-    """Translates Ansible's events; what is shown is decided in _progress."""
+    """Turns what Ansible reports into events; the tracker decides what is shown of them, as for the boot hook."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"
@@ -49,82 +58,85 @@ class CallbackModule(CallbackBase):
     def __init__(self) -> None:
         super().__init__()
         self.screen = Display(sys.stdout)
-        self.progress = Progress(time.monotonic())
-        self.said: set[str] = set()
+        self.tracker = Tracker("", time.monotonic())
+        self.messages: set[str] = set()
 
-    def _show(self, lines: list[str]) -> None:
-        for line in lines:
+    def _handle(self, event: Event, more: list[str] | None = None) -> None:
+        """Show what is to be seen of one event, then the lines of ``more``."""
+        lines: list[str] = []
+        for shown, text in self.tracker.handle(event):
+            if shown == "play" and text:
+                lines.append(f"== {text}")
+            elif shown == "no_hosts":
+                lines.append(f"   {text}")
+            elif shown in ("role", "failure", "end"):
+                lines += text.splitlines()
+        for line in [*lines, *(more or [])]:
             self.screen.line(printable(line))
-        if self.screen.terminal and self.progress.line():
-            self.screen.task(printable(self.progress.line()))
+        now = self.tracker.progress.line()
+        if self.screen.terminal and now and not self.tracker.finished:
+            self.screen.task(printable(now))
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
-        lines = self.progress.end_part(time.monotonic())
-        strategy = str(play.strategy).rpartition(".")[2]
-        self.progress.interleaved = "free" in strategy or "pinned" in strategy
-        self.said = set()
-        name = play.get_name().strip()
-        self._show([*lines, f"== {name}"] if name else lines)
+        self.messages = set()
+        name, free = play.get_name().strip(), is_interleaved(play.strategy)
+        self._handle(Event("play", time.monotonic(), name=name, interleaved=free))
 
     def v2_playbook_on_no_hosts_matched(self) -> None:
-        self._show(["   no node is in its groups"])
+        self._handle(Event("no_hosts", time.monotonic()))
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
-        if not self.progress.interleaved:
-            self.said = set()
-        self._show(self.progress.task(_role_of(task), task.get_name().strip(), time.monotonic()))
+        if not self.tracker.progress.interleaved:
+            self.messages = set()
+        self._handle(Event("task", time.monotonic(), **_task_fields(task)))
 
     def v2_playbook_on_handler_task_start(self, task: Any) -> None:
         self.v2_playbook_on_task_start(task, False)
 
     def v2_runner_on_start(self, host: Any, task: Any) -> None:
-        self.progress.start(host.get_name())
+        self._handle(Event("start", time.monotonic(), host=host.get_name()))
 
     def v2_runner_on_ok(self, result: Any) -> None:
         changed = bool(result._result.get("changed"))
-        self._ended(result, "ok", changed)
-        lines = self._debugged(result)
+        lines = self._debug_lines(result)
         if self._display.verbosity > (0 if changed else 1):
             word = "changed" if changed else "ok"
-            lines = [f"   {word} {result._host.get_name()} | {result._task.get_name().strip()}", *lines]
-        self._show(lines)
+            lines = [f"   {word} {result._host.get_name()} | {_task_fields(result._task)['task']}", *lines]
+        self._handle_result(result, "ok", more=lines)
 
-    def _debugged(self, result: Any) -> list[str]:
-        """What a debug task says, once for all nodes that say it."""
+    def _debug_lines(self, result: Any) -> list[str]:
+        """Return what a debug task shows, once for all nodes with the same message."""
         if result._task.action not in ("debug", "ansible.builtin.debug"):
             return []
         message = result._result.get("msg")
         text = "\n".join(map(str, message)) if isinstance(message, (list, tuple)) else str(message or "")
-        if not text or text in self.said:
+        if not text or text in self.messages:
             return []
-        self.said.add(text)
+        self.messages.add(text)
         return [f"   {line}" for line in text.splitlines()]
 
     def v2_runner_on_skipped(self, result: Any) -> None:
-        self._ended(result, "skipped")
-        self._show([])
+        self._handle_result(result, "skipped")
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
-        self._ended(result, "ok" if ignore_errors else "failed")
-        self._show([] if ignore_errors else self._failure("FAILED", result))
+        self._handle_result(result, "failed", ignored=ignore_errors)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
-        ignored = bool(getattr(result._task, "ignore_unreachable", False))
-        self._ended(result, "ok" if ignored else "unreachable")
-        self._show([] if ignored else self._failure("UNREACHABLE", result))
+        self._handle_result(result, "unreachable", ignored=bool(getattr(result._task, "ignore_unreachable", False)))
 
-    def _ended(self, result: Any, outcome: str, changed: bool = False) -> None:
-        host = result._host.get_name()
-        self.progress.result(host, outcome, changed, role=_role_of(result._task), now=time.monotonic())
-
-    def _failure(self, word: str, result: Any) -> list[str]:
-        task = result._task.get_name().strip()
-        told = failure_message(result._result).splitlines()
-        return [f"{word} {result._host.get_name()} | {task}", *(f"    {line}" for line in told)]
+    def _handle_result(self, result: Any, outcome: str, ignored: bool = False, more: list[str] | None = None) -> None:
+        event = Event(
+            "result",
+            time.monotonic(),
+            host=result._host.get_name(),
+            outcome=outcome,
+            ignored=ignored,
+            result=result._result,
+            **_task_fields(result._task),
+        )
+        self._handle(event, more)
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
-        counts = {host: stats.summarize(host) for host in sorted(stats.processed)}
-        lines = self.progress.finish(counts, time.monotonic())
         self.screen.end()
-        for line in lines:
-            self.screen.line(printable(line))
+        tables = {name: getattr(stats, name) for name in (*STATS.values(), "processed")}
+        self._handle(Event("stats", time.monotonic(), counts=closing_counts(tables)))

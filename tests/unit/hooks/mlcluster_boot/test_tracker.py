@@ -7,13 +7,14 @@ from __future__ import annotations
 import pytest
 
 from hooks.mlcluster_boot import tracker as run_tracker
+from hooks.mlcluster_boot.events import from_runner
 
 START = 1_800_000_000.0
 
 
 def event(kind, after=0.0, stdout="", **data):
     created = run_tracker.datetime.datetime.fromtimestamp(START + after, run_tracker.datetime.timezone.utc)
-    return {"event": kind, "created": created.isoformat(), "stdout": stdout, "event_data": data}
+    return from_runner({"event": kind, "created": created.isoformat(), "stdout": stdout, "event_data": data}, START)
 
 
 def tracked(*events):
@@ -56,7 +57,15 @@ def test_seconds_per_task_and_role_are_wall_clock_between_starts():
         "ignored": 0,
     }
     assert (status["state"], status["elapsed"], status["rc"], status["task"]) == ("successful", 10.0, 0, "")
-    assert shown == [("task", "Gather"), ("task", "nvme_raid0 : Look"), ("task", "nvme_raid0 : Reload")]
+    assert shown == [
+        ("play", "Configure"),
+        ("task", "Gather"),
+        ("role", "other tasks      1 nodes, 0 changed, 2.0 s"),
+        ("task", "nvme_raid0 : Look"),
+        ("task", "nvme_raid0 : Reload"),
+        ("role", "nvme_raid0       2 nodes, 1 changed, 5.5 s"),
+        ("end", "all 2 nodes are done; 1 changed; 8.5 s"),
+    ]
 
 
 def test_the_status_of_a_run_in_progress_names_role_and_task():
@@ -115,6 +124,8 @@ def test_a_failure_gives_host_task_and_message():
     assert shown[1:] == [
         ("failure", "FAILED n1 | nvme_raid0 : Build\n    no disks"),
         ("failure", "UNREACHABLE n2 | nvme_raid0 : Build\n    ssh: timed out"),
+        ("role", "nvme_raid0       2 nodes, 0 changed, 2 FAILED (n1, n2), 8.0 s"),
+        ("end", "2 of 2 nodes FAILED: n1, n2; 0 changed; 9.0 s"),
     ]
     assert tracker.state == "failed"
     assert [(f["host"], f["rescued"], f["unreachable"]) for f in tracker.failures] == [
@@ -133,7 +144,7 @@ def test_ignored_and_rescued_failures_do_not_fail_the_run():
     )
     tracker.close("successful", 0)
     assert tracker.state == "successful"
-    assert [kind for kind, _text in shown] == ["task", "task", "failure"]
+    assert [kind for kind, _text in shown] == ["task", "task", "failure", "role", "end"]
     assert [(f["task"], f["rescued"]) for f in tracker.failures] == [("Boom", True)]
 
 
@@ -168,42 +179,19 @@ def test_the_closing_state(events, status, rc, state):
 
 
 def test_an_error_before_any_host_keeps_the_end_of_the_output():
-    tracker, _shown = tracked(
-        event("error", 0, stdout="\x1b[0;31m[ERROR]: couldn't resolve module\x1b[0m\r\nOrigin: x.yml")
-    )
-    tracker.close("failed", 4)
+    tracker, _shown = tracked()
+    tracker.close("failed", 4, "[ERROR]: couldn't resolve module\nOrigin: x.yml")
     assert tracker.failures[-1]["message"] == "[ERROR]: couldn't resolve module\nOrigin: x.yml"
+    silent, _shown = tracked()
+    silent.close("failed", 4)
+    assert silent.failures[-1]["message"] == "ansible-playbook gave no output"
 
 
 def test_events_of_unknown_kinds_and_shapes_do_no_harm():
-    tracker, shown = tracked({}, {"event": "verbose", "stdout": None}, {"event": "runner_on_start", "event_data": {}})
+    tracker, shown = tracked(from_runner({}, START), event("verbose", stdout=None), event("runner_on_start"))
     assert (tracker.state, shown, tracker.hosts) == ("starting", [], {})
 
 
-@pytest.mark.parametrize(
-    "res, message",
-    [
-        ({"msg": "mdadm said no"}, "mdadm said no"),
-        ({"msg": "non-zero return code", "rc": 3, "stderr": "a\nb\n", "stdout": "c"}, "the command ended with 3\na\nb"),
-        ({"msg": "non-zero return code", "rc": 3, "stderr": "", "stdout": "c"}, "the command ended with 3\nc"),
-        (
-            {"msg": "MODULE FAILURE: No start of json char found", "module_stderr": "Traceback\nKeyError: 'x'"},
-            "MODULE FAILURE: No start of json char found\nTraceback\nKeyError: 'x'",
-        ),
-        ({"msg": {"a": 1}}, '{"a": 1}'),
-        ({}, "the task failed and gave no message"),
-        ("text", "text"),
-        ({"msg": "\n".join(str(n) for n in range(9))}, "0\n1\n2\n3\n4\n5"),
-        ({"msg": "x" * 999}, "x" * 400),
-        (
-            {
-                "msg": "One or more items failed",
-                "results": [{"failed": True, "item": n, "msg": f"bad {n}"} for n in range(5)] + [{"item": 9}],
-            },
-            "0: bad 0\n1: bad 1\n2: bad 2\nand 2 more items",
-        ),
-        ({"censored": "hidden due to no_log"}, "the task failed and gave no message"),
-    ],
-)
-def test_the_modules_own_words(res, message):
-    assert run_tracker.failure_message(res) == message
+def test_a_play_without_hosts_is_shown():
+    _tracker, shown = tracked(event("playbook_on_play_start", name="Nobody"), event("playbook_on_no_hosts_matched"))
+    assert shown == [("play", "Nobody"), ("no_hosts", "no node is in its groups")]

@@ -1,11 +1,14 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How far a run over many nodes is, a line for each role. Pure: told of events and times, it gives lines."""
+"""How far a run is, a line for each role. Pure: from events to lines."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+
+from .events import Event
 
 OUTSIDE = "other tasks"
 # Names of nodes on one line.
@@ -50,6 +53,23 @@ class Progress:
         self.running: set[str] = set()
         self.done: set[str] = set()
         self.failed: dict[str, str] = {}
+
+    def handle(self, event: Event) -> list[str]:
+        """Process one event; return the lines of the roles that are over with it."""
+        if event.kind == "play":
+            lines = self.end_part(event.time)
+            self.interleaved = event.interleaved
+            return lines
+        if event.kind == "task":
+            return self.task(event.role, event.task, event.time)
+        if event.kind == "stats":
+            return self.end_part(event.time)
+        if event.kind == "start" and event.host:
+            self.start(event.host)
+        if event.kind == "result" and event.host:
+            outcome = "ok" if event.ignored else event.outcome
+            self.result(event.host, outcome, event.changed, role=event.role, now=event.time)
+        return []
 
     def task(self, role: str, name: str, now: float) -> list[str]:
         """A task begins, of a role ("": of none)."""
@@ -103,13 +123,12 @@ class Progress:
         names = f": {', '.join(waiting)}" if self.done and len(waiting) <= NAMES and waiting else ""
         return f"{self.part.role}: {self.name} ({len(self.done)} done{bad}, {len(waiting)} running{names})"
 
-    def finish(self, counts: dict[str, dict[str, int]], now: float) -> list[str]:
-        """The run is over; counts are Ansible's own, {host: {ok, changed, failures, unreachable, …}}."""
-        lines = self.end_part(now)
-        bad = sorted(host for host, told in counts.items() if told.get("failures") or told.get("unreachable"))
-        changed = sum(bool(told.get("changed")) for told in counts.values())
+    def verdict(self, counts: Mapping[str, Mapping[str, int]], now: float) -> str:
+        """Return the last line of the run; counts are those of the closing event."""
+        bad = sorted(host for host, mine in counts.items() if mine.get("failed") or mine.get("unreachable"))
+        changed = sum(bool(mine.get("changed")) for mine in counts.values())
         more = f": {', '.join(bad[:NAMES])}" + (f" and {len(bad) - NAMES} more" if len(bad) > NAMES else "")
         verdict = f"{len(bad)} of {len(counts)} nodes FAILED{more}" if bad else f"all {len(counts)} nodes are done"
         if not counts:
             verdict = "no node took part"
-        return [*lines, f"{verdict}; {changed} changed; {now - self.began:.1f} s"]
+        return f"{verdict}; {changed} changed; {now - self.began:.1f} s"

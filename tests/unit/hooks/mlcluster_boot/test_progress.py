@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._progress import Progress
+from hooks.mlcluster_boot.progress import Progress
 
 
 def run(progress, hosts, outcome="ok", changed=False):
@@ -55,10 +55,10 @@ def test_the_line_of_now_names_the_last_few():
 
 
 def test_the_end():
-    counts = {"n1": {"ok": 3, "changed": 1}, "n2": {"failures": 1}, "n3": {"unreachable": 1}}
-    assert Progress(0.0).finish(counts, 9.0) == ["2 of 3 nodes FAILED: n2, n3; 1 changed; 9.0 s"]
-    assert Progress(0.0).finish({"n1": {"ok": 1}}, 2.0) == ["all 1 nodes are done; 0 changed; 2.0 s"]
-    assert Progress(0.0).finish({}, 2.0) == ["no node took part; 0 changed; 2.0 s"]
+    counts = {"n1": {"ok": 3, "changed": 1}, "n2": {"failed": 1}, "n3": {"unreachable": 1}}
+    assert Progress(0.0).verdict(counts, 9.0) == "2 of 3 nodes FAILED: n2, n3; 1 changed; 9.0 s"
+    assert Progress(0.0).verdict({"n1": {"ok": 1}}, 2.0) == "all 1 nodes are done; 0 changed; 2.0 s"
+    assert Progress(0.0).verdict({}, 2.0) == "no node took part; 0 changed; 2.0 s"
 
 
 def test_roles_that_are_interleaved_have_one_line_each_when_the_play_is_over():

@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The events of a run of Ansible: the same from ansible-runner, which the hook uses, and from a callback of Ansible."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+COUNTS = ("ok", "changed", "failed", "unreachable", "skipped", "rescued", "ignored")
+# Where Ansible's closing statistics keep each count.
+STATS = dict(zip(COUNTS, ("ok", "changed", "failures", "dark", "skipped", "rescued", "ignored")))
+# Messages without a reason; the reason is in the output beside them.
+EMPTY_MESSAGES = re.compile(
+    r"(non-zero return code|MODULE FAILURE.*|Module result deserialization failed.*|)", re.DOTALL
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """One event; ``time`` is in seconds of whatever clock its source uses.
+
+    ``kind`` is ``play``, ``no_hosts``, ``task``, ``start`` (a host begins a task), ``result`` (a host ended one),
+    ``stats`` (the end), or empty. ``outcome`` of a result is ``ok``, ``skipped``, ``failed`` or ``unreachable``.
+    ``interleaved`` of a play: each host goes on by itself. ``counts`` of the end: by host, each of ``COUNTS``.
+    """
+
+    kind: str
+    time: float
+    name: str = ""
+    interleaved: bool = False
+    role: str = ""
+    task: str = ""
+    action: str = ""
+    host: str = ""
+    outcome: str = ""
+    ignored: bool = False
+    result: Any = None
+    counts: Mapping[str, Mapping[str, int]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def changed(self) -> bool:
+        """Whether the host ended the task with a change."""
+        return self.outcome == "ok" and isinstance(self.result, Mapping) and bool(self.result.get("changed"))
+
+    @property
+    def title(self) -> str:
+        """The task as people see it."""
+        return f"{self.role} : {self.task}" if self.role else self.task
+
+
+def is_interleaved(strategy: object) -> bool:
+    """Return whether a strategy lets each host go on by itself."""
+    name = str(strategy or "").rpartition(".")[2]
+    return "free" in name or "pinned" in name
+
+
+def closing_counts(tables: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Return the counts of each host, in order of their names, from Ansible's tables: one a count, by host."""
+    names = sorted(set().union(*(tables.get(key) or {} for key in (*STATS.values(), "processed"))))
+    return {host: {count: int((tables.get(key) or {}).get(host, 0)) for count, key in STATS.items()} for host in names}
+
+
+def from_runner(event: Mapping[str, Any], latest: float) -> Event:
+    """Return the event of ansible-runner; ``latest`` is its time if it has none. Another type has no ``kind``."""
+    time = latest
+    with contextlib.suppress(KeyError, ValueError, TypeError):
+        time = datetime.datetime.fromisoformat(event["created"]).timestamp()
+    data = event.get("event_data") or {}
+    kind = event.get("event", "")
+    if kind == "playbook_on_play_start":
+        name = data.get("name") or data.get("play") or ""
+        return Event("play", time, name=name, interleaved=is_interleaved(data.get("strategy")))
+    if kind == "playbook_on_no_hosts_matched":
+        return Event("no_hosts", time)
+    if kind == "playbook_on_stats":
+        return Event("stats", time, counts=closing_counts(data))
+    where: dict[str, Any] = {"role": data.get("role") or "", "task": data.get("task") or data.get("name") or ""}
+    if kind in ("playbook_on_task_start", "playbook_on_handler_task_start"):
+        return Event("task", time, **where)
+    host, outcome = data.get("host") or "", kind.removeprefix("runner_on_")
+    if kind == "runner_on_start":
+        return Event("start", time, host=host)
+    if outcome not in ("ok", "skipped", "failed", "unreachable"):
+        return Event("", time)
+    ignored = outcome == "failed" and bool(data.get("ignore_errors"))
+    action, result = data.get("task_action") or "", data.get("res") or {}
+    return Event("result", time, host=host, outcome=outcome, ignored=ignored, action=action, result=result, **where)
+
+
+def _tail(text: object, count: int) -> list[str]:
+    return [line.rstrip() for line in str(text or "").splitlines() if line.strip()][-count:]
+
+
+def failure_message(res: object) -> str:
+    """Return the message of a task result: at most six lines, with the end of the output if the message gives no
+    reason; of a loop, the first three items that failed."""
+    if not isinstance(res, Mapping):
+        return str(res)
+    items = [item for item in res.get("results") or [] if isinstance(item, Mapping) and item.get("failed")]
+    if items:
+        lines = [f"{item.get('_ansible_item_label', item.get('item'))}: {failure_message(item)}" for item in items[:3]]
+        return "\n".join(lines + ([f"and {len(items) - 3} more items"] if len(items) > 3 else []))
+    message = res.get("msg")
+    text = message if isinstance(message, str) else json.dumps(message) if message else ""
+    lines = text.strip().splitlines()[:6]
+    if EMPTY_MESSAGES.fullmatch(text.strip()):
+        detail = _tail(res.get("stderr") or res.get("module_stderr"), 4) or _tail(res.get("stdout"), 4)
+        status = [f"the command ended with {res['rc']}"] if "rc" in res and "stderr" in res else lines[:1]
+        lines = status + detail
+    return "\n".join(line[:400] for line in lines) or "the task failed and gave no message"
+
+
+def failure_text(event: Event) -> str:
+    """Return a failure as people see it: host, task and message."""
+    body = "".join(f"\n    {line}" for line in failure_message(event.result).splitlines())
+    return f"{event.outcome.upper()} {event.host} | {event.title}{body}"
