@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from tests.bench import bench_boot_hook, bench_data, bench_inventory, bench_nvme_raid0, bench_push
+from tests.bench import bench_boot_hook, bench_data, bench_inventory, bench_nvme_raid0, bench_push, bench_unpacking
 from tests.rig.vm.command import RigError
 from tests.vm.helpers import ROOT
 
@@ -19,6 +19,7 @@ BENCHES = {
     "inventory": bench_inventory,
     "nvme_raid0": bench_nvme_raid0,
     "push": bench_push,
+    "unpacking": bench_unpacking,
 }
 OUTPUT = ROOT / "tests" / "output" / "bench"
 
