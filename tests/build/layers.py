@@ -25,7 +25,7 @@ ROOMS = (
     ("verdict",),
     ("system",),
     ("storage", "accelerator", "slurm", "gds"),
-    ("efa", "containers", "lustre", "scratch"),
+    ("efa", "containers", "imex", "lustre", "scratch"),
     ("nccl", "health"),
     ("jobs",),
     ("node",),

@@ -22,7 +22,7 @@ PLACES = ("plugins/module_utils/_node", "plugins/plugin_utils", "plugins/action"
 TESTS = ("tests/unit", "tests/integration", "tests/vm")
 # The first words of ids; a text that begins with none of them is none.
 FAMILIES = (
-    "checklist container dcgm docker efa enroot expect gds gpu io job lustre mounts nccl nccom neuron nfs node "
+    "checklist container dcgm docker efa enroot expect gds gpu imex io job lustre mounts nccl nccom neuron nfs node "
     "pcluster preflight pyxis s3 scratch slurm smoke storage versions"
 ).split()
 ID = re.compile(rf"(?:{'|'.join(FAMILIES)})\.[a-z0-9_]+(?:\.[a-z0-9_]+)*")

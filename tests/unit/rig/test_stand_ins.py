@@ -6,24 +6,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import importlib.util
 import json
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import urllib.parse
 from pathlib import Path
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex import parse as imex_parse
 
 from tests.build import house_rules
 from tests.rig.ec2 import Endpoint, Fleet, Region, Scenario
 from tests.rig.ec2.hosts import expand
 from tests.rig.ec2.services import dynamodb_operation
 from tests.rig.ec2.wire import ApiError
+from tests.rig.slurm.processes import wait_for
 from tests.unit.checkout import CHECKOUT
 
 PCLUSTER = "tests/rig/aws/fake_pcluster.py"
@@ -34,6 +39,7 @@ AWS = "molecule/enroot_pyxis/node/aws.sh"
 ENROOT = "molecule/enroot_pyxis/stand_ins.py"
 EFA = "tests/rig/mirror/efa_installer.sh"
 EC2 = "tests/rig/ec2/services.py"
+IMEX = "tests/rig/imex/imex_stand_in.py"
 SLURM = "tests/integration/slurm/programs/"
 # Files that say that they stand in for a program, and have no grammar to hold: what they stand in for reads no words.
 WITHOUT_WORDS = {
@@ -431,9 +437,127 @@ def test_table_refuses(table, action, changes, said):
     assert said in refused.value.message
 
 
+@pytest.fixture
+def imex(tmp_path):
+    """imex(number, words) runs the stand-in on one of three nodes of the loopback network, named by its number."""
+    port = free_port()
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("nvidia-imex", "nvidia-imex-ctl", "systemctl"):
+        (programs / name).symlink_to(CHECKOUT / IMEX)
+    addresses = [f"127.77.{os.getpid() % 250}.{number}" for number in (1, 2, 3)]
+    for number, address in enumerate(addresses, 1):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "nodes.cfg").write_text("".join(f"{one}\n" for one in addresses))
+        (folder / "config.cfg").write_text(
+            f"BIND_INTERFACE_IP={address}\nSERVER_PORT={port}\nIMEX_CMD_ENABLED=1\nIMEX_CMD_PORT={port + 1}\n"
+            f"IMEX_NODE_CONFIG_FILE={folder}/nodes.cfg\nLOG_FILE_NAME={folder}/log\n"
+        )
+
+    def call(number, words):
+        program, *rest = words.format(f"-c {tmp_path}/{number}/config.cfg").split()
+        done = subprocess.run([programs / program, *rest], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    call.folder, call.addresses = tmp_path, addresses
+    yield call
+    for number in (1, 2, 3):
+        with contextlib.suppress(OSError, ValueError):
+            os.kill(int((tmp_path / str(number) / "daemon.pid").read_text()), signal.SIGKILL)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1] // 2 * 2 - 10000
+
+
+def seen(imex, number, until):
+    """The table of a node, once it has this in it."""
+    wait_for(until, lambda: until in imex(number, "nvidia-imex-ctl {} -N")[1])
+    return imex_parse.domain(imex(number, "nvidia-imex-ctl {} -N")[1])
+
+
+def test_imex_joins_all_nodes_and_tells_of_one_that_is_killed(imex):
+    assert imex_parse.domain(imex(1, "nvidia-imex-ctl {} -N")[1]).state == "DOWN"
+    assert imex(1, "nvidia-imex-ctl {} -q") == (0, "UNAVAILABLE\n")
+    for number in (1, 2, 3):
+        assert imex(number, "nvidia-imex {}") == (0, "")
+    domain = seen(imex, 2, "Domain State: UP")
+    assert {letter for member in domain.members.values() for letter in member.to.values()} == {"C"}
+    assert imex(3, "nvidia-imex-ctl {} -q") == (0, "READY\n")
+    os.kill(int((imex.folder / "3/daemon.pid").read_text()), signal.SIGKILL)
+    domain = seen(imex, 1, "DEGRADED")
+    assert domain.members[imex.addresses[2]].status == "UNAVAILABLE"
+    assert domain.members[imex.addresses[0]].to[imex.addresses[2]] in ("R", "C")
+
+
+def test_imex_never_joins_another_list_or_version(imex):
+    (imex.folder / "2/nodes.cfg").write_text("\n".join(imex.addresses[:2]))
+    (imex.folder / "3/stand_in.json").write_text('{"version": "570.1"}')
+    for number in (1, 2, 3):
+        imex(number, "nvidia-imex {}")
+    domain = seen(imex, 1, "!V!")
+    domain = seen(imex, 1, "!M!")
+    assert [domain.members[imex.addresses[0]].to[one] for one in imex.addresses] == ["C", "!M!", "!V!"]
+
+
+def test_imex_waits_for_all_where_the_quorum_is_full(imex):
+    config = imex.folder / "1/config.cfg"
+    config.write_text(config.read_text() + "IMEX_WAIT_FOR_QUORUM=FULL\n")
+    imex(1, "nvidia-imex {}")
+    seen(imex, 1, "WAITING_FOR_PEERS")
+    for number in (2, 3):
+        imex(number, "nvidia-imex {}")
+    seen(imex, 1, "Domain State: UP")
+
+
+def test_imex_whose_port_is_taken_ends_with_an_error_in_its_log(imex):
+    port = int((imex.folder / "1/config.cfg").read_text().split("SERVER_PORT=")[1].split()[0])
+    with socket.socket() as taken:
+        taken.bind((imex.addresses[0], port))
+        taken.listen()
+        imex(1, "nvidia-imex {}")
+        wait_for("the log", lambda: (imex.folder / "1/log").exists())
+        assert "[ERROR]" in (imex.folder / "1/log").read_text()
+        assert imex(1, "nvidia-imex-ctl {} -q") == (0, "UNAVAILABLE\n")
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "said"),
+    [
+        ({}, "nvidia-imex --nogpu", "invalid option --nogpu"),
+        ({}, "nvidia-imex -c", "invalid option -c"),
+        ({}, "nvidia-imex -c /none.cfg", "cannot open /none.cfg"),
+        ({"config.cfg": "SERVER_PORT=70000\n"}, "nvidia-imex {}", "SERVER_PORT 70000 is not between 0 and 65535"),
+        ({"config.cfg": "IMEX_WAIT_FOR_QUORUM=SOME\n"}, "nvidia-imex {}", "is none of NONE, RECOVERY, FULL"),
+        ({"config.cfg": "IMEX_CMD_ENABLED=1\n"}, "nvidia-imex {}", "IMEX_CMD_ENABLED needs IMEX_CMD_PORT"),
+        ({"nodes.cfg": ""}, "nvidia-imex {}", "names no node"),
+        ({"nodes.cfg": "n1\n"}, "nvidia-imex {}", "n1 is no IP address"),
+        ({"nodes.cfg": "10.99.99.99\n"}, "nvidia-imex {}", "none of this node's addresses is in the list"),
+        ({"stand_in.json": '{"driver": "1"}'}, "nvidia-imex {}", "is not matching with current GPU driver 1"),
+        ({}, "nvidia-imex-ctl {}", "Usage: nvidia-imex-ctl"),
+        ({}, "nvidia-imex-ctl {} -N -q", "Usage: nvidia-imex-ctl"),
+        ({}, "nvidia-imex-ctl {} --status", "Usage: nvidia-imex-ctl"),
+        ({"nodes.cfg": ""}, "nvidia-imex-ctl {} -N", "ERROR: "),
+        ({}, "systemctl show nvidia-imex.service", "Unknown command verb or option"),
+        ({}, "systemctl show --property=Nonsense nvidia-imex.service", "no property Nonsense"),
+        ({}, "systemctl kill nvidia-imex.service", "Unknown command verb"),
+        ({}, "systemctl restart", "Too few or too many arguments."),
+        ({}, "systemctl restart other.service", "Unit other.service not found."),
+    ],
+)
+def test_imex_refuses(imex, files, words, said):
+    for name, text in files.items():
+        (imex.folder / "1" / name).write_text(text)
+    code, shown = imex(1, words)
+    assert code != 0 and said in shown, shown
+
+
 def test_every_stand_in_has_a_test_that_feeds_it_a_wrong_call():
     """A file that says what it stands in for is named here, or by test_programs.py of the Slurm tests."""
-    tested = {PCLUSTER, LUSTRE, MODPROBE, DOCKER, AWS, ENROOT, EFA, EC2}
+    tested = {PCLUSTER, LUSTRE, MODPROBE, DOCKER, AWS, ENROOT, EFA, EC2, IMEX}
     programs = (CHECKOUT / "tests/integration/slurm/test_programs.py").read_text(encoding="utf-8")
     found = set()
     for name in house_rules.tracked_files(CHECKOUT):

@@ -28,6 +28,7 @@ from . import efa as efa_cli
 from . import gds as gds_cli
 from . import heal as heal_cli
 from . import health as health_cli
+from . import imex as imex_cli
 from . import jobs as slurm_verdict_cli
 from . import log, streams
 from . import lustre as lustre_cli
@@ -53,6 +54,7 @@ PROVIDERS = (
     watch_cli,
     plan_cli,
     heal_cli,
+    imex_cli,
 )
 
 

@@ -19,6 +19,8 @@ from ..efa import look as efa
 from ..efa.verify import verify as verify_efa
 from ..gds import decide as gds
 from ..gds.verify import verify as verify_gds
+from ..imex.apply import status as imex_status
+from ..imex.config import Options as ImexOptions
 from ..slurm.client import Slurm
 from ..storage.config import CONFIG_PATH, load_config
 from ..storage.converge import context_for, survey
@@ -170,6 +172,9 @@ def _prolog(wishes: Wishes, expect: Expected) -> dict[str, Look]:
         "gpu.count": functools.partial(health_checks.check_accelerators, wishes=chips),
         "gpu.xid": functools.partial(health_checks.check_xids, wishes=chips, allowed=expect.allowed_xids),
         "efa.devices": functools.partial(health_checks.check_efa, wishes=fabric),
+        "imex.service": lambda host: imex_status(
+            host, ImexOptions(instance_type=wishes.instance_type), _slurm(host, wishes)
+        ),
     }
     if expect.mounts or expect.gpus is not None or expect.disks is not None or expect.unresolved:
         looks["expect.devices"] = functools.partial(health_expect.check_devices, expect=expect)
@@ -188,6 +193,7 @@ def _full(wishes: Wishes, expect: Expected) -> dict[str, Look]:
         "gpu.count": lambda host: _accelerators(host, chips, expect),
         "dcgm.fields": lambda host: check_dcgm(host, expect.allowed_xids, expect.thresholds.get("gpu_celsius")),
         "efa.devices": lambda host: _fabric(host, fabric, expect),
+        "imex.service": light["imex.service"],
         "gds.mode": lambda host: verify_gds(gds.survey(host, list(wishes.mounts) or _volumes(host))),
         "node.clock": health_system.check_clock,
         "node.service": health_system.check_services,

@@ -290,6 +290,18 @@ def _numbers_of(found: t.Mapping[str, t.Any]) -> tuple[t.Any, ...]:
     return found["job_id"], found["array_job_id"]
 
 
+def sharing(text: str) -> t.Optional[str]:
+    """The word of a job of `scontrol --oneliner show job` on nodes with other jobs: NO, TOPO and NODE are for itself.
+
+    Slurm 26.05 has Exclusive= besides OverSubscribe=.
+    """
+    for line in text.splitlines():
+        values = fields(_JOB_NAME.sub(" ", _without_command(line)))
+        if "OverSubscribe" in values:
+            return absent(values.get("Exclusive")) or values["OverSubscribe"]
+    return None
+
+
 def requeues(text: str) -> bool:
     """Whether Slurm may put a job of `scontrol --oneliner show job` back into the queue."""
     return any(fields(_JOB_NAME.sub(" ", line)).get("Requeue") == "1" for line in text.splitlines())

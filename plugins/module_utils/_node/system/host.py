@@ -21,6 +21,7 @@ import json
 import os
 import pwd
 import shutil
+import socket
 import stat
 import struct
 import subprocess
@@ -253,6 +254,35 @@ class Host:
             "is_dir": stat.S_ISDIR(info.st_mode),
             "is_link": stat.S_ISLNK(info.st_mode),
         }
+
+    def character_device(self, path: str) -> tuple[int, int, int] | None:
+        """Major and minor number and mode of a character device; None where the path is none."""
+        try:
+            info = os.lstat(path)
+        except OSError:
+            return None
+        if not stat.S_ISCHR(info.st_mode):
+            return None
+        return os.major(info.st_rdev), os.minor(info.st_rdev), stat.S_IMODE(info.st_mode)
+
+    def make_character_device(self, path: str, major: int, minor: int, mode: int) -> None:
+        """Make a character device, and its directory, in the place of what has its name. Raises OSError."""
+        make_directories(os.path.dirname(path))
+        fresh = f"{path}.{os.getpid()}"
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(fresh)
+        os.mknod(fresh, stat.S_IFCHR | 0o600, os.makedev(major, minor))
+        # Whatever the umask; and nobody sees it with another mode.
+        os.chmod(fresh, mode)
+        os.replace(fresh, path)
+
+    def addresses_of(self, name: str) -> list[str]:
+        """The sorted IPv4 addresses that a name resolves to; none where it does not."""
+        try:
+            found = socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM)
+        except OSError:
+            return []
+        return sorted({str(entry[4][0]) for entry in found})
 
     def sha256(self, path: str) -> str | None:
         """The sha256 of a file in hex, or None where it cannot be read."""

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import profiles as health
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
 
+from tests.unit.fakes.fake_imex_host import TYPE, FakeImexHost
 from tests.unit.fakes.fake_training_host import TrainingHost, good_node, hanging
 
 
@@ -29,6 +31,7 @@ def test_the_profile_of_a_prolog(tmp_path):
         "gpu.xid": "pass",
         "gpu.xid_count": "pass",
         "efa.devices": "pass",
+        "imex.service": "not_applicable",
     }
 
 
@@ -128,3 +131,17 @@ def test_the_full_profile_reads_the_wanted_storage(tmp_path):
 
 def test_the_profile_of_a_container(tmp_path):
     assert {name.partition(".")[0] for name in names("container", TrainingHost(), tmp_path)} == {"container"}
+
+
+@pytest.mark.parametrize("profile", ["prolog", "full"])
+def test_node_of_an_ultraserver_has_its_imex_judged(profile, monkeypatch):
+    monkeypatch.setenv("SLURMD_NODENAME", "n1")
+    host, wishes = FakeImexHost(), health.Wishes(instance_type=TYPE)
+    (look,) = [
+        one.look for one in health.checks(profile, wishes, health.Expected(), None) if one.name == "imex.service"
+    ]
+    assert {one.id: one.status for one in look(host)} == {
+        "imex.service": "pass",
+        "imex.domain": "not_applicable",
+        "imex.channel": "not_applicable",
+    }

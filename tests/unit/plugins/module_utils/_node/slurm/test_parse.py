@@ -467,3 +467,17 @@ def test_array_without_such_indices_is_named():
     with pytest.raises(NodeError, match=r"indices end at 4000000 \(MaxArraySize\)"):
         slurm_parse.task_ids("4000001")
     assert slurm_parse.task_ids("4000000") == ["4000000"]
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("JobId=7 JobName=OverSubscribe=NO UserId=a(1) JobState=RUNNING OverSubscribe=OK Contiguous=0", "OK"),
+        ("JobId=7 JobName=x UserId=a(1) JobState=RUNNING OverSubscribe=NO", "NO"),
+        ("JobId=7 JobName=x UserId=a(1) JobState=RUNNING OverSubscribe=OK Exclusive=NODE", "NODE"),
+        ("JobId=7 JobName=x UserId=a(1) JobState=RUNNING Command=OverSubscribe=NO WorkDir=/", None),
+        ("", None),
+    ],
+)
+def test_word_on_shared_nodes(line, word):
+    assert slurm_parse.sharing(line) == word

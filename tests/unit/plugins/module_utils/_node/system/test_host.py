@@ -536,3 +536,25 @@ def test_program_is_looked_for_on_another_path(tmp_path):
     (tmp_path / "own").chmod(0o755)
     assert Host().which("own") is None
     assert Host().which("own", str(tmp_path)) == str(tmp_path / "own")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes devices")
+def test_character_device_has_its_numbers_and_mode_whatever_the_umask(tmp_path):
+    path = str(tmp_path / "channels" / "channel0")
+    before = os.umask(0o077)
+    try:
+        HOST.make_character_device(path, 234, 0, 0o666)
+    finally:
+        os.umask(before)
+    assert HOST.character_device(path) == (234, 0, 0o666)
+    # Another one takes its place, and a plain file is none.
+    HOST.make_character_device(path, 235, 1, 0o600)
+    assert HOST.character_device(path) == (235, 1, 0o600)
+    assert os.listdir(tmp_path / "channels") == ["channel0"]
+    (tmp_path / "plain").touch()
+    assert HOST.character_device(str(tmp_path / "plain")) is HOST.character_device(str(tmp_path / "none")) is None
+
+
+def test_addresses_of_a_name():
+    assert HOST.addresses_of("127.0.0.3") == ["127.0.0.3"]
+    assert HOST.addresses_of("no.such.name.invalid") == []

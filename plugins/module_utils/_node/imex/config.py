@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is asked of the IMEX domain of a job, its limits, and the ports of its daemons."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+# required: a job without its domain does not start. best_effort: it is reported and starts. none: nothing is done.
+MODES = ("required", "best_effort", "none")
+SERVICE = "nvidia-imex"
+PROGRAM = "nvidia-imex-ctl"
+# Where the package has its files (NVIDIA IMEX guide, configuration options).
+CONFIG = "/etc/nvidia-imex/config.cfg"
+NODES = "/etc/nvidia-imex/nodes_config.cfg"
+LOG = "/var/log/nvidia-imex.log"
+COMMAND_PORT = "50005"
+CHANNELS = "/dev/nvidia-caps-imex-channels"
+CHANNEL = f"{CHANNELS}/channel0"
+CHANNEL_MODE = 0o666
+# What Prolog wrote last; gone after a reboot, as the channel is.
+RECORD = "/run/mlcluster/imex.json"
+SCHEMA = "mlcluster.imex/1"
+# Ports of the daemons, one a job: below the 32768 from which Linux takes its own (ip_local_port_range).
+FIRST_PORT = 21000
+PORTS = 8192
+# A restarted job has the number of its first start; its daemons must not meet those of that start.
+RESTART_STRIDE = 1009
+SECONDS = 60
+LONGEST = 600
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What a caller wants. ``seconds`` bounds the wait for the domain; ``instance_type``: None asks the firmware."""
+
+    mode: str = "required"
+    seconds: float = SECONDS
+    service: str = SERVICE
+    instance_type: str | None = None
+
+
+def option_errors(options: Options) -> list[str]:
+    """Return what is wrong with the options, a sentence each."""
+    found = []
+    if options.mode not in MODES:
+        found.append(f"mode is {options.mode!r}: give one of {', '.join(MODES)}")
+    if not 1 <= options.seconds <= LONGEST:
+        found.append(f"seconds is {options.seconds:g}: give 1 to {LONGEST}")
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9@_.-]*", options.service):
+        found.append(f"service is {options.service!r}: give the name of a unit of systemd")
+    return found
+
+
+def port_of(job_id: int, restarts: int) -> int:
+    """Return the port on which the daemons of one start of a job meet, the same on each of its nodes."""
+    return FIRST_PORT + (job_id + restarts * RESTART_STRIDE) % PORTS

@@ -1,0 +1,116 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The start of a job for which a domain is made: its nodes and their addresses, as Slurm has them."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import typing as t
+
+from ..slurm import parse as slurm_parse
+from ..slurm.client import Slurm, node_name
+from ..system.host import Host, NodeError
+from . import parse
+
+SECONDS = 10
+# Words of SLURM_JOB_OVERSUBSCRIBE, of scontrol's OverSubscribe= and of SLURM_JOB_EXCLUSIVE for a job that has its nodes
+# for itself (Slurm's prolog guide; AWS PCS User Guide).
+EXCLUSIVE = ("NO", "TOPO", "NODE", "EXCLUSIVE")
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """``members`` maps the name of each node of the job, in this node's block, to its address."""
+
+    job_id: int
+    restarts: int
+    node: str
+    exclusive: bool
+    members: t.Mapping[str, str]
+    # Nodes of the job in other blocks, which NVLink does not reach from here.
+    outside: tuple[str, ...] = ()
+
+    @property
+    def address(self) -> str:
+        """The address of this node."""
+        return self.members[self.node]
+
+
+def look_job(host: Host, slurm: Slurm) -> Job:
+    """Return the job whose Prolog this is. Raises ``NodeError`` for what Slurm does not tell."""
+    job_id = slurm_parse.number(host.variable("SLURM_JOB_ID"))
+    if not job_id:
+        raise NodeError("no job is named: run this where Slurm sets SLURM_JOB_ID, such as in a Prolog")
+    node = node_name()
+    expression, restarts = host.variable("SLURM_NODELIST"), host.variable("SLURM_JOB_RESTART_COUNT")
+    shared = host.variable("SLURM_JOB_EXCLUSIVE") or host.variable("SLURM_JOB_OVERSUBSCRIBE")
+    if expression is None or restarts is None or shared is None:
+        asked = ask_job(slurm, job_id)
+        expression, shared = expression or asked["nodes"], shared or asked["shared"]
+        restarts = restarts or str(asked["restarts"])
+    names = slurm_parse.expand(expression)
+    if node not in names:
+        raise NodeError(f"Slurm has job {job_id} on {expression or 'no node'}, and this node is {node}")
+    within, outside = in_block(slurm, node, names)
+    return Job(
+        job_id=job_id,
+        restarts=slurm_parse.number(restarts) or 0,
+        node=node,
+        exclusive=shared in EXCLUSIVE,
+        members=members(host, slurm, within) if shared in EXCLUSIVE else {},
+        outside=tuple(outside),
+    )
+
+
+def ask_job(slurm: Slurm, job_id: int) -> dict[str, t.Any]:
+    """Return nodes, restarts and the word for shared nodes of a job. Raises ``NodeError``."""
+    text = slurm.ask("scontrol", "--oneliner", "show", "job", str(job_id), timeout=SECONDS)
+    found = slurm_parse.jobs(text, job_id)
+    # Every element of a heterogeneous job is printed for its leader.
+    own = [one for one in found if one["job_id"] == job_id]
+    if len(own) != 1:
+        raise NodeError(f"asked Slurm for job {job_id} and it showed {len(own)}: see 'scontrol show job {job_id}'")
+    return {**own[0], "shared": slurm_parse.sharing(text)}
+
+
+def in_block(slurm: Slurm, node: str, names: t.Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return those of the nodes that Slurm's block topology has in one block with this node, and the others.
+
+    Without a block topology, or a block of this node, all of them are taken for one domain.
+    """
+    if len(names) == 1:
+        return list(names), []
+    done = slurm.run("scontrol", "show", "topology", timeout=SECONDS)
+    for expression in parse.blocks(done.stdout).values():
+        block = set(slurm_parse.expand(expression))
+        if node in block:
+            return [name for name in names if name in block], [name for name in names if name not in block]
+    return list(names), []
+
+
+def members(host: Host, slurm: Slurm, names: t.Sequence[str]) -> dict[str, str]:
+    """Return name to address of these nodes. Raises ``NodeError`` for one without an address of its own."""
+    shown = slurm_parse.nodes(slurm.ask("scontrol", "--oneliner", "show", "node", ",".join(names), timeout=SECONDS))
+    found = {one["name"]: one["address"] for one in shown}
+    missing = [name for name in names if not found.get(name)]
+    if missing:
+        raise NodeError(f"Slurm tells no address of {', '.join(missing[:4])}: see 'scontrol show node {missing[0]}'")
+    addressed = {name: _address(host, name, found[name]) for name in names}
+    if len(set(addressed.values())) != len(addressed):
+        raise NodeError("two nodes of the job have one address: set NodeAddr of each in slurm.conf")
+    return addressed
+
+
+def _address(host: Host, name: str, address: str) -> str:
+    if parse.is_address(address):
+        return address
+    # NodeAddr is the node's name where nobody set it.
+    for found in host.addresses_of(address):
+        if not ipaddress.ip_address(found).is_loopback:
+            return found
+    raise NodeError(
+        f"Slurm has {address} as address of {name}, which resolves to none but loopback: set NodeAddr of the node"
+    )

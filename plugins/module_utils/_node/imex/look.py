@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One read-only look at what a node has of IMEX: unit, files, daemons, channel, record, and who else is at work."""
+
+from __future__ import annotations
+
+import posixpath
+import typing as t
+
+from ..._data.ultraservers import is_ultraserver
+from ..slurm import parse as slurm_parse
+from ..slurm.client import Slurm
+from ..system.ask import ask
+from ..system.host import Host, NodeError
+from ..system.instance import instance_type
+from ..system.mounts import SHARED_FILESYSTEMS, find_mount, read_mounts
+from ..system.units import parse_units
+from . import config, parse
+
+Facts = dict[str, t.Any]
+
+_UNIT_SECONDS = 5
+_CTL_SECONDS = 5
+_PROPERTIES = "Id,LoadState,ActiveState,SubState,UnitFileState,ExecStart"
+
+
+def look(host: Host, options: config.Options) -> Facts:
+    """Return the facts of a node; of one that is no part of an UltraServer only its type.
+
+    ``type``, ``ultraserver`` (None: the type is not known), ``programs`` {name: path or None}, ``unit``, ``config`` and
+    ``nodes`` (files), ``daemons``, ``major``, ``channel``, ``record``, ``domain``.
+    """
+    kind = options.instance_type or instance_type(host)
+    facts: Facts = {"type": kind, "ultraserver": is_ultraserver(kind) if kind else None}
+    if not facts["ultraserver"]:
+        return facts
+    unit = look_unit(host, options.service)
+    own = _file(host, unit["config"] or config.CONFIG)
+    settings = parse.settings(own["text"] or "")
+    record = host.read_json(config.RECORD)
+    return {
+        **facts,
+        "programs": {name: host.which(name) for name in (config.SERVICE, config.PROGRAM)},
+        "unit": unit,
+        "config": own,
+        "nodes": _file(host, settings.get("IMEX_NODE_CONFIG_FILE") or config.NODES),
+        "daemons": daemons(host),
+        "major": parse.channel_major(host.read_text("/proc/devices")),
+        "channel": host.character_device(config.CHANNEL),
+        "record": record if isinstance(record, dict) and record.get("schema") == config.SCHEMA else None,
+    }
+
+
+def look_unit(host: Host, service: str) -> Facts:
+    """Return what systemd says of the daemon's unit: ``problem``, ``load``, ``active``, ``enabled``, ``config``."""
+    text, problem = ask(
+        host, ["systemctl", "show", f"--property={_PROPERTIES}", f"{service}.service"], timeout=_UNIT_SECONDS
+    )
+    shown = next(iter(parse_units(text).values()), {})
+    if not problem and not shown:
+        problem = f"systemctl shows no unit {service}.service"
+    return {
+        "problem": problem,
+        "load": shown.get("LoadState"),
+        "active": shown.get("ActiveState"),
+        "enabled": shown.get("UnitFileState"),
+        "config": parse.config_path(shown.get("ExecStart", "")),
+    }
+
+
+def look_domain(host: Host, path: str, timeout: float = _CTL_SECONDS) -> tuple[parse.Domain | None, str]:
+    """Return the domain as the daemon of this node sees it, or None and why it is not known."""
+    text, problem = ask(host, [config.PROGRAM, "-c", path, "-N"], timeout=timeout)
+    if problem:
+        return None, problem
+    try:
+        return parse.domain(text), ""
+    except ValueError as exc:
+        return None, f"{config.PROGRAM} -N does not print a table as documented: {exc}"
+
+
+def daemons(host: Host) -> list[Facts]:
+    """Return the IMEX daemons that run, in containers too: ``pid`` and ``config`` (None: the default file)."""
+    found = []
+    for name in host.listdir("/proc"):
+        if not name.isdecimal():
+            continue
+        words = (host.read_text(f"/proc/{name}/cmdline") or "").split("\0")
+        # A stand-in or a wrapper is run by an interpreter.
+        programs = [posixpath.basename(word) for word in words[:2]]
+        if config.SERVICE in programs:
+            given = words[words.index("-c") + 1 : words.index("-c") + 2] if "-c" in words else []
+            found.append({"pid": int(name), "config": given[0] if given else None})
+    return found
+
+
+def look_slurm(host: Host, slurm: Slurm) -> Facts:
+    """Return ``prologs``, the text of each file that Slurm runs as Prolog here, and ``switch``, its SwitchType.
+
+    Both are empty where Slurm does not tell.
+    """
+    try:
+        told = slurm_parse.settings(slurm.ask("scontrol", "show", "config", timeout=10))
+    except NodeError:
+        told = {}
+    paths: list[str] = []
+    for pattern in filter(None, (part.strip() for part in (told.get("Prolog") or "").split(","))):
+        folder, name = posixpath.split(pattern)
+        paths += [f"{folder}/{entry}" for entry in host.listdir(folder)] if name == "*" else [pattern]
+    return {"prologs": {path: host.read_text(path) or "" for path in paths}, "switch": told.get("SwitchType")}
+
+
+def _file(host: Host, path: str) -> Facts:
+    """Return ``path``, ``text`` (None: it cannot be read), and the network file system that it is on (None: none)."""
+    real = host.realpath(path)
+    try:
+        mount = find_mount(real, read_mounts(host))
+        shared = SHARED_FILESYSTEMS.get(mount["fstype"]) if mount else None
+    except NodeError:
+        shared = None
+    return {"path": path, "text": host.read_text(path), "shared": shared}

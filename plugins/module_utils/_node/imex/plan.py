@@ -1,0 +1,134 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What has to be done for the domain of a job, from facts and configuration. Pure."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..system.plan import File, Plan, Step, Unit, not_concerned, refused
+from . import config, parse
+from .job import Job
+from .look import Facts
+
+DOMAIN = "imex"
+# What a program that configures IMEX for jobs names, other than this one.
+_NAMES = ("nvidia-imex", "nodes_config")
+_OURS = "mlcluster"
+SLURM_CHANNELS = "switch/nvidia_imex"
+
+
+def make_plan(options: config.Options, job: Job, facts: Facts) -> Plan:
+    """Return the plan of a Prolog: files, the daemon's unit, the channel, and the wait for the domain."""
+    reason = unconcerned(options, job, facts)
+    if reason:
+        return not_concerned(DOMAIN, reason)
+    refusals = tuple(obstacles(job, facts))
+    if refusals:
+        return refused(DOMAIN, refusals)
+    files = _files(job, facts)
+    restart = bool(files) or facts["unit"]["active"] != "active"
+    steps = [] if facts["switch"] == SLURM_CHANNELS or channel_is_right(facts) else [Step("channel", config.CHANNEL)]
+    return Plan(
+        domain=DOMAIN,
+        notes=_notes(job, facts),
+        files=files,
+        units=(Unit(f"{options.service}.service", state="restarted"),) if restart else (),
+        steps=(*steps, Step("wait", "the domain")),
+    )
+
+
+def unconcerned_node(options: config.Options, facts: Facts) -> str:
+    """Return why nothing is done on this node, whatever the job; empty where something is."""
+    if options.mode == "none":
+        return "slurm_jobs_imex is none: nothing is done for the domains of jobs"
+    if not facts["ultraserver"]:
+        return f"{facts['type'] or 'this machine'} is no part of an UltraServer"
+    return ""
+
+
+def unconcerned(options: config.Options, job: Job, facts: Facts) -> str:
+    """Return why nothing is done for this job; empty where something is."""
+    if not job.exclusive:
+        shared = f"job {job.job_id} shares its nodes: only a job that has them for itself (--exclusive) gets a domain"
+        return unconcerned_node(options, facts) or shared
+    return unconcerned_node(options, facts) or other_hands(facts)
+
+
+def other_hands(facts: Facts) -> str:
+    """Return who else makes IMEX domains on this node, which is left alone; empty for nobody.
+
+    The daemon of the DRA driver has a configuration of its own; a site's prolog names the service or its list of nodes.
+    """
+    own = facts["config"]["path"]
+    for daemon in facts["daemons"]:
+        path = daemon["config"] or config.CONFIG
+        if path != own:
+            return f"process {daemon['pid']} is an IMEX daemon with {path}, which is not that of the unit: left alone"
+    for path, text in facts["prologs"].items():
+        if any(name in text for name in _NAMES) and _OURS not in text:
+            return f"{path} configures IMEX for jobs, and is left alone: take it out of Prolog to have this done here"
+    return ""
+
+
+def obstacles(job: Job, facts: Facts) -> t.Iterator[str]:
+    """Yield why no domain can be made, a sentence each."""
+    unit, own, nodes = facts["unit"], facts["config"], facts["nodes"]
+    missing = [name for name, path in facts["programs"].items() if not path]
+    if missing:
+        yield f"looked for {' and '.join(missing)} and did not find them: install the package nvidia-imex"
+    if unit["problem"]:
+        yield f"the unit of the IMEX daemon cannot be looked at: {unit['problem']}"
+    elif unit["load"] != "loaded":
+        yield f"the unit of the IMEX daemon is {unit['load']}: install or unmask it"
+    if own["text"] is None:
+        yield f"{own['path']} cannot be read: install the package nvidia-imex"
+    for file in (own, nodes):
+        if file["shared"]:
+            yield (
+                f"{file['path']} is on {file['shared']}, where jobs of other nodes would write it too: let the unit "
+                "have files on the node"
+            )
+    bind = parse.settings(own["text"] or "").get("BIND_INTERFACE_IP")
+    if bind and bind != job.address:
+        yield f"{own['path']} binds the daemon to {bind}, and Slurm has {job.address} for this node: leave it empty"
+    if facts["major"] is None and facts["switch"] != SLURM_CHANNELS:
+        yield f"/proc/devices has no {parse.CHANNEL_DRIVER}: load a driver with IMEX channels"
+
+
+def channel_is_right(facts: Facts) -> bool:
+    """Return whether the channel is there with the driver's major number and for all users."""
+    return facts["channel"] == (facts["major"], 0, config.CHANNEL_MODE)
+
+
+def wanted_settings(job: Job, text: str) -> dict[str, str]:
+    """Return the settings of config.cfg that a domain needs; what the site has for the command service is kept."""
+    have = parse.settings(text)
+    return {
+        "SERVER_PORT": str(config.port_of(job.job_id, job.restarts)),
+        "IMEX_CMD_ENABLED": "1",
+        "IMEX_CMD_PORT": have.get("IMEX_CMD_PORT") or config.COMMAND_PORT,
+    }
+
+
+def _files(job: Job, facts: Facts) -> tuple[File, ...]:
+    own, nodes = facts["config"], facts["nodes"]
+    list_text = parse.nodes_text(job.members.values())
+    text = parse.with_settings(own["text"], wanted_settings(job, own["text"]))
+    found = []
+    if parse.addresses(nodes["text"] or "") != parse.addresses(list_text):
+        found.append(File("list of nodes", nodes["path"], list_text))
+    if parse.settings(own["text"]) != parse.settings(text):
+        found.append(File("configuration", own["path"], text))
+    return tuple(found)
+
+
+def _notes(job: Job, facts: Facts) -> tuple[str, ...]:
+    notes = []
+    if job.outside:
+        notes.append(f"{len(job.outside)} nodes of the job are in other blocks, and not in this domain")
+    if facts["switch"] == SLURM_CHANNELS:
+        notes.append(f"Slurm makes the channels itself ({SLURM_CHANNELS})")
+    return tuple(notes)

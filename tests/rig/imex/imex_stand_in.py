@@ -1,0 +1,396 @@
+#!/usr/bin/python3
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Stands in for nvidia-imex, nvidia-imex-ctl and the part of systemctl that starts them: one process a node.
+
+Nodes are addresses of the loopback network. What the daemon is asked decides by the name that it is called by.
+
+Grammar: NVIDIA IMEX guide (configuration, quorum, command service), driver 570 and 580; the table as in the AWS PCS
+User Guide, "Validate the IMEX setup"; what -N prints without a daemon, its exit status 255 and a driver of another
+version as the tests of NVIDIA's ai-cloud-validation describe them. Of the real one it differs in this: the command
+service listens on the node's own address and not on all, since all nodes share a network; the daemon binds its ports
+after it has left its parent; how it words errors is invented.
+
+Beside config.cfg: stand_in.json {"version", "driver", "slow": seconds until it listens, "deaf": [addresses that it does
+not talk to]}.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import ipaddress
+import json
+import os
+import re
+import signal
+import socket
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+CONFIG = "/etc/nvidia-imex/config.cfg"
+UNIT = "nvidia-imex.service"
+VERSION = "580.95.05"
+LEGEND = """Connectivity Table Legend:
+I - Invalid - Node wasn't reachable, no connection status available
+N - Never Connected
+R - Recovering - Connection was lost, but clean up has not yet been triggered.
+D - Disconnected - Connection was lost, and clean up has been triggreed.
+A - Authenticating - If GSSAPI enabled, client has initiated mutual authentication.
+!V! - Version mismatch, communication disabled.
+!M! - Node map mismatch, communication disabled.
+C - Connected - Ready for operation
+"""
+PORTS = {"SERVER_PORT": "50000", "IMEX_CMD_PORT": ""}
+QUORUM = ("NONE", "RECOVERY", "FULL")
+RETRY = 0.05
+USAGE = "Usage: nvidia-imex-ctl [-c <nvidia-imex config.cfg path>] <-N|-q> [-H]"
+
+
+class RefusedError(Exception):
+    """What the program says before it ends."""
+
+
+def settings(path):
+    """KEY=VALUE lines of config.cfg, with defaults; raises RefusedError for values that the guide does not allow."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as exc:
+        raise RefusedError(f"cannot open {path}: {exc.strerror}") from exc
+    found = {"IMEX_NODE_CONFIG_FILE": "/etc/nvidia-imex/nodes_config.cfg", "IMEX_WAIT_FOR_QUORUM": "RECOVERY", **PORTS}
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        if equals and not line.startswith("#"):
+            found[key.strip()] = value.strip()
+    for key in PORTS:
+        if found[key] and not (found[key].isdecimal() and int(found[key]) <= 65535):
+            raise RefusedError(f"{key} {found[key]} is not between 0 and 65535")
+    if found["IMEX_WAIT_FOR_QUORUM"] not in QUORUM:
+        raise RefusedError(f"IMEX_WAIT_FOR_QUORUM {found['IMEX_WAIT_FOR_QUORUM']} is none of {', '.join(QUORUM)}")
+    if found.get("IMEX_CMD_ENABLED") == "1" and not found["IMEX_CMD_PORT"]:
+        raise RefusedError("IMEX_CMD_ENABLED needs IMEX_CMD_PORT or IMEX_CMD_UNIX_DOMAIN_PATH")
+    return found
+
+
+def listed(path):
+    """The addresses in nodes_config.cfg; raises RefusedError for a file that cannot be used."""
+    try:
+        lines = Path(path).read_text(encoding="utf-8").split()
+    except OSError as exc:
+        raise RefusedError(f"cannot open {path}: {exc.strerror}") from exc
+    if not lines:
+        raise RefusedError(f"{path} names no node")
+    for line in lines:
+        try:
+            ipaddress.ip_address(line)
+        except ValueError as exc:
+            raise RefusedError(f"{path}: {line} is no IP address") from exc
+    return lines
+
+
+def faults(path):
+    """What a test wants of this daemon."""
+    place = Path(path).with_name("stand_in.json")
+    return json.loads(place.read_text(encoding="utf-8")) if place.is_file() else {}
+
+
+def own_address(have, nodes):
+    """The address of this node: the one it is bound to, or the first of the list that is local."""
+    for address in [have["BIND_INTERFACE_IP"]] if have.get("BIND_INTERFACE_IP") else nodes:
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind((address, 0))
+            if address in nodes:
+                return address
+    raise RefusedError("none of this node's addresses is in the list of nodes")
+
+
+class Daemon:
+    """One node's daemon: what it is, and its connection to each node."""
+
+    def __init__(self, path):
+        self.have = settings(path)
+        self.nodes = listed(self.have["IMEX_NODE_CONFIG_FILE"])
+        self.own = own_address(self.have, self.nodes)
+        self.wanted = faults(path)
+        self.version = self.wanted.get("version", VERSION)
+        driver = self.wanted.get("driver", self.version)
+        if driver != self.version:
+            raise RefusedError(f"NvGpu Library version {self.version} is not matching with current GPU driver {driver}")
+        self.map = hashlib.sha256("\n".join(self.nodes).encode()).hexdigest()
+        self.status = "INITIALIZING"
+        self.to = {address: "C" if address == self.own else "N" for address in self.nodes}
+        self.log_path = self.have.get("LOG_FILE_NAME") or "/var/log/nvidia-imex.log"
+
+    def log(self, level, text):
+        with open(self.log_path, "a", encoding="utf-8") as stream:
+            stream.write(f"[{time.strftime('%b %d %Y %H:%M:%S')}] [{level}] [tid {os.getpid()}] {text}\n")
+
+    def hello(self):
+        return {"address": self.own, "version": self.version, "map": self.map}
+
+    def judged(self, peer):
+        """The letter for a peer that said hello."""
+        if peer["address"] not in self.to or peer["map"] != self.map:
+            return "!M!"
+        return "C" if peer["version"] == self.version else "!V!"
+
+    def run(self):
+        time.sleep(self.wanted.get("slow", 0))
+        try:
+            peers = Server((self.own, int(self.have["SERVER_PORT"])), PeerHandler)
+            command = (
+                Server((self.own, int(self.have["IMEX_CMD_PORT"])), CommandHandler)
+                if self.have.get("IMEX_CMD_ENABLED") == "1"
+                else None
+            )
+        except OSError as exc:
+            self.log("ERROR", f"failed to bind to port {self.have['SERVER_PORT']}: {exc.strerror}")
+            return 1
+        for server in filter(None, (peers, command)):
+            server.daemon = self
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+        for address in self.nodes:
+            if address != self.own:
+                threading.Thread(target=self.connect, args=(address,), daemon=True).start()
+        if self.have["IMEX_WAIT_FOR_QUORUM"] == "FULL":
+            self.status = "WAITING_FOR_PEERS"
+            while set(self.to.values()) != {"C"}:
+                time.sleep(RETRY)
+        self.status = "READY"
+        signal.pause()
+        return 0
+
+    def connect(self, address):
+        """Keep a connection to a peer, for good unless versions or lists differ."""
+        while True:
+            with contextlib.suppress(OSError, ValueError):
+                if address in self.wanted.get("deaf", ()):
+                    raise OSError
+                with socket.create_connection((address, int(self.have["SERVER_PORT"])), timeout=5) as link:
+                    link.sendall(json.dumps(self.hello()).encode() + b"\n")
+                    stream = link.makefile("rb")
+                    self.to[address] = self.judged(json.loads(stream.readline()))
+                    if self.to[address] != "C":
+                        self.log("ERROR", f"{address}: {self.to[address]}, communication is disabled")
+                        return
+                    link.settimeout(None)
+                    stream.read()
+            if self.to[address] == "C":
+                self.to[address] = "R"
+            time.sleep(RETRY)
+
+
+class Server(socketserver.ThreadingTCPServer):
+    """A server whose port may be used again at once after it has ended."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    daemon = None
+
+
+class PeerHandler(socketserver.StreamRequestHandler):
+    """Answers a peer with who this is, and keeps the connection."""
+
+    def handle(self):
+        daemon = self.server.daemon
+        peer = json.loads(self.rfile.readline())
+        if peer["address"] in daemon.wanted.get("deaf", ()):
+            return
+        self.wfile.write(json.dumps(daemon.hello()).encode() + b"\n")
+        # Who finds the mismatch first ends the connection, and both know of it.
+        if peer["address"] in daemon.to and daemon.judged(peer) != "C":
+            daemon.to[peer["address"]] = daemon.judged(peer)
+            return
+        self.rfile.read()
+
+
+class CommandHandler(socketserver.StreamRequestHandler):
+    """Answers nvidia-imex-ctl."""
+
+    def handle(self):
+        daemon = self.server.daemon
+        answer = {"status": daemon.status, "version": daemon.version, "to": daemon.to}
+        self.wfile.write(json.dumps(answer).encode() + b"\n")
+
+
+def imex(arguments):
+    """nvidia-imex -c FILE: becomes a daemon unless DAEMONIZE=0."""
+    if arguments and arguments[0] in ("-v", "--version"):
+        print(f"IMEX version is: {VERSION}")
+        return 0
+    if arguments[:1] not in ([], ["-c"]) or len(arguments) not in (0, 2):
+        raise RefusedError(f"invalid option {' '.join(arguments)}; usage: nvidia-imex [-v] [-c FILE]")
+    path = arguments[1] if arguments else CONFIG
+    try:
+        daemon = Daemon(path)
+    except RefusedError as refused:
+        with (
+            contextlib.suppress(RefusedError),
+            open(settings(path).get("LOG_FILE_NAME") or "/var/log/nvidia-imex.log", "a", encoding="utf-8") as stream,
+        ):
+            stream.write(f"[{time.strftime('%b %d %Y %H:%M:%S')}] [ERROR] [tid {os.getpid()}] {refused}\n")
+        raise
+    pid_file = Path(path).with_name("daemon.pid")
+    if daemon.have.get("DAEMONIZE", "1") == "1":
+        child = os.fork()
+        if child:
+            pid_file.write_text(str(child), encoding="ascii")
+            return 0
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(null, stream)
+    else:
+        pid_file.write_text(str(os.getpid()), encoding="ascii")
+    return daemon.run()
+
+
+def asked(address, port):
+    """What the daemon at an address answers, None without an answer."""
+    try:
+        with socket.create_connection((address, int(port)), timeout=2) as link:
+            return json.loads(link.makefile("rb").readline())
+    except (OSError, ValueError):
+        return None
+
+
+def ctl(arguments):
+    """nvidia-imex-ctl [-c FILE] -N|-q [-H]."""
+    words, path, what = list(arguments), CONFIG, ""
+    while words:
+        word = words.pop(0)
+        if word == "-c" and words:
+            path = words.pop(0)
+        elif word in ("-N", "-q") and not what:
+            what = word
+        elif word != "-H" or "-q" in arguments:
+            print(USAGE)
+            return 255
+    if not what:
+        print(USAGE)
+        return 255
+    try:
+        have = settings(path)
+        nodes = listed(have["IMEX_NODE_CONFIG_FILE"])
+        own = own_address(have, nodes)
+    except RefusedError as refused:
+        print(f"ERROR: {refused}", file=sys.stderr)
+        return 255
+    answers = {address: asked(address, have["IMEX_CMD_PORT"] or 0) for address in nodes}
+    if what == "-q":
+        print(answers[own]["status"] if answers[own] else "UNAVAILABLE")
+        return 0
+    print(table(nodes, own, answers))
+    return 0
+
+
+def table(nodes, own, answers):
+    """The table of -N."""
+    numbers = range(len(nodes))
+    lines = [LEGEND, time.strftime("%m/%d/%Y %H:%M:%S.000"), "Nodes:"]
+    for number, address in enumerate(nodes):
+        status, version = (
+            ("UNAVAILABLE", "") if not answers[address] else [answers[address][key] for key in ("status", "version")]
+        )
+        name = f"* {address} *  -" if address == own else f"- {address:<15} -"
+        lines.append(f"Node #{number:<3} {name} {status:<20} - Version: {version}")
+    lines += ["", " Nodes From\\To  " + "".join(f"{number:<4}" for number in numbers).rstrip()]
+    letters = {}
+    for number, address in enumerate(nodes):
+        to = (answers[address] or {}).get("to", {})
+        letters[address] = [to.get(peer, "I") for peer in nodes]
+        lines.append(f"{number:>8}        " + "".join(f"{letter:<4}" for letter in letters[address]).rstrip())
+    ready = [address for address in nodes if answers[address] and answers[address]["status"] == "READY"]
+    whole = len(ready) == len(nodes) and {letter for row in letters.values() for letter in row} == {"C"}
+    lines.append(f"Domain State: {'UP' if whole else 'DEGRADED' if ready else 'DOWN'}")
+    return "\n".join(lines)
+
+
+def systemctl(arguments):
+    """systemctl show --property=LIST UNIT, and start, stop, restart, reset-failed UNIT."""
+    verb, *words = arguments or [""]
+    properties = words.pop(0) if verb == "show" and words and words[0].startswith("--property=") else ""
+    if verb not in ("show", "start", "stop", "restart", "reset-failed") or (verb == "show") != bool(properties):
+        raise RefusedError(f"Unknown command verb or option in: {' '.join(arguments)}")
+    if len(words) != 1:
+        raise RefusedError("Too few or too many arguments.")
+    if words != [UNIT]:
+        if verb == "show":
+            print(f"Id={words[0]}\nLoadState=not-found\nActiveState=inactive")
+            return 0
+        raise RefusedError(f"Unit {words[0]} not found.")
+    place = Path(CONFIG).with_name("daemon.pid")
+    masked = faults(CONFIG).get("masked")
+    if verb == "show":
+        values = {
+            "Id": UNIT,
+            "LoadState": "masked" if masked else "loaded",
+            "ActiveState": state(place),
+            "SubState": "running",
+            "UnitFileState": "enabled",
+            "ExecStart": f"{{ path=/usr/bin/nvidia-imex ; argv[]=/usr/bin/nvidia-imex -c {CONFIG} ; pid=0 }}",
+        }
+        for key in properties[len("--property=") :].split(","):
+            if key not in values:
+                raise RefusedError(f"the stand-in has no property {key}")
+            print(f"{key}={values[key]}")
+        return 0
+    if masked:
+        raise RefusedError(f"Failed to {verb} {UNIT}: Unit {UNIT} is masked.")
+    if verb in ("stop", "restart"):
+        stop(place)
+    if verb in ("start", "restart") and state(place) != "active":
+        place.unlink(missing_ok=True)
+        program = Path(sys.argv[0]).with_name("nvidia-imex")
+        done = subprocess.run([program, "-c", CONFIG], check=False, capture_output=True)
+        if done.returncode:
+            place.write_text("0", encoding="ascii")
+            raise RefusedError(f"Job for {UNIT} failed because the control process exited with error code.")
+    return 0
+
+
+def state(place):
+    """active, failed where the daemon ended by itself, inactive."""
+    if not place.is_file():
+        return "inactive"
+    text = place.read_text(encoding="ascii").strip()
+    return "active" if text.isdecimal() and int(text) and alive(int(text)) else "failed" if text else "active"
+
+
+def alive(pid):
+    """Whether a process is there and no zombie."""
+    with contextlib.suppress(OSError):
+        return re.search(r"\) (\w)", Path(f"/proc/{pid}/stat").read_text(encoding="ascii")).group(1) != "Z"
+    return False
+
+
+def stop(place):
+    """End the daemon and wait for its end."""
+    if state(place) == "active":
+        pid = int(place.read_text(encoding="ascii"))
+        os.kill(pid, signal.SIGTERM)
+        while alive(pid):
+            time.sleep(0.01)
+    place.unlink(missing_ok=True)
+
+
+PROGRAMS = {"nvidia-imex": imex, "nvidia-imex-ctl": ctl, "systemctl": systemctl}
+
+
+def main():
+    """Act as the program of this name; 1 and a line on stderr for what it refuses."""
+    try:
+        return PROGRAMS[Path(sys.argv[0]).name](sys.argv[1:])
+    except RefusedError as refused:
+        print(refused, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

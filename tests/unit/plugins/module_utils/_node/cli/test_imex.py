@@ -1,0 +1,98 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import imex as imex_cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex import config
+
+from tests.unit.fakes.fake_imex_host import TYPE, FakeImexHost, table
+
+APART = table(["C N N", "C C C", "C C C"])
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """run(host, *words) gives the exit code and what was printed."""
+    monkeypatch.setenv("SLURMD_NODENAME", "n1")
+
+    def go(host, *words, kind=TYPE):
+        monkeypatch.setattr(imex_cli, "Host", lambda: host)
+        code = cli.main(["imex", *words, "--instance-type", kind], log_dir=str(tmp_path))
+        return code, capsys.readouterr().out
+
+    return go
+
+
+def test_up_and_down(run):
+    host = FakeImexHost()
+    code, out = run(host, "up")
+    assert code == 0 and out.startswith('PASS imex.domain: found {"nodes": 3')
+    assert run(host, "status")[0] == 0
+    code, out = run(host, "down")
+    assert code == 0 and "that of job 7 is taken away" in out
+    assert config.RECORD not in host.files
+
+
+def test_other_node_asks_slurm_nothing(run):
+    host = FakeImexHost()
+    code, out = run(host, "up", kind="p5.48xlarge")
+    assert (code, host.ran) == (0, []) and "p5.48xlarge is no part of an UltraServer" in out
+
+
+def test_none_does_nothing(run):
+    host = FakeImexHost()
+    assert run(host, "up", "--mode", "none")[0] == 0
+    assert not [line for line in host.ran if "restart" in line or "scontrol" in line]
+
+
+@pytest.mark.parametrize(("mode", "code"), [("required", 1), ("best_effort", 0)])
+def test_domain_that_does_not_come_up(run, mode, code):
+    host = FakeImexHost()
+    host.tables = [APART]
+    found = run(host, "up", "--mode", mode, "--seconds", "1")
+    assert found[0] == code and "10.0.0.2 is not joined (N)" in found[1]
+    assert not [line for line in host.ran if "scontrol update" in line]
+
+
+def test_drain_has_the_state_as_reason(run):
+    host = FakeImexHost()
+    host.tables = [APART]
+    host.slurm["update NodeName"] = ""
+    assert run(host, "up", "--seconds", "1", "--drain")[0] == 1
+    (line,) = [line for line in host.ran if "update NodeName=n1" in line]
+    assert "mlcluster health: imex.domain (reset): 10.0.0.2 is not joined (N)" in line
+
+
+def test_job_that_slurm_does_not_tell_keeps_the_job_away(run):
+    host = FakeImexHost()
+    del host.slurm["show node"]
+    code, out = run(host, "up")
+    assert code == 1 and out.startswith("???? imex.domain: ")
+
+
+def test_epilog_without_a_job_is_an_error(run):
+    assert run(FakeImexHost(SLURM_JOB_ID=""), "down")[0] == 1
+
+
+def test_failure_is_forgotten_when_told(run):
+    host = FakeImexHost()
+    host.after_restart = None
+    run(host, "up", "--seconds", "1")
+    assert run(host, "status")[0] == 1
+    assert (run(host, "forget")[0], run(host, "status")[0]) == (0, 0)
+
+
+def test_json_is_one_report(run):
+    document = json.loads(run(FakeImexHost(), "status", "--json")[1])
+    assert [one["id"] for one in document["results"]] == ["imex.service", "imex.domain", "imex.channel"]
+
+
+def test_wrong_service_is_wrong_usage(run):
+    assert run(FakeImexHost(), "status", "--service", "a b")[0] == 3

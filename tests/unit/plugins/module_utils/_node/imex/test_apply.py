@@ -1,0 +1,173 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex import apply, config, plan
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex.job import Job
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex.look import look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+
+from tests.unit.fakes.fake_imex_host import ADDRESSES, CHANNEL, NODES, TYPE, WHOLE, FakeImexHost, table
+
+OPTIONS = config.Options(instance_type=TYPE, seconds=5)
+JOB = Job(7, 0, "n1", True, ADDRESSES)
+
+
+def make(host, job=JOB):
+    facts = {**look(host, OPTIONS), "prologs": {}, "switch": None}
+    (result,) = apply.make(host, OPTIONS, job, facts, plan.make_plan(OPTIONS, job, facts))
+    return result
+
+
+def record(host):
+    return json.loads(host.files[config.RECORD])
+
+
+def test_domain_comes_up():
+    host = FakeImexHost()
+    result = make(host)
+    assert (result.id, result.status, result.found) == ("imex.domain", "pass", {"nodes": 3, "version": "580.95.05"})
+    assert host.device == (234, 0, 0o666) and host.files[NODES].count("\n") == 3
+    assert [line for line in host.ran if line.startswith("systemctl re")] == [
+        "systemctl reset-failed nvidia-imex.service",
+        "systemctl restart nvidia-imex.service",
+    ]
+    assert (record(host)["state"], record(host)["members"]) == ("ready", sorted(ADDRESSES.values()))
+
+
+def test_domain_is_waited_for_and_no_longer():
+    host = FakeImexHost()
+    host.tables = [table(["C N N", "I I I", "I I I"], ["INIT_GPU", "UNAVAILABLE", "UNAVAILABLE"]), "", WHOLE]
+    assert make(host).status == "pass"
+    assert host.clock == pytest.approx(2 * apply.POLL)
+
+
+def test_running_domain_of_the_same_start_is_not_restarted():
+    host = FakeImexHost()
+    make(host)
+    host.ran.clear()
+    assert make(host).status == "pass"
+    assert not [line for line in host.ran if "restart" in line]
+
+
+@pytest.mark.parametrize(
+    ("rows", "severity", "blame", "said"),
+    [
+        (["C N N", "C C C", "C C C"], "reset", "own", "10.0.0.2 is not joined (N)"),
+        (["C C N", "C C N", "I I I"], "monitor", "peer", "10.0.0.3 is not joined (N)"),
+        (["C C C", "N C C", "C C C"], "monitor", "peer", "10.0.0.2 does not see this node (N)"),
+    ],
+)
+def test_who_is_to_blame_for_a_pair(rows, severity, blame, said):
+    host = FakeImexHost()
+    host.tables = [table(rows)]
+    result = make(host)
+    assert (result.status, result.severity) == ("fail", severity) and said in result.message
+    assert (record(host)["state"], record(host)["blame"]) == ("failed", blame)
+    assert host.clock == pytest.approx(5, abs=2 * apply.POLL)
+
+
+def test_mismatch_of_versions_is_not_waited_for():
+    host = FakeImexHost()
+    host.tables = [table(["C !V! !V!", "!V! C C", "!V! C C"], versions=["570.1", "580.95.05", "580.95.05"])]
+    result = make(host)
+    assert (result.status, result.severity, host.clock) == ("fail", "reset", 0.0)
+    assert "10.0.0.2 is not joined (!V!)" in result.message
+
+
+def test_daemon_that_cannot_start_ends_the_wait_with_its_log():
+    host = FakeImexHost()
+    host.after_restart = None
+    host.files[config.LOG] = "[INFO] x\n[Nov 29] [ERROR] [tid 1] failed to bind to port 21007\n[INFO] y\n"
+    result = make(host)
+    assert (result.id, result.status, host.clock) == ("imex.service", "fail", 0.0)
+    assert result.message.endswith("its log ends: [Nov 29] [ERROR] [tid 1] failed to bind to port 21007")
+
+
+def test_daemon_that_ends_at_once_ends_the_wait():
+    host = FakeImexHost()
+    host.after_restart, host.tables = "failed", [""]
+    result = make(host)
+    assert (result.id, host.clock) == ("imex.service", 0.0)
+    assert result.message == "the daemon does not run: ActiveState is failed"
+
+
+def test_refusal_touches_nothing():
+    host = FakeImexHost()
+    host.unit["LoadState"] = "masked"
+    assert (make(host).status, host.device, host.files[NODES]) == ("fail", None, "0.0.0.0\n0.0.0.0\n")
+    assert (record(host)["state"], record(host)["blame"]) == ("failed", "own")
+
+
+def test_unconcerned_job_leaves_no_record():
+    host = FakeImexHost()
+    assert make(host, Job(7, 0, "n1", False, {})).status == "not_applicable"
+    assert config.RECORD not in host.files
+
+
+def test_channel_that_cannot_be_made_is_a_failure(monkeypatch):
+    host = FakeImexHost()
+
+    def refuse(*_arguments):
+        raise PermissionError(1, "Operation not permitted", CHANNEL)
+
+    monkeypatch.setattr(host, "make_character_device", refuse)
+    assert "Operation not permitted" in make(host).message
+
+
+def test_epilog_takes_the_domain_away():
+    host = FakeImexHost()
+    make(host)
+    (result,) = apply.take_away(host, OPTIONS, 7)
+    assert (result.status, host.unit["ActiveState"]) == ("pass", "inactive")
+    assert config.RECORD not in host.files
+
+
+def test_epilog_of_another_job_leaves_it():
+    host = FakeImexHost()
+    make(host)
+    (result,) = apply.take_away(host, OPTIONS, 8)
+    assert (result.status, host.unit["ActiveState"]) == ("not_applicable", "active")
+
+
+def test_record_of_an_own_fault_outlives_the_job():
+    host = FakeImexHost()
+    host.after_restart = None
+    make(host)
+    apply.take_away(host, OPTIONS, 7)
+    assert record(host)["state"] == "failed"
+    (service,) = [one for one in apply.status(host, OPTIONS, Slurm(host)) if one.id == "imex.service"]
+    assert (service.status, service.severity) == ("fail", "reset")
+    apply.forget(host, OPTIONS)
+    assert config.RECORD not in host.files
+
+
+def test_domain_of_a_running_job_is_not_forgotten():
+    host = FakeImexHost()
+    make(host)
+    with pytest.raises(NodeError, match="job 7 has its domain here"):
+        apply.forget(host, OPTIONS)
+
+
+def test_status_of_an_idle_node_is_good():
+    host = FakeImexHost()
+    found = {one.id: one.status for one in apply.status(host, OPTIONS, Slurm(host))}
+    assert found == {"imex.service": "pass", "imex.domain": "not_applicable", "imex.channel": "not_applicable"}
+
+
+def test_status_while_a_job_has_its_domain():
+    host = FakeImexHost()
+    make(host)
+    assert {one.status for one in apply.status(host, OPTIONS, Slurm(host))} == {"pass"}
+    host.unit["ActiveState"] = "failed"
+    found = {one.id: one for one in apply.status(host, OPTIONS, Slurm(host))}
+    assert (found["imex.service"].status, found["imex.service"].severity) == ("fail", "reset")
+    assert "job 7 needs it: ActiveState is failed" in found["imex.service"].message
+    assert found["imex.domain"].status == "undeterminable"

@@ -1,0 +1,93 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex.job import look_job
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+
+from tests.unit.fakes.fake_imex_host import ADDRESSES, FakeImexHost
+
+
+@pytest.fixture(autouse=True)
+def node(monkeypatch):
+    monkeypatch.setenv("SLURMD_NODENAME", "n1")
+
+
+def look(host):
+    return look_job(host, Slurm(host))
+
+
+def test_job_by_the_variables_of_its_prolog():
+    host = FakeImexHost()
+    job = look(host)
+    assert (job.job_id, job.restarts, job.node, job.exclusive) == (7, 0, "n1", True)
+    assert (job.members, job.address, job.outside) == (ADDRESSES, "10.0.0.1", ())
+    assert not [line for line in host.ran if "show job" in line]
+
+
+def test_older_slurm_is_asked_for_the_job():
+    host = FakeImexHost()
+    del host.variables["SLURM_JOB_OVERSUBSCRIBE"], host.variables["SLURM_JOB_RESTART_COUNT"]
+    job = look(host)
+    assert (job.exclusive, job.restarts) == (True, 2)
+
+
+@pytest.mark.parametrize(
+    ("word", "exclusive"), [("NO", True), ("TOPO", True), ("YES", False), ("OK", False), ("USER", False)]
+)
+def test_job_that_shares_its_nodes(word, exclusive):
+    assert look(FakeImexHost(SLURM_JOB_OVERSUBSCRIBE=word)).exclusive is exclusive
+
+
+def test_newer_slurm_has_a_variable_of_its_own():
+    assert look(FakeImexHost(SLURM_JOB_EXCLUSIVE="NODE", SLURM_JOB_OVERSUBSCRIBE="OK")).exclusive
+
+
+def test_nodes_of_other_blocks_are_outside():
+    host = FakeImexHost()
+    host.slurm["show topology"] = "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 Nodes=n3\n"
+    job = look(host)
+    assert (list(job.members), job.outside) == (["n1", "n2"], ("n3",))
+
+
+def test_name_in_place_of_an_address_is_resolved():
+    host = FakeImexHost(SLURM_NODELIST="n1")
+    host.slurm["show node"] = "NodeName=n1 NodeAddr=host-2 State=IDLE\n"
+    assert look(host).members == {"n1": "10.0.0.9"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "nodes", "said"),
+    [
+        ({"SLURM_JOB_ID": ""}, None, "no job is named"),
+        ({"SLURM_NODELIST": "n[2-3]"}, None, "Slurm has job 7 on n[2-3], and this node is n1"),
+        ({}, "NodeName=n1 NodeAddr=10.0.0.1 State=IDLE\n", "Slurm tells no address of n2, n3"),
+        ({"SLURM_NODELIST": "n1"}, "NodeName=n1 NodeAddr=host-1 State=IDLE\n", "resolves to none but loopback"),
+        (
+            {"SLURM_NODELIST": "n[1-2]"},
+            "NodeName=n1 NodeAddr=10.0.0.1 State=IDLE\nNodeName=n2 NodeAddr=10.0.0.1 State=IDLE\n",
+            "two nodes of the job have one address",
+        ),
+    ],
+)
+def test_job_that_cannot_be_told(variables, nodes, said):
+    host = FakeImexHost(**variables)
+    if nodes:
+        host.slurm["show node"] = nodes
+    with pytest.raises(NodeError) as raised:
+        look(host)
+    assert said in str(raised.value)
+
+
+def test_job_whose_name_poses_as_slurms_words():
+    host = FakeImexHost()
+    del host.variables["SLURM_JOB_OVERSUBSCRIBE"]
+    host.slurm["show job"] = (
+        "JobId=7 JobName=OverSubscribe=NO UserId=a(1) JobState=RUNNING Restarts=0 NodeList=n[1-3] OverSubscribe=OK\n"
+    )
+    assert not look(host).exclusive

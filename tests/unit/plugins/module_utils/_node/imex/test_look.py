@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex import config
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex import look as imex_look
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
+
+from tests.unit.fakes.fake_imex_host import CONFIG, NODES, SITE, TYPE, FakeImexHost
+
+OPTIONS = config.Options(instance_type=TYPE)
+
+
+def look(host, options=OPTIONS):
+    return imex_look.look(host, options)
+
+
+def test_node_of_an_ultraserver():
+    facts = look(FakeImexHost())
+    assert (facts["type"], facts["ultraserver"], facts["major"], facts["record"]) == (TYPE, True, 234, None)
+    assert facts["unit"] == {
+        "problem": None, "load": "loaded", "active": "inactive", "enabled": "enabled", "config": CONFIG
+    }  # fmt: skip
+    assert facts["config"] == {"path": CONFIG, "text": SITE, "shared": None}
+    assert facts["nodes"] == {"path": NODES, "text": "0.0.0.0\n0.0.0.0\n", "shared": None}
+
+
+@pytest.mark.parametrize(("kind", "ultraserver"), [("p5.48xlarge", False), (None, None)])
+def test_other_node_is_not_looked_at(kind, ultraserver):
+    host = FakeImexHost()
+    facts = look(host, config.Options(instance_type=kind))
+    assert facts == {"type": kind, "ultraserver": ultraserver} and host.ran == []
+
+
+def test_files_of_the_unit_and_of_its_configuration():
+    host = FakeImexHost()
+    host.unit["ExecStart"] = host.unit["ExecStart"].replace(CONFIG, "/opt/imex/config.cfg")
+    host.files["/opt/imex/config.cfg"] = "IMEX_NODE_CONFIG_FILE=/opt/imex/nodes.cfg\n"
+    host.files["/proc/self/mountinfo"] += "40 22 0:9 / /opt/imex rw - nfs4 head:/x rw\n"
+    facts = look(host)
+    assert facts["config"]["path"] == "/opt/imex/config.cfg"
+    assert facts["nodes"] == {"path": "/opt/imex/nodes.cfg", "text": None, "shared": "NFS"}
+
+
+def test_daemons_of_containers_too():
+    host = FakeImexHost()
+    host.files["/proc/12/cmdline"] = "/usr/bin/nvidia-imex\0-c\0/imexd/imexd.cfg\0"
+    host.files["/proc/13/cmdline"] = "nvidia-imex\0"
+    host.files["/proc/14/cmdline"] = "nvidia-imex-ctl\0-N\0"
+    host.files["/proc/15/cmdline"] = "vi\0/etc/nvidia-imex\0x\0"
+    assert imex_look.daemons(host)[:2] == [{"pid": 12, "config": "/imexd/imexd.cfg"}, {"pid": 13, "config": None}]
+
+
+def test_file_named_like_the_daemon_is_no_daemon():
+    host = FakeImexHost()
+    host.files["/proc/15/cmdline"] = "less\0/var/log/nvidia-imex.log\0"
+    assert imex_look.daemons(host) == []
+
+
+def test_systemd_that_does_not_answer_is_a_problem():
+    host = FakeImexHost()
+    host.unit = {}
+    assert imex_look.look_unit(host, "nvidia-imex")["problem"] == "systemctl shows no unit nvidia-imex.service"
+
+
+@pytest.mark.parametrize(("text", "problem"), [("", "ended with status 255"), ("nonsense", "no table as documented")])
+def test_domain_that_is_not_known_has_its_reason(text, problem):
+    host = FakeImexHost()
+    host.tables = [text]
+    domain, said = imex_look.look_domain(host, CONFIG)
+    assert domain is None and problem.replace("no table", "not print a table") in said
+
+
+def test_programs_that_slurm_runs_as_prolog():
+    host = FakeImexHost()
+    host.slurm["show config"] = (
+        "Prolog[0] = /opt/slurm/prolog.d/*\nProlog[1] = /etc/p\nSwitchType = switch/nvidia_imex\n"
+    )
+    host.files.update({"/opt/slurm/prolog.d/90_a": "a", "/opt/slurm/prolog.d/91_b": "b", "/etc/p": "p"})
+    found = imex_look.look_slurm(host, Slurm(host))
+    assert found["prologs"] == {"/opt/slurm/prolog.d/90_a": "a", "/opt/slurm/prolog.d/91_b": "b", "/etc/p": "p"}
+    assert found["switch"] == "switch/nvidia_imex"
+
+
+def test_slurm_that_does_not_answer_tells_nothing():
+    host = FakeImexHost()
+    del host.slurm["show config"]
+    assert imex_look.look_slurm(host, Slurm(host)) == {"prologs": {}, "switch": None}

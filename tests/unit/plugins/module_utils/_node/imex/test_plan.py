@@ -1,0 +1,171 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex import config, parse, plan
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex.job import Job
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex.look import look
+
+from tests.unit.fakes.fake_imex_host import ADDRESSES, CONFIG, NODES, TYPE, FakeImexHost
+
+OPTIONS = config.Options(instance_type=TYPE)
+JOB = Job(7, 0, "n1", True, ADDRESSES)
+
+
+def facts(host=None, prologs=None, switch=None):
+    return {**look(host or FakeImexHost(), OPTIONS), "prologs": prologs or {}, "switch": switch}
+
+
+def done(host, job=JOB):
+    """The node as a plan leaves it."""
+    made = plan.make_plan(OPTIONS, job, facts(host))
+    for file in made.files:
+        host.files[file.path] = file.text
+    host.unit["ActiveState"] = "active"
+    host.device = (234, 0, 0o666)
+    return made
+
+
+def test_fresh_node_gets_everything():
+    made = done(host := FakeImexHost())
+    assert made.differences() == [
+        "list of nodes", "configuration", "unit nvidia-imex.service", config.CHANNEL, "the domain"
+    ]  # fmt: skip
+    assert host.files[NODES] == "10.0.0.1\n10.0.0.2\n10.0.0.3\n"
+    assert parse.settings(host.files[CONFIG])["SERVER_PORT"] == str(config.FIRST_PORT + 7)
+
+
+def test_same_job_again_is_only_waited_for():
+    done(host := FakeImexHost())
+    assert plan.make_plan(OPTIONS, JOB, facts(host)).differences() == ["the domain"]
+
+
+def test_daemon_that_does_not_run_is_started_with_what_there_is():
+    done(host := FakeImexHost())
+    host.unit["ActiveState"] = "failed"
+    assert plan.make_plan(OPTIONS, JOB, facts(host)).differences() == ["unit nvidia-imex.service", "the domain"]
+
+
+@pytest.mark.parametrize(
+    "job",
+    [Job(8, 0, "n1", True, ADDRESSES), Job(7, 1, "n1", True, ADDRESSES), Job(7, 0, "n1", True, {"n1": "10.0.0.1"})],
+)
+def test_other_job_start_or_list_restarts_the_daemon(job):
+    done(host := FakeImexHost())
+    assert "unit nvidia-imex.service" in plan.make_plan(OPTIONS, job, facts(host)).differences()
+
+
+def test_every_node_of_a_job_has_the_same_files():
+    made = [plan.make_plan(OPTIONS, Job(7, 0, name, True, ADDRESSES), facts()).files for name in ADDRESSES]
+    assert made[0] == made[1] == made[2]
+
+
+def test_site_settings_are_kept():
+    host = FakeImexHost()
+    host.files[CONFIG] = "LOG_LEVEL=2\nIMEX_CMD_PORT=50099\n"
+    text = done(host).files[1].text
+    assert parse.settings(text) == {
+        "LOG_LEVEL": "2", "IMEX_CMD_PORT": "50099", "SERVER_PORT": "21007", "IMEX_CMD_ENABLED": "1"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("major", "mode"), [(235, 0o666), (234, 0o600)])
+def test_wrong_channel_is_made_again(major, mode):
+    done(host := FakeImexHost())
+    host.device = (major, 0, mode)
+    assert plan.make_plan(OPTIONS, JOB, facts(host)).differences() == [config.CHANNEL, "the domain"]
+
+
+def test_channels_that_slurm_makes_are_left_to_it():
+    made = plan.make_plan(OPTIONS, JOB, facts(switch="switch/nvidia_imex"))
+    assert config.CHANNEL not in made.differences()
+    assert made.notes == ("Slurm makes the channels itself (switch/nvidia_imex)",)
+
+
+def test_nodes_of_other_blocks_are_noted():
+    made = plan.make_plan(OPTIONS, Job(7, 0, "n1", True, ADDRESSES, ("n4", "n5")), facts())
+    assert made.notes == ("2 nodes of the job are in other blocks, and not in this domain",)
+
+
+@pytest.mark.parametrize(
+    ("options", "job", "reason"),
+    [
+        (config.Options("none", instance_type=TYPE), JOB, "slurm_jobs_imex is none"),
+        (OPTIONS, Job(7, 0, "n1", False, ADDRESSES), "job 7 shares its nodes"),
+    ],
+)
+def test_job_without_a_domain(options, job, reason):
+    made = plan.make_plan(options, job, facts())
+    assert (made.concerned, made.differences()) == (False, []) and reason in made.reason
+
+
+def test_other_types_have_no_domain():
+    assert "p5.48xlarge is no part of an UltraServer" in plan.unconcerned_node(
+        OPTIONS, {"type": "p5.48xlarge", "ultraserver": False}
+    )
+    assert "this machine is no part" in plan.unconcerned_node(OPTIONS, {"type": None, "ultraserver": None})
+
+
+def test_daemon_of_the_dra_driver_is_left_alone():
+    host = FakeImexHost()
+    host.files["/proc/99/cmdline"] = "nvidia-imex\0-c\0/imexd/imexd.cfg\0"
+    made = plan.make_plan(OPTIONS, JOB, facts(host))
+    assert not made.concerned and "process 99 is an IMEX daemon with /imexd/imexd.cfg" in made.reason
+
+
+def test_own_daemon_is_no_other_hand():
+    host = FakeImexHost()
+    host.files["/proc/99/cmdline"] = f"/usr/bin/nvidia-imex\0-c\0{CONFIG}\0"
+    assert plan.make_plan(OPTIONS, JOB, facts(host)).concerned
+
+
+@pytest.mark.parametrize(
+    ("text", "concerned"),
+    [
+        ("systemctl restart nvidia-imex", False),
+        ("echo $IPS > /x/nodes_config.cfg", False),
+        ("# Written by role slurm_jobs of mlcluster.aws: nvidia-imex", True),
+        ("echo hello", True),
+    ],
+)
+def test_prolog_of_the_site_is_left_alone(text, concerned):
+    made = plan.make_plan(OPTIONS, JOB, facts(prologs={"/opt/slurm/prolog.d/91_imex": text}))
+    assert made.concerned is concerned
+    assert concerned or "/opt/slurm/prolog.d/91_imex configures IMEX for jobs" in made.reason
+
+
+def broken(**changes):
+    host = FakeImexHost()
+    host.programs.pop(changes.get("program", ""), None)
+    host.unit.update(changes.get("unit", {}))
+    host.files.update(changes.get("files", {}))
+    if changes.get("no_config"):
+        del host.files[CONFIG]
+    return host
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        (broken(program="nvidia-imex-ctl"), "looked for nvidia-imex-ctl and did not find them"),
+        (broken(unit={"LoadState": "masked"}), "the unit of the IMEX daemon is masked"),
+        (broken(unit={"Id": ""}), "cannot be looked at: systemctl shows no unit"),
+        (broken(no_config=True), f"{CONFIG} cannot be read"),
+        (broken(files={"/proc/devices": "Character devices:\n"}), "/proc/devices has no nvidia-caps-imex-channels"),
+        (
+            broken(files={CONFIG: "BIND_INTERFACE_IP=10.9.9.9\n"}),
+            "binds the daemon to 10.9.9.9, and Slurm has 10.0.0.1",
+        ),
+        (
+            broken(files={"/proc/self/mountinfo": "22 1 0:9 / / rw - nfs4 head:/x rw\n"}),
+            f"{CONFIG} is on NFS, where jobs of other nodes would write it too",
+        ),
+    ],
+)
+def test_obstacle_is_a_refusal(host, said):
+    made = plan.make_plan(OPTIONS, JOB, facts(host))
+    assert said in "; ".join(made.refusals) and made.differences() == []
