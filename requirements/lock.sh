@@ -53,5 +53,5 @@ compile 3.11 node "${absent[@]}" --no-annotate node.in
 # Wheels only, for the image: whatever has to be compiled would be another program in each image.
 "$scratch/venv/bin/uv" pip compile --quiet --python-version 3.12 --python-platform x86_64-manylinux_2_28 --upgrade \
     --only-binary :all: --no-annotate --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
-    training-image.in --output-file ../roles/enroot_pyxis/files/training-requirements.txt
-echo "wrote roles/enroot_pyxis/files/training-requirements.txt"
+    training-image.in --output-file ../roles/training_image/files/training-requirements.txt
+echo "wrote roles/training_image/files/training-requirements.txt"

@@ -10,7 +10,8 @@ module: enroot_pyxis_info
 short_description: See and judge Enroot, Pyxis and the Slurm they belong to
 version_added: 0.1.0
 description:
-  - Looks once at everything about containers on a node and returns what differs from what is wanted.
+  - Looks once at everything about containers on a node. What the role would do there is what
+    M(mlcluster.aws.node_plan) returns.
   - The Slurm version that a plugin was built for is read from its symbol table, without loading it.
 author:
   - mlcluster.aws contributors (@mlcluster-aws)
@@ -24,15 +25,10 @@ attributes:
     description: Has no difference to show.
     support: none
 options:
-  build_version:
-    description: The version of Pyxis that will be built where no plugin fits. Empty means that none will be.
-    type: str
-    default: ""
   probe:
-    description: When to start a container with O(smoke_image), V(never), V(unproved) only when it has not been proved
-      with this plugin and this Slurm, or V(always).
+    description: Whether to start a container with O(smoke_image).
     type: str
-    choices: [never, unproved, always]
+    choices: [never, always]
     default: never
   candidate:
     description: A plugin that is not in its place yet, to be judged in RV(candidate).
@@ -41,16 +37,6 @@ options:
     description: Whether to ask Slurm's controller for the jobs that have the node, for C(busy) in RV(slurm).
     type: bool
     default: false
-  hold_packages:
-    description: Packages that have to be held where they are installed; those that are not are in RV(unheld_packages).
-    type: list
-    elements: str
-    default: []
-  files:
-    description: Files to report on in RV(files).
-    type: list
-    elements: path
-    default: []
 notes:
   - Needs root to start containers as other users.
 seealso:
@@ -116,49 +102,12 @@ place:
   returned: on a node with Slurm
   type: dict
   sample: {"path": "/data/containers", "kind": "volume", "fstype": "ext4", "warning": ""}
-plan:
-  description: What differs.
+refusals:
+  description: Why nothing may be done on this node, each with the way out.
   returned: always
-  type: dict
-  contains:
-    refusals:
-      description: Why nothing may be done, each with the way out.
-      type: list
-      elements: str
-      sample: []
-    warnings:
-      description: What works less well than it could.
-      type: list
-      elements: str
-      sample: []
-    parts:
-      description: What has to be done, by name.
-      type: list
-      elements: str
-      sample: ["conf", "plugstack"]
-    files:
-      description: Files to write or remove, in the terms of M(mlcluster.aws.text_files).
-      type: list
-      elements: dict
-      sample: []
-    validated:
-      description: Files to write after the command C(validate) has judged them.
-      type: list
-      elements: dict
-      sample: []
-    links:
-      description: Links to make, with C(path) and C(target).
-      type: list
-      elements: dict
-      sample: []
-    plugstack:
-      description: What M(mlcluster.aws.pyxis_plugstack) has to be called with; null on a node that does not write it.
-      type: dict
-      sample: {"path": "/opt/slurm/etc/plugstack.conf", "word": "optional"}
-    plugin:
-      description: The plugin that is used; null when none fits.
-      type: dict
-      sample: {"path": "/usr/local/lib/slurm/spank_pyxis.so"}
+  type: list
+  elements: str
+  sample: []
 writes_plugstack:
   description: Whether this node is the one that writes C(plugstack.conf).
   returned: always
@@ -169,16 +118,6 @@ unit_enabled:
   returned: always
   type: bool
   sample: true
-proof:
-  description: Whether a container has been started with this plugin and this Slurm, now or before.
-  returned: always
-  type: bool
-  sample: true
-proof_text:
-  description: What C(/var/lib/mlcluster/enroot_pyxis.json) has to hold to remember that; empty unless proved now.
-  returned: always
-  type: str
-  sample: ""
 results:
   description: Verdicts in the shape C(mlcluster.result/1).
   returned: always
@@ -197,17 +136,6 @@ problems:
   type: list
   elements: str
   sample: []
-unheld_packages:
-  description: Those of O(hold_packages) that are installed and not held.
-  returned: always
-  type: list
-  elements: str
-  sample: ["docker.io"]
-files:
-  description: For each of O(files) its sha256, null where it does not exist.
-  returned: always
-  type: dict
-  sample: {"/usr/local/bin/mlcluster": null}
 """
 
 import dataclasses
@@ -221,24 +149,16 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.con
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.files import unit_enabled
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.host import EnrootHost as Host
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.look import (
-    make_plan,
-    proof_text,
-    proved,
-    survey,
-)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.look import survey
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plan import manages_plugstack, refusals
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.slurm import busy, judge_plugin
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.verify import verify, writes_plugstack
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.verify import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.packages import unheld_packages
 
 OWN_SPEC: dict[str, dict[str, t.Any]] = {
-    "build_version": {"type": "str", "default": ""},
-    "probe": {"type": "str", "choices": ["never", "unproved", "always"], "default": "never"},
+    "probe": {"type": "str", "choices": ["never", "always"], "default": "never"},
     "candidate": {"type": "path"},
     "jobs": {"type": "bool", "default": False},
-    "hold_packages": {"type": "list", "elements": "str", "default": []},
-    "files": {"type": "list", "elements": "path", "default": []},
 }
 
 
@@ -251,16 +171,11 @@ def main() -> None:
         if found:
             module.fail_json(msg="; ".join(found))
         facts = survey(host, config)
-        plan = make_plan(host, facts, config, module.params["build_version"])
-        known = plan.plugin is not None and proved(host, facts, plan.plugin["path"])
-        asked = module.params["probe"]
-        probe = not module.check_mode and (asked == "always" or (asked == "unproved" and not known))
-        results = verify(host, facts, plan, config, probe)
-        unheld = unheld_packages(host, module.params["hold_packages"])
+        refused = refusals(facts, config)
+        probe = module.params["probe"] == "always" and not module.check_mode
+        results = verify(host, facts, refused, config, probe)
     except NodeError as exc:
         module.fail_json(msg=str(exc))
-    tried = [result.status for result in results if result.id == "pyxis.container"]
-    now = plan.plugin is not None and bool(tried) and set(tried) == {"pass"}
     candidate = module.params["candidate"]
     looked: dict[str, t.Any] = {"slurm": facts["slurm"]}
     if facts["slurm"] and module.params["jobs"]:
@@ -280,16 +195,12 @@ def main() -> None:
     module.exit_json(
         changed=False,
         **looked,
-        plan=plan.as_dict(),
-        writes_plugstack=writes_plugstack(facts, config),
+        refusals=refused,
+        writes_plugstack=facts["slurm"] is not None and manages_plugstack(config, facts["slurm"]),
         unit_enabled=unit_enabled(host),
-        proof=known or now,
-        proof_text=proof_text(host, facts, plan.plugin["path"]) if now and plan.plugin else "",
         results=[result.to_dict() for result in results],
         lines=[result.line() for result in results],
         problems=[result.line() for result in results if result.status not in ("pass", "not_applicable")],
-        unheld_packages=unheld,
-        files={path: host.sha256(path) for path in module.params["files"]},
     )
 
 

@@ -21,13 +21,13 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 BEGIN = "<!-- variables -->"
 END = "<!-- /variables -->"
 LONGEST_DEFAULT = 60
-# Task files that other roles include: no play applies it, and it has no options.
-SHARED = "plan"
+# Task files that other roles include: no play applies them, and they have no options.
+SHARED = ("plan", "training_image")
 
 
 def role_folders(checkout: Path) -> list[Path]:
     """The roles of the collection that plays apply, in order of their names."""
-    found = sorted(path for path in checkout.glob("roles/*") if path.is_dir() and path.name != SHARED)
+    found = sorted(path for path in checkout.glob("roles/*") if path.is_dir() and path.name not in SHARED)
     if not found:
         raise FileNotFoundError(f"there is no role below {checkout}/roles")
     return found

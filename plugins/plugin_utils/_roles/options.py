@@ -75,8 +75,8 @@ def system_problems(host: str, facts: Mapping[str, Any]) -> list[str]:
     python = (facts.get("python") or {}).get("version") or {}
     version = (python.get("major"), python.get("minor"))
     if None not in version and version < OLDEST_PYTHON:
-        older = f"{host} has Python {version[0]}.{version[1]} and this role needs 3.9 or newer"
-        return [f"{older}: install it and set ansible_python_interpreter"]
+        found = f"{host} has Python {version[0]}.{version[1]}"
+        return [f"{found} and this role needs 3.9 or newer: install it and set ansible_python_interpreter"]
     return []
 
 

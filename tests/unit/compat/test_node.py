@@ -14,7 +14,12 @@ from pathlib import Path
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import config as containers_config
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import local_directories
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import look as containers
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import role as containers_role
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.look import proved
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plan import (
+    make_plan,
+    plugstack_wanted,
+)
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plugstack_write import (
     Wanted,
     apply_changes,
@@ -140,12 +145,15 @@ def test_node_with_containers_needs_no_change(node):
     local_directories.prepare(node, config.local)
     node.folder("/run/enroot", 0o1777)
     node.folder("/run/pyxis")
-    facts = containers.survey(node, config)
-    plan = containers.make_plan(node, facts, config, "")
-    assert (plan.refusals, plan.parts, plan.files, plan.validated, plan.links) == ([], [], [], [], [])
-    wanted = Wanted(**{key: value for key, value in plan.plugstack.items() if key != "path"})
-    assert apply_changes(node, plan.plugstack["path"], wanted, dry=True)["after"] == {}
-    assert containers.proved(node, facts, PLUGIN)
+    node.put("/usr/local/bin/mlcluster")
+    wanted = containers_config.RoleConfig(enroot=config, hold=False)
+    facts = containers_role.look(node, wanted)
+    plan = make_plan(facts, wanted)
+    assert (plan.refusals, plan.differences()) == ((), [])
+    listed = plugstack_wanted(facts, config, wanted.build_version)
+    own = {key: value for key, value in listed.items() if key not in ("path", "slurm_version")}
+    assert apply_changes(node, listed["path"], Wanted(**own), dry=True)["after"] == {}
+    assert proved(facts, PLUGIN)
 
 
 def test_file_systems_are_read_and_their_file_stays():

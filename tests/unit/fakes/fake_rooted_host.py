@@ -43,6 +43,7 @@ class RootedHost(EnrootHost):
         self.root = str(root)
         self.answers: dict[str, Answer] = {}
         self.ran: list[list[str]] = []
+        self.architecture = "x86_64"
 
     def at(self, path: str) -> str:
         return f"{self.root}{path}" if path.startswith("/") and not path.startswith(self.root) else path
@@ -59,6 +60,9 @@ class RootedHost(EnrootHost):
 
     def text(self, path: str) -> str:
         return Path(self.at(path)).read_text(encoding="utf-8")
+
+    def machine(self):
+        return self.architecture
 
     def run(self, argv, timeout=120, check=True, stdin=None):
         self.ran.append(list(argv))
@@ -155,6 +159,10 @@ def node(root: Path, slurm: str = "22.05.8") -> RootedHost:
     host.answers["/opt/slurm/bin/srun --help"] = "Usage: srun\n"
     host.folder("/run")
     host.put("/proc/1/comm", "systemd\n")
+    host.put("/etc/os-release", 'ID=debian\nNAME="Debian GNU/Linux"\nVERSION_ID="12"\n')
+    for program in ("dpkg-query", "apt-get"):
+        host.put(f"/usr/bin/{program}", mode=0o755)
+    host.answers["dpkg-query -W"] = ""
     return host
 
 

@@ -20,14 +20,14 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._data import artifac
 from tests.rig import templating
 
 CHECKOUT = Path(__file__).parents[3]
-ROLE = CHECKOUT / "roles" / "enroot_pyxis"
+ROLE = CHECKOUT / "roles" / "training_image"
 HADOLINT = CHECKOUT / ".venv-lint" / "bin" / "hadolint"
 EFA = next(entry["version"] for entry in artifacts.ARTIFACTS if entry["name"] == "aws-efa-installer")
 ECR = "123456789012.dkr.ecr.eu-west-2.amazonaws.com"
 
 
-def load(path: str) -> t.Any:
-    return templating.load(ROLE / path)
+def load(path: Path) -> t.Any:
+    return templating.load(path)
 
 
 class Image:
@@ -35,11 +35,11 @@ class Image:
 
     def __init__(self, more: dict[str, t.Any] | None = None, **settings: t.Any) -> None:
         self.variables = {
-            **load("defaults/main.yml"),
-            **load("vars/main.yml"),
+            **load(CHECKOUT / "roles" / "enroot_pyxis" / "defaults" / "main.yml"),
+            **load(ROLE / "vars" / "main.yml"),
             "role_path": str(ROLE),
             "ansible_search_path": [str(ROLE)],
-            "__enroot_pyxis_work": {"path": "/var/tmp/work"},
+            "__training_image_work": {"path": "/var/tmp/work"},
             "enroot_pyxis_image_base": "nvcr.io/nvidia/cuda:any@sha256:" + "a" * 64,
             **{f"enroot_pyxis_image_{name}": value for name, value in settings.items()},
             **(more or {}),
@@ -47,7 +47,7 @@ class Image:
 
     def value(self, name: str) -> t.Any:
         return Templar(loader=DataLoader(), variables=self.variables).template(
-            self.variables[f"__enroot_pyxis_image{name}"]
+            self.variables[f"__training_image{name}"]
         )
 
 
@@ -81,11 +81,11 @@ def test_the_installer_is_that_of_the_hosts(dockerfile):
     assert "aws-efa-installer-1.47.0.tar.gz" in of_site.value("_dockerfile")
     assert "--disable-ngc" not in of_site.value("_dockerfile")
     assert of_site.value("_problems") == []
-    assert Image(efa_version="1.46.0").value("").get("versions")["efa"] == "1.46.0"
+    assert Image(efa_version="1.46.0").value("_made").get("versions")["efa"] == "1.46.0"
 
 
 def test_nccl_is_one_that_the_table_of_variables_knows(dockerfile):
-    versions = Image().value("")["versions"]
+    versions = Image().value("_made")["versions"]
     assert set(versions) == {"efa", "pytorch", "megatron", "nccl", "cuda"}
     known = tuple(map(int, nccl_env.KNOWN_NCCL_UP_TO.split(".")))
     assert tuple(map(int, versions["nccl"].split(".")))[:2] <= known
@@ -105,5 +105,5 @@ def test_arguments_and_the_place_to_push_to():
     image = Image(build_arguments={"PIP_INDEX_URL": "https://mirror/simple", "A": 1}, push=f"{ECR}/training")
     assert image.value("_arguments") == ["--build-arg", "A=1", "--build-arg", "PIP_INDEX_URL=https://mirror/simple"]
     assert image.value("_remote") == f"{ECR}/training:" + image.value("_tag").partition(":")[2]
-    assert image.value("")["registries"] == [ECR]
+    assert image.value("_made")["registries"] == [ECR]
     assert image.value("_environment")["PATH"].startswith("/var/tmp/work/docker:")

@@ -60,30 +60,6 @@ def test_a_task_refuses_a_line_feed_at_the_end(task, good, bad):
     assert not hold(that, bad)
 
 
-SUM = "a" * 64
-
-
-@pytest.mark.parametrize(
-    ("role", "variable", "settings"),
-    [
-        ("enroot_pyxis", "bad_checksums", {"enroot_pyxis_checksums": {"a.deb": f"{SUM}{{}}"}}),
-    ],
-)
-def test_a_setting_with_a_line_feed_at_the_end_is_told(role, variable, settings):
-    def told(end):
-        given = {
-            name: [entry.format(end) for entry in value] if isinstance(value, list)
-            else {key: entry.format(end) for key, entry in value.items()} if isinstance(value, dict)
-            else value.format(end)
-            for name, value in settings.items()
-        }  # fmt: skip
-        variables = {**load(ROLES / role / "defaults/main.yml"), **load(ROLES / role / "vars/main.yml"), **given}
-        return list(Templar(loader=DataLoader(), variables=variables).template(variables[f"__{role}_{variable}"]))
-
-    assert told("") == []
-    assert len(told("\n")) == 1
-
-
 def test_a_path_of_a_check_with_a_line_feed_at_the_end_is_none():
     variables = load(ROLES / "slurm_jobs/vars/node_checks.yml")
 

@@ -39,7 +39,7 @@ LUSTRE = {key: spec for key, spec in lustre.ROLE_SPEC.items() if key == "directo
 # of a role that decides on the node.
 CONFIGS: dict[str, tuple[str, dict[str, Any], Any, str]] = {
     "nvme_raid0": ("storage", storage.ARGUMENT_SPEC, storage.StorageConfig, PLANS),
-    "enroot_pyxis": ("containers", containers.ARGUMENT_SPEC, containers.EnrootConfig, "enroot_pyxis_info"),
+    "enroot_pyxis": ("containers", containers.ROLE_SPEC, containers.RoleConfig, PLANS),
     "fsx_lustre": ("lustre", LUSTRE, lustre.RoleConfig, PLANS),
     "efa_nccl": ("efa", efa.ARGUMENT_SPEC, efa.EfaConfig, PLANS),
     "nvidia_gds": ("gds", gds.ARGUMENT_SPEC, gds.GdsConfig, PLANS),
@@ -122,6 +122,10 @@ def test_every_option_is_read(role: Path) -> None:
         # What the controller adds, and the switch by which the action node_plan fails.
         part = CONTROLLER / f"{role.name}.py"
         text += f" {role.name}_required " + (part.read_text(encoding="utf-8") if part.is_file() else "")
+    for shared in role_docs.SHARED:
+        if f"mlcluster.aws.{shared}" in text:
+            files = [path for path in (role.parent / shared).rglob("*") if path.is_file()]
+            text += without_comments("\n".join(path.read_text(encoding="utf-8") for path in files))
     # The switch works by rejecting, wherever the role does that.
     switch = f"{role.name}_safe_mode"
     # Whether something reads the fields of a role that decides on the node is asked below.

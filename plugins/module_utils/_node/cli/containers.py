@@ -17,6 +17,7 @@ from ..containers import local_directories as enroot_local
 from ..containers import look as enroot
 from ..containers.config import CONFIG_PATH, load_config
 from ..containers.host import EnrootHost
+from ..containers.plan import refusals
 from ..containers.verify import verify
 from ..system.host import NodeError
 from ..verdict import result
@@ -64,7 +65,7 @@ def containers_info(args: argparse.Namespace, host: EnrootHost | None = None) ->
     try:
         config = load_config(host, args.config)
         facts = enroot.survey(host, config)
-        results = verify(host, facts, enroot.make_plan(host, facts, config), config)
+        results = verify(host, facts, refusals(facts, config), config)
     except NodeError as exc:
         LOGGER.error("containers-info: %s", exc)
         return result.EXIT_UNDETERMINABLE

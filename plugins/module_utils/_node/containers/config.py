@@ -11,6 +11,7 @@ import json
 import re
 import typing as t
 
+from ..system import argument_types
 from ..system.config_file import read_config
 from ..system.host import NodeError
 from . import credentials as enroot_credentials
@@ -46,6 +47,37 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "smoke_image": {"type": "str", "default": ""},
     "smoke_users": {"type": "list", "elements": "str", "default": []},
     "smoke_seconds": {"type": "int", "default": 120},
+}
+
+# What the role enroot_pyxis takes besides: the names of its variables without their prefix, and four more. docker says
+# whether it is wanted on this node; artifacts are what ``downloads.artifact`` takes; runtime_sha256 is of the runtime
+# that the controller would install, empty for none; probe says when a container is started: in a look that finds
+# nothing to do and no proof (unproved), always, or never.
+ROLE_SPEC: dict[str, dict[str, t.Any]] = {
+    **ARGUMENT_SPEC,
+    "plugin_options": {"type": "dict", "default": {"container_scope": "global"}},
+    "hooks": {"type": "list", "elements": "str", "default": ["50-slurm-pmi.sh", "50-slurm-pytorch.sh"]},
+    "source": {
+        "type": "str",
+        "choices": ["auto", "preinstalled", "mirror", "local", "upstream"],
+        "default": "auto",
+    },
+    "mirror_url": {"type": "str", "default": ""},
+    "local_files": {"type": "str", "default": ""},
+    "checksums": {"type": "dict", "default": {}},
+    "file_names": {"type": "dict", "default": {}},
+    "enroot_version": {"type": "str", "default": "4.1.2"},
+    "pyxis_version": {"type": "str", "default": "0.24.0"},
+    "prebuilt": {"type": "list", "elements": "dict", "default": []},
+    "upgrade": {"type": "bool", "default": False},
+    "docker_packages": {"type": "list", "elements": "str", "default": []},
+    "toolkit_packages": {"type": "list", "elements": "str", "default": ["nvidia-container-toolkit"]},
+    "hold": {"type": "bool", "default": True},
+    "slurmd_restart": {"type": "str", "choices": ["idle", "none"], "default": "idle"},
+    "safe_mode": {"type": "bool", "default": True},
+    "artifacts": {"type": "list", "elements": "dict", "default": []},
+    "runtime_sha256": {"type": "str", "default": ""},
+    "probe": {"type": "str", "choices": ["never", "unproved", "always"], "default": "unproved"},
 }
 
 # The hooks that Enroot ships besides the ones it always runs (conf/hooks/extra of NVIDIA/enroot).
@@ -90,6 +122,72 @@ class EnrootConfig:
     def runtime_path(self) -> str:
         """Where Pyxis keeps a job's own files (its default is in config.c of NVIDIA/pyxis)."""
         return str(self.plugin_options.get("runtime_path", "/run/pyxis"))
+
+
+@dataclasses.dataclass(frozen=True)
+class RoleConfig:
+    """What the role enroot_pyxis wants of a node: ``enroot``, and the options of ``ROLE_SPEC`` that are not of it."""
+
+    enroot: EnrootConfig = dataclasses.field(default_factory=EnrootConfig)
+    source: str = "auto"
+    mirror_url: str = ""
+    local_files: str = ""
+    checksums: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    file_names: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    enroot_version: str = "4.1.2"
+    pyxis_version: str = "0.24.0"
+    prebuilt: tuple[t.Mapping[str, t.Any], ...] = ()
+    upgrade: bool = False
+    docker_packages: tuple[str, ...] = ()
+    toolkit_packages: tuple[str, ...] = ("nvidia-container-toolkit",)
+    hold: bool = True
+    slurmd_restart: str = "idle"
+    safe_mode: bool = True
+    artifacts: tuple[t.Mapping[str, t.Any], ...] = ()
+    runtime_sha256: str = ""
+    probe: str = "unproved"
+
+    @property
+    def replacements(self) -> list[str]:
+        """What somebody else wrote and safe mode does not let the role replace, a sentence each."""
+        found = []
+        if self.safe_mode and self.enroot.conf_owner == "role":
+            found.append(
+                "enroot_pyxis_conf_owner: role replaces enroot.conf, which somebody else wrote: set "
+                "enroot_pyxis_safe_mode: false as well"
+            )
+        if self.safe_mode and self.enroot.duplicates == "remove":
+            found.append(
+                "enroot_pyxis_duplicates: remove changes lines that somebody else wrote: set enroot_pyxis_safe_mode: "
+                "false as well"
+            )
+        return found
+
+    @property
+    def build_version(self) -> str:
+        """The version of Pyxis that is built where no plugin fits; empty where nothing is installed."""
+        return "" if self.source == "preinstalled" else self.pyxis_version
+
+
+def parse_role(raw: t.Mapping[str, t.Any]) -> RoleConfig:
+    """Build a ``RoleConfig`` from options of ``ROLE_SPEC``; those left out or null have their defaults."""
+    own = {key: raw[key] for key in ROLE_SPEC if key not in ARGUMENT_SPEC and raw.get(key) is not None}
+    values: dict[str, t.Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in own.items()}
+    return RoleConfig(enroot=parse_config(raw), **values)
+
+
+def role_problems(raw: t.Mapping[str, t.Any]) -> list[str]:
+    """Return every reason, a sentence each, why the role could not carry out these options on any node."""
+    unreadable = list(argument_types.problems(raw, ROLE_SPEC))
+    if unreadable:
+        return unreadable
+    config = parse_role(raw)
+    found = problems(config.enroot)
+    found += config.replacements
+    for name, checksum in config.checksums.items():
+        if not re.fullmatch(r"[0-9a-f]{64}", str(checksum)):
+            found.append(f"{name} in enroot_pyxis_checksums is no sha256: give 64 hexadecimal digits")
+    return found
 
 
 def config_text(config: EnrootConfig) -> str:

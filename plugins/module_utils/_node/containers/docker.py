@@ -96,19 +96,19 @@ def merge(old: t.Mapping[str, t.Any], new: t.Mapping[str, t.Any]) -> dict[str, t
 
 
 def files(docker: t.Mapping[str, t.Any], text: str, place: Place) -> list[dict[str, t.Any]]:
-    """What the role keeps of Docker, in the shape of enroot_texts.wanted_files, with the command that validates it."""
+    """What the role keeps of Docker, in the shape of ``files.wanted_files``, with the command that validates it."""
     root = json.loads(text).get("data-root", "")
     volume = posixpath.dirname(place.path) if place.kind != "fallback" else ""
     inside = bool(volume) and root.startswith(volume + "/") and place.kind in ("volume", "known")
     dropin = (
         f"{_HEADER}[Unit]\nAfter=mlcluster-storage.service\nConditionPathIsMountPoint={volume}\n" if inside else None
     )
-    daemon = {"path": DAEMON_PATH, "text": text, "mode": "0644", "part": "docker_daemon"}
+    daemon = {"path": DAEMON_PATH, "text": text, "part": "docker_daemon"}
     if version_key(docker["version"])[:1] >= (OLDEST_VALIDATING,):
         daemon["validate"] = f"{docker['path']} --validate --config-file %s"
     # {} would be a file that says nothing.
     kept = [daemon] if text.strip() != "{}" or docker["daemon"] is not None else []
-    return [*kept, {"path": DROPIN_PATH, "text": dropin if inside else None, "mode": "0644", "part": "docker_daemon"}]
+    return [*kept, {"path": DROPIN_PATH, "text": dropin if inside else None, "part": "docker_daemon"}]
 
 
 def verdict(host: EnrootHost, docker: t.Mapping[str, t.Any]) -> Result:

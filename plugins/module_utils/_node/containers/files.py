@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from . import credentials as enroot_credentials
+from . import docker as enroot_docker
 from . import enroot_conf
 from .config import CONFIG_PATH, EnrootConfig, config_text
 from .host import EnrootHost
@@ -24,16 +25,33 @@ APPARMOR_PATH = "/etc/apparmor.d/mlcluster-enroot"
 SHIPPED_APPARMOR = "/etc/apparmor.d/enroot"
 HOOKS = "/etc/enroot/hooks.d"
 SHIPPED_HOOKS = "/usr/share/enroot/hooks.d"
+RUNTIME_PATH = "/usr/local/lib/mlcluster/mlcluster.pyz"
+COMMAND_PATH = "/usr/local/bin/mlcluster"
+# What the role writes, or looks at before it does.
+PATHS = (
+    enroot_conf.CONF_PATH,
+    enroot_conf.DROPIN_PATH,
+    TMPFILES_PATH,
+    CONFIG_PATH,
+    UNIT_PATH,
+    SLURMD_PATH,
+    SYSCTL_PATH,
+    APPARMOR_PATH,
+    enroot_credentials.PATH,
+    enroot_docker.DAEMON_PATH,
+    enroot_docker.DROPIN_PATH,
+    RUNTIME_PATH,
+    COMMAND_PATH,
+)
 _HEADER = "# Written by the role mlcluster.aws.enroot_pyxis; changes are lost.\n"
 
 
-def wanted_files(
-    host: EnrootHost, facts: t.Mapping[str, t.Any], config: EnrootConfig, settings: t.Mapping[str, str]
-) -> list[dict[str, t.Any]]:
-    """[{"path", "text", "mode", "part"}]; the text is None for a file of the role that is not wanted any more."""
+def wanted_files(facts: t.Mapping[str, t.Any], config: EnrootConfig) -> list[dict[str, t.Any]]:
+    """[{"path", "text", "part"}]; the text is None for a file of the role that is not wanted any more."""
+    settings = enroot_conf.wanted_settings(config.conf, bool(config.credentials))
     own_conf = config.conf_owner == "role"
     slurm = facts["slurm"]
-    sysctl = sysctl_text(host, facts["kernel"], config)
+    sysctl = sysctl_text(facts["sysctl_text"], facts["kernel"], config)
     path_wanted = slurm["slurmd_unit"] and slurm["prefix"] not in ("/usr", "/usr/local")
     rows = [
         (enroot_conf.CONF_PATH if own_conf else enroot_conf.DROPIN_PATH, enroot_conf.conf_text(settings), "conf"),
@@ -42,12 +60,12 @@ def wanted_files(
         (UNIT_PATH, unit_text(), "unit"),
         (SLURMD_PATH, slurmd_text(slurm["bin_dir"]) if path_wanted else None, "slurmd"),
         (SYSCTL_PATH, sysctl, "sysctl"),
-        (APPARMOR_PATH, apparmor_text() if _needs_profile(host, facts["kernel"]) else None, "apparmor"),
+        (APPARMOR_PATH, apparmor_text() if _needs_profile(facts) else None, "apparmor"),
     ]
     rows.append((enroot_credentials.PATH, enroot_credentials.text(config.credentials), "credentials"))
     if own_conf:
         rows.append((enroot_conf.DROPIN_PATH, None, "conf"))
-    return [{"path": path, "text": text, "mode": "0644", "part": part} for path, text, part in rows]
+    return [{"path": path, "text": text, "part": part} for path, text, part in rows]
 
 
 def run_directories(config: EnrootConfig) -> list[str]:
@@ -95,9 +113,9 @@ def slurmd_text(bin_dir: str) -> str:
     )
 
 
-def sysctl_text(host: EnrootHost, kernel: t.Mapping[str, int | None], config: EnrootConfig) -> str | None:
-    """The limits to raise, or None. What the file already raises is kept, or the next boot would lower it."""
-    kept = host.read_text(SYSCTL_PATH) or ""
+def sysctl_text(now: str | None, kernel: t.Mapping[str, int | None], config: EnrootConfig) -> str | None:
+    """The limits to raise, or None. What the file (now) already raises is kept, or the next boot would lower it."""
+    kept = now or ""
     lines = []
     most = kernel["max_user_namespaces"]
     if (most is not None and most < config.max_user_namespaces) or "user.max_user_namespaces" in kept:
@@ -119,5 +137,5 @@ def apparmor_text() -> str:
     )
 
 
-def _needs_profile(host: EnrootHost, kernel: t.Mapping[str, int | None]) -> bool:
-    return kernel["apparmor_restrict_unprivileged_userns"] == 1 and not host.exists(SHIPPED_APPARMOR)
+def _needs_profile(facts: t.Mapping[str, t.Any]) -> bool:
+    return facts["kernel"]["apparmor_restrict_unprivileged_userns"] == 1 and not facts["shipped_apparmor"]

@@ -33,6 +33,10 @@ class EnrootHost(Host):
             return None
         return data if len(data) <= limit else None
 
+    def machine(self) -> str:
+        """The architecture as uname names it: x86_64, aarch64."""
+        return os.uname().machine
+
     def read_exact(self, path: str) -> str | None:
         """The text of a file so that write_text makes the same bytes of it, whatever they are; None as read_bytes."""
         data = self.read_bytes(path)

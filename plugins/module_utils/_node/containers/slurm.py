@@ -109,7 +109,8 @@ def own_plugin(slurm_version: str) -> str:
 def plugins(host: EnrootHost, slurm: t.Mapping[str, t.Any], stack: Stack) -> list[dict[str, t.Any]]:
     """Every Pyxis plugin on the node, the listed ones first.
 
-    [{"path", "listed", "slurm_version", "pyxis_version", "fits", "problem"}]; fits says whether this Slurm loads it.
+    [{"path", "exists", "listed", "slurm_version", "pyxis_version", "fits", "problem"}]; fits says whether this Slurm
+    loads it.
     """
     listed = [_full_path(host, entry.plugin, slurm) for entry in stack.pyxis]
     places = [*listed, own_plugin(slurm["version"] or "unknown")]
@@ -117,7 +118,8 @@ def plugins(host: EnrootHost, slurm: t.Mapping[str, t.Any], stack: Stack) -> lis
     found = []
     for path in dict.fromkeys(places):
         if path in listed or host.exists(path):
-            found.append({**judge_plugin(host, path, slurm["version"]), "listed": path in listed})
+            known = {"listed": path in listed, "exists": host.exists(path)}
+            found.append({**judge_plugin(host, path, slurm["version"]), **known})
     return found
 
 

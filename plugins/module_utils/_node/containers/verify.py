@@ -18,7 +18,6 @@ from . import files as enroot_texts
 from . import local_directories as enroot_local
 from .config import EnrootConfig
 from .host import EnrootHost
-from .look import Plan, manages_plugstack
 from .pyxis_elf import slurm_release
 from .pyxis_options import option_problems, parse_words
 from .smoke import node_state, smoke
@@ -27,14 +26,21 @@ RERUN = "run the role enroot_pyxis again"
 
 
 def verify(
-    host: EnrootHost, facts: t.Mapping[str, t.Any], plan: Plan, config: EnrootConfig, probe: bool = False
+    host: EnrootHost,
+    facts: t.Mapping[str, t.Any],
+    refusals: t.Sequence[str],
+    config: EnrootConfig,
+    probe: bool = False,
 ) -> list[Result]:
-    """All verdicts, with ids beginning enroot. and pyxis.; with probe true containers are started as well."""
+    """All verdicts, with ids beginning enroot. and pyxis.; with probe true containers are started as well.
+
+    refusals are those of ``plan.refusals``: with any of them there is nothing else to judge.
+    """
     slurm = facts["slurm"]
     if slurm is None:
         return [not_applicable("enroot.slurm", "there is no Slurm on this node, so nothing would start a container")]
-    if plan.refusals:
-        return [failed("enroot.plan", text, severity="none") for text in plan.refusals]
+    if refusals:
+        return [failed("enroot.plan", text, severity="none") for text in refusals]
     results = [
         _enroot(facts["enroot"]),
         _caps(facts["enroot"], config),
@@ -59,7 +65,11 @@ def verify(
 def _enroot(enroot: t.Mapping[str, t.Any]) -> Result:
     if enroot["good"]:
         return passed("enroot.version", enroot["version"], source="Pyxis needs Enroot 3.1.0 or newer")
-    found = enroot["version"] or ("an enroot that does not say its version" if enroot["path"] else "no enroot")
+    if enroot["path"] and enroot["version"] is None:
+        return undeterminable(
+            "enroot.version", f"{enroot['path']} does not say its version: Pyxis needs 3.1.0 or newer"
+        )
+    found = enroot["version"] or "no enroot"
     return failed("enroot.version", f"found {found}, and Pyxis needs Enroot 3.1.0 or newer", hint=RERUN)
 
 
@@ -200,6 +210,8 @@ def _nvidia(nvidia: t.Mapping[str, t.Any], config: EnrootConfig) -> Result:
             check, "nvidia-container-cli is missing, so containers see no GPU", severity="isolate", hint=RERUN
         )
     pinned = config.toolkit_version.partition("-")[0]
+    if pinned and not nvidia["version"]:
+        return undeterminable(check, f"{nvidia['tool']} does not say its version, and {pinned} is wanted")
     if pinned and nvidia["version"] != pinned:
         return failed(check, "another version of nvidia-container-cli", expected=pinned, found=nvidia["version"])
     return passed(check, f"nvidia-container-cli {nvidia['version'] or 'of a version it does not say'}")
@@ -209,8 +221,3 @@ def _boot_unit(host: EnrootHost) -> Result:
     if enroot_texts.unit_enabled(host):
         return passed("enroot.boot_unit", f"{enroot_texts.UNIT} is enabled")
     return failed("enroot.boot_unit", f"{enroot_texts.UNIT} is not enabled", hint=RERUN)
-
-
-def writes_plugstack(facts: t.Mapping[str, t.Any], config: EnrootConfig) -> bool:
-    """Whether this node is the one that writes plugstack.conf."""
-    return facts["slurm"] is not None and manages_plugstack(config, facts["slurm"])

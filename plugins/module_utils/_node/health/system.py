@@ -19,6 +19,7 @@ from ..containers import look as enroot
 from ..containers.config import CONFIG_PATH as ENROOT_CONFIG
 from ..containers.config import load_config
 from ..containers.host import EnrootHost
+from ..containers.plan import refusals
 from ..containers.verify import verify as verify_enroot
 from ..efa import look as efa
 from ..efa.parse import parse_marker
@@ -169,7 +170,7 @@ def check_containers(host: EnrootHost | None = None) -> list[Result]:
     try:
         config = load_config(host, ENROOT_CONFIG)
         facts = enroot.survey(host, config)
-        return verify_enroot(host, facts, enroot.make_plan(host, facts, config), config)
+        return verify_enroot(host, facts, refusals(facts, config), config)
     except NodeError as exc:
         return [undeterminable("enroot.config", str(exc))]
 

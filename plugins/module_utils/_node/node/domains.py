@@ -9,6 +9,9 @@ from __future__ import annotations
 import dataclasses
 import typing as t
 
+from ..containers import config as containers_config
+from ..containers import plan as containers_plan
+from ..containers import role as containers_role
 from ..efa import config as efa_config
 from ..efa import plan as efa_plan
 from ..efa import role as efa_role
@@ -118,6 +121,18 @@ DOMAINS: t.Mapping[str, Domain] = {
             verify=lustre_role.verify,
             tell=lustre_role.tell,
             read_only=lustre_role.READ_ONLY,
+        ),
+        Domain(
+            role=containers_plan.ROLE,
+            groups=("compute", "login", "head"),
+            spec=containers_config.ROLE_SPEC,
+            problems=containers_config.role_problems,
+            parse=containers_config.parse_role,
+            look=containers_role.look,
+            seconds=containers_role.seconds,
+            plan=containers_plan.make_plan,
+            verify=containers_role.verify,
+            read_only=containers_role.READ_ONLY,
         ),
     )
 }

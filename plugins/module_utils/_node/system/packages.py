@@ -85,15 +85,6 @@ def package_versions(host: Host, names: t.Iterable[str]) -> dict[str, str | None
     return {name: installed.get(name) for name in names}
 
 
-def unheld_packages(host: Host, names: t.Iterable[str]) -> list[str]:
-    """Return those of the packages that are installed and not held, in their order.
-
-    Raises ``NodeError`` where there is a package manager and it does not answer.
-    """
-    packages = _known(host)
-    return [name for name in names if name in packages and packages[name]["installed"] and not packages[name]["held"]]
-
-
 def _known(host: Host) -> dict[str, dict[str, t.Any]]:
     packages, manager = installed_packages(host)
     if manager is None and any(map(host.which, ("dpkg-query", "rpm"))):

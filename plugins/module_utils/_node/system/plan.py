@@ -24,6 +24,7 @@ OUTSIDE = " (mode or owner)"
 class Package:
     """A package to install: from the node's repositories, or from ``url``, whose file has to have that ``sha256``.
 
+    A url is of the web (https, http), of S3 (s3://), or a path on the controller.
     An empty version takes the newest that the repositories have; otherwise it is spelled as they spell it.
     """
 

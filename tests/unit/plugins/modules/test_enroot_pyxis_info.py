@@ -38,13 +38,6 @@ def test_all_problems_of_the_settings_are_one_failure(run_module, tmp_path):
     assert "../evil.sh" in result["msg"] and "-x" in result["msg"]
 
 
-def test_files_are_summed(run_module, tmp_path):
-    host = rooted.node(tmp_path)
-    host.put("/etc/there", "text")
-    result = run_module(enroot_pyxis_info, host, files=["/etc/there", "/etc/not"])
-    assert [bool(value) for value in result["files"].values()] == [True, False]
-
-
 def test_a_plugin_is_judged_before_it_is_put_in_place(run_module, tmp_path):
     host = rooted.node(tmp_path)
     host.put("/root/good.so", rooted.spank_plugin())

@@ -2,12 +2,77 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What may be asked of Enroot, Pyxis and Docker."""
+"""The options of the role: what they become, and the sentences that reject them."""
 
 from __future__ import annotations
 
+import dataclasses
+import typing as t
+
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.config import EnrootConfig, problems
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.config import (
+    ARGUMENT_SPEC,
+    ROLE_SPEC,
+    EnrootConfig,
+    RoleConfig,
+    parse_role,
+    problems,
+    role_problems,
+)
+
+
+def test_class_and_spec_have_the_same_options_and_defaults() -> None:
+    own = {key: option["default"] for key, option in ROLE_SPEC.items() if key not in ARGUMENT_SPEC}
+    fields = {entry.name: getattr(RoleConfig(), entry.name) for entry in dataclasses.fields(RoleConfig)}
+    fields.pop("enroot")
+    assert {key: list(value) if isinstance(value, tuple) else value for key, value in fields.items()} == own
+
+
+def test_options_left_out_or_null_have_their_defaults() -> None:
+    assert parse_role({"prebuilt": None}) == RoleConfig()
+    assert role_problems({}) == []
+    config = parse_role({"caps": False, "toolkit_packages": ["mine"]})
+    assert (config.enroot.caps, config.toolkit_packages) == (False, ("mine",))
+
+
+@pytest.mark.parametrize(("source", "built"), [("auto", "0.24.0"), ("preinstalled", "")])
+def test_nothing_is_built_where_nothing_is_installed(source: str, built: str) -> None:
+    assert parse_role({"source": source}).build_version == built
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (
+            {"conf_owner": "role"},
+            "enroot_pyxis_conf_owner: role replaces enroot.conf, which somebody else wrote: set en",
+        ),
+        (
+            {"duplicates": "remove"},
+            "enroot_pyxis_duplicates: remove changes lines that somebody else wrote: set enroot",
+        ),
+        ({"checksums": {"x.deb": "abc"}}, "x.deb in enroot_pyxis_checksums is no sha256: give 64 hexadecimal digits"),
+        ({"checksums": {"x.deb": "a" * 64 + "\n"}}, "x.deb in enroot_pyxis_checksums is no sha256"),
+        ({"checksums": "x.deb=abc"}, "checksums is 'x.deb=abc', a text; give a mapping"),
+        ({"hooks": ["evil.sh"]}, "there is no hook evil.sh that Enroot ships"),
+        ({"hooks": "50-slurm-pmi.sh"}, "hooks is '50-slurm-pmi.sh', a text; give a list of texts"),
+        ({"conf": "ENROOT_RESTRICT_DEV=no"}, "conf is 'ENROOT_RESTRICT_DEV=no', a text; give a mapping"),
+        ({"docker_daemon": "a=b"}, "docker_daemon is 'a=b', a text; give a mapping"),
+    ],
+)
+def test_bad_options_are_rejected(options: dict[str, t.Any], problem: str) -> None:
+    (found,) = role_problems(options)
+    assert found.startswith(problem)
+
+
+def test_a_switch_allows_what_somebody_else_wrote_to_be_replaced() -> None:
+    assert role_problems({"conf_owner": "role", "duplicates": "remove", "safe_mode": False}) == []
+
+
+def test_all_problems_are_told_at_once() -> None:
+    options = {"conf_owner": "role", "duplicates": "remove", "checksums": {"x.deb": "abc"}, "hooks": ["evil.sh"]}
+    assert len(role_problems(options)) == 4
+
 
 ECR = {"machine": "123456789012.dkr.ecr.eu-west-2.amazonaws.com"}
 NGC = {"machine": "nvcr.io", "login": "$oauthtoken", "command": ["printf", "%s", "a b'c"]}

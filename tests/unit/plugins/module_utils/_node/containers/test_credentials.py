@@ -11,9 +11,8 @@ import subprocess
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import credentials as enroot_credentials
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.config import EnrootConfig
-from ansible_collections.mlcluster.aws.tests.unit.fakes import fake_rooted_host as rooted
 
+from tests.unit.fakes import fake_rooted_host as rooted
 from tests.unit.plugins.module_utils._node.containers.test_docker import files_of
 
 ECR = {"machine": "123456789012.dkr.ecr.eu-west-2.amazonaws.com"}
@@ -38,9 +37,7 @@ def test_credentials_name_the_command_that_gives_them(host):
     assert (
         subprocess.run(["sh", "-c", f"echo {secret}"], capture_output=True, text=True, check=True).stdout == "a b'c\n"
     )
-    config = EnrootConfig(credentials=(ECR,))
-    files = files_of(host, config)
-    assert files[enroot_credentials.PATH]["text"].startswith("machine 123456789012")
+    assert files_of(host, credentials=[ECR])[enroot_credentials.PATH].startswith("machine 123456789012")
     assert enroot_credentials.text([]) is None
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import look as enroot
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.config import EnrootConfig
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.docker import (
     DAEMON_PATH,
     DROPIN_PATH,
@@ -18,9 +16,9 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.doc
     merge,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
-from ansible_collections.mlcluster.aws.tests.unit.fakes import fake_rooted_host as rooted
 
-DOCKER = EnrootConfig(docker=True)
+from tests.unit.fakes import fake_rooted_host as rooted
+from tests.unit.fakes.fake_containers_role import plan_of, texts
 
 
 @pytest.fixture
@@ -28,23 +26,16 @@ def host(tmp_path):
     return rooted.with_docker(rooted.with_pyxis(rooted.with_enroot(rooted.node(tmp_path))))
 
 
-def files_of(host, config=DOCKER):
-    plan = enroot.make_plan(host, enroot.survey(host, config), config)
-    assert plan.refusals == []
-    return {file["path"]: file for file in [*plan.files, *plan.validated]}
-
-
-def test_docker_is_left_alone_where_it_is_not_wanted(host):
-    assert enroot.survey(host, EnrootConfig())["docker"] is None
-    assert DAEMON_PATH not in files_of(host, EnrootConfig())
+def files_of(host, **options):
+    plan = plan_of(host, docker=True, **options)
+    assert plan.refusals == ()
+    return texts(plan)
 
 
 def test_images_that_are_built_go_to_the_local_volume(host):
     rooted.mount(host, "/scratch", "ext4")
-    file = files_of(host)[DAEMON_PATH]
-    assert json.loads(file["text"]) == {"data-root": "/scratch/docker"}
-    assert file["validate"] == "/usr/bin/dockerd --validate --config-file %s"
-    assert "ConditionPathIsMountPoint=/scratch\n" in files_of(host)[DROPIN_PATH]["text"]
+    assert json.loads(files_of(host)[DAEMON_PATH]) == {"data-root": "/scratch/docker"}
+    assert "ConditionPathIsMountPoint=/scratch\n" in files_of(host)[DROPIN_PATH]
 
 
 def test_without_a_local_volume_docker_keeps_its_place(host):
@@ -55,15 +46,14 @@ def test_images_that_exist_are_not_hidden(host):
     rooted.mount(host, "/scratch", "ext4")
     host.put("/var/lib/docker/image/overlay2/repositories.json")
     assert DAEMON_PATH not in files_of(host)
-    config = EnrootConfig(docker=True, docker_data_root="/scratch/other")
-    assert json.loads(files_of(host, config)[DAEMON_PATH]["text"])["data-root"] == "/scratch/other"
+    assert json.loads(files_of(host, docker_data_root="/scratch/other")[DAEMON_PATH])["data-root"] == "/scratch/other"
 
 
 def test_what_others_wrote_is_kept(host):
     rooted.mount(host, "/scratch", "ext4")
     host.put("/usr/bin/nvidia-container-runtime")
     host.put(DAEMON_PATH, '{"log-driver": "local", "data-root": "/old", "runtimes": {"own": {"path": "/x"}}}')
-    settings = json.loads(files_of(host)[DAEMON_PATH]["text"])
+    settings = json.loads(files_of(host)[DAEMON_PATH])
     assert settings["log-driver"] == "local"
     assert settings["data-root"] == "/old"
     assert sorted(settings["runtimes"]) == ["nvidia", "own"]
@@ -76,10 +66,7 @@ def test_a_file_that_says_all_that_is_wanted_stays_as_it_is_written(host):
 
 
 @pytest.mark.parametrize(("text", "words"), [("{", "is not valid JSON"), ("[]", "holds no JSON object")])
-def test_a_broken_file_is_refused_and_not_appended_to(host, text, words):
-    host.put(DAEMON_PATH, text)
-    (refusal,) = enroot.make_plan(host, enroot.survey(host, DOCKER), DOCKER).refusals
-    assert words in refusal
+def test_a_broken_file_is_refused_and_not_appended_to(text, words):
     with pytest.raises(NodeError, match=words):
         daemon_text(text, "", {}, False)
 

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import slurm as enroot_slurm
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.files import (
-    APPARMOR_PATH,
-    SLURMD_PATH,
-    SYSCTL_PATH,
-)
-from ansible_collections.mlcluster.aws.tests.unit.fakes import fake_rooted_host as rooted
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.files import SLURMD_PATH
 
-from tests.unit.plugins.module_utils._node.containers.test_look import converge, plan_of, verdicts
+from tests.unit.fakes import fake_rooted_host as rooted
+from tests.unit.fakes.fake_containers_role import plan_of, texts
 
 
 @pytest.fixture
@@ -37,29 +33,8 @@ def test_slurm_of_the_distribution(tmp_path):
     assert found["plugin_directories"][:2] == ["/a", "/b"]
     assert found["configless"]
     # Its commands are on everybody's path.
-    assert SLURMD_PATH not in {file["path"] for file in plan_of(host).files}
-
-
-def test_limits_of_the_kernel(host):
-    host.put("/proc/sys/user/max_user_namespaces", "1000")
-    host.put("/proc/sys/kernel/unprivileged_userns_clone", "0")
-    host.put("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")
-    files = {file["path"]: file["text"] for file in plan_of(host).files}
-    assert "user.max_user_namespaces = 65536\nkernel.unprivileged_userns_clone = 1\n" in files[SYSCTL_PATH]
-    assert "profile mlcluster-enroot /usr/bin/enroot-nsenter" in files[APPARMOR_PATH]
-    assert verdicts(host)["enroot.userns"].status == "fail"
-    host.put("/etc/apparmor.d/enroot")
-    assert APPARMOR_PATH not in {file["path"] for file in plan_of(host).files}
-
-
-def test_a_limit_that_the_role_raised_is_not_lowered_at_the_next_run(host):
-    host.put("/proc/sys/user/max_user_namespaces", "1000")
-    rooted.with_pyxis(rooted.with_enroot(host))
-    converge(host)
-    host.put("/proc/sys/user/max_user_namespaces", "65536")
-    assert plan_of(host).parts == []
+    assert SLURMD_PATH not in texts(plan_of(host))
 
 
 def test_slurmds_path_is_set_only_where_slurm_is_elsewhere(host):
-    files = {file["path"]: file["text"] for file in plan_of(host).files}
-    assert "Environment=PATH=/opt/slurm/bin:" in files[SLURMD_PATH]
+    assert "Environment=PATH=/opt/slurm/bin:" in texts(plan_of(host))[SLURMD_PATH]

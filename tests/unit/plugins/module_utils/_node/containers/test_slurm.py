@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import slurm as enroot_slurm
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
-from ansible_collections.mlcluster.aws.tests.unit.fakes import fake_rooted_host as rooted
 
+from tests.unit.fakes import fake_rooted_host as rooted
 from tests.unit.plugins.module_utils._node.containers.test_look import STACK
 
 

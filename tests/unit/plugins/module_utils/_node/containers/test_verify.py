@@ -12,11 +12,12 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import look as enroot
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import verify as container_verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.config import EnrootConfig
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plan import refusals
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.verify import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import passed
-from ansible_collections.mlcluster.aws.tests.unit.fakes import fake_rooted_host as rooted
 
-from tests.unit.plugins.module_utils._node.containers.test_docker import DOCKER
+from tests.unit.fakes import fake_rooted_host as rooted
+from tests.unit.fakes.fake_containers_role import facts_of, plan_of
 
 
 @pytest.fixture
@@ -31,11 +32,18 @@ def test_the_verdict_on_docker(host, program, answer, status):
     host.answers["/usr/bin/dockerd --version"] = answer
     if not program:
         host.remove(host.at("/usr/bin/dockerd"))
-    facts = enroot.survey(host, DOCKER)
-    plan = enroot.make_plan(host, facts, DOCKER)
-    (found,) = [result for result in verify(host, facts, plan, DOCKER) if result.id == "docker.version"]
+    (found,) = [result for result in facts_of(host, docker=True)["results"] if result.id == "docker.version"]
     assert found.status == status
-    assert ("docker" in plan.parts) == (not program)
+    assert ("docker.io" in [entry.name for entry in plan_of(host, docker=True).packages]) == (not program)
+
+
+def test_an_enroot_that_does_not_say_its_version_is_undeterminable(host):
+    host.answers["/usr/bin/enroot version"] = ""
+    (found,) = [result for result in facts_of(host)["results"] if result.id == "enroot.version"]
+    assert (found.status, found.reason) == (
+        "undeterminable",
+        "/usr/bin/enroot does not say its version: Pyxis needs 3.1.0 or newer",
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,6 +54,7 @@ def test_the_verdict_on_docker(host, program, answer, status):
         (True, "cli-version: 1.17.8\n", "", "pass"),
         (True, "cli-version: 1.17.8\n", "1.17.8-1", "pass"),
         (True, "cli-version: 1.17.8\n", "1.18.0-1", "fail"),
+        (True, "no answer\n", "1.18.0-1", "undeterminable"),
     ],
 )
 def test_gpus_inside_containers(host, driver, tool, pinned, status):
@@ -54,12 +63,10 @@ def test_gpus_inside_containers(host, driver, tool, pinned, status):
     if tool:
         host.put("/usr/bin/nvidia-container-cli")
         host.answers["/usr/bin/nvidia-container-cli --version"] = tool
-    config = EnrootConfig(toolkit_version=pinned)
-    facts = enroot.survey(host, config)
-    plan = enroot.make_plan(host, facts, config)
-    (found,) = [result for result in verify(host, facts, plan, config) if result.id == "enroot.nvidia"]
+    (found,) = [entry for entry in facts_of(host, toolkit_version=pinned)["results"] if entry.id == "enroot.nvidia"]
     assert found.status == status
-    assert ("toolkit" in plan.parts) == (status == "fail")
+    names = [entry.name for entry in plan_of(host, toolkit_version=pinned).packages]
+    assert ("nvidia-container-toolkit" in names) == (status == "fail")
 
 
 class Judged:
@@ -68,7 +75,7 @@ class Judged:
     def __init__(self, host, monkeypatch):
         self.host, self.config = host, EnrootConfig()
         self.facts = enroot.survey(host, self.config)
-        self.plan = enroot.make_plan(host, self.facts, self.config)
+        self.refusals = refusals(self.facts, self.config)
         self.started = []
         monkeypatch.setattr(container_verify, "smoke", self._smoke)
 
@@ -77,7 +84,7 @@ class Judged:
         return [passed("container.smoke", 1)]
 
     def all(self, **more):
-        return verify(self.host, self.facts, self.plan, self.config, **more)
+        return verify(self.host, self.facts, self.refusals, self.config, **more)
 
     def of(self, check):
         return next((one for one in self.all() if one.id == check), None)
@@ -92,11 +99,10 @@ def test_node_without_slurm_starts_no_container(judged):
     judged.facts = {**judged.facts, "slurm": None}
     (found,) = judged.all(probe=True)
     assert (found.id, found.status, judged.started) == ("enroot.slurm", "not_applicable", [])
-    assert container_verify.writes_plugstack(judged.facts, judged.config) is False
 
 
 def test_refusals_of_the_plan_are_the_only_verdicts(judged):
-    judged.plan = dataclasses.replace(judged.plan, refusals=["one", "two"])
+    judged.refusals = ["one", "two"]
     assert [(one.id, one.status, one.message) for one in judged.all()] == [
         ("enroot.plan", "fail", "one"),
         ("enroot.plan", "fail", "two"),
@@ -191,9 +197,3 @@ def test_version_of_the_gpu_tool_is_told(judged, version, words):
     nvidia = {"driver": True, "tool": "/usr/bin/nvidia-container-cli", "version": version}
     config = EnrootConfig(toolkit_version="")
     assert container_verify._nvidia(nvidia, config).found == f"nvidia-container-cli {words}"
-
-
-def test_node_that_manages_plugstack_writes_it(judged, monkeypatch):
-    for answer in (True, False):
-        monkeypatch.setattr(container_verify, "manages_plugstack", lambda config, slurm, answer=answer: answer)
-        assert container_verify.writes_plugstack(judged.facts, judged.config) is answer

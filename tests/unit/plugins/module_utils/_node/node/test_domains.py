@@ -18,6 +18,21 @@ CONTROLLER = {
     "efa_nccl": {"remove_confirmed", "lock_file", "tests_builder"},
     "nvidia_gds": {"remove_confirmed"},
     "nvme_raid0": {"remove_confirmed"},
+    "enroot_pyxis": {
+        "docker_enabled",
+        "image_base",
+        "image_build_arguments",
+        "image_directory",
+        "image_efa_version",
+        "image_keep",
+        "image_name",
+        "image_push",
+        "image_requirements",
+        "image_require_mount",
+        "image_timeout",
+        "remove_confirmed",
+        "required",
+    },
     "fsx_lustre": {
         "data_action",
         "data_parallel",
@@ -35,6 +50,7 @@ ADDED = {
     "nvidia_gds": {"example_text"},
     "nvme_raid0": {"runtime_sha256", "probe"},
     "fsx_lustre": {"probe", "runtime_sha256"},
+    "enroot_pyxis": {"artifacts", "docker", "probe", "runtime_sha256"},
 }
 
 pytestmark = pytest.mark.parametrize("name", DOMAINS)

@@ -12,7 +12,6 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.package
     parse_dpkg,
     parse_rpm,
     parse_versionlock,
-    unheld_packages,
 )
 
 from tests.unit.fakes import fake_training_host as training_host
@@ -74,13 +73,6 @@ def test_versions_of_dpkg_are_those_of_whole_packages():
     }
 
 
-def test_installed_packages_without_a_hold():
-    listed = "docker.io\t27\tii \nhalf\t1.0\tiF \ngone\t2\trc \nheld\t2:1.5\thi \n"
-    host = managed("dpkg-query", DPKG, listed)
-    assert unheld_packages(host, ["held", "docker.io", "half", "gone", "absent"]) == ["docker.io"]
-    assert unheld_packages(GdsHost(), ["docker.io"]) == []
-
-
 def test_versions_of_rpm():
     host = managed("rpm", RPM, "nvidia-gds\t13.0.2-1\n")
     assert package_versions(host, ["nvidia-gds", "absent"]) == {"nvidia-gds": "13.0.2-1", "absent": None}
@@ -96,6 +88,4 @@ def test_package_manager_without_an_answer_is_an_error(program, command):
     host = managed(program, command, 2)
     with pytest.raises(NodeError, match="got no answer"):
         package_versions(host, ["nvidia-gds"])
-    with pytest.raises(NodeError, match="got no answer"):
-        unheld_packages(host, ["nvidia-gds"])
     assert installed_packages(host) == (None, None)

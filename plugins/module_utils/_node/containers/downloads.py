@@ -1,31 +1,48 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where each file that a role installs comes from, and whether it may be installed at all."""
+"""Where each file that the role installs comes from, and whether it may be installed at all. Pure."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+import typing as t
 from urllib.parse import quote, unquote, urlsplit
+
+from ..system.host import NodeError
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-def enroot_pyxis_downloads(
-    artifacts: Sequence[Mapping[str, Any]],
+def artifact(table: t.Sequence[t.Mapping[str, t.Any]], name: str, platform: str, version: str) -> dict[str, t.Any]:
+    """{"name", "url", "sha256"} of an artifact by the controller's table of them; sha256 is "" where none is known.
+
+    table has for each name and platform ("any" fits all) a url, in which {version} stands for the version, and sums:
+    the sha256 by version. Raises NodeError for what is not in it.
+    """
+    for row in table:
+        if row["name"] == name and row["platform"] in ("any", platform):
+            url = row["url"].replace("{version}", version)
+            return {"name": name, "url": url, "sha256": row["sums"].get(version, "")}
+    known = ", ".join(f"{row['name']} for {row['platform']}" for row in table) or "none"
+    raise NodeError(
+        f"looked for {name} for {platform} and there is none to download ({known}): install it on the image"
+    )
+
+
+def downloads(
+    artifacts: t.Sequence[t.Mapping[str, t.Any]],
     source: str = "auto",
     mirror: str = "",
     folder: str = "",
-    checksums: Mapping[str, str] | None = None,
-    names: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
-    """{"files": [{"name", "file", "url", "src", "s3", "sha256"}], "problems": sentences} for these artifacts.
+    checksums: t.Mapping[str, str] | None = None,
+    names: t.Mapping[str, str] | None = None,
+) -> dict[str, t.Any]:
+    """{"files": [{"name", "file", "url", "sha256"}], "problems": sentences, "source"} for these artifacts.
 
     checksums and names go by the publisher's file name: a site's own checksum, and the name in its mirror. An artifact
-    that nobody publishes has "file" in place of "url". Of url (http), src (controller) and s3 one is set.
+    that nobody publishes has "file" in place of "url". The url of a file is of the web, of S3, or a controller's path.
     """
     chosen = source if source != "auto" else "mirror" if mirror else "local" if folder else "upstream"
     files, problems = [], []
@@ -43,24 +60,18 @@ def enroot_pyxis_downloads(
                 f"nobody publishes {file}: give enroot_pyxis_mirror_url or enroot_pyxis_local_files where it lies"
             )
         place = mirror.rstrip("/")
-        # S3's own client takes the name as it is; in an address a plus sign would be read as a space.
-        s3 = f"{place}/{file}" if chosen == "mirror" and place.startswith("s3://") else ""
-        url = f"{place}/{quote(file)}" if chosen == "mirror" and not s3 else ""
-        files.append(
-            {
-                "name": artifact["name"],
-                "file": file,
-                "url": url or (artifact.get("url", "") if chosen == "upstream" else ""),
-                "src": posixpath.join(folder, file) if chosen == "local" else "",
-                "s3": s3,
-                "sha256": sha256,
-            }
-        )
+        url = artifact.get("url", "") if chosen == "upstream" else ""
+        if chosen == "mirror":
+            # S3's own client takes the name as it is; in an address a plus sign would be read as a space.
+            url = f"{place}/{file}" if place.startswith("s3://") else f"{place}/{quote(file)}"
+        elif chosen == "local":
+            url = posixpath.join(folder, file)
+        files.append({"name": artifact["name"], "file": file, "url": url, "sha256": sha256})
     problems += _missing_place(chosen, mirror, folder, [file["file"] for file in files])
     return {"files": files, "problems": problems, "source": chosen}
 
 
-def _missing_place(chosen: str, mirror: str, folder: str, files: Sequence[str]) -> list[str]:
+def _missing_place(chosen: str, mirror: str, folder: str, files: t.Sequence[str]) -> list[str]:
     wanted = ", ".join(files)
     if not files:
         return []

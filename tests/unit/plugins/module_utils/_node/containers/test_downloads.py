@@ -7,22 +7,17 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._containers.downloads import enroot_pyxis_downloads
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.downloads import artifact, downloads
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 BASE = "https://example.com/v4.1.2"
-
-
 CAPS = {"name": "enroot-caps", "url": f"{BASE}/enroot%2Bcaps_4.1.2-1_amd64.deb", "sha256": "a" * 64}
-
-
 PLAIN = {"name": "enroot", "url": f"{BASE}/enroot_4.1.2-1_amd64.deb", "sha256": ""}
-
-
 SUM = {"enroot_4.1.2-1_amd64.deb": "b" * 64}
 
 
 def test_the_publisher_by_default():
-    answer = enroot_pyxis_downloads([CAPS, PLAIN], checksums=SUM)
+    answer = downloads([CAPS, PLAIN], checksums=SUM)
     assert (answer["problems"], answer["source"]) == ([], "upstream")
     assert [(file["url"], file["sha256"]) for file in answer["files"]] == [
         (CAPS["url"], "a" * 64),
@@ -32,31 +27,31 @@ def test_the_publisher_by_default():
 
 
 def test_a_plus_sign_is_encoded_for_a_mirror_and_a_file_may_have_another_name_there():
-    (file,) = enroot_pyxis_downloads([CAPS], mirror="https://mirror/x/")["files"]
+    (file,) = downloads([CAPS], mirror="https://mirror/x/")["files"]
     assert file["url"] == "https://mirror/x/enroot%2Bcaps_4.1.2-1_amd64.deb"
     names = {"enroot+caps_4.1.2-1_amd64.deb": "enroot-caps_4.1.2-1_amd64.deb"}
-    (file,) = enroot_pyxis_downloads([CAPS], mirror="https://mirror/x", names=names)["files"]
+    (file,) = downloads([CAPS], mirror="https://mirror/x", names=names)["files"]
     assert file["url"] == "https://mirror/x/enroot-caps_4.1.2-1_amd64.deb"
 
 
 def test_s3_takes_a_name_as_it_is():
-    (file,) = enroot_pyxis_downloads([CAPS], mirror="s3://bucket/x/")["files"]
-    assert (file["s3"], file["url"], file["src"]) == ("s3://bucket/x/enroot+caps_4.1.2-1_amd64.deb", "", "")
+    (file,) = downloads([CAPS], mirror="s3://bucket/x/")["files"]
+    assert file["url"] == "s3://bucket/x/enroot+caps_4.1.2-1_amd64.deb"
 
 
 def test_what_nobody_publishes_comes_from_the_mirror_or_the_folder_alone():
     own = {"name": "pyxis", "file": "spank_pyxis-24.11.so", "sha256": "c" * 64}
-    (file,) = enroot_pyxis_downloads([own], mirror="https://mirror")["files"]
+    (file,) = downloads([own], mirror="https://mirror")["files"]
     assert (file["url"], file["sha256"]) == ("https://mirror/spank_pyxis-24.11.so", "c" * 64)
-    assert enroot_pyxis_downloads([own], folder="/srv")["files"][0]["src"] == "/srv/spank_pyxis-24.11.so"
-    assert "nobody publishes spank_pyxis-24.11.so" in enroot_pyxis_downloads([own])["problems"][0]
+    assert downloads([own], folder="/srv")["files"][0]["url"] == "/srv/spank_pyxis-24.11.so"
+    assert "nobody publishes spank_pyxis-24.11.so" in downloads([own])["problems"][0]
 
 
 def test_a_folder_on_the_controller_comes_after_a_mirror():
-    (file,) = enroot_pyxis_downloads([CAPS], folder="/srv/files")["files"]
-    assert (file["src"], file["url"]) == ("/srv/files/enroot+caps_4.1.2-1_amd64.deb", "")
-    assert enroot_pyxis_downloads([CAPS], mirror="http://m", folder="/srv/files")["source"] == "mirror"
-    assert enroot_pyxis_downloads([CAPS], "local", mirror="http://m", folder="/srv/files")["source"] == "local"
+    (file,) = downloads([CAPS], folder="/srv/files")["files"]
+    assert file["url"] == "/srv/files/enroot+caps_4.1.2-1_amd64.deb"
+    assert downloads([CAPS], mirror="http://m", folder="/srv/files")["source"] == "mirror"
+    assert downloads([CAPS], "local", mirror="http://m", folder="/srv/files")["source"] == "local"
 
 
 @pytest.mark.parametrize(
@@ -71,9 +66,35 @@ def test_a_folder_on_the_controller_comes_after_a_mirror():
     ],
 )
 def test_what_may_not_be_installed(arguments, words):
-    (problem,) = enroot_pyxis_downloads([PLAIN], **arguments)["problems"]
+    (problem,) = downloads([PLAIN], **arguments)["problems"]
     assert words in problem
 
 
 def test_nothing_wanted_is_no_problem():
-    assert enroot_pyxis_downloads([], "preinstalled") == {"files": [], "problems": [], "source": "preinstalled"}
+    assert downloads([], "preinstalled") == {"files": [], "problems": [], "source": "preinstalled"}
+
+
+TABLE = [
+    {
+        "name": "enroot",
+        "platform": "deb-amd64",
+        "url": f"{BASE}/enroot_{{version}}-1_amd64.deb",
+        "sums": {"4.1.2": "a"},
+    },
+    {"name": "pyxis", "platform": "any", "url": "https://example.com/v{version}.tar.gz", "sums": {}},
+]
+
+
+def test_an_artifact_has_the_sum_of_its_version_and_no_other():
+    assert artifact(TABLE, "enroot", "deb-amd64", "4.1.2") == {
+        "name": "enroot",
+        "url": f"{BASE}/enroot_4.1.2-1_amd64.deb",
+        "sha256": "a",
+    }
+    assert artifact(TABLE, "enroot", "deb-amd64", "9.9.9")["sha256"] == ""
+    assert artifact(TABLE, "pyxis", "rpm-x86_64", "0.24.0")["url"] == "https://example.com/v0.24.0.tar.gz"
+
+
+def test_an_artifact_for_another_platform_is_none():
+    with pytest.raises(NodeError, match="looked for enroot for deb-arm64 and there is none to download"):
+        artifact(TABLE, "enroot", "deb-arm64", "4.1.2")

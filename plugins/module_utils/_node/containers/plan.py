@@ -1,0 +1,438 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the role enroot_pyxis has to do on a node: the facts of ``role.look`` and its options give the plan. Pure.
+
+Steps, in their order: runtime, plugin (files, path, made, source, version, and of Slurm slurm_version, include_dir,
+prefix, conf_dir), validated (path, text, mode, validate), links (links), plugstack (options of the module
+pyxis_plugstack), command (argv, tolerant), slurmd.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import posixpath
+import typing as t
+
+from ..system.host import NodeError
+from ..system.plan import OUTSIDE, File, Package, Plan, Step, Unit, command, file_due, not_concerned, refused
+from ..verdict.result import FAIL, PASS, Result
+from . import docker as enroot_docker
+from . import enroot_conf, files
+from .config import EnrootConfig, RoleConfig
+from .downloads import artifact, downloads
+from .look import PROOF_PATH, proof_text, proved
+from .plugstack_write import Wanted, plan_changes
+from .pyxis_elf import slurm_release
+from .pyxis_options import option_problems
+from .slurm import own_plugin
+
+ROLE = "enroot_pyxis"
+NO_SLURM = "there is no Slurm on this node, so nothing would start a container"
+# Where a node has an older Enroot than it needs, the publisher's packages are of these platforms.
+_DEBIAN_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_PACKAGES = {"enroot": "enroot", "enroot-caps": "enroot+caps"}
+# Docker's package by distribution; of others of that family it is Docker's own.
+_DOCKER_PACKAGES = {"Amazon": "docker"}
+
+# What people call the file that remembers a container that started.
+PROOF = "proof"
+
+Facts = t.Mapping[str, t.Any]
+
+
+def make_plan(facts: Facts, config: RoleConfig) -> Plan:
+    """The plan for a node; one without Slurm is left alone, and an unknown fact is no reason to act."""
+    if facts["slurm"] is None:
+        return not_concerned(ROLE, NO_SLURM)
+    found = refusals(facts, config.enroot, config.build_version)
+    if found:
+        return refused(ROLE, found, _warnings(facts))
+    try:
+        software = _software(facts, config)
+    except NodeError as exc:
+        return refused(ROLE, [str(exc)], _warnings(facts))
+    packages = [*software.packages, *_packages(facts, config)]
+    found = [*software.problems, *_unknown(facts, packages)]
+    if found:
+        return refused(ROLE, found, _warnings(facts))
+    due, validated = _files_due(facts, config.enroot)
+    # Nobody has to read a file again of which only the mode or the owner was another.
+    parts = {entry.name for entry in due if not entry.name.endswith(OUTSIDE)}
+    steps = _runtime(facts, config)
+    steps += [software.plugin] if software.plugin else []
+    steps += [Step("validated", "docker_daemon", entry) for entry in validated]
+    steps += _links(facts, config)
+    steps += _plugstack_step(facts, config)
+    steps += _effects(facts, config, parts | {"docker_daemon"} if validated else parts)
+    notes = [*_warnings(facts), *_unjudged(facts, config), *_left_alone(facts, parts, bool(validated))]
+    notes += [entry.line() for entry in facts["trial"]] if any(entry.name == PROOF for entry in due) else []
+    changed = {"plugin", "plugstack", "slurmd"} & ({step.name for step in steps} | parts)
+    if changed and facts["slurm"]["slurmd_unit"]:
+        if config.slurmd_restart == "idle":
+            steps.append(Step("slurmd", "slurmd, when it is idle"))
+        else:
+            notes.append("slurmd is not restarted, since enroot_pyxis_slurmd_restart is none: do it when it is idle")
+    ready = facts["prepared"] and facts["unit_enabled"]
+    return Plan(
+        domain=ROLE,
+        notes=tuple(notes),
+        refresh=any(not entry.url for entry in packages),
+        packages=tuple(packages),
+        unhold=_unhold(facts, packages),
+        hold=_holds(facts, config, packages),
+        files=tuple(due),
+        daemon_reload=any(entry.path in _UNIT_FILES for entry in due),
+        units=() if ready and "unit" not in parts else (Unit(files.UNIT, enabled=True, state="restarted"),),
+        steps=tuple(steps),
+    )
+
+
+_UNIT_FILES = (files.UNIT_PATH, files.SLURMD_PATH, enroot_docker.DROPIN_PATH)
+
+
+def refusals(facts: Facts, config: EnrootConfig, build: str = "") -> list[str]:
+    """Why nothing may be done on a node with Slurm, a sentence each.
+
+    build is the version of Pyxis to build where none fits, "" for none.
+    """
+    slurm = facts["slurm"]
+    if slurm is None:
+        return []
+    if slurm["version"] is None:
+        return [
+            f"asked {slurm['bin_dir']}/scontrol for its version and got none: see that Slurm works on this node first"
+        ]
+    found = [facts["place_refusal"]] if facts["place_refusal"] else []
+    plugin = chosen_plugin(facts, config, build)
+    if manages_plugstack(config, slurm) and plugin:
+        found += option_problems(dict(config.plugin_options), plugin["pyxis_version"])
+    found += facts["shadowed"]
+    if facts["docker"] is not None and facts["place"] is not None:
+        try:
+            _daemon_text(facts, config)
+        except NodeError as exc:
+            found.append(str(exc))
+    return found
+
+
+def has_started(facts: Facts) -> bool:
+    """Whether a container of each user has started in this look, and none was seen to lack anything."""
+    trial: t.Sequence[Result] = facts["trial"]
+    started = [entry.status for entry in trial if entry.id == "pyxis.container"]
+    return set(started) == {PASS} and FAIL not in [entry.status for entry in trial]
+
+
+def manages_plugstack(config: EnrootConfig, slurm: t.Mapping[str, t.Any]) -> bool:
+    """Whether this node writes plugstack.conf: the one with Slurm's files on its own disk, unless it is told."""
+    if config.manage_plugstack == "auto":
+        return bool(slurm["has_conf"] and not slurm["conf_shared"])
+    return config.manage_plugstack == "always"
+
+
+def chosen_plugin(facts: Facts, config: EnrootConfig, build: str) -> dict[str, t.Any] | None:
+    """The plugin that is used: any that fits, or on a node that cannot change the list, the one that is listed.
+
+    With ``due`` where it has to be put in place first; None where none fits and none is built.
+    """
+    version = facts["slurm"]["version"]
+    own = own_plugin(version)
+    fitting = [plugin for plugin in facts["plugins"] if plugin["fits"]]
+    if _bound(facts, config) and not any(plugin["fits"] for plugin in _listed(facts)):
+        fitting = [plugin for plugin in fitting if plugin["path"] == own]
+    if fitting:
+        return {**fitting[0], "due": False}
+    if not build:
+        return None
+    return {"path": own, "slurm_version": version, "pyxis_version": build, "fits": True, "problem": "", "due": True}
+
+
+def _listed(facts: Facts) -> list[dict[str, t.Any]]:
+    return [plugin for plugin in facts["plugins"] if plugin["listed"]]
+
+
+def _bound(facts: Facts, config: EnrootConfig) -> bool:
+    """Whether this node has to take what another has listed."""
+    return bool(_listed(facts)) and not manages_plugstack(config, facts["slurm"])
+
+
+def _warnings(facts: Facts) -> list[str]:
+    return [facts["place"].warning] if facts["place"] is not None and facts["place"].warning else []
+
+
+@dataclasses.dataclass(frozen=True)
+class _Software:
+    """Packages of Enroot, the step that makes the plugin, and what nobody vouches for."""
+
+    packages: tuple[Package, ...] = ()
+    plugin: Step | None = None
+    problems: tuple[str, ...] = ()
+
+
+def _software(facts: Facts, config: RoleConfig) -> _Software:
+    """Enroot and the plugin, as far as they are missing: what to fetch, and from where."""
+    enroot = facts["enroot"]
+    if enroot["path"] and enroot["version"] is None:
+        raise NodeError(
+            f"asked {enroot['path']} for its version and got none, so it is neither kept nor replaced: see that "
+            "'enroot version' works, or remove it"
+        )
+    wanted, platform = _wanted_enroot(facts, config), _platform(facts)
+    version = _enroot_version(facts, config, wanted)
+    artifacts = [artifact(config.artifacts, name, platform, version) for name in wanted]
+    plugin = chosen_plugin(facts, config.enroot, config.build_version)
+    is_due = bool(plugin and plugin["due"])
+    prebuilt = _prebuilt(facts, config) if is_due else None
+    if is_due:
+        artifacts.append(prebuilt or artifact(config.artifacts, "pyxis", "any", config.pyxis_version))
+    found = downloads(
+        artifacts, config.source, config.mirror_url, config.local_files, config.checksums, config.file_names
+    )
+    problems = [*found["problems"], *(_header_problems(facts) if is_due and not prebuilt else [])]
+    packages = [
+        Package(_PACKAGES[file["name"]], version, file["url"], file["sha256"])
+        for file in found["files"]
+        if file["name"] in _PACKAGES
+    ]
+    step = _plugin_step(facts, config, plugin, found["files"][-1], bool(prebuilt)) if is_due and plugin else None
+    return _Software(tuple(packages), step, tuple(problems))
+
+
+def _plugin_step(facts: Facts, config: RoleConfig, plugin: Facts, file: t.Mapping[str, t.Any], prebuilt: bool) -> Step:
+    slurm = facts["slurm"]
+    source = f"pyxis-{config.pyxis_version}"
+    arguments = {
+        "files": [dict(file)],
+        "path": plugin["path"],
+        "made": file["file"] if prebuilt else f"{source}/spank_pyxis.so",
+        "source": "" if prebuilt else source,
+        "version": config.pyxis_version,
+        "slurm_version": slurm["version"],
+        "include_dir": slurm["include_dir"],
+        "prefix": slurm["prefix"],
+        "conf_dir": slurm["conf_dir"],
+    }
+    return Step("plugin", "plugin", arguments)
+
+
+def _header_problems(facts: Facts) -> list[str]:
+    """Why a plugin cannot be built here: for another Slurm than the one that runs it would stop every job."""
+    slurm = facts["slurm"]
+    if slurm["header_version"] == slurm["version"]:
+        return []
+    found = f"is of {slurm['header_version']}" if slurm["header_version"] else "is missing"
+    return [
+        (
+            f"Pyxis has to be built for Slurm {slurm['version']} and {slurm['include_dir']}/slurm/slurm_version.h "
+            f"{found}: install the headers of that Slurm (libslurm-dev, slurm-devel)"
+        )
+    ]
+
+
+def _wanted_enroot(facts: Facts, config: RoleConfig) -> list[str]:
+    enroot = facts["enroot"]
+    other = config.upgrade and enroot["version"] != config.enroot_version
+    wanted = ["enroot"] if not enroot["good"] or other else []
+    return [*wanted, *(["enroot-caps"] if config.enroot.caps and (not enroot["caps"] or other) else [])]
+
+
+def _enroot_version(facts: Facts, config: RoleConfig, wanted: t.Sequence[str]) -> str:
+    """The capabilities come with a package of the very version that they are for."""
+    if "enroot" in wanted:
+        return config.enroot_version
+    return facts["enroot"]["version"] or config.enroot_version
+
+
+def _platform(facts: Facts) -> str:
+    machine = facts["architecture"]
+    if facts["system"]["os_family"] == "Debian":
+        return f"deb-{_DEBIAN_ARCHITECTURES.get(machine, machine)}"
+    return f"rpm-{machine}"
+
+
+def _prebuilt(facts: Facts, config: RoleConfig) -> dict[str, t.Any] | None:
+    """The first plugin that was built beforehand for this release of Slurm and this architecture."""
+    release = slurm_release(facts["slurm"]["version"])
+    for entry in config.prebuilt:
+        if slurm_release(str(entry["slurm_version"])) == release and entry["architecture"] == facts["architecture"]:
+            return {**entry, "name": "pyxis"}
+    return None
+
+
+def docker_packages(facts: Facts, config: RoleConfig) -> list[Package]:
+    """Docker's packages, each with its version where one is pinned."""
+    own = "docker.io" if facts["system"]["os_family"] == "Debian" else "docker-ce"
+    names = config.docker_packages or (_DOCKER_PACKAGES.get(facts["system"]["distribution"], own),)
+    return [Package(name, version) for name, _equals, version in (entry.partition("=") for entry in names)]
+
+
+def toolkit_packages(config: RoleConfig) -> list[Package]:
+    """What gives containers their GPUs."""
+    return [Package(name, config.enroot.toolkit_version) for name in config.toolkit_packages]
+
+
+def _packages(facts: Facts, config: RoleConfig) -> list[Package]:
+    found = []
+    if facts["docker"] is not None and not facts["docker"]["path"]:
+        found += docker_packages(facts, config)
+    nvidia, pinned = facts["nvidia"], config.enroot.toolkit_version.partition("-")[0]
+    is_other = bool(pinned and nvidia["version"] and nvidia["version"] != pinned)
+    if nvidia["driver"] and (not nvidia["tool"] or is_other):
+        found += toolkit_packages(config)
+    return found
+
+
+def _unjudged(facts: Facts, config: RoleConfig) -> list[str]:
+    nvidia = facts["nvidia"]
+    if not (nvidia["driver"] and nvidia["tool"] and config.enroot.toolkit_version) or nvidia["version"]:
+        return []
+    return [f"{nvidia['tool']} does not say its version, so enroot_pyxis_toolkit_version is not compared with it"]
+
+
+def _unknown(facts: Facts, packages: t.Sequence[Package]) -> list[str]:
+    if not packages or None not in (facts["package_manager"], facts["system"]["pkg_mgr"]):
+        return []
+    names = ", ".join(entry.name for entry in packages)
+    return [
+        (
+            f"{names} has to be installed, and there is no apt or dnf here, or neither dpkg-query nor rpm gave an "
+            "answer: see that 'dpkg-query -W' or 'rpm -qa' ends, then run again"
+        )
+    ]
+
+
+def _unhold(facts: Facts, packages: t.Sequence[Package]) -> tuple[str, ...]:
+    """A held package of another version is in the way of the one that is wanted now."""
+    return tuple(entry.name for entry in packages if facts["held"].get(entry.name))
+
+
+def _holds(facts: Facts, config: RoleConfig, packages: t.Sequence[Package]) -> tuple[str, ...]:
+    """What is installed and not held, and what will be: Docker where it is wanted, and the toolkit."""
+    if not config.hold:
+        return ()
+    mine = docker_packages(facts, config) if facts["docker"] is not None else []
+    mine += toolkit_packages(config)
+    new = {entry.name for entry in packages}
+    return tuple(
+        name for name in dict.fromkeys(entry.name for entry in mine) if name in new or facts["held"].get(name) is False
+    )
+
+
+def _runtime(facts: Facts, config: RoleConfig) -> list[Step]:
+    """The node runtime with its command name; the tasks that roles share put both in place."""
+    if config.runtime_sha256 and facts["sums"][files.RUNTIME_PATH] != config.runtime_sha256:
+        return [Step("runtime", "runtime")]
+    return [] if facts["sums"][files.COMMAND_PATH] else [Step("runtime", "command")]
+
+
+def _daemon_text(facts: Facts, config: EnrootConfig) -> str:
+    docker = facts["docker"]
+    root = enroot_docker.data_root(docker, facts["place"], config.docker_data_root)
+    return enroot_docker.daemon_text(docker["daemon"], root, config.docker_daemon, facts["nvidia"]["runtime"])
+
+
+def _files_due(facts: Facts, config: EnrootConfig) -> tuple[list[File], list[dict[str, t.Any]]]:
+    """Files to write or remove, and those whose text a program has to judge first."""
+    wanted = files.wanted_files(facts, config)
+    if facts["docker"] is not None:
+        wanted += enroot_docker.files(facts["docker"], _daemon_text(facts, config), facts["place"])
+    due: list[File] = []
+    validated: list[dict[str, t.Any]] = []
+    for entry in wanted:
+        path, text = entry["path"], entry["text"]
+        # Of a limit that the kernel no longer shows nothing is known.
+        file = File(entry["part"], path, text or "", state="absent" if text is None else "present")
+        found = file_due(file, facts["sums"][path], facts["states"][path], kept=path == enroot_conf.CONF_PATH)
+        if "validate" in entry:
+            validated += [
+                {"path": path, "text": one.text, "mode": one.mode, "validate": entry["validate"]} for one in found
+            ]
+        else:
+            due += found
+    if proof := _proof(facts, config):
+        due.append(proof)
+    return due, validated
+
+
+def _proof(facts: Facts, config: EnrootConfig) -> File | None:
+    """The proof of a smoke test that has passed in this look."""
+    plugin = chosen_plugin(facts, config, "")
+    if not has_started(facts) or plugin is None or proved(facts, plugin["path"]):
+        return None
+    return File(PROOF, PROOF_PATH, proof_text(facts, plugin["path"]))
+
+
+def _links(facts: Facts, config: RoleConfig) -> list[Step]:
+    """Hooks to enable, and where a node has to take what is listed and has nothing there, the way to its own plugin."""
+    links = []
+    own, listed = own_plugin(facts["slurm"]["version"]), _listed(facts)
+    bound = _bound(facts, config.enroot) and not any(plugin["fits"] for plugin in listed)
+    if bound and listed[0]["path"] != own and not listed[0]["exists"]:
+        links.append({"path": listed[0]["path"], "target": own})
+    links += [
+        {"path": path, "target": posixpath.join(files.SHIPPED_HOOKS, posixpath.basename(path))}
+        for path, there in facts["hooks"].items()
+        if not there
+    ]
+    return [Step("links", "links", {"links": links})] if links else []
+
+
+def plugstack_wanted(facts: Facts, config: EnrootConfig, build: str) -> dict[str, t.Any] | None:
+    """What the module pyxis_plugstack is called with; None where this node has nothing to write there."""
+    slurm, stack, word = facts["slurm"], facts["stack"], config.plugstack_mode
+    if not manages_plugstack(config, slurm):
+        return None
+    plugin = chosen_plugin(facts, config, build)
+    if plugin is None:
+        # Nothing that fits: a line that is there must not stop every job.
+        if not any(entry.word == "required" for entry in stack.pyxis):
+            return None
+        path, word = stack.pyxis[0].plugin, "optional"
+    else:
+        path = plugin["path"]
+        if word == "required" and not proved(facts, path) and not has_started(facts):
+            word = "optional"
+    include = config.plugstack_include
+    if include == "auto":
+        include = "file" if slurm["configless"] else "glob"
+    wanted = Wanted(path, word, dict(config.plugin_options), include, config.duplicates)
+    return {**dataclasses.asdict(wanted), "path": slurm["plugstack"], "slurm_version": slurm["version"]}
+
+
+def _plugstack_step(facts: Facts, config: RoleConfig) -> list[Step]:
+    wanted = plugstack_wanted(facts, config.enroot, config.build_version)
+    if wanted is None:
+        return []
+    own = {field.name: wanted[field.name] for field in dataclasses.fields(Wanted)}
+    return [Step("plugstack", "plugstack", wanted)] if plan_changes(facts["stack"], Wanted(**own)) else []
+
+
+def _effects(facts: Facts, config: RoleConfig, parts: t.Collection[str]) -> list[Step]:
+    """Commands that let files take effect."""
+    found = []
+    missing = [path for path, there in facts["run_directories"].items() if not there]
+    if "tmpfiles" in parts or missing:
+        found.append(command("tmpfiles", ["systemd-tmpfiles", "--create", files.TMPFILES_PATH]))
+    wanted = {entry["path"]: entry["text"] for entry in files.wanted_files(facts, config.enroot)}
+    if "sysctl" in parts and wanted[files.SYSCTL_PATH] is not None:
+        found.append(command("sysctl", ["sysctl", "--load", files.SYSCTL_PATH]))
+    if "apparmor" in parts and wanted[files.APPARMOR_PATH] is not None:
+        found.append(command("apparmor", ["apparmor_parser", "--replace", files.APPARMOR_PATH]))
+    if "docker_daemon" in parts and _docker_is_idle(facts):
+        # Without such a unit Docker is run in another way here.
+        found.append(command("docker_daemon", ["systemctl", "try-restart", "docker.service"], tolerant=True))
+    return found
+
+
+def _docker_is_idle(facts: Facts) -> bool:
+    """A Docker that is installed now has no containers; one that does not say how many run is left alone."""
+    return not facts["docker"]["path"] or facts["docker"]["containers"] == 0
+
+
+def _left_alone(facts: Facts, parts: t.Collection[str], validated: bool) -> list[str]:
+    if not (validated or "docker_daemon" in parts) or _docker_is_idle(facts):
+        return []
+    count = facts["docker"]["containers"]
+    found = "it does not say how many containers run" if count is None else f"{count} containers run in it"
+    return [f"Docker is not restarted, since {found}: restart it when they have ended"]
