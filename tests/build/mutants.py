@@ -26,7 +26,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
+# In memory before the first fork, which would load it anew for each mutant.
+import hypothesis  # noqa: F401
 import pytest
+import yaml  # noqa: F401
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {

@@ -56,6 +56,11 @@ TRANSPORT = (
 )
 # An image may need its NCCL_NET_PLUGIN: it says how the plugin is called there.
 CLEARED = tuple(name for name in TRANSPORT if name != "NCCL_NET_PLUGIN")
+# NCCL always reads /etc/nccl.conf, and takes from it what its environment does not have: to clear a variable there is
+# of no use, only a value counts. These are the defaults; the other variables have none that could be written. The file
+# of a user is another one, which NCCL_CONF_FILE replaces from 2.23 on. Source: NCCL user guide, "Environment
+# variables" and NCCL_CONF_FILE.
+DEFAULTS = {"NCCL_CONF_FILE": "/dev/null", "NCCL_P2P_DISABLE": "0", "NCCL_SHM_DISABLE": "0"}
 
 LOAD_SECONDS = 20
 # Above the newest interface there is (v11 of NCCL 2.28): a plugin names those it speaks as exported symbols.

@@ -92,6 +92,8 @@ def _evaluate(check: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> Res
     if found is None:
         return failed(check["id"], f"{what} is not there", expected=wanted, **fail)
     if check["kind"] == "present":
+        if isinstance(found, str) and not found.strip():
+            return undeterminable(check["id"], f"{what} reads nothing", **fields)
         return passed(check["id"], found, **fields)
     good: bool | None
     if check["kind"] == "version_at_least":

@@ -15,7 +15,7 @@ import typing as t
 
 from ..efa.environment import Setting, lint
 from ..efa.parse import plugin_version
-from ..efa.plugin import TRANSPORT, leaving_setting, nccl_setting, net_names
+from ..efa.plugin import DEFAULTS, NCCL_CONF, TRANSPORT, leaving_setting, nccl_setting, net_names
 from ..system import child
 from ..system.host import Host
 from ..verdict.result import Result, Scope, failed, not_applicable, passed, undeterminable
@@ -91,7 +91,7 @@ def verify_net(host: Host, efa_inside: int, efa_outside: int | None) -> Result:
             severity="reset",
             expected=leaving["good"],
             found=leaving["value"],
-            hint=f"unset {leaving['name']} in the image or in the job",
+            hint=" ".join(_remedies({leaving["name"]: leaving["source"]})),
         )
     setting = nccl_setting(host, "NCCL_NET_PLUGIN")
     names = net_names(setting["value"])
@@ -133,13 +133,24 @@ def verify_settings(host: Host) -> Result:
     shown = {name: f"{value} in {settings[name]['source']}" for name, value in found.items()}
     if harmful:
         text = "; ".join(f"{name}={shown[name]}: {judged[name]['why']}" for name in harmful)
-        hint = f"unset {', '.join(harmful)} in the image or in the job; jobs of the role slurm_jobs clear it"
+        hint = " ".join(_remedies({name: settings[name]["source"] for name in harmful}))
         return failed(check, text, severity="reset", found=shown, hint=hint)
     unknown = [name for name in found if name not in judged or not (judged[name]["judged"] or found[name] == "0")]
     if unknown:
         text = "; ".join(f"{name} reads '{found[name]}'" for name in unknown)
         return undeterminable(check, f"nothing is known of these values: {text}", found=shown)
     return passed(check, shown)
+
+
+def _remedies(sources: t.Mapping[str, str | None]) -> t.Iterator[str]:
+    """Yield what to do about harmful variables, by where each comes from."""
+    kept = [name for name, source in sources.items() if source == NCCL_CONF and name not in DEFAULTS]
+    cleared = [name for name in sources if name not in kept]
+    if cleared:
+        yield f"Unset {', '.join(cleared)} in the image or in the job; jobs of the role slurm_jobs do so."
+    if kept:
+        # To clear a variable of that file is of no use: see ``DEFAULTS``.
+        yield f"Remove {', '.join(kept)} from {NCCL_CONF} of the image: no job can, NCCL always reads that file."
 
 
 def verify_cuda(host: Host, driver: str | None, gpus: int) -> Result:

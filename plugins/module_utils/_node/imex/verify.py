@@ -114,7 +114,7 @@ def verify_domain(domain: parse.Domain, members: object, own: object) -> Result:
     blamed = "reset" if cut_off(mine) else "monitor"
     evidence: dict[str, t.Any] = {"addresses": ", ".join(sorted(domain.members)), "status": mine.status}
     subjects = [Subject(evidence)]
-    result = decide("imex.domain", fields, subjects, "", hint=_LOG_HINT, source=SOURCE)
+    result = decide("imex.domain", fields, subjects, evidence["addresses"], hint=_LOG_HINT, source=SOURCE)
     if result.status != "pass":
         return result
     pair = (

@@ -9,7 +9,7 @@ import dataclasses
 import shlex
 import typing as t
 
-from ..efa.plugin import CLEARED
+from ..efa.plugin import CLEARED, DEFAULTS
 from .spec import Container
 
 # Options that a step takes from the variables of the job that this one was submitted from.
@@ -77,10 +77,12 @@ def container_options(container: Container | None) -> tuple[str, ...]:
 def with_variables(variables: t.Mapping[str, str], container: Container | None = None) -> tuple[str, ...]:
     """Return what stands before a program that gets these variables; inside of a container too.
 
-    With a container, a variable of its image that would send NCCL another way is cleared, unless it is one of these.
+    With a container, a variable of its image that would send NCCL another way is cleared or gets its default, unless it
+    is one of these.
     """
-    cleared = [] if container is None else [name for name in CLEARED if name not in variables]
-    return ("env", *(word for name in cleared for word in ("-u", name)), *(f"{n}={v}" for n, v in variables.items()))
+    given = dict(variables) if container is None else {**DEFAULTS, **variables}
+    cleared = [] if container is None else [name for name in CLEARED if name not in given]
+    return ("env", *(word for name in cleared for word in ("-u", name)), *(f"{n}={v}" for n, v in given.items()))
 
 
 def without_no_plugin(variables: t.Mapping[str, str], container: Container | None) -> tuple[str, ...]:

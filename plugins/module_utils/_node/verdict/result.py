@@ -154,8 +154,9 @@ class Result:
     def _check_evidence(self) -> None:
         _check_json(f"{self.id}: expected", self.expected)
         _check_json(f"{self.id}: found", self.found)
-        if self.status == PASS and self.found is None:
-            _refuse(f"{self.id}: found", None, "a pass must say what was found, for what was not proved is not a pass")
+        if self.status == PASS and (self.found is None or (isinstance(self.found, str) and not self.found.strip())):
+            wanted = "a pass must say what was found, for what was not proved is not a pass"
+            _refuse(f"{self.id}: found", self.found, wanted)
         if self.status in (PASS, NOT_APPLICABLE) and self.severity != "none":
             _refuse(f"{self.id}: severity", self.severity, f"a {self.status} has severity none")
         if self.status != PASS and not (self.reason or self.message):

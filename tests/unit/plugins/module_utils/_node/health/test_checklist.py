@@ -221,3 +221,12 @@ def test_what_cannot_be_compared_is_no_pass(kind, found, wanted, status):
     check = {"id": "checklist.x", "what": "x", "fact": "x", "kind": kind, "expected": wanted}
     assert checklist.evaluate([check], {"x": found})[0].status == status
     assert checklist.evaluate([check], {})[0].status == "undeterminable"
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_fact_that_reads_nothing_is_not_there(text):
+    check = {"id": "head.x", "kind": "present", "fact": "x", "what": "x"}
+    (one,) = checklist.evaluate([check], {"x": text})
+    assert (one.status, one.reason) == ("undeterminable", "x reads nothing")
+    (one,) = checklist.evaluate([check], {"x": "1.2"})
+    assert one.status == "pass"

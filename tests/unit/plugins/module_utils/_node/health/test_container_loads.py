@@ -234,5 +234,29 @@ def test_setting_of_a_file_is_named_by_it(plain):
     assert container_loads.verify_settings(Container()).status == "not_applicable"
 
 
+@pytest.mark.parametrize(
+    ("conf", "variables", "hint"),
+    [
+        ("", {"NCCL_P2P_LEVEL": "LOC"}, "Unset NCCL_P2P_LEVEL in the image or in the job; jobs of the role slurm_jobs"),
+        ("NCCL_SHM_DISABLE=1\n", {}, "Unset NCCL_SHM_DISABLE in the image or in the job; jobs of the role slurm_jobs"),
+        ("NCCL_P2P_LEVEL=LOC\n", {}, "Remove NCCL_P2P_LEVEL from /etc/nccl.conf of the image: no job can, NCCL always"),
+        ("NCCL_NET=Socket\n", {"NCCL_SHM_DISABLE": "1"}, "Unset NCCL_SHM_DISABLE in the image or in the job;"),
+    ],
+)
+def test_hint_says_what_a_job_can_clear_and_what_it_cannot(plain, conf, variables, hint):
+    for name, value in variables.items():
+        plain.setenv(name, value)
+    found = container_loads.verify_settings(Container(conf))
+    assert found.hint.startswith(hint)
+    assert ("Remove NCCL_NET from /etc/nccl.conf" in found.hint) is ("NCCL_NET=" in conf)
+
+
+def test_network_of_a_file_that_no_job_can_clear_says_so(plain):
+    found = container_loads.verify_net(Container("NCCL_NET=Socket\n"), 4, 4)
+    assert found.status == "fail" and found.hint.startswith("Remove NCCL_NET from /etc/nccl.conf of the image")
+    plain.setenv("NCCL_NET", "Socket")
+    assert container_loads.verify_net(Container(), 4, 4).hint.startswith("Unset NCCL_NET in the image or in the job")
+
+
 def test_variables_that_a_job_clears_leave_the_plugin_its_name():
     assert set(TRANSPORT) - set(CLEARED) == {"NCCL_NET_PLUGIN"}

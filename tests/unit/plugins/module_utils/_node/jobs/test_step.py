@@ -10,7 +10,12 @@ import os
 import subprocess
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.plugin import CLEARED
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.plugin import (
+    CLEARED,
+    DEFAULTS,
+    NCCL_CONF,
+    nccl_setting,
+)
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import step
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.spec import Container
 
@@ -80,8 +85,8 @@ def test_variables_of_an_image_that_choose_the_transport_are_cleared():
     container = Container("/x.sqsh", (), "/w")
     words = step.with_variables({"NCCL_NET": "Libfabric", "A": "b"}, container)
     assert words[0] == "env" and words[-2:] == ("NCCL_NET=Libfabric", "A=b")
-    cleared = words[1:-2]
-    assert set(cleared[::2]) == {"-u"} and set(cleared[1::2]) == set(CLEARED) - {"NCCL_NET"}
+    cleared = words[1 : words.index("NCCL_CONF_FILE=/dev/null")]
+    assert set(cleared[::2]) == {"-u"} and set(cleared[1::2]) == set(CLEARED) - {"NCCL_NET", *DEFAULTS}
     image = dict.fromkeys((*CLEARED, "NCCL_NET_PLUGIN", "NCCL_DEBUG"), "of the image")
     image["PATH"] = os.environ["PATH"]
     shown = subprocess.run([*words, "env"], env=image, capture_output=True, text=True, check=True).stdout
@@ -91,7 +96,38 @@ def test_variables_of_an_image_that_choose_the_transport_are_cleared():
         "A": "b",
         "NCCL_NET_PLUGIN": "of the image",
         "NCCL_DEBUG": "of the image",
+        **DEFAULTS,
     }
+
+
+class Conf:
+    """A container whose image has an /etc/nccl.conf and one of its user, as NCCL in a step there reads them."""
+
+    def __init__(self, variables, own):
+        self.variables = {"HOME": "/root", **variables}
+        self.files = {NCCL_CONF: "NCCL_P2P_DISABLE=1\nNCCL_SHM_DISABLE=1\n", "/root/.nccl.conf": own}
+
+    def variable(self, name):
+        return self.variables.get(name)
+
+    def read_text(self, path):
+        return self.files.get(path)
+
+
+def test_settings_in_files_of_an_image_are_overridden():
+    words = step.with_variables({}, Container("/x.sqsh", (), "/w"))
+    assert words[-len(DEFAULTS) :] == tuple(f"{name}={value}" for name, value in DEFAULTS.items())
+    inside, own = dict(word.split("=") for word in words[-len(DEFAULTS) :]), "NCCL_NET=Socket\n"
+    before = {name: nccl_setting(Conf({}, own), name)["value"] for name in (*DEFAULTS, "NCCL_NET")}
+    assert before == {"NCCL_CONF_FILE": None, "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_NET": "Socket"}
+    after = {name: nccl_setting(Conf(inside, own), name)["value"] for name in (*DEFAULTS, "NCCL_NET")}
+    assert after == {**DEFAULTS, "NCCL_NET": None}
+
+
+def test_own_value_of_a_job_counts_before_a_default():
+    words = step.with_variables({"NCCL_P2P_DISABLE": "1"}, Container("/x.sqsh", (), "/w"))
+    assert "NCCL_P2P_DISABLE=1" in words and "NCCL_P2P_DISABLE=0" not in words
+    assert not [word for word in step.with_variables({"A": "b"}) if word.startswith("NCCL_")]
 
 
 def test_image_without_plugins_gets_them_back():

@@ -43,6 +43,8 @@ def test_exit_code_never_turns_the_unproved_into_success(statuses, code):
         ({"severity": "panic"}, "severity"),
         ({"severity": "reboot"}, "severity none"),
         ({"found": None}, "not proved"),
+        ({"found": ""}, "not proved"),
+        ({"found": " \n"}, "not proved"),
         ({"found": float("nan")}, "found"),
         ({"expected": object()}, "expected"),
         ({"unit": 3}, "unit"),
