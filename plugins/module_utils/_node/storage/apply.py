@@ -19,7 +19,7 @@ import typing as t
 from ..system.host import CommandError, Host, NodeError
 from . import blank
 from .config import StorageConfig
-from .devices import loop_devices, shown_uuid
+from .devices import NOT_RUNNING, loop_devices, uuid_of_array
 from .first_boot import current_boot
 from .owner import describe_signature, escaped
 from .parse import normal_uuid, parse_export, parse_lvm, parse_wipefs
@@ -112,18 +112,14 @@ def describe(action: Action) -> str:
     return name
 
 
-def array_device(host: Host, array_uuid: str) -> str | None:
-    """The device of the running array with this UUID: neither the name nor udev's link can be relied on."""
-    if not array_uuid:
+def array_device(host: Host, wanted: str) -> str | None:
+    """The device of the array with this UUID: neither the name nor udev's link can be relied on."""
+    if not wanted:
         return None
     for kname in host.listdir("/sys/class/block"):
         if not kname.startswith("md") or not host.listdir(f"/sys/class/block/{kname}/slaves"):
             continue
-        found = shown_uuid(host, kname)
-        if not found:
-            text = host.run(["mdadm", "--detail", "--export", f"/dev/{kname}"], timeout=30, check=False).stdout
-            found = parse_export(text).get("MD_UUID", "")
-        if normal_uuid(found) == normal_uuid(array_uuid):
+        if uuid_of_array(host, kname) == normal_uuid(wanted):
             return f"/dev/{kname}"
     return None
 
@@ -268,7 +264,7 @@ def _is_ready(host: Host, device: str | None) -> bool:
 
 def _is_running(host: Host, device: str) -> bool:
     state = host.read_text(f"{_sysfs(device)}/md/array_state")
-    return (state or "").strip() not in ("", "inactive", "clear")
+    return (state or "").strip() not in ("", *NOT_RUNNING)
 
 
 def _create_array(host: Host, action: Action) -> None:
@@ -323,7 +319,7 @@ def _stop_remainders(host: Host, array_uuid: str) -> None:
 
 def _stop_array(host: Host, action: Action) -> None:
     device, wanted = action["device"], action["uuid"]
-    found = shown_uuid(host, device.rsplit("/", 1)[-1])
+    found = uuid_of_array(host, device.rsplit("/", 1)[-1])
     if found and wanted and found != wanted:
         raise NodeError(f"{device} is another array now ({found}): nothing was stopped; run again")
     host.run(["mdadm", "--stop", device], timeout=60)

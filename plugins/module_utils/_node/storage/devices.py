@@ -356,10 +356,32 @@ def _examine(host: Host, path: str, tools: dict[str, t.Any]) -> dict[str, t.Any]
     }
 
 
+# States of md/array_state in which an array has members and cannot be read.
+NOT_RUNNING = ("inactive", "clear")
+
+
 def shown_uuid(host: Host, kname: str) -> str | None:
     """The UUID of an array in sysfs as 32 hex digits; None where the kernel shows none, or zeros (inactive array)."""
     digits = normal_uuid((host.read_text(f"/sys/class/block/{kname}/md/uuid") or "").strip())
     return digits if digits and digits.strip("0") else None
+
+
+def uuid_of_array(host: Host, kname: str, detail: t.Mapping[str, str] | None = None) -> str | None:
+    """The UUID of an array as 32 hex digits: the kernel's, mdadm's, or while it does not run that of its members.
+
+    detail: what mdadm told of it, if it was asked already.
+    """
+    found = shown_uuid(host, kname) or normal_uuid((_detail(host, kname) if detail is None else detail).get("MD_UUID"))
+    if found or (host.read_text(f"/sys/class/block/{kname}/md/array_state") or "").strip() not in NOT_RUNNING:
+        return found
+    # mdadm takes it from a map of those that it put together itself, and loses that map with /run.
+    members = host.listdir(f"/sys/class/block/{kname}/slaves")
+    known = {(_examine(host, f"/dev/{member}", {"mdadm": True}) or {}).get("uuid") for member in members}
+    return known.pop() if len(known) == 1 else None
+
+
+def _detail(host: Host, kname: str) -> dict[str, str]:
+    return parse_export(host.run(["mdadm", "--detail", "--export", f"/dev/{kname}"], timeout=30, check=False).stdout)
 
 
 def _arrays(host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t.Any]) -> list[dict[str, t.Any]]:
@@ -370,24 +392,19 @@ def _arrays(host: Host, devices: dict[str, dict[str, t.Any]], tools: dict[str, t
         # After mdadm --stop a node without members can stay behind: it is no array.
         if not re.fullmatch(r"md[0-9_a-zA-Z]*", kname) or not state or not members:
             continue
-        fields = {}
-        if tools["mdadm"]:
-            fields = parse_export(
-                host.run(["mdadm", "--detail", "--export", f"/dev/{kname}"], timeout=30, check=False).stdout
-            )
+        fields = _detail(host, kname) if tools["mdadm"] else {}
         device = devices.get(kname, {})
         filesystem = next((s for s in device.get("signatures", ()) if s["type"]), None)
-        uuid = shown_uuid(host, kname) or fields.get("MD_UUID")
         arrays.append(
             {
                 "kname": kname,
                 "path": f"/dev/{kname}",
-                "uuid": normal_uuid(uuid),
+                "uuid": uuid_of_array(host, kname, fields) if tools["mdadm"] else shown_uuid(host, kname),
                 "name": fields.get("MD_NAME", ""),
                 "level": (host.read_text(f"/sys/class/block/{kname}/md/level") or "").strip(),
                 "chunk_kib": first_number(host.read_text(f"/sys/class/block/{kname}/md/chunk_size")) // 1024,
                 "raid_devices": first_number(host.read_text(f"/sys/class/block/{kname}/md/raid_disks")),
-                "active": state not in ("inactive", "clear"),
+                "active": state not in NOT_RUNNING,
                 "members": members,
                 "size": device.get("size", 0),
                 "filesystem": filesystem,

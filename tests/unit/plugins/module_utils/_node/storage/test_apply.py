@@ -580,11 +580,13 @@ def test_a_volume_group_that_has_changed_is_not_removed(change):
     assert changes(host) == []
 
 
-def test_both_inactive_halves_are_stopped_before_assembly():
+@pytest.mark.parametrize("mapped", [True, False])
+def test_both_inactive_halves_are_stopped_before_assembly(mapped):
+    """Also where mdadm's map, which went with /run, does not have them."""
     host = scene.node(2)
     host.machine.stopped_array(scene.store_names(host), UUID)
     for number, name in enumerate(scene.store_names(host)):
-        half = {**host.machine.devices[name].md, "state": "inactive"}
+        half = {**host.machine.devices[name].md, "state": "inactive", "shows_uuid": mapped}
         host.machine.add(f"md{number}", "raid0", parents=[name], number=f"9:{number}", md=half)
     paths = [f"/dev/{name}" for name in scene.store_names(host)]
     calls = act(host, "assemble_array", name="fast", uuid=UUID, devices=paths)

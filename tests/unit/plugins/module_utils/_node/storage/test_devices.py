@@ -190,6 +190,27 @@ def test_an_inactive_array_is_seen_though_lsblk_leaves_it_out():
     assert facts["disks"][1]["holders"] == ["md127"]
 
 
+@pytest.mark.parametrize(
+    ("others", "state", "known"),
+    [(0, "inactive", True), (1, "inactive", False), (2, "inactive", False), (0, "clean", False)],
+)
+def test_an_array_that_mdadm_has_no_map_of_is_known_by_members(others, state, known):
+    """Of none, one and both members the superblock is another array's."""
+    host = scene.node(2)
+    scene.foreign_array(host, state=state, shows_uuid=False)
+    for name, identity in zip(scene.store_names(host)[:others], ("a" * 32, "b" * 32)):
+        host.machine.devices[name].md["uuid"] = identity
+    (array,) = block.gather(host)["arrays"]
+    assert array["uuid"] == (scene.FOREIGN_ARRAY if known else None)
+
+
+def test_an_array_over_a_member_without_superblock_is_unknown():
+    host = scene.node(2)
+    scene.foreign_array(host, state="inactive", shows_uuid=False)
+    host.machine.devices[scene.store_names(host)[1]].md = {}
+    assert [array["uuid"] for array in block.gather(host)["arrays"]] == [None]
+
+
 def test_a_node_that_a_stopped_array_left_behind_is_no_array():
     host = scene.node(2)
     host.machine.add(
