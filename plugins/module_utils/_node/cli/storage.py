@@ -13,7 +13,7 @@ import typing as t
 
 from ..storage.config import CONFIG_PATH, StorageConfig, load_config
 from ..storage.converge import RefusedError, context_for, converge, note_stores, survey
-from ..storage.devices import instance_store_serials
+from ..storage.devices import serials_of
 from ..storage.plan import expected_disks
 from ..storage.record import RECORD_PATH, read_document, write_failure
 from ..storage.verify import verify
@@ -57,7 +57,7 @@ def wait_for_disks(host: Host, config: StorageConfig, limit: float) -> None:
 
 def count_instance_store(host: Host) -> int:
     """How many instance-store disks the kernel shows now."""
-    return len(instance_store_serials(host))
+    return len(serials_of(host, "instance_store"))
 
 
 def storage_boot(args: argparse.Namespace, host: Host | None = None) -> int:

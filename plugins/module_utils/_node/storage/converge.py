@@ -147,7 +147,10 @@ def converge(host: Host, config: StorageConfig, at_boot: bool = False, lock_time
 def note_stores(host: Host, at_boot: bool) -> None:
     """Remember the instance-store disks of this boot. A failure is none of this run: less can be proved later."""
     with contextlib.suppress(NodeError):
-        note_disks(host, [serial for _kname, serial in block.instance_store_serials(host)], at_boot)
+        stores, volumes = (
+            [serial for _kname, serial in block.serials_of(host, kind)] for kind in ("instance_store", "ebs")
+        )
+        note_disks(host, stores, volumes, at_boot)
 
 
 def _converge(host: Host, config: StorageConfig, at_boot: bool) -> Applied:

@@ -113,12 +113,12 @@ def is_hidden(host: Host, kname: str) -> bool:
     return (host.read_text(f"/sys/class/block/{kname}/hidden") or "").strip() == "1"
 
 
-def instance_store_serials(host: Host) -> list[tuple[str, str]]:
-    """The (kernel name, serial number) of every instance-store disk that the kernel shows now."""
+def serials_of(host: Host, kind: str) -> list[tuple[str, str]]:
+    """The (kernel name, serial number) of every disk of a kind that the kernel shows now."""
     found = []
     for kname in host.listdir("/sys/class/block"):
         model = host.read_text(f"/sys/class/block/{kname}/device/model")
-        if model and disk_kind(model) == "instance_store" and not is_hidden(host, kname):
+        if model and disk_kind(model) == kind and not is_hidden(host, kname):
             found.append((kname, (host.read_text(f"/sys/class/block/{kname}/device/serial") or "").strip()))
     return found
 

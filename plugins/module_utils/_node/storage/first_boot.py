@@ -40,17 +40,17 @@ def is_first_boot(host: Host, serial: str, unwritten: bool) -> bool:
     return (unwritten and _cloud_init_began(host)) or _is_new_serial(host, serial)
 
 
-def note_disks(host: Host, serials: t.Collection[str], by_boot_unit: bool) -> None:
+def note_disks(host: Host, serials: t.Collection[str], volumes: t.Collection[str], by_boot_unit: bool) -> None:
     """Record in which boot each disk was seen first, and the disks that the boot unit saw in its last two boots.
 
-    A serial number is never forgotten.
+    volumes: the serial numbers of the EBS volumes. A serial number of a disk is never forgotten.
     """
     boot_id, before = current_boot(host), _seen_document(host) or {}
     unit, earlier = before.get("unit"), before.get("earlier_unit")
     if by_boot_unit:
         again = unit["serials"] if unit and unit["boot_id"] == boot_id else None
         earlier = unit if again is None else earlier
-        unit = {"boot_id": boot_id, "serials": sorted({*serials, *(again or ())})}
+        unit = {"boot_id": boot_id, "serials": sorted({*serials, *(again or ())}), "volumes": sorted(volumes)}
     document = {
         "schema": SEEN_SCHEMA,
         "unit": unit,
@@ -87,11 +87,15 @@ def _is_new_serial(host: Host, serial: str) -> bool:
     """Return whether the boot unit saw only other disks in the boot before and only new ones, this one too, in this.
 
     Serial numbers change with a stop and start, all of them. In a boot that the unit has not recorded anything can
-    have been written to a disk; and a new disk beside an old one appeared late, or was not looked at.
+    have been written to a disk; and a new disk beside an old one appeared late, or was not looked at. EC2 puts a
+    snapshot in place of the root volume and keeps the local disks: record and journal are of an earlier time then, and
+    the volume that they were written on is gone.
     """
     boot_id, seen = current_boot(host), _seen_document(host) or {}
     unit, earlier = seen.get("unit"), seen.get("earlier_unit")
     if not unit or not earlier or unit["boot_id"] != boot_id or serial not in unit["serials"]:
+        return False
+    if not earlier.get("volumes") or not set(earlier["volumes"]) <= set(unit.get("volumes") or ()):
         return False
     if not earlier["serials"] or any(seen["first_boot"].get(name) != boot_id for name in unit["serials"]):
         return False
@@ -121,6 +125,9 @@ def _is_sound(unit: t.Any) -> bool:
     """Return whether this is what the boot unit saw in a boot, or None."""
     if unit is None:
         return True
-    serials = unit.get("serials") if isinstance(unit, dict) else None
-    names = isinstance(serials, list) and all(isinstance(serial, str) for serial in serials)
+    if not isinstance(unit, dict):
+        return False
+    # Before there were volumes in it, it proves nothing.
+    lists = [unit.get("serials"), unit.get("volumes", [])]
+    names = all(isinstance(serials, list) and all(isinstance(one, str) for one in serials) for serials in lists)
     return names and isinstance(unit.get("boot_id"), str) and bool(unit["boot_id"])

@@ -93,7 +93,7 @@ def test_a_boot_records_its_disks_before_anything_can_fail(text):
     assert boot(host) == 2
     assert json.loads(host.machine.files[SEEN_PATH]) == {
         "schema": "mlcluster.disks_seen/1",
-        "unit": {"boot_id": "boot-1", "serials": ["AWS0001", "AWS0002"]},
+        "unit": {"boot_id": "boot-1", "serials": ["AWS0001", "AWS0002"], "volumes": ["vol0root"]},
         "earlier_unit": None,
         "first_boot": {"AWS0001": "boot-1", "AWS0002": "boot-1"},
     }

@@ -15,6 +15,8 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.first_
 from tests.unit.fakes import fake_storage_scene as scene
 from tests.unit.plugins.module_utils._node.storage.test_blank import BOOT, KIB, dirty, launched, proof_of
 
+VOLUMES = ["vol0root"]
+
 
 def test_a_disk_is_blank_that_nobody_wrote_since_the_launch():
     assert proof_of(launched(dirty(scene.node(1)))) == {
@@ -28,7 +30,7 @@ def test_a_disk_is_blank_that_nobody_wrote_since_the_launch():
 
 def seen_before(host):
     """A reboot after "cloud-init clean": its directory is of this boot, and the disk is not."""
-    note_disks(host, ["AWS0001"], by_boot_unit=False)
+    note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=False)
     host.machine.reboot()
 
 
@@ -79,9 +81,9 @@ def test_nothing_proves_that_the_disk_was_never_written(name):
 
 def stopped_and_started(host):
     """The boot unit saw the disks of two boots, and they came back under other serial numbers."""
-    note_disks(host, ["AWS0001"], by_boot_unit=True)
+    note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=True)
     host.machine.stop_start()
-    note_disks(host, ["AWS0001b"], by_boot_unit=True)
+    note_disks(host, ["AWS0001b"], VOLUMES, by_boot_unit=True)
     return dirty(host)
 
 
@@ -91,9 +93,9 @@ def test_a_disk_is_blank_that_no_earlier_boot_saw():
 
 def test_a_disk_of_an_earlier_boot_may_have_been_written():
     host = scene.node(1)
-    note_disks(host, ["AWS0001"], by_boot_unit=True)
+    note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=True)
     host.machine.reboot()
-    note_disks(host, ["AWS0001"], by_boot_unit=True)
+    note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=True)
     assert proof_of(dirty(host))["proof"] is None
 
 
@@ -114,13 +116,48 @@ def test_a_record_of_disks_that_is_not_whole_proves_nothing(name):
     assert proof_of(host)["proof"] is None
 
 
+OTHER_VOLUMES = {
+    "another root": (["vol0root"], ["vol1root"]),
+    "another root beside the same data": (["vol0data", "vol0root"], ["vol0data", "vol1root"]),
+    "none before": ([], ["vol0root"]),
+    "none now": (["vol0root"], []),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_VOLUMES)
+def test_a_record_on_a_volume_in_place_of_another_proves_nothing(name):
+    """Record and journal of a snapshot know only the disks of before; the disks were used since."""
+    before, now = OTHER_VOLUMES[name]
+    host = scene.node(1)
+    note_disks(host, ["AWS0001"], before, by_boot_unit=True)
+    host.machine.stop_start()
+    note_disks(host, ["AWS0001b"], now, by_boot_unit=True)
+    assert proof_of(dirty(host))["proof"] is None
+
+
+def test_a_volume_that_came_since_takes_no_proof_away():
+    host = scene.node(1)
+    note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=True)
+    host.machine.stop_start()
+    note_disks(host, ["AWS0001b"], ["vol0new", *VOLUMES], by_boot_unit=True)
+    assert proof_of(dirty(host))["proof"] == "never_written"
+
+
+def test_a_record_of_before_there_were_volumes_in_it_proves_nothing():
+    host = stopped_and_started(scene.node(1))
+    document = json.loads(host.machine.files[SEEN_PATH])
+    del document["earlier_unit"]["volumes"]
+    host.machine.files[SEEN_PATH] = json.dumps(document)
+    assert proof_of(host)["proof"] is None
+
+
 def boots_of(host, *boots):
     """Boots after the first, each with the serial numbers that the boot unit saw in it; None: it did not run."""
     for number, serials in enumerate(boots):
         if number:
             host.machine.reboot()
         if serials is not None:
-            note_disks(host, serials, by_boot_unit=True)
+            note_disks(host, serials, VOLUMES, by_boot_unit=True)
     return dirty(host)
 
 
@@ -150,7 +187,16 @@ def test_a_journal_that_lacks_this_boot_proves_nothing():
     assert proof_of(host)["proof"] is None
 
 
-@pytest.mark.parametrize("unit", [[], {}, {"boot_id": "", "serials": []}, {"boot_id": "b", "serials": "AWS0001"}])
+@pytest.mark.parametrize(
+    "unit",
+    [
+        [],
+        {},
+        {"boot_id": "", "serials": []},
+        {"boot_id": "b", "serials": "AWS0001"},
+        {"boot_id": "b", "serials": ["AWS0001"], "volumes": "vol0root"},
+    ],
+)
 @pytest.mark.parametrize("key", ["unit", "earlier_unit"])
 def test_an_unsound_boot_in_the_record_proves_nothing(key, unit):
     host = stopped_and_started(launched(scene.node(1)))
@@ -167,21 +213,21 @@ def test_a_node_without_a_journal_proves_nothing():
 
 def test_a_boot_unit_that_runs_again_keeps_the_boot_before():
     host = stopped_and_started(scene.node(1))
-    note_disks(host, ["AWS0001b"], by_boot_unit=True)
+    note_disks(host, ["AWS0001b"], VOLUMES, by_boot_unit=True)
     assert proof_of(host)["proof"] == "never_written"
 
 
 def test_a_record_without_an_earlier_boot_proves_nothing():
     host = scene.node(1)
-    note_disks(host, ["AWS0001"], by_boot_unit=True)
+    note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=True)
     assert proof_of(dirty(host))["proof"] is None
-    note_disks(host, ["AWS0002"], by_boot_unit=True)
+    note_disks(host, ["AWS0002"], VOLUMES, by_boot_unit=True)
     assert proof_of(dirty(host))["proof"] is None
 
 
 def test_a_run_that_is_no_boot_unit_does_not_vouch_for_the_boot():
     host = scene.node(1)
-    note_disks(host, ["AWS0001"], by_boot_unit=True)
+    note_disks(host, ["AWS0001"], VOLUMES, by_boot_unit=True)
     host.machine.stop_start()
-    note_disks(host, ["AWS0001b"], by_boot_unit=False)
+    note_disks(host, ["AWS0001b"], VOLUMES, by_boot_unit=False)
     assert proof_of(dirty(host))["proof"] is None
