@@ -87,7 +87,12 @@ class Progress:
     def end_part(self, now: float) -> list[str]:
         """The role's turn is over, or that of all that were interleaved."""
         parts, self.part, self.parts = self.parts, None, {}
-        return [part.summary(now if part.last is None else part.last) for part in parts.values() if part.hosts]
+        return [
+            part.summary(now if part.last is None else part.last)
+            for part in parts.values()
+            # What plays do around the roles is told where it did anything.
+            if part.hosts and (part.role != OUTSIDE or part.changed or part.failed)
+        ]
 
     def start(self, host: str) -> None:
         """A node begins with the task."""

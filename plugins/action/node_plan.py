@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import sys
@@ -11,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible import constants
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
@@ -20,6 +21,11 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look impo
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.release import system_facts
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._here import is_here
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.hardware import (
+    VARIABLES,
+    known_hardware,
+    missing_hardware,
+)
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.judgement import judge
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.options import (
     checksum,
@@ -27,6 +33,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.options impor
     system_problems,
 )
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.variables import Variables
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import journal
 
 MODULE = "mlcluster.aws.node_plan"
 # The fact with the answers of this run: {role: {"sum": ..., "answer": ...}}. An answer is JSON text: Ansible walks
@@ -107,6 +114,10 @@ class ActionModule(ActionBase):
             if not problems:
                 asked[role] = options
         facts = self._facts(self._ask(asked), asked) if asked else {}
+        check = bool(self._task.check_mode)
+        self._note(
+            *({"role": role, "begun": False, "check": check, "verified": verifies(role, tags)} for role in asked)
+        )
         told = {role: told_options(DOMAINS[role], options) for role, options in asked.items()}
         return {"changed": False, "asked": bool(asked), "options": told, "ansible_facts": facts}
 
@@ -117,6 +128,7 @@ class ActionModule(ActionBase):
         if not problems:
             options, problems = role_options(domain, variables)
         if problems:
+            self._note({"role": domain.role, "final": True, "problems": problems, "failure": problems[0]})
             raise AnsibleActionFail("; ".join(problems))
         if given["validate"]:
             return {"changed": False, "asked": False}
@@ -128,6 +140,7 @@ class ActionModule(ActionBase):
             facts = self._facts(self._ask({role: options}), {role: options})
             answer = json.loads(facts[KEPT][role]["answer"])
             kept = facts[KEPT][role]
+        answer = self._with_inventory(role, answer, options)
         if given["again"] or not (answer["plan"]["empty"] or self._task.check_mode):
             # Once a role acts, whether it comes to its end or not, the answers of others are those of another node.
             facts[KEPT] = {role: kept}
@@ -143,9 +156,23 @@ class ActionModule(ActionBase):
             "ansible_facts": {**answer["facts"], **facts},
         }
         empty, check = answer["plan"]["empty"], bool(self._task.check_mode)
+        note = {"role": role, "differs": not empty, "required": required, "check": check}
         if empty and not given["verify"] and not verifies(role, self._tags()):
+            self._note({**note, "verified": False})
             return outcome
         judgement = judge(answer, required, empty or given["verify"], check, given["trouble"])
+        self._note(
+            {
+                **note,
+                "final": (empty or given["verify"]) and not (check and not empty),
+                "concerned": answer["plan"]["concerned"],
+                "reason": self._reason(answer["plan"], check),
+                "problems": judgement.problems,
+                "results": answer["results"],
+                "failure": judgement.failure,
+                "verified": verifies(role, self._tags()),
+            }
+        )
         lines = [f"{self._name}: {line}" for line in judgement.lines]
         for line in lines:
             display.display(line)
@@ -156,6 +183,34 @@ class ActionModule(ActionBase):
             failure = {"failed": True, "msg": f"{self._name}: {judgement.failure}", "asked": asked, "changed": False}
             return {**failure, "problems": answer["problems"]}
         return outcome
+
+    def _with_inventory(self, role: str, answer: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer, with a failure for what the inventory says of the hardware and the node does not show."""
+        known = {}
+        for name in VARIABLES:
+            # What is wrong with a variable of the site's own is not for a role to say.
+            with contextlib.suppress(AnsibleError):
+                known[name] = self._templar.template(self._vars.get(name))
+        found = missing_hardware(role, answer, options, known_hardware(known))
+        if not found:
+            return answer
+        told = [entry.line() for entry in found]
+        return {
+            **answer,
+            "results": [*answer["results"], *(entry.to_dict() for entry in found)],
+            "lines": [*answer["lines"], *told],
+            "problems": [*answer["problems"], *told],
+        }
+
+    @staticmethod
+    def _reason(plan: Mapping[str, Any], check: bool) -> str:
+        if not plan["concerned"]:
+            return str(plan["reason"])
+        return f"would change {', '.join(plan['differences'])}" if check and plan["differences"] else ""
+
+    def _note(self, *entries: Mapping[str, Any]) -> None:
+        """Keep what was found for the verdict at the end of the run."""
+        journal.add((journal.Entry(host=self._name, **entry) for entry in entries), journal.path())
 
     def _tags(self) -> Sequence[str]:
         return self._vars.get("ansible_run_tags") or ["all"]

@@ -13,6 +13,7 @@ description:
   - Shows how far a run over many nodes is. On a terminal, one line is kept up to date with the role, the task, how many
     nodes have ended it, and at last which nodes everybody waits for. Elsewhere, each role has one line when it is over.
   - A failure is shown at once and whole. What C(debug) says is shown, once where many nodes say the same.
+  - A run of roles that ends before it has told its verdict, since no node was left, has it told here.
   - Tasks that went well say nothing; with C(-v) those that changed something say so for each node, with C(-vv) all do.
     For what they returned, use another callback.
 author:
@@ -36,6 +37,7 @@ from ansible_collections.mlcluster.aws.hooks.mlcluster_boot.events import (
 from ansible_collections.mlcluster.aws.hooks.mlcluster_boot.play import Display
 from ansible_collections.mlcluster.aws.hooks.mlcluster_boot.tracker import Tracker
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import printable
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import journal, verdict
 
 
 def _task_fields(task: Any) -> dict[str, Any]:
@@ -139,4 +141,15 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_stats(self, stats: Any) -> None:
         self.screen.end()
         tables = {name: getattr(stats, name) for name in (*STATS.values(), "processed")}
-        self._handle(Event("stats", time.monotonic(), counts=closing_counts(tables)))
+        counts = closing_counts(tables)
+        self._handle(Event("stats", time.monotonic(), counts=counts), self._verdict(stats))
+
+    def _verdict(self, stats: Any) -> list[str]:
+        """The verdict that no task has told: Ansible ends a run as soon as no node of a play is left."""
+        entries = journal.read(journal.path())
+        if not entries:
+            return []
+        bad = {*stats.failures, *stats.dark}
+        known = {entry.host for entry in entries}
+        hosts = [host for host in sorted(stats.processed) if host != "localhost" or host in known]
+        return verdict.lines(verdict.table(entries, hosts, bad))

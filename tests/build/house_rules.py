@@ -137,6 +137,7 @@ WRITERS = {
     "plugins/module_utils/_node/system/files.py": "the one writer",
     "plugins/module_utils/_node/system/host.py": "a lock, and a probe that is removed at once",
     "plugins/modules/pcluster.py": "a directory of its own",
+    "plugins/plugin_utils/_run/journal.py": "lines are appended to a file in Ansible's own directory of the run",
     "plugins/plugin_utils/_runtime_main.py": "it writes before any module of ours is there",
     "roles/nvidia_gds/files/torch_gds_example.py": "an example that imports nothing of ours",
     "roles/slurm_jobs/files/mlcluster_data/files/durable.py": "the one writer of the data programs",

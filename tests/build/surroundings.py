@@ -43,7 +43,8 @@ def variables(given: Mapping[str, str]) -> dict[str, str]:
         result.pop("TMPDIR", None)
     direct = given.get("no_proxy") or given.get("NO_PROXY") or ""
     result["no_proxy"] = result["NO_PROXY"] = ",".join(dict.fromkeys([*HERE, *filter(None, direct.split(","))]))
-    return {**result, "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    # Tests read every task, and not only what the callback of the checkout makes of them.
+    return {**result, "LC_ALL": "C.UTF-8", "TZ": "UTC", "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default"}
 
 
 def settle() -> None:

@@ -20,5 +20,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
         "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".collections"),
         "ANSIBLE_NOCOLOR": "true",
+        # What tests read: every task, and not only what cluster_progress makes of them.
+        "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default",
         **more,
     }

@@ -15,6 +15,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._data.checklists imp
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import container as health_container
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import dcgm as health_dcgm
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import verify_io as slurm_verdict_io
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._run.names import ROLES
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 CATALOGUE = CHECKOUT / "docs" / "guides" / "failure-catalogue.md"
@@ -22,8 +23,8 @@ PLACES = ("plugins/module_utils/_node", "plugins/plugin_utils", "plugins/action"
 TESTS = ("tests/unit", "tests/integration", "tests/vm")
 # The first words of ids; a text that begins with none of them is none.
 FAMILIES = (
-    "checklist container dcgm docker efa enroot expect gds gpu imex io job lustre mounts nccl nccom neuron nfs node "
-    "pcluster preflight pyxis s3 scratch slurm smoke storage versions"
+    "checklist container dcgm docker efa enroot expect gds gpu imex inventory io job lustre mounts nccl nccom neuron "
+    "nfs node pcluster preflight pyxis run s3 scratch slurm smoke storage versions"
 ).split()
 ID = re.compile(rf"(?:{'|'.join(FAMILIES)})\.[a-z0-9_]+(?:\.[a-z0-9_]+)*")
 # Names of facts, files, packages, services and groups of checks that look the same.
@@ -48,6 +49,8 @@ COMPOSED = {
     *(f"io.ior.{operation}" for operation in ("write", "read")),
     *(f"{check}.report" for check in ("node", "gds", "container")),
     *(f"efa.{library}" for library in ("nccl", "nvshmem")),
+    *(f"inventory.{what}" for what in ("disks", "gpus", "efa")),
+    *(f"run.{role}" for role in ROLES),
 }
 # What is put together in the same way and is no id: the fact of a checklist's size.
 NO_PATTERNS = {"size.{}"}

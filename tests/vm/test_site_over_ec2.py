@@ -64,6 +64,7 @@ def site(source: Path, endpoint: Endpoint) -> dict[str, int]:
         "XDG_CACHE_HOME": str(source.parent / "cache"),
         "ANSIBLE_CONFIG": str(helpers.ROOT / "ansible.cfg"),
         "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.default",
         "PATH": f"{helpers.BIN}{os.pathsep}{os.environ['PATH']}",
     }
     argv = [str(helpers.BIN / "ansible-playbook"), "-i", str(source), str(helpers.ROOT / "site.yml")]

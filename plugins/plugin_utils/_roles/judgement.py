@@ -12,10 +12,14 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """``lines`` are printed; ``failure`` is the message of the role's end, None where it goes on."""
+    """``lines`` are printed; ``failure`` is the message of the role's end, None where it goes on.
+
+    ``problems`` are what is not as wanted, whether they fail the role or not.
+    """
 
     lines: tuple[str, ...] = ()
     failure: str | None = None
+    problems: tuple[str, ...] = ()
 
 
 def judge(
@@ -32,12 +36,12 @@ def judge(
     """
     plan = answer["plan"]
     if answer["failed"]:
-        return Judgement(failure=answer["failed"])
+        return Judgement(failure=answer["failed"], problems=(answer["failed"],))
     notes = tuple(plan["notes"])
     if not plan["concerned"]:
-        found = [*trouble, *answer["problems"]]
-        lines = (f"{plan['reason']}: nothing is done",)
-        return _ended((*notes, *lines), found, [], required and not is_check)
+        found, fails = [*trouble, *answer["problems"]], required and not is_check
+        lines = (*notes, f"{plan['reason']}: nothing is done", *(() if fails else answer["problems"]))
+        return _ended(lines, found, [], fails)
     if plan["refusals"]:
         # What is there is judged all the same: a refusal to change it is no verdict on it.
         lines = (*notes, f"nothing is done, since {'; '.join(plan['refusals'])}", *answer["lines"])
@@ -59,5 +63,5 @@ def judge(
 
 def _ended(lines: Sequence[str], found: Sequence[str], details: Sequence[str], fails: bool) -> Judgement:
     if found and fails:
-        return Judgement(tuple(lines), "\n".join(["; ".join(found), *details]))
-    return Judgement((*lines, *(details if found else ())))
+        return Judgement(tuple(lines), "\n".join(["; ".join(found), *details]), tuple(found))
+    return Judgement((*lines, *(details if found else ())), problems=tuple(found))

@@ -24,17 +24,23 @@ HERE = {"ansible_connection": "local", "ansible_python_interpreter": sys.executa
 @pytest.fixture
 def said(tmp_path: Path) -> Callable[..., tuple[int, str]]:
     """said(playbook, groups, *options, **variables) goes through it over groups of nodes that are this machine, each
-    with variables of its own, in check mode unless check=False; gives the exit status and its words on one line."""
+    with variables of its own, in check mode unless check=False, shown by the callback display; gives the exit status
+    and its words on one line."""
 
     def run(
-        playbook: str | Path, groups: dict[str, dict[str, Any]], *options: str, check: bool = True, **variables: Any
+        playbook: str | Path,
+        groups: dict[str, dict[str, Any]],
+        *options: str,
+        check: bool = True,
+        display: str = "ansible.builtin.default",
+        **variables: Any,
     ) -> tuple[int, str]:
         children = {name: {"hosts": hosts} for name, hosts in groups.items()}
         inventory = tmp_path / "inventory.json"
         inventory.write_text(json.dumps({"all": {"vars": HERE, "children": children}}), encoding="utf-8")
         argv = [Path(sys.executable).with_name("ansible-playbook"), "-i", inventory, playbook, *options]
         argv += ["--check"] if check else []
-        environment = controller.environment(tmp_path, PATH=f"{tmp_path}:{os.defpath}")
+        environment = controller.environment(tmp_path, PATH=f"{tmp_path}:{os.defpath}", ANSIBLE_STDOUT_CALLBACK=display)
         done = subprocess.run(
             [*argv, "-e", json.dumps(variables)],
             cwd=controller.ROOT,

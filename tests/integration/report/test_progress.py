@@ -43,6 +43,7 @@ def command(tmp_path, monkeypatch):
         f"collections_path = {CHECKOUT / '.collections'}\n",
         encoding="utf-8",
     )
+    monkeypatch.delenv("ANSIBLE_STDOUT_CALLBACK", raising=False)
     monkeypatch.setenv("ANSIBLE_CONFIG", str(tmp_path / "ansible.cfg"))
     monkeypatch.setenv("COLUMNS", "100")
     return [CHECKOUT / ".venv/bin/ansible-playbook", "-i", tmp_path / "nodes.yml", tmp_path / "play.yml"]

@@ -36,7 +36,7 @@ CHILD = (
     "umask; trap 'echo heard' HUP INT; kill -HUP $$; kill -INT $$; read -r line || echo silence; "
     "command -p env | command -p sed 's/=.*//' | command -p sort | command -p tr '\\n' ' '"
 )
-HERE = {"LC_ALL", "NO_PROXY", "TZ", "no_proxy"}
+HERE = {"ANSIBLE_STDOUT_CALLBACK", "LC_ALL", "NO_PROXY", "TZ", "no_proxy"}
 
 
 def test_only_places_packages_and_processors_are_handed_on():

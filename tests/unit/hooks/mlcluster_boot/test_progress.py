@@ -27,8 +27,15 @@ def test_a_role_that_no_node_took_part_in_has_none():
     progress = Progress(0.0)
     progress.task("nvme_raid0", "Look", 0.0)
     assert progress.task("", "Something", 1.0) == []
+    run(progress, ["n1"], changed=True)
+    assert progress.end_part(2.0) == ["other tasks      1 nodes, 1 changed, 1.0 s"]
+    assert progress.end_part(2.0) == []
+
+
+def test_tasks_outside_roles_that_change_nothing_have_none():
+    progress = Progress(0.0)
+    progress.task("", "Look", 0.0)
     run(progress, ["n1"])
-    assert progress.end_part(2.0) == ["other tasks      1 nodes, 0 changed, 1.0 s"]
     assert progress.end_part(2.0) == []
 
 

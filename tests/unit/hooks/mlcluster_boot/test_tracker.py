@@ -60,7 +60,6 @@ def test_seconds_per_task_and_role_are_wall_clock_between_starts():
     assert shown == [
         ("play", "Configure"),
         ("task", "Gather"),
-        ("role", "other tasks      1 nodes, 0 changed, 2.0 s"),
         ("task", "nvme_raid0 : Look"),
         ("task", "nvme_raid0 : Reload"),
         ("role", "nvme_raid0       2 nodes, 1 changed, 5.5 s"),

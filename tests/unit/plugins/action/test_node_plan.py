@@ -16,6 +16,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.mlcluster.aws.plugins.action import node_plan
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.plan import Package, Plan, not_concerned
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import journal
 
 DIFFERENT = Plan("nvidia_gds", packages=(Package("fio"),))
 BAD = "FAIL gds.mode (/data): none"
@@ -238,3 +239,51 @@ def test_on_its_own_machine_the_look_needs_no_other_process(node, monkeypatch):
     assert node.task(role="nvidia_gds")["plan"]["empty"]
     node.task(role="nvidia_gds", check_mode=True)
     assert (looks, node.asked) == ([False, True], [])
+
+
+def kept(node, monkeypatch, tmp_path):
+    monkeypatch.setattr(journal, "path", lambda: tmp_path / "journal")
+    return lambda: journal.read(tmp_path / "journal")
+
+
+def test_what_was_found_is_kept_for_the_end_of_the_run(node, monkeypatch, tmp_path):
+    read = kept(node, monkeypatch, tmp_path)
+    node.task(roles=["nvidia_gds"])
+    node.answers["nvidia_gds"] = answer(DIFFERENT)
+    node.task(role="nvidia_gds", again=True)
+    node.answers["nvidia_gds"] = answer()
+    node.task(role="nvidia_gds", again=True, verify=True)
+    flags = [(entry.begun, entry.final, entry.differs) for entry in read()]
+    assert flags == [(False, False, False), (True, False, True), (True, True, False)]
+    assert {(entry.host, entry.role, entry.required) for entry in read()[1:]} == {("node1", "nvidia_gds", False)}
+
+
+def test_failures_are_kept_too(node, monkeypatch, tmp_path):
+    read = kept(node, monkeypatch, tmp_path)
+    node.variables["nvidia_gds_cuda_version"] = "13"
+    with pytest.raises(AnsibleActionFail):
+        node.task(role="nvidia_gds")
+    del node.variables["nvidia_gds_cuda_version"]
+    node.answers["nvidia_gds"] = answer(problems=[BAD])
+    node.task(role="nvidia_gds", required=True)
+    first, second = read()
+    assert first.final and first.failure.startswith("nvidia_gds_cuda_version is '13'")
+    assert (second.final, second.problems, second.failure) == (True, [BAD], BAD)
+
+
+def test_tags_without_verification_are_kept_as_such(node, monkeypatch, tmp_path):
+    read = kept(node, monkeypatch, tmp_path)
+    node.variables["ansible_run_tags"] = ["nvidia_gds_install"]
+    node.task(role="nvidia_gds")
+    assert [(entry.final, entry.verified) for entry in read()] == [(False, False)]
+
+
+@pytest.mark.parametrize(("required", "fails"), [(True, True), (False, False)])
+def test_missing_hardware_that_the_inventory_knows_is_a_problem(node, monkeypatch, tmp_path, required, fails):
+    read = kept(node, monkeypatch, tmp_path)
+    node.answers["nvidia_gds"] = answer(not_concerned("nvidia_gds", "no driver"))
+    node.variables["ec2_instance_type"] = "g5.48xlarge"
+    result = node.task(role="nvidia_gds", required=required)
+    assert bool(result.get("failed")) is fails
+    assert [found["id"] for found in read()[-1].results] == ["inventory.gpus"]
+    assert "a g5.48xlarge with 8 GPUs" in result["msg"] and len(read()[-1].problems) == 1

@@ -1,0 +1,94 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the inventory knows of a node's hardware, and what the node lacks of it. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Result, failed
+
+# Before the names of variables of the inventory ec2_nodes, by default and with hostvars_prefix: ''.
+PREFIXES = ("ec2_", "")
+VARIABLES = tuple(prefix + name for prefix in PREFIXES for name in ("instance_type", "accelerators", "efa_attached"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Hardware:
+    """How many there are by the inventory, 0 where it does not say; ``source`` names what says so."""
+
+    source: str = ""
+    disks: int = 0
+    gpus: int = 0
+    efa: int = 0
+
+
+def known_hardware(variables: Mapping[str, Any]) -> Hardware:
+    """Return what variables of the inventory say: an instance type, EC2's own answer, the EFA interfaces attached."""
+    name = _first(variables, "instance_type", str)
+    row = instance_types.lookup(name) if name else None
+    given = _first(variables, "accelerators", Mapping) or {}
+    kind = given if "kind" in given else (row or {}).get("accelerators") or {}
+    disks = given.get("instance_store_count", row["instance_store"]["count"] if row else 0)
+    attached = _first(variables, "efa_attached", int)
+    if attached is None:
+        # How many are attached is chosen at the launch; the type says how many may be.
+        attached = given.get("efa_attached", 1 if row and row["efa_interfaces"] else 0)
+    return Hardware(
+        source=f"a {name}" if name else "an instance",
+        disks=_number(disks),
+        gpus=_number(kind.get("count")) if kind.get("kind") == "gpu" else 0,
+        efa=_number(attached),
+    )
+
+
+def _first(variables: Mapping[str, Any], name: str, kind: type) -> Any:
+    for prefix in PREFIXES:
+        value = variables.get(prefix + name)
+        if isinstance(value, kind) and not isinstance(value, bool):
+            return value
+    return None
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def missing_hardware(
+    role: str, answer: Mapping[str, Any], options: Mapping[str, Any], hardware: Hardware
+) -> list[Result]:
+    """Return a failure where the role found less than the inventory says; a site's own numbers come before it."""
+    is_absent = not answer["plan"]["concerned"]
+    says = f"the inventory says that this is {hardware.source}"
+    if role == "nvme_raid0" and is_absent and hardware.disks and not _is_own(options, "expected_disks", "devices"):
+        if options.get("layout") == "none":
+            return []
+        text = f"{says} with {hardware.disks} disks of instance store, and it shows none"
+        return [_lacks("disks", text, hardware.disks, 0, "stop and start the instance, or correct the inventory")]
+    if role == "nvidia_gds" and is_absent and hardware.gpus:
+        text = f"{says} with {hardware.gpus} GPUs, and no NVIDIA driver is loaded"
+        return [_lacks("gpus", text, hardware.gpus, 0, "use an image with a driver, or correct the inventory")]
+    if role == "efa_nccl" and hardware.efa and not _is_own(options, "expected_devices"):
+        found = 0 if is_absent else _devices(answer)
+        if found is not None and found < hardware.efa:
+            text = f"{says} with {hardware.efa} EFA interfaces attached, and it shows {found}"
+            hint = "look with lspci and dmesg, or correct the inventory"
+            return [_lacks("efa", text, hardware.efa, found, hint)]
+    return []
+
+
+def _is_own(options: Mapping[str, Any], *names: str) -> bool:
+    return any(options.get(name) is not None for name in names)
+
+
+def _devices(answer: Mapping[str, Any]) -> int | None:
+    counts = [entry["found"] for entry in answer["results"] if entry["id"] == "efa.devices"]
+    return counts[0] if counts and isinstance(counts[0], int) else None
+
+
+def _lacks(what: str, text: str, expected: int, found: int, hint: str) -> Result:
+    return failed(f"inventory.{what}", text, "isolate", expected=expected, found=found, hint=hint)

@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What roles have found in this run of Ansible, kept until its end in one file of lines on the controller.
+
+Facts would not do: those of a task that fails are dropped, and the display reads none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible import constants
+
+NAME = "mlcluster-verdicts.jsonl"
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """What one task has learnt of a role on a host.
+
+    final
+        The role was judged, and no task follows that would change the node.
+    differs
+        The plan had something to do.
+    concerned, reason
+        Whether the role has anything to do with the node, and why not.
+    problems, results, failure
+        Sentences; verdicts of ``mlcluster.result/1``; why the task failed.
+    required
+        Whether problems of the role fail the run.
+    begun
+        The role itself has begun; without it, the node was only asked for it.
+    check, verified
+        The run is in check mode; the tags of the run leave the verification of the role in.
+    """
+
+    host: str
+    role: str
+    begun: bool = True
+    final: bool = False
+    differs: bool = False
+    concerned: bool = True
+    reason: str = ""
+    problems: Sequence[str] = ()
+    results: Sequence[dict[str, Any]] = ()
+    failure: str | None = None
+    required: bool = True
+    check: bool = False
+    verified: bool = True
+
+
+def path() -> Path:
+    """Return the file of this run; Ansible deletes its directory at the end."""
+    return Path(constants.DEFAULT_LOCAL_TMP) / NAME
+
+
+def add(entries: Iterable[Entry], file: Path) -> None:
+    """Append the entries in one write, whatever other tasks append at the same time."""
+    text = "".join(json.dumps(dataclasses.asdict(entry)) + "\n" for entry in entries)
+    if not text:
+        return
+    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "ab") as lines:
+        fcntl.flock(lines, fcntl.LOCK_EX)
+        lines.write(text.encode())
+
+
+def read(file: Path) -> list[Entry]:
+    """Return the entries in the order in which they were added, none where there is no file."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    return [Entry(**json.loads(line)) for line in text.splitlines()]
+
+
+def finish(file: Path) -> None:
+    """Forget all entries: the verdict on them is told."""
+    file.unlink(missing_ok=True)

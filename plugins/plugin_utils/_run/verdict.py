@@ -1,0 +1,207 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The verdict at the end of a run: nodes by roles, folded, as lines and as ``mlcluster.report/1``. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._run.journal import Entry
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._run.names import ROLES, first_of
+
+PROVED, CHANGED, NOT_APPLICABLE = "proved", "changed", "not applicable"
+NOT_PROVED, FAILED = "not proved", "failed"
+NO_ROLE = "-"
+# Ids of what the inventory knows of a node and the node lacks: that counts whether a role is required or not.
+INVENTORY = "inventory."
+# Names of nodes that are read out.
+NAMES = 3
+UNREACHED = "the run ended on this node before; its message is above"
+ENDED = "the run ended on this node; its message is above"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """What a run says of one role on one node; ``counts``: the run has to fail for it. ``texts`` are why."""
+
+    state: str
+    texts: tuple[str, ...] = ()
+    counts: bool = False
+    results: tuple[dict[str, Any], ...] = ()
+
+
+Table = Mapping[str, Mapping[str, Cell]]
+
+
+def table(entries: Iterable[Entry], hosts: Sequence[str], ended: Collection[str] = ()) -> dict[str, dict[str, Cell]]:
+    """Return host to role to cell; ``ended`` are the hosts on which the run has stopped. A host without roles is in it
+    where it ended."""
+    found: dict[str, dict[str, list[Entry]]] = {host: {} for host in hosts}
+    for entry in entries:
+        found.setdefault(entry.host, {}).setdefault(entry.role, []).append(entry)
+    return {
+        host: _with_end({role: cell(by_role[role], host in ended) for role in by_role}, host in ended)
+        for host, by_role in found.items()
+        if by_role or host in ended
+    }
+
+
+def _with_end(cells: Mapping[str, Cell], ended: bool) -> dict[str, Cell]:
+    """The cells of a node in the order of roles; where the run stopped and no role says so, the last one does."""
+    ordered = {role: cells[role] for role in sorted(cells, key=_order)}
+    if ended and ordered and not any(found.counts for found in ordered.values()):
+        last = list(ordered)[-1]
+        ordered[last] = dataclasses.replace(ordered[last], state=NOT_PROVED, texts=(ENDED,), counts=True)
+    return ordered
+
+
+def _order(role: str) -> tuple[int, str]:
+    return (ROLES.index(role) if role in ROLES else len(ROLES), role)
+
+
+def cell(entries: Sequence[Entry], ended: bool = False) -> Cell:
+    """Return what the entries of one role on one node say; the last judgement counts."""
+    last = next((entry for entry in reversed(entries) if entry.final), entries[-1])
+    statuses = {str(found.get("status")) for found in last.results}
+    results = tuple(last.results)
+    missing = any(str(found["id"]).startswith(INVENTORY) for found in last.results)
+    counts = (last.required or missing) and not last.check
+    if last.failure or last.problems:
+        is_unknown = bool(last.results) and not last.failure and result.FAIL not in statuses
+        state = NOT_PROVED if is_unknown and result.UNDETERMINABLE in statuses else FAILED
+        return Cell(state, tuple(last.problems) or (str(last.failure),), counts or bool(last.failure), results)
+    if not last.final:
+        return _unjudged(last, ended)
+    if not last.concerned:
+        return Cell(NOT_APPLICABLE, (last.reason,), results=results)
+    if statuses and result.PASS not in statuses:
+        return Cell(NOT_APPLICABLE, tuple(dict.fromkeys(_reason(found) for found in last.results)), results=results)
+    return Cell(CHANGED if any(entry.differs for entry in entries) else PROVED, results=results)
+
+
+def _reason(found: Mapping[str, Any]) -> str:
+    return str(found.get("message") or found.get("reason"))
+
+
+def _unjudged(last: Entry, ended: bool) -> Cell:
+    """The cell of a role that did not come to its verification."""
+    if last.check and last.begun:
+        return Cell(NOT_PROVED, (last.reason or "check mode proves nothing of what it would change",))
+    if not last.verified:
+        return Cell(NOT_PROVED, ("--tags leave its verification out",))
+    if ended:
+        return Cell(FAILED, (ENDED,), True) if last.begun else Cell(NOT_PROVED, (UNREACHED,), True)
+    return Cell(NOT_PROVED, ("the role did not come to its verification",), True)
+
+
+def is_good(cells: Mapping[str, Cell]) -> bool:
+    """Return whether a node has nothing for which the run has to fail."""
+    return bool(cells) and not any(cell.counts for cell in cells.values())
+
+
+def lines(cells: Table) -> list[str]:
+    """Return the table, nodes whose cells are the same on one line, and below it why."""
+    if not cells:
+        return []
+    roles = sorted({role for by_role in cells.values() for role in by_role}, key=_order)
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for host, by_role in cells.items():
+        states = tuple(by_role[role].state if role in by_role else NO_ROLE for role in roles)
+        rows.setdefault(states, []).append(host)
+    whole = [states for states in rows if set(states) <= {PROVED, NO_ROLE} and PROVED in states]
+    proved = [host for states in whole for host in rows.pop(states)]
+    told = [f"verdict: {_count(len(proved))}: all proved"] if proved else []
+    if not rows:
+        return told
+    shown = {states: _named(hosts) for states, hosts in rows.items()}
+    first = max(map(len, [*shown.values(), "verdict"]))
+    widths = [max(len(role), *(len(states[index]) for states in rows)) for index, role in enumerate(roles)]
+    told.append(_row("verdict", roles, first, widths))
+    told += [_row(shown[states], states, first, widths) for states in sorted(rows, key=_gravity)]
+    return told + _why(cells)
+
+
+def _gravity(states: Sequence[str]) -> tuple[int, ...]:
+    order = (FAILED, NOT_PROVED, CHANGED, NOT_APPLICABLE, PROVED, NO_ROLE)
+    return tuple(sorted(order.index(state) for state in states)) or (-1,)
+
+
+def _row(first: str, rest: Sequence[str], width: int, widths: Sequence[int]) -> str:
+    return "  ".join([first.ljust(width), *(text.ljust(size) for text, size in zip(rest, widths))]).rstrip()
+
+
+def _count(number: int) -> str:
+    return f"{number} node{'' if number == 1 else 's'}"
+
+
+def _named(hosts: Sequence[str]) -> str:
+    return first_of(hosts, NAMES) if len(hosts) <= NAMES else f"{_count(len(hosts))} ({hosts[0]} to {hosts[-1]})"
+
+
+def _why(cells: Table) -> list[str]:
+    """A line for each reason, the worst first, with the roles and nodes that have it."""
+    hosts: dict[tuple[str, str, str], list[str]] = {}
+    for host, by_role in cells.items():
+        if not by_role:
+            hosts.setdefault((NOT_PROVED, "", UNREACHED), []).append(host)
+        for role, found in by_role.items():
+            for text in found.texts:
+                is_extra = found.state == FAILED and not found.counts
+                hosts.setdefault((found.state + (" (not required)" if is_extra else ""), role, text), []).append(host)
+    told: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for state, role, text in sorted(hosts, key=lambda key: (_gravity([key[0].partition(" (")[0]]), _order(key[1]))):
+        told.setdefault((state, text, tuple(hosts[state, role, text])), []).append(role)
+    return [
+        f"  {first_of(names, NAMES)}: {', '.join(named) + ' ' if any(named) else ''}{state}: {text}"
+        for (state, text, names), named in told.items()
+    ]
+
+
+def sentence(cells: Table, report: str = "") -> str:
+    """Return why the run fails, in one sentence; empty where it does not."""
+    bad = {host: by_role for host, by_role in cells.items() if not is_good(by_role)}
+    if not bad:
+        return ""
+    names = []
+    for host, by_role in list(bad.items())[:NAMES]:
+        told = ", ".join(f"{role} {found.state}" for role, found in by_role.items() if found.counts)
+        names.append(f"{host} ({told or 'not reached'})")
+    more = f" and {len(bad) - NAMES} more" if len(bad) > NAMES else ""
+    where = f", and {report} has every verdict" if report else ""
+    return (
+        f"{len(bad)} of {_count(len(cells))} did not get what was asked for: {', '.join(names)}{more}; the table above "
+        f"says why{where}"
+    )
+
+
+def reports(cells: Table, time: str, versions: Mapping[str, str]) -> str:
+    """Return a line of ``mlcluster.report/1`` for each node: the verdicts of its roles, and ``run.ROLE`` for each."""
+    told = []
+    for host, by_role in cells.items():
+        scope = result.Scope(node=host)
+        found = [
+            dataclasses.replace(entry, scope=dataclasses.replace(entry.scope, node=host))
+            for one in by_role.values()
+            for entry in map(result.Result.from_dict, one.results)
+        ]
+        found += [_of_role(role, one, scope) for role, one in by_role.items()]
+        if not by_role:
+            found = [result.undeterminable("run.node", "not_reached", message=UNREACHED, scope=scope)]
+        told.append(result.Report(host, time, dict(versions), tuple(found)))
+    return "".join(json.dumps(report.to_dict(), sort_keys=True) + "\n" for report in told)
+
+
+def _of_role(role: str, found: Cell, scope: result.Scope) -> result.Result:
+    check, text = f"run.{role}", "; ".join(found.texts)
+    if found.state in (PROVED, CHANGED):
+        return result.passed(check, found.state, scope=scope)
+    if found.state == NOT_APPLICABLE:
+        return result.not_applicable(check, text or "nothing to judge", scope=scope)
+    if found.state == NOT_PROVED:
+        return result.undeterminable(check, "not_proved", message=text, scope=scope)
+    return result.failed(check, text, scope=scope)

@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the inventory knows of a node's hardware, against what roles found."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.hardware import (
+    Hardware,
+    known_hardware,
+    missing_hardware,
+)
+
+P5 = {"ec2_instance_type": "p5.48xlarge"}
+WHOLE = Hardware("a p5.48xlarge", disks=8, gpus=8, efa=32)
+
+
+def answer(concerned=False, devices=None):
+    results = [] if devices is None else [{"id": "efa.devices", "found": devices}]
+    return {"plan": {"concerned": concerned}, "results": results}
+
+
+@pytest.mark.parametrize(
+    ("variables", "found"),
+    [
+        (P5, Hardware("a p5.48xlarge", 8, 8, 1)),
+        ({**P5, "efa_attached": 32}, WHOLE),
+        ({"instance_type": "p5.48xlarge", "accelerators": {"efa_attached": 16}}, Hardware("a p5.48xlarge", 8, 8, 16)),
+        ({"ec2_instance_type": "trn1.32xlarge"}, Hardware("a trn1.32xlarge", 4, 0, 1)),
+        ({"ec2_instance_type": "m5.large"}, Hardware("a m5.large", 0, 0, 0)),
+        (
+            {
+                "ec2_instance_type": "zz9.metal",
+                "ec2_accelerators": {"kind": "gpu", "count": 4, "instance_store_count": 2, "efa_attached": 0},
+            },
+            Hardware("a zz9.metal", 2, 4, 0),
+        ),
+        ({"ec2_instance_type": ["p5"], "ec2_accelerators": "8", "efa_attached": True}, Hardware("an instance")),
+        ({}, Hardware("an instance")),
+    ],
+)
+def test_what_the_variables_of_the_inventory_say(variables, found):
+    assert known_hardware(variables) == found
+
+
+@pytest.mark.parametrize(
+    ("role", "given", "expected"),
+    [
+        ("nvme_raid0", answer(), ("inventory.disks", 8, 0)),
+        ("nvidia_gds", answer(), ("inventory.gpus", 8, 0)),
+        ("efa_nccl", answer(), ("inventory.efa", 32, 0)),
+        ("efa_nccl", answer(True, 31), ("inventory.efa", 32, 31)),
+    ],
+)
+def test_less_than_the_inventory_says_is_a_failure(role, given, expected):
+    (found,) = missing_hardware(role, given, {}, WHOLE)
+    assert (found.id, found.expected, found.found) == expected and found.status == "fail"
+    assert "the inventory says that this is a p5.48xlarge" in found.line()
+
+
+@pytest.mark.parametrize(
+    ("role", "given", "options"),
+    [
+        ("nvme_raid0", answer(True), {}),
+        ("nvme_raid0", answer(), {"layout": "none"}),
+        ("nvme_raid0", answer(), {"expected_disks": 0}),
+        ("nvme_raid0", answer(), {"devices": []}),
+        ("nvidia_gds", answer(True), {}),
+        ("efa_nccl", answer(True, 32), {}),
+        ("efa_nccl", answer(True), {}),
+        ("efa_nccl", answer(), {"expected_devices": 0}),
+        ("fsx_lustre", answer(), {}),
+    ],
+)
+def test_what_is_there_or_was_waived_is_no_failure(role, given, options):
+    assert missing_hardware(role, given, options, WHOLE) == []
+
+
+@pytest.mark.parametrize("role", ["nvme_raid0", "nvidia_gds", "efa_nccl"])
+def test_an_inventory_that_knows_nothing_expects_nothing(role):
+    assert missing_hardware(role, answer(), {}, Hardware()) == []

@@ -1,0 +1,134 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of nodes by roles at the end of a run."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import verdict
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._run.journal import Entry
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._run.names import ROLES
+
+PASS = result.passed("efa.devices", 4).to_dict()
+FAIL = result.failed("efa.devices", "gone").to_dict()
+UNKNOWN = result.undeterminable("efa.devices", "tool_missing").to_dict()
+NOTHING = result.not_applicable("efa.devices", "it is an image").to_dict()
+LACKS = result.failed("inventory.gpus", "no driver").to_dict()
+
+
+def entry(host="n1", role="efa_nccl", **fields):
+    return Entry(host, role, **{"final": True, **fields})
+
+
+@pytest.mark.parametrize(
+    ("entries", "state", "counts"),
+    [
+        ([entry(results=[PASS])], "proved", False),
+        ([entry()], "proved", False),
+        ([entry(final=False, differs=True), entry(results=[PASS])], "changed", False),
+        ([entry(concerned=False, reason="no device")], "not applicable", False),
+        ([entry(results=[NOTHING])], "not applicable", False),
+        ([entry(results=[FAIL], problems=["gone"], failure="gone")], "failed", True),
+        ([entry(results=[FAIL], problems=["gone"], required=False)], "failed", False),
+        ([entry(results=[LACKS], problems=["no driver"], required=False, concerned=False)], "failed", True),
+        ([entry(results=[UNKNOWN], problems=["no tool"])], "not proved", True),
+        ([entry(results=[UNKNOWN, FAIL], problems=["no tool", "gone"])], "failed", True),
+        ([entry(problems=["wrong option"], failure="wrong option")], "failed", True),
+        ([entry(final=False, differs=True)], "not proved", True),
+        ([entry(final=False, differs=True, verified=False)], "not proved", False),
+        ([entry(final=False, differs=True, check=True, reason="would change files")], "not proved", False),
+        ([entry(results=[PASS]), entry(final=False, begun=False)], "proved", False),
+    ],
+)
+def test_a_cell_is_what_the_last_judgement_says(entries, state, counts):
+    found = verdict.cell(entries)
+    assert (found.state, found.counts) == (state, counts)
+    assert bool(found.texts) == (state not in ("proved", "changed"))
+
+
+@pytest.mark.parametrize(("begun", "state"), [(True, "failed"), (False, "not proved")])
+def test_a_run_that_ended_on_the_node_counts(begun, state):
+    found = verdict.cell([entry(final=False, begun=begun)], ended=True)
+    assert (found.state, found.counts) == (state, True)
+
+
+def test_an_ended_node_of_proved_roles_is_not_good():
+    table = verdict.table([entry(results=[PASS])], ["n1", "n2", "n3"], {"n1", "n3"})
+    assert list(table) == ["n1", "n3"] and table["n3"] == {}
+    assert table["n1"]["efa_nccl"].state == "not proved"
+    assert verdict.sentence(table) == (
+        "2 of 2 nodes did not get what was asked for: n1 (efa_nccl not proved), n3 (not reached); the table above says "
+        "why"
+    )
+
+
+def test_nodes_that_are_all_proved_are_one_line():
+    entries = [entry(f"n{number}", results=[PASS]) for number in range(76)]
+    table = verdict.table(entries, [])
+    assert verdict.lines(table) == ["verdict: 76 nodes: all proved"]
+    assert verdict.sentence(table) == ""
+
+
+def test_others_stand_below_with_their_reasons_once():
+    entries = [entry(f"n{number}", role, results=[PASS]) for number in range(4) for role in ("nvme_raid0", "efa_nccl")]
+    entries += [entry(f"x{number}", concerned=False, reason="no device") for number in range(5)]
+    entries += [entry("bad", "nvme_raid0", failure="lost"), entry("bad", final=False, begun=False)]
+    table = verdict.table(entries, [], {"bad"})
+    assert verdict.lines(table) == [
+        "verdict: 4 nodes: all proved",
+        "verdict             nvme_raid0  efa_nccl",
+        "bad                 failed      not proved",
+        "5 nodes (x0 to x4)  -           not applicable",
+        "  bad: nvme_raid0 failed: lost",
+        "  bad: efa_nccl not proved: the run ended on this node before; its message is above",
+        "  x0, x1, x2 and 2 more: efa_nccl not applicable: no device",
+    ]
+
+
+def test_the_same_reason_of_two_roles_is_one_line():
+    entries = [entry("n1", role, final=False, begun=False) for role in ("efa_nccl", "nvidia_gds")]
+    last = verdict.lines(verdict.table(entries, [], {"n1"}))[-1]
+    assert last.startswith("  n1: efa_nccl, nvidia_gds not proved: the run ended")
+
+
+def test_a_failure_that_is_not_required_says_so():
+    told = verdict.lines(verdict.table([entry(problems=["slow"], required=False)], []))
+    assert told[-1] == "  n1: efa_nccl failed (not required): slow"
+
+
+def test_each_role_has_an_id_of_its_own_in_the_report():
+    table = verdict.table([entry(role=role, results=[PASS]) for role in ROLES], [])
+    found = result.loads(verdict.reports(table, "2026-01-31T12:00:00Z", {}))
+    assert {one.id for one in found.results} - {"efa.devices"} == {
+        "run.nvme_raid0",
+        "run.efa_nccl",
+        "run.nvidia_gds",
+        "run.enroot_pyxis",
+        "run.fsx_lustre",
+        "run.slurm_jobs",
+    }
+
+
+def test_nothing_to_tell_is_no_line():
+    assert verdict.lines({}) == [] and verdict.sentence({}) == ""
+
+
+def test_the_report_has_every_verdict_and_one_a_role():
+    entries = [entry(results=[PASS]), entry(role="nvidia_gds", concerned=False, reason="no driver")]
+    entries += [entry("n2", failure="lost")]
+    table = verdict.table(entries, ["n1", "n2", "n3"], {"n2", "n3"})
+    text = verdict.reports(table, "2026-01-31T12:00:00Z", {"ansible-core": "2.19.0"})
+    found = {report.host: report for report in map(result.loads, text.splitlines())}
+    assert [(one.id, one.status, one.scope.node) for one in found["n1"].results] == [
+        ("efa.devices", "pass", "n1"),
+        ("run.efa_nccl", "pass", "n1"),
+        ("run.nvidia_gds", "not_applicable", "n1"),
+    ]
+    assert [(one.id, one.status) for one in found["n2"].results] == [("run.efa_nccl", "fail")]
+    assert [(one.id, one.status) for one in found["n3"].results] == [("run.node", "undeterminable")]
+    assert all(json.loads(line)["schema"] == "mlcluster.report/1" for line in text.splitlines())
