@@ -7,7 +7,8 @@
 
 Changes: a comparison, ``and``/``or``, ``not``, a constant, a returned value, a guard or statement that is deleted, a
 set operation. Each runs in a copy of the checkout. The tests are those of the module's folder in ``tests/unit``, or
-those named with ``--tests``. Not part of a suite: it takes minutes.
+those named with ``--tests``: first the ones that run the changed line (``covering``), then the module's own file. What
+is left and listed in ``equivalents`` does not count. Not part of a suite: it takes minutes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
+import dataclasses
 import os
 import random
 import shutil
@@ -22,7 +24,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -30,6 +32,8 @@ from typing import NoReturn
 import hypothesis  # noqa: F401
 import pytest
 import yaml  # noqa: F401
+
+from tests.build import covering, equivalents
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -151,13 +155,36 @@ def mutant(tree: ast.AST, place: int, change: Change) -> str:
     return ast.unparse(ast.fix_missing_locations(changed))
 
 
-def mutants(source: str, number: int | None, seed: int) -> list[tuple[int, str, str]]:
-    """Return line, name and source of so many mutants (all without a number), picked by a seed."""
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """A changed module: the line, the name of the change, the source, and the lines that run with it (None: unknown).
+
+    ``excerpt``: only the length of a text in a message is another.
+    """
+
+    line: int
+    name: str
+    text: str
+    runs: range | None
+    excerpt: bool
+
+
+def mutants(source: str, number: int | None, seed: int) -> list[Mutant]:
+    """Return so many mutants (all without a number), picked by a seed."""
     tree = ast.parse(source)
-    found = list(spots(tree))
+    found, short = list(spots(tree)), equivalents.excerpts(tree)
     if number is not None and number < len(found):
         found = sorted(random.Random(seed).sample(found, number), key=lambda spot: spot[1])
-    return [(line, name, mutant(tree, place, change)) for place, line, name, change in found]
+    return [
+        Mutant(line, name, mutant(tree, place, change), _runs(tree, place, line), place in short)
+        for place, line, name, change in found
+    ]
+
+
+def _runs(tree: ast.AST, place: int, line: int) -> range | None:
+    around = covering.lines_of(tree, place)
+    # A deleted statement lies inside of the node that is changed.
+    return around if around is None or line in around else range(line, line + 1)
 
 
 def own_tests(module: Path) -> list[Path]:
@@ -169,27 +196,27 @@ def own_tests(module: Path) -> list[Path]:
     return [own, folder] if (CHECKOUT / own).exists() else [folder]
 
 
-def run(copied: Path, tests: list[Path], seconds: float) -> bool:
-    """Return whether the tests pass in a copy of the checkout; tests that hang have noticed the change.
+def run(copied: Path, tests: Sequence[Path | str], seconds: float, plugin: object = None) -> int:
+    """Return the exit status of the tests in a copy of the checkout; 1 for tests that hang: they noticed the change.
 
     In a fork of this process, which has pytest in memory: to start it anew takes longer than most tests.
     """
     child = os.fork()
     if not child:
-        _test(copied, tests)
+        _test(copied, tests, plugin)
     deadline = time.monotonic() + seconds
     while True:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:
-            return status == 0
+            return os.waitstatus_to_exitcode(status)
         if time.monotonic() > deadline:
             os.killpg(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            return False
+            return 1
         time.sleep(0.02)
 
 
-def _test(copied: Path, tests: list[Path]) -> NoReturn:
+def _test(copied: Path, tests: Sequence[Path | str], plugin: object) -> NoReturn:
     status = 1
     try:
         # A group of its own: what the tests have started ends with it.
@@ -204,9 +231,38 @@ def _test(copied: Path, tests: list[Path]) -> NoReturn:
         sys.path[:] = [str(copied), *(path for path in sys.path if path not in ("", str(CHECKOUT)))]
         sys.dont_write_bytecode = True
         words = ["-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", *(str(test) for test in tests)]
-        status = int(pytest.main(words))
+        status = int(pytest.main(words, plugins=[plugin] if plugin else []))
     finally:
         os._exit(status)
+
+
+class Trial:
+    """Runs the tests of a module against its mutants."""
+
+    def __init__(self, copied: Path, module: Path, tests: Sequence[Path], seconds: float) -> None:
+        """Run all tests once; raises ``SystemExit`` where they do not pass as they are."""
+        self.copied, self.module, self.seconds = copied, module, seconds
+        self.own: list[Path | str] = list(tests[:1])
+        record = copied.parent / "covered.json"
+        # A folder has the files in it.
+        whole = [test for test in tests if not set(test.parents) & set(tests)]
+        if run(copied, whole, 600, covering.Recorder(module, record)):
+            sys.exit(f"the tests of {module} do not pass as they are: repair them first")
+        self.covered = covering.read(record)
+        self.all: list[Path | str] = list(dict.fromkeys(one.name.partition("::")[0] for one in self.covered))
+
+    def lives(self, one: Mutant) -> bool:
+        """Return whether no test notices a mutant."""
+        (self.copied / self.module).write_text(one.text, encoding="utf-8")
+        names = covering.choose(self.covered, one.runs)
+        if names:
+            files = list(dict.fromkeys(name.partition("::")[0] for name in names))
+            status = run(self.copied, files, self.seconds, covering.Chosen(names))
+            if status not in (0, covering.NO_TESTS):
+                return False
+        # What a fixture keeps for many tests, or the module makes when it is imported, is of no test by itself.
+        parts = [self.own] if names else [self.own, self.all]
+        return all(run(self.copied, part, self.seconds) == 0 for part in parts)
 
 
 def copy_checkout(folder: Path) -> Path:
@@ -237,19 +293,20 @@ def main() -> int:
     module = args.module.resolve().relative_to(CHECKOUT) if args.module.is_absolute() else args.module
     source = (CHECKOUT / module).read_text(encoding="utf-8")
     tests = args.tests or own_tests(module)
-    lived = []
+    lived, same = [], 0
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        copied = copy_checkout(Path(folder))
-        if not run(copied, tests, args.seconds):
-            sys.exit(f"the tests of {module} do not pass as they are: repair them first")
         made = mutants(source, args.number, args.seed)
-        for line, name, text in made:
-            (copied / module).write_text(text, encoding="utf-8")
-            # Each in a run of its own: pytest would drop the file, which kills soonest, for the folder that it lies in.
-            if all(run(copied, [part], args.seconds) for part in tests):
-                lived.append(f"{module}:{line}: {name}: {source.splitlines()[line - 1].strip()[:90]}")
+        trial = Trial(copy_checkout(Path(folder)), module, tests, args.seconds)
+        for one in made:
+            line = source.splitlines()[one.line - 1].strip()
+            why = equivalents.EXCERPT if one.excerpt else equivalents.why(str(module), one.name, line)
+            if why:
+                same += 1
+            elif trial.lives(one):
+                lived.append(f"{module}:{one.line}: {one.name}: {line[:90]}")
                 print(lived[-1], flush=True)
-    print(f"{module}: {len(made) - len(lived)} of {len(made)} mutants killed (seed {args.seed})")
+    counted = len(made) - same
+    print(f"{module}: {counted - len(lived)} of {counted} mutants killed, {same} equivalent (seed {args.seed})")
     return int(bool(lived))
 
 

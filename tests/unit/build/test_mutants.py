@@ -25,7 +25,7 @@ def f(a: "str | None", b):
 def test_every_change_is_a_valid_module_that_differs():
     made = mutants.mutants(SOURCE, None, 0)
     plain = ast.unparse(ast.parse(SOURCE))
-    assert {name for _line, name, _text in made} == {
+    assert {one.name for one in made} == {
         "comparison",
         "and/or",
         "not dropped",
@@ -35,14 +35,15 @@ def test_every_change_is_a_valid_module_that_differs():
         "guard deleted",
         "statement deleted",
     }
-    for _line, _name, text in made:
-        compile(text, "mutant", "exec")
-        assert text != plain
+    for one in made:
+        compile(one.text, "mutant", "exec")
+        assert one.text != plain
+        assert one.runs is None or one.line in one.runs
 
 
 def test_lines_are_those_of_the_source():
     lines = SOURCE.splitlines()
-    named = {(name, lines[line - 1].strip()) for line, name, _text in mutants.mutants(SOURCE, None, 0)}
+    named = {(one.name, lines[one.line - 1].strip()) for one in mutants.mutants(SOURCE, None, 0)}
     assert ("statement deleted", "g(a)") in named
     assert ("guard deleted", "if a is None:") in named
     assert ("returned value", "return {1} & b") in named
@@ -58,7 +59,7 @@ def test_a_seed_picks_the_same_mutants():
 
 def test_annotations_are_left_alone():
     made = mutants.mutants("def f(a: str | None) -> None | int: ...", None, 0)
-    assert [name for _line, name, _text in made if name == "operator"] == []
+    assert [one for one in made if one.name == "operator"] == []
 
 
 def test_a_modules_own_tests_come_before_their_folder():

@@ -30,7 +30,8 @@ def parse_asked(text: str) -> dict[str, t.Any]:
         found = None
     if not isinstance(found, dict) or found.get("kind") not in judged or not isinstance(found.get("name"), str):
         raise NodeError(f"--asked must be a JSON object with a name and a kind of {', '.join(judged)}: got {text[:80]}")
-    if not isinstance(found.get("tasks_per_node"), int) or found["tasks_per_node"] < 1:
+    tasks = found.get("tasks_per_node")
+    if not isinstance(tasks, int) or isinstance(tasks, bool) or tasks < 1:
         raise NodeError(
             "--asked needs tasks_per_node, a whole number: render the script again with the role slurm_jobs"
         )

@@ -404,14 +404,15 @@ def _measured(run: Run, asked: Asked) -> dict[str, t.Any]:
     units = " ".join(run.units) or "nothing"
     counted = {unit: run.units.count(unit) for unit in set(run.units) - {"(B)", "(elements)"}}
     most = _most_busbw(run, asked)
-    figures = [bw for row in run.rows for bw in (row.busbw, row.in_place_busbw) if bw is not None]
-    too_much = f"a bus bandwidth of {max(figures, default=0):g} GB/s is more than {most:g}, which no hardware reaches"
+    beyond = [bw for row in run.rows for bw in (row.busbw, row.in_place_busbw) if bw is not None and bw > most]
     neuron = run.tool == NCCOM_TEST
     return {
         "units": "" if neuron or counted == _UNITS else units,
         "iters": 1 if neuron else run.header.get("iters"),
         "contradiction": next((row.contradiction for row in run.rows if row.contradiction), ""),
-        "implausible": too_much if max(figures, default=0) > most else "",
+        "implausible": f"a bus bandwidth of {max(beyond):g} GB/s is more than {most:g}, which no hardware reaches"
+        if beyond
+        else "",
     }
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.job import Job
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.verify import judge_job, parse_asked
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import dumps, passed
 
 SOUND = {"kind": "nccl", "name": "x", "tasks_per_node": 8}
 
@@ -26,6 +28,7 @@ SOUND = {"kind": "nccl", "name": "x", "tasks_per_node": 8}
         {"name": 5},
         {"tasks_per_node": 0},
         {"tasks_per_node": "8"},
+        {"tasks_per_node": True},
     ],
 )
 def test_asked_of_wrong_shape_is_rejected(change):
@@ -50,3 +53,30 @@ def test_kind_without_judge_has_no_verdict(kind, tmp_path):
 def test_number_that_is_none_is_refused(word):
     with pytest.raises(NodeError, match="--asked must be a JSON object"):
         parse_asked(json.dumps({**SOUND, "tolerance_percent": 0})[:-2] + word + "}")
+
+
+@pytest.mark.parametrize("tasks", [1, 10**6])
+def test_asked_with_a_number_of_tasks_is_taken(tasks):
+    assert parse_asked(json.dumps({**SOUND, "tasks_per_node": tasks}))["tasks_per_node"] == tasks
+
+
+class Clock(Host):
+    """This machine at one time, with the files that were written."""
+
+    def __init__(self):
+        self.written = {}
+
+    def now(self):
+        return "2026-11-28T12:00:00Z"
+
+    def write_text(self, path, text, mode=0o644):
+        self.written[path] = text
+
+
+@pytest.mark.parametrize(("name", "shown"), [("n1", "n1"), ("", "unknown")])
+def test_report_of_a_job_is_written_and_returned(monkeypatch, name, shown):
+    monkeypatch.setattr(verify.platform, "node", lambda: name)
+    host, results = Clock(), [passed("smoke.tasks", 4)]
+    report = verify.write_report(host, "/r/x", results, "1.2.3")
+    assert (report.host, report.versions, report.results) == (shown, {"mlcluster.aws": "1.2.3"}, tuple(results))
+    assert host.written == {"/r/x/report.json": dumps(report) + "\n"}

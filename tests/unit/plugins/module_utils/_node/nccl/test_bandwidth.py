@@ -9,7 +9,7 @@ import dataclasses
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, entries, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, entries, judge, thresholds
 
 from tests.unit.fakes.fake_nccl_output import FOUR, Plan, only, output, snapshots, without
 
@@ -253,3 +253,42 @@ def test_ranks_without_the_name_of_their_gpu():
     lines = [line.replace(" NVIDIA H100 80GB HBM3", "") if "Rank 15" in line else line for line in pair(480.0)]
     result = only(lines, "bandwidth", P5_PAIR)
     assert (result.status, result.reason) == ("undeterminable", "other_type")
+    assert result.message == "the list of ranks does not name the GPU of every rank"
+
+
+@pytest.mark.parametrize("asked", [Asked(ranks=16), Asked(nodes=2), Asked(instance_type="p5.48xlarge")])
+def test_bandwidth_of_a_run_of_unknown_size_is_not_judged(asked):
+    assert only(pair(480.0), "bandwidth", asked).reason == "not_asked"
+
+
+@pytest.mark.parametrize(("given", "named"), [(None, "the instance type"), ("x9.large", "x9.large")])
+def test_figure_that_is_not_known_is_named_by_what_was_run(given, named):
+    result = only(output(), "bandwidth", dataclasses.replace(FOUR, instance_type=given))
+    wanted = f"no figure to compare with is known for {named}, 4 nodes, 8 ranks, all_reduce and the sizes measured"
+    assert (result.reason, result.message) == ("no_threshold", wanted)
+    assert result.found == {"largest_size": 1 << 30, "busbw": 376.47}
+
+
+@pytest.mark.parametrize(
+    ("percent", "least"),
+    [(0, 443.72), (0.5, 441.5), (10, 399.35), (99, 4.44), (100, None), (100.5, None), (-1, None), (float("nan"), None)],
+)
+def test_least_bandwidth_by_tolerance(percent, least):
+    found = thresholds("nccl-tests", "all_reduce", dataclasses.replace(P5_PAIR, tolerance_percent=percent))
+    assert (found[1 << 31]["busbw"] if found else None) == least
+
+
+def test_bus_bandwidth_that_other_ranks_would_have_is_of_another_run():
+    lines = output(busbw=lambda size: 0.88)
+    assert only(lines, "correct").status == "pass"
+    changed = [line.replace("0.88", "1.60") for line in lines]
+    assert only(changed, "correct").reason == "other_collective"
+    # Rounded figures are not another run.
+    near = [line.replace("0.88", "0.89") for line in lines]
+    assert only(near, "correct").status == "pass"
+
+
+def test_baseline_of_an_unnamed_collective_is_refused():
+    lines = without(output(), "Collective test", "nccl-tests version")
+    recorded, problem = baseline(lines, FOUR)
+    assert (recorded, problem) == ([], "a baseline needs to know collective: say what was run")

@@ -21,6 +21,7 @@ def test_a_good_run_on_four_nodes_passes_what_it_proves():
     assert [one.status for one in judged.results] == ["pass", "pass", "undeterminable"]
     correct, fabric, bandwidth = judged.results
     assert correct.found == {"collective": "all_reduce", "ranks": 8, "rows": 6, "wrong": 0}
+    assert (correct.expected, correct.message) == ({"wrong": 0}, "6 rows of all_reduce on 8 ranks, and nothing wrong")
     assert fabric.found["hosts"] == list(HOSTS)
     assert fabric.found["channels"] == dict.fromkeys(HOSTS, 4)
     assert fabric.found["gpudirect_rdma"] == "all"

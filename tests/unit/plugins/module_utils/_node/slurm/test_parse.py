@@ -481,3 +481,13 @@ def test_array_without_such_indices_is_named():
 )
 def test_word_on_shared_nodes(line, word):
     assert slurm_parse.sharing(line) == word
+
+
+def test_accounted_job_names_its_partition_and_its_node():
+    (job,) = slurm_parse.accounted("7|7|COMPLETED|0:0|None|main|n1|3|x\n")
+    assert (job["partition"], job["nodes"]) == ("main", "n1")
+
+
+def test_name_without_a_range_counts_as_one():
+    names = ",".join(f"x{number}" for number in range(256))
+    assert len(slurm_parse.expand(f"r[{names}]n[1-256]")) == slurm_parse.HOSTS_MOST

@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Changes of ``mutants`` that no test can notice, each with the reason: they are not counted."""
+
+from __future__ import annotations
+
+import ast
+import typing as t
+
+# Module, name of the change and the line of the source (without the blanks around it): why nothing changes.
+NODE = "plugins/module_utils/_node"
+EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
+    (f"{NODE}/nccl/verify.py", "constant", '"iters": 1 if neuron else run.header.get("iters"),'): (
+        "any number from 1 on is good: nccom-test does not say its iterations"
+    ),
+}
+
+EXCERPT = "the length of an excerpt that people read"
+# A shorter bound is a position, no excerpt.
+LEAST_EXCERPT = 20
+
+
+def excerpts(tree: ast.AST) -> set[int]:
+    """Return the places in the walk of the tree that hold the length of an excerpt: of ``{text[:80]}`` in a message."""
+    nodes = list(ast.walk(tree))
+    inside = {id(part) for node in nodes if isinstance(node, ast.FormattedValue) for part in ast.walk(node)}
+    bounds = {
+        id(part)
+        for node in nodes
+        if id(node) in inside and isinstance(node, ast.Slice)
+        for bound in (node.lower, node.upper)
+        if bound is not None
+        for part in ast.walk(bound)
+    }
+    return {
+        place
+        for place, node in enumerate(nodes)
+        if id(node) in bounds and isinstance(node, ast.Constant) and _is_long(node.value)
+    }
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= LEAST_EXCERPT
+
+
+def why(module: str, name: str, line: str) -> str | None:
+    """Return why a change is equivalent, None for one that a test has to notice."""
+    return EQUIVALENT.get((module, name, line.strip()))

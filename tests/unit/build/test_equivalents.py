@@ -1,0 +1,38 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.build import equivalents, mutants
+from tests.unit.checkout import CHECKOUT
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("x = f'{text[:80]}'", [80]),
+        ("x = f'{text[-60:]!r} {5}'", [60]),
+        # A bound that decides, a position, and a figure.
+        ("x = text[:80]", []),
+        ("x = f'{text[:2]}'", []),
+        ("x = f'{80}'", []),
+    ],
+)
+def test_length_of_an_excerpt_in_a_message(source, found):
+    tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
+    assert [nodes[place].value for place in sorted(equivalents.excerpts(tree))] == found
+
+
+@pytest.mark.parametrize(("module", "name", "line"), sorted(equivalents.EQUIVALENT))
+def test_change_that_is_excused_can_be_made(module, name, line):
+    source = (CHECKOUT / module).read_text(encoding="utf-8")
+    lines = source.splitlines()
+    made = {(one.name, lines[one.line - 1].strip()) for one in mutants.mutants(source, None, 0)}
+    assert (name, line) in made
+    assert equivalents.why(module, name, f"  {line}") and equivalents.why(module, "another", line) is None
