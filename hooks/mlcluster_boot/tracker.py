@@ -20,6 +20,8 @@ SCHEMA = "mlcluster.run/1"
 OUTCOME = "configure_node_outcome"
 # The action whose result has the options of roles.
 LOOK = "mlcluster.aws.node_plan"
+# Roles without tasks of their own turn: what others include of them is theirs.
+SHARED = frozenset({"plan"})
 
 
 def utc(seconds: float) -> str:
@@ -63,10 +65,13 @@ class Tracker:
         # What the looks of roles were asked with, by role.
         self.options: dict[str, dict[str, Any]] = {}
         self.progress = Progress(started)
+        # The role whose turn it is, empty outside of roles.
+        self.turn = ""
 
     def handle(self, event: Event) -> list[tuple[str, str]]:
         """Process one event; one of an unknown type changes nothing."""
         self.latest = event.time
+        event = self._in_turn(event)
         summaries = [("role", line) for line in self.progress.handle(event)]
         if event.kind == "play":
             self.state, self.play = "running", event.name
@@ -83,6 +88,14 @@ class Tracker:
         if event.kind == "result":
             return self._host_result(event)
         return summaries
+
+    def _in_turn(self, event: Event) -> Event:
+        """Return the event as one of the role whose turn it is."""
+        if event.role in SHARED:
+            return dataclasses.replace(event, role=self.turn)
+        if event.kind in ("play", "task"):
+            self.turn = event.role
+        return event
 
     def _close_task(self) -> None:
         if self.tasks:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hooks.mlcluster_boot import tracker as run_tracker
@@ -65,6 +67,24 @@ def test_seconds_per_task_and_role_are_wall_clock_between_starts():
         ("role", "nvme_raid0       2 nodes, 1 changed, 5.5 s"),
         ("end", "all 2 nodes are done; 1 changed; 8.5 s"),
     ]
+
+
+def test_tasks_that_roles_share_count_for_the_role_whose_turn_it_is():
+    tracker, shown = tracked(
+        event("playbook_on_task_start", 1, task="Look", role="nvme_raid0"),
+        event("runner_on_ok", 2, host="n1", task="Look", role="nvme_raid0"),
+        event("playbook_on_task_start", 2, task="Packages | Install", role="plan"),
+        event("runner_on_ok", 5, host="n1", task="Packages | Install", role="plan", res={"changed": True}),
+        event("runner_on_failed", 5, host="n1", task="Packages | Install", role="plan", res={"msg": "no mirror"}),
+        event("playbook_on_task_start", 6, task="Look", role="efa_nccl"),
+    )
+    assert tracker.roles() == {"nvme_raid0": 5.0, "efa_nccl": 0.0}
+    assert [(task.title(), task.changed) for task in tracker.tasks][1] == ("nvme_raid0 : Packages | Install", 1)
+    assert tracker.failures[0]["role"] == "nvme_raid0"
+    assert ("role", "nvme_raid0       1 nodes, 1 changed, 1 FAILED (n1), 5.0 s") in shown
+    # Roles without a turn of their own are those without main tasks.
+    roles = Path(run_tracker.__file__).parents[2] / "roles"
+    assert {path.name for path in roles.iterdir() if not (path / "tasks/main.yml").is_file()} == run_tracker.SHARED
 
 
 def test_the_status_of_a_run_in_progress_names_role_and_task():
