@@ -148,6 +148,12 @@ def test_nothing_is_written_in_check_mode_and_the_verdict_is_the_same(check):
     assert not report.exists()
 
 
+def test_a_cluster_without_a_head_node_asks_no_empty_host(check):
+    status, said, report = check({"compute": group(lost=NOBODY)})
+    assert status == 2 and "Empty hostname" not in said and "delegate_to" not in said, said
+    assert report.exists()
+
+
 def test_an_inventory_without_nodes_is_no_good_cluster(check):
     status, said, report = check({"others": group(n1=HERE)})
     assert status == 2 and "no node was checked: the inventory has no host in head:login:compute" in said
