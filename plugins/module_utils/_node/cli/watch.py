@@ -14,7 +14,7 @@ import typing as t
 
 from ..efa.look import MOST_DEVICES
 from ..health import profiles
-from ..node import job_labels, watch
+from ..node import job_labels, step_times, watch
 from ..system.ask import whole_number
 from ..system.host import Host, NodeError
 from ..verdict import result
@@ -86,6 +86,7 @@ def label_job(args: argparse.Namespace, host: Host | None = None) -> int:
     try:
         if args.action == "remove":
             job_labels.remove(host, int(text))
+            step_times.remove(host, int(text))
         else:
             gpus = job_labels.parse_gpus(os.environ.get("SLURM_JOB_GPUS", "") if args.gpus is None else args.gpus)
             user = os.environ.get("SLURM_JOB_USER", "") if args.user is None else args.user

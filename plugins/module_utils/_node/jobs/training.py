@@ -106,6 +106,14 @@ def request_file(spec: Spec) -> str:
     return posixpath.join(spec.values["checkpoints"], "checkpoint-now")
 
 
+def step_file(work: Work) -> str:
+    """Return the path that each process of a training extends by its number on the node, and writes its step times to.
+
+    ``node/step_times.py`` reads them; a room above this one.
+    """
+    return f"/dev/shm/mlcluster-steps.{work.number}"  # noqa: S108 read back only as a file of the job's user
+
+
 def training_command(work: Work, per_node: int, resume: str, master: str, port: int) -> tuple[str, ...]:
     """Return the step of the training itself, with ``per_node`` processes on each node."""
     spec, values = work.spec, work.spec.values
@@ -116,6 +124,7 @@ def training_command(work: Work, per_node: int, resume: str, master: str, port: 
         "MLCLUSTER_CHECKPOINTS": values["checkpoints"],
         "MLCLUSTER_RESUME": resume,
         "MLCLUSTER_CHECKPOINT_REQUEST": request_file(spec),
+        "MLCLUSTER_STEP_FILE": step_file(work),
         "MASTER_ADDR": master,
         "MASTER_PORT": str(port),
     }

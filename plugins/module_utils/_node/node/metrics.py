@@ -12,6 +12,7 @@ import typing as t
 from ..verdict.formats import Sample, family, prometheus
 from ..verdict.result import Report
 from .job_labels import Job
+from .step_times import StepTimes
 
 METRICS: dict[str, tuple[str, str]] = {
     "mlcluster_watch_uptime_seconds": ("gauge", "Uptime of the node when these metrics were written."),
@@ -26,6 +27,11 @@ METRICS: dict[str, tuple[str, str]] = {
     "mlcluster_nvlink_bytes_total": ("counter", "Bytes over all NVLinks of a GPU."),
     "mlcluster_nvlink_errors_total": ("counter", "Errors of all NVLinks of a GPU, by kind."),
     "mlcluster_job_gpu": ("gauge", "1 for each GPU that a job has."),
+    "mlcluster_job_steps_total": ("counter", "Steps of a training, by its process on this node."),
+    "mlcluster_job_step_seconds_total": (
+        "counter",
+        "Seconds of those steps: all of them, and those in which the process waited for no other (own).",
+    ),
 }
 # Counters of the EFA driver that are of use on a dashboard (CloudWatch User Guide, Collect EFA metrics), so that 32
 # devices with 30 counters each are no thousand series.
@@ -63,6 +69,7 @@ class Extras:
     efa: t.Mapping[str, t.Mapping[str, int]] = dataclasses.field(default_factory=dict)
     nvlink: t.Mapping[str, t.Mapping[str, int]] = dataclasses.field(default_factory=dict)
     jobs: t.Sequence[Job] = ()
+    steps: t.Sequence[StepTimes] = ()
 
 
 def render(report: Report, extras: Extras) -> str:
@@ -81,6 +88,7 @@ def render(report: Report, extras: Extras) -> str:
             for job in extras.jobs
             for gpu in job.gpus
         ],
+        **_steps(extras.steps),
     }
     parts = [family(name, METRICS[name][1], found, METRICS[name][0]) for name, found in samples.items()]
     return prometheus([report]) + "".join(parts)
@@ -119,6 +127,18 @@ def _efa(devices: t.Mapping[str, t.Mapping[str, int]]) -> list[Sample]:
         if values and len(values) == len(devices):
             found.append(({"counter": counter}, sum(values)))
     return found
+
+
+def _steps(found: t.Sequence[StepTimes]) -> dict[str, list[Sample]]:
+    counts: list[Sample] = []
+    seconds: list[Sample] = []
+    for one in found:
+        words = {"hpc_job": str(one.job_id), "process": str(one.process)}
+        counts.append((words, one.steps))
+        seconds.append(({**words, "part": "all"}, one.seconds))
+        if one.own is not None:
+            seconds.append(({**words, "part": "own"}, one.own))
+    return {"mlcluster_job_steps_total": counts, "mlcluster_job_step_seconds_total": seconds}
 
 
 def _nvlink(gpus: t.Mapping[str, t.Mapping[str, int]]) -> dict[str, list[Sample]]:

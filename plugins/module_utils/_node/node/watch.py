@@ -24,7 +24,7 @@ from ..system.host import Host, NodeError
 from ..system.instance import instance_type
 from ..system.parallel import STATE_DIRECTORY, Check, run_all
 from ..verdict.result import PASS, Report, Result, not_applicable, passed, undeterminable
-from . import job_labels
+from . import job_labels, step_times
 from .metrics import Extras, render
 
 # Prolog and Epilog hold it shared, a run alone: no run is beside a Prolog, and no two are beside each other.
@@ -47,6 +47,7 @@ class Options:
     runtime_version: str = ""
     lock: str = LOCK
     labels: str = job_labels.DIRECTORY
+    steps: str = step_times.DIRECTORY
     state: str = STATE_DIRECTORY
 
 
@@ -60,6 +61,7 @@ def run(host: Host, options: Options) -> list[Result]:
         uptime, now = _uptime(host), time.time()
         answers = run_all(host, checks(host, options), SECONDS, options.state)
         results, known = profiles.split(answers)
+        jobs = _jobs(results)
         extras = Extras(
             uptime=uptime,
             time=now,
@@ -69,7 +71,8 @@ def run(host: Host, options: Options) -> list[Result]:
             storage=read_document(host, RECORD_PATH) or {},
             efa=_found(results, EFA),
             nvlink=_found(results, NVLINK),
-            jobs=_jobs(results),
+            jobs=jobs,
+            steps=step_times.read(host, jobs, options.steps),
         )
         report = Report(host=socket.gethostname(), time=host.now(), results=tuple(results))
         path = f"{options.directory}/{FILE}"

@@ -94,6 +94,11 @@ def _open_plain(path: str, flags: int) -> int:
     return handle
 
 
+def _open_no_link(path: str, flags: int) -> int:
+    """Open a plain file that is no link, or raise OSError."""
+    return _open_plain(path, flags | os.O_NOFOLLOW)
+
+
 def _pieces(stream: t.TextIO, limit: int) -> t.Iterator[str]:
     """Up to limit characters, a MiB at a time: a file of /proc/sys refuses a read of 4 MiB with ENOMEM."""
     while limit > 0:
@@ -215,6 +220,18 @@ class Host:
                 return "".join(_pieces(stream, READ_LIMIT))
         except OSError:
             return None
+
+    def read_owned(self, path: str, uid: int | None, most: int) -> str | None:
+        """The text of a plain file of a user, of at most so many characters; None for any other, and for a link.
+
+        For names that others may have taken: the directory has to be one in which nobody renames another's files.
+        """
+        try:
+            with open(path, encoding="utf-8", errors="replace", opener=_open_no_link) as stream:
+                text = stream.read(most + 1) if os.fstat(stream.fileno()).st_uid == uid else None
+        except OSError:
+            return None
+        return text if text is not None and len(text) <= most else None
 
     def read_json(self, path: str) -> t.Any:
         """The parsed JSON of a file; None where it is missing, empty or not JSON."""

@@ -30,7 +30,7 @@ from ..files import durable
 from ..files.journal import Journal
 from ..loading import loader
 from ..locks.directory import TRAIN_NAME, Lock, LockedError
-from . import ranks, trainer
+from . import ranks, step_times, trainer
 from .model import Model, ModelConfig
 
 LOGGER = logging.getLogger("mlcluster.data")
@@ -196,7 +196,8 @@ def _train(
     )
     checkpointer = Checkpointer(store_at(args.checkpoint_dir), args.local_dir, keep=args.keep)
     try:
-        work = trainer.Trainer(plan, network, batches, checkpointer, stop, metrics=metrics, record=record)
+        work = trainer.Trainer(plan, network, batches, checkpointer, stop, metrics=metrics, record=record,
+                               step_file=step_times.file_of(os.environ))  # fmt: skip
         step = work.resume()
         if rank == 0:
             LOGGER.info("%s: %s at step %d, %d ranks", args.model_name, "goes on" if step else "begins", step,

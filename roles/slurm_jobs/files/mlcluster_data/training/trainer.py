@@ -28,6 +28,7 @@ from ..files import durable
 from ..files.journal import Journal
 from . import model as models
 from .ranks import Council, Step, StopRequest
+from .step_times import StepTimes
 
 LOGGER = logging.getLogger("mlcluster.data")
 # So many saves may fail in a row, a full disk for example, before the training ends for it.
@@ -93,8 +94,9 @@ class Trainer:
     def __init__(
         self, plan: Plan, network: models.Model, batches: Batches, checkpointer: Checkpointer, stop: StopRequest,
         *, metrics: Journal | None = None, record: Journal | None = None, board: Board | None = None,
+        step_file: Path | None = None,
     ) -> None:  # fmt: skip
-        """metrics and board are those of rank 0; record takes the names of this rank's samples."""
+        """metrics and board are those of rank 0; record takes the names of this rank's samples, step_file its times."""
         self.plan, self.network, self.batches = plan, network, batches
         self.checkpointer, self.stop = checkpointer, stop
         self.metrics, self.record, self.board = metrics, record, board
@@ -103,6 +105,7 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(network.parameters(), lr=plan.learning_rate)
         self.council = Council()
         self.position = Position()
+        self.times = StepTimes(step_file, self.device)
         self._failed = 0
         self._saved: int | None = None
         self._learnt, self._since = 0, time.monotonic()
@@ -164,10 +167,12 @@ class Trainer:
 
         Raises CheckpointError when that could not be done, or saves failed again and again.
         """
+        self.times.begin()
         finished = self._epochs()
         if self._saved != self.position.step:
             self._save()
         self._heed(self.checkpointer.wait(), must=True)
+        self.times.close()
         for log in (self.metrics, self.record):
             if log:
                 log.close()
@@ -185,6 +190,7 @@ class Trainer:
         source = iter(self.batches)
         while True:
             batch = next(source, None)
+            self.times.batch_is_there()
             tokens = models.learnt(batch["labels"]) if batch else None
             samples = [number for number in batch["ids"].tolist() if number >= 0] if batch else []
             agreed = self.council.agree(tokens, len(samples), bool(self.stop))
@@ -195,16 +201,18 @@ class Trainer:
                 self.record.write(self.position.step, epoch=epoch, ids=samples)
             if self.position.step % self.plan.log_steps == 0:
                 self._log(epoch, agreed)
+            if not agreed.stop and self.position.step % self.plan.checkpoint_steps == 0:
+                self._save()
+            self.times.step_is_over()
             if agreed.stop:
                 return True
-            if self.position.step % self.plan.checkpoint_steps == 0:
-                self._save()
 
     def _step(self, batch: dict[str, torch.Tensor], agreed: Step) -> None:
         for group in self.optimizer.param_groups:
             group["lr"] = self._rate()
         ids, labels = batch["input_ids"].to(self.device), batch["labels"].to(self.device)
-        loss = models.loss_sum(self.ranks(ids), labels)
+        with self.times.forward():
+            loss = models.loss_sum(self.ranks(ids), labels)
         self.optimizer.zero_grad(set_to_none=True)
         # The ranks' gradients are averaged, so this makes the mean over the tokens of all.
         (loss * (dist.get_world_size() / max(agreed.tokens, 1))).backward()

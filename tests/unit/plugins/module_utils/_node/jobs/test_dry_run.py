@@ -139,7 +139,8 @@ CASES = {
             (
                 "srun --nodes=2 --ntasks-per-node=1 --ntasks=2 --mpi=none --cpu-bind=none --kill-on-bad-exit=1 "
                 "--chdir=/fsx/src env 'A=b c' MLCLUSTER_CHECKPOINTS=/fsx/c MLCLUSTER_RESUME=LATEST "
-                "MLCLUSTER_CHECKPOINT_REQUEST=/fsx/c/checkpoint-now MASTER_ADDR=ADDRESS MASTER_PORT=20000 "
+                "MLCLUSTER_CHECKPOINT_REQUEST=/fsx/c/checkpoint-now "
+                "MLCLUSTER_STEP_FILE=/dev/shm/mlcluster-steps.JOBID MASTER_ADDR=ADDRESS MASTER_PORT=20000 "
                 f"{RUNTIME} job-exec --node-rank -- torchrun --nnodes=2 --nproc-per-node=2 --max-restarts=0 "
                 "--master-addr=ADDRESS --master-port=20000 train.py '$(id)'"
             ),

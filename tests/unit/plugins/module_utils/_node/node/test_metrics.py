@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node import metrics
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.job_labels import Job
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.step_times import StepTimes
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Report, failed, passed
 
 REPORT = Report("p5-1", "2026-01-31T12:00:00Z", {}, (failed("gpu.count", "lost", severity="isolate"),))
@@ -79,6 +80,19 @@ def test_a_job_is_a_label_of_each_of_its_gpus():
     ]
 
 
+def test_steps_are_counted_by_process():
+    found = [StepTimes(7, 0, 120, 96.5, 31.25), StepTimes(7, 1, 119, 96.0)]
+    assert samples("mlcluster_job_steps_total", steps=found) == [
+        'mlcluster_job_steps_total{hpc_job="7",process="0"} 120',
+        'mlcluster_job_steps_total{hpc_job="7",process="1"} 119',
+    ]
+    assert samples("mlcluster_job_step_seconds_total", steps=found) == [
+        'mlcluster_job_step_seconds_total{hpc_job="7",process="0",part="all"} 96.5',
+        'mlcluster_job_step_seconds_total{hpc_job="7",process="0",part="own"} 31.25',
+        'mlcluster_job_step_seconds_total{hpc_job="7",process="1",part="all"} 96',
+    ]
+
+
 def test_the_largest_node_has_fewer_than_400_series():
     """p5.48xlarge: 32 EFA devices, 8 GPUs, and more verdicts than the light check has."""
     verdicts = [passed(f"gpu.check{index}", index, seconds=0.1) for index in range(30)]
@@ -88,6 +102,7 @@ def test_the_largest_node_has_fewer_than_400_series():
             efa={f"rdmap{index}": COUNTERS for index in range(32)},
             nvlink={str(gpu): NVLINK for gpu in range(8)},
             jobs=[Job(7, "alice", tuple(range(8)), "x")],
+            steps=[StepTimes(7, process, 1, 1.0, 1.0) for process in range(8)],
             storage={"state": "intact", "volumes": [{"path": "/local", "size_bytes": 1}]},
         ),
     )
@@ -98,4 +113,5 @@ def test_the_largest_node_has_fewer_than_400_series():
 def test_each_metric_is_written(name):
     storage = {"state": "intact", "volumes": [{"path": "/local", "size_bytes": 1}]}
     everything = {"storage": storage, "efa": {"r": COUNTERS}, "nvlink": {"0": NVLINK}, "jobs": [Job(7, "a", (0,))]}
+    everything["steps"] = [StepTimes(7, 0, 1, 1.0)]
     assert samples(name, **everything)

@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
+import os
+import pwd
 import time
 
 import pytest
@@ -42,6 +45,17 @@ def test_a_run_writes_its_verdicts_and_when_it_was(options):
     uptime = float(found.split("mlcluster_watch_uptime_seconds{} ")[1].split()[0])
     with open("/proc/uptime", encoding="ascii") as stream:
         assert 0 <= float(stream.read().split()[0]) - uptime < 60
+
+
+def test_step_times_of_a_job_that_is_here_are_in_the_file(options, monkeypatch, tmp_path):
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    here = Job(7, user, (0,), "train")
+    monkeypatch.setattr(watch, "check_jobs", lambda host, **more: [passed(watch.JOBS, [dataclasses.asdict(here)])])
+    for number in (7, 8):
+        (tmp_path / f"mlcluster-steps.{number}.0").write_text("120 96.5 31.25\n")
+    watch.run(Host(), dataclasses.replace(options, steps=str(tmp_path)))
+    assert 'mlcluster_job_steps_total{hpc_job="7",process="0"} 120' in text(options)
+    assert 'hpc_job="8"' not in text(options)
 
 
 def test_a_clock_that_jumps_does_not_change_the_age(options, monkeypatch):

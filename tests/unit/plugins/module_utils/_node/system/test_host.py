@@ -103,6 +103,19 @@ def test_a_file_is_read_up_to_the_limit(monkeypatch, tmp_path):
     assert HOST.read_text(str(tmp_path / "long")) == "fou"
 
 
+def test_a_small_plain_file_of_a_user_is_read(tmp_path):
+    path, uid = tmp_path / "file", os.geteuid()
+    assert Host().read_owned(str(path), uid, 10) is None
+    path.write_text("0123456789")
+    assert Host().read_owned(str(path), uid, 10) == "0123456789"
+    assert Host().read_owned(str(path), uid, 9) is None
+    assert Host().read_owned(str(path), uid + 1, 10) is None
+    assert Host().read_owned(str(path), None, 10) is None
+    (tmp_path / "link").symlink_to(path)
+    os.mkfifo(tmp_path / "pipe")
+    assert [Host().read_owned(str(tmp_path / name), uid, 10) for name in ("link", "pipe", ".")] == [None] * 3
+
+
 def test_broken_bytes_are_read_all_the_same(tmp_path):
     (tmp_path / "file").write_bytes(b"a\xffb")
     assert HOST.read_text(str(tmp_path / "file")) == "a�b"
