@@ -82,9 +82,9 @@ def test_tasks_that_roles_share_count_for_the_role_whose_turn_it_is():
     assert [(task.title(), task.changed) for task in tracker.tasks][1] == ("nvme_raid0 : Packages | Install", 1)
     assert tracker.failures[0]["role"] == "nvme_raid0"
     assert ("role", "nvme_raid0       1 nodes, 1 changed, 1 FAILED (n1), 5.0 s") in shown
-    # Roles without a turn of their own are those without main tasks.
+    # One without main tasks has no turn of its own.
     roles = Path(run_tracker.__file__).parents[2] / "roles"
-    assert {path.name for path in roles.iterdir() if not (path / "tasks/main.yml").is_file()} == run_tracker.SHARED
+    assert {path.name for path in roles.iterdir() if not (path / "tasks/main.yml").is_file()} >= run_tracker.SHARED
 
 
 def test_the_status_of_a_run_in_progress_names_role_and_task():
