@@ -58,6 +58,7 @@ LOADS = """
 import sys
 sys.path[:0] = [".collections", "hooks"]
 import mlcluster_boot.main
+import ansible_collections.mlcluster.aws.plugins.action.node_plan
 print(*(module.__file__ for module in list(sys.modules.values()) if getattr(module, "__file__", None)), sep="\\n")
 """
 
