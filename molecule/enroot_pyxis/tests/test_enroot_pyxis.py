@@ -55,6 +55,18 @@ def test_the_command_finds_nothing_wrong(host: Host) -> None:
     assert {entry["id"] for entry in report["results"] if entry["status"] != "pass"} == {"enroot.nvidia"}
 
 
+def test_the_plan_is_empty_and_says_what_differs(host: Host) -> None:
+    plan = "mlcluster plan --role enroot_pyxis"
+    assert host.check_output(plan) == "enroot_pyxis: nothing to do"
+    hook = "/etc/enroot/hooks.d/50-slurm-pmi.sh"
+    host.check_output("mv %s /run/kept-hook && chmod 0600 /etc/tmpfiles.d/mlcluster-enroot.conf", hook)
+    try:
+        said = host.run(plan)
+        assert (said.rc, said.stdout) == (1, "enroot_pyxis: would change tmpfiles (mode or owner), links\n")
+    finally:
+        host.check_output("mv /run/kept-hook %s && chmod 0644 /etc/tmpfiles.d/mlcluster-enroot.conf", hook)
+
+
 def test_the_line_is_required_and_listed_once(host: Host, plugin: str) -> None:
     assert host.file(OWN).content_string.splitlines()[1] == f"required {plugin} container_scope=global"
     assert host.file(STACK).content_string.count("include") == 1

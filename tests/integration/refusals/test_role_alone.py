@@ -20,6 +20,18 @@ PLAY = """\
         nvidia_gds_mode: "{{ mode }}"
         nvidia_gds_required: false
 """
+CONTAINERS = """\
+- name: Somebody else's play
+  hosts: all
+  gather_facts: false
+  tasks:
+    - name: Apply a role
+      ansible.builtin.include_role:
+        name: mlcluster.aws.enroot_pyxis
+      vars:
+        enroot_pyxis_plugstack_mode: required
+        enroot_pyxis_slurm_prefix: /opt/no-slurm
+"""
 # Tests have no GPU; the role says so and does nothing.
 NOTHING = "no NVIDIA driver is loaded on this node: nothing is done"
 
@@ -35,6 +47,15 @@ def test_a_role_looks_by_itself_in_the_play_of_somebody_else(said, play):
     status, words = said(play, {"any": {"n1": {}, "n2": {}}}, mode="compat")
     assert status == 0, words
     assert f"n1: {NOTHING}" in words and f"n2: {NOTHING}" in words
+    assert "act.yml" not in words
+
+
+def test_containers_need_a_slurm_and_nothing_else_of_the_collection(said, tmp_path):
+    path = tmp_path / "containers.yml"
+    path.write_text(CONTAINERS, encoding="utf-8")
+    status, words = said(path, {"any": {"n1": {}}})
+    assert status == 0, words
+    assert "n1: there is no Slurm on this node, so nothing would start a container: nothing is done" in words
     assert "act.yml" not in words
 
 

@@ -36,9 +36,6 @@ _PACKAGES = {"enroot": "enroot", "enroot-caps": "enroot+caps"}
 # Docker's package by distribution; of others of that family it is Docker's own.
 _DOCKER_PACKAGES = {"Amazon": "docker"}
 
-# What people call the file that remembers a container that started.
-PROOF = "proof"
-
 Facts = t.Mapping[str, t.Any]
 
 
@@ -58,6 +55,8 @@ def make_plan(facts: Facts, config: RoleConfig) -> Plan:
     if found:
         return refused(ROLE, found, _warnings(facts))
     due, validated = _files_due(facts, config.enroot)
+    # A look that is asked to try containers whatever was proved before belongs to a verification, which writes nothing.
+    proof = _proof(facts, config.enroot) if config.probe != "always" else None
     # Nobody has to read a file again of which only the mode or the owner was another.
     parts = {entry.name for entry in due if not entry.name.endswith(OUTSIDE)}
     steps = _runtime(facts, config)
@@ -67,7 +66,7 @@ def make_plan(facts: Facts, config: RoleConfig) -> Plan:
     steps += _plugstack_step(facts, config)
     steps += _effects(facts, config, parts | {"docker_daemon"} if validated else parts)
     notes = [*_warnings(facts), *_unjudged(facts, config), *_left_alone(facts, parts, bool(validated))]
-    notes += [entry.line() for entry in facts["trial"]] if any(entry.name == PROOF for entry in due) else []
+    notes += [entry.line() for entry in facts["trial"]] if proof else []
     changed = {"plugin", "plugstack", "slurmd"} & ({step.name for step in steps} | parts)
     if changed and facts["slurm"]["slurmd_unit"]:
         if config.slurmd_restart == "idle":
@@ -82,7 +81,7 @@ def make_plan(facts: Facts, config: RoleConfig) -> Plan:
         packages=tuple(packages),
         unhold=_unhold(facts, packages),
         hold=_holds(facts, config, packages),
-        files=tuple(due),
+        files=(*due, *([proof] if proof else [])),
         daemon_reload=any(entry.path in _UNIT_FILES for entry in due),
         units=() if ready and "unit" not in parts else (Unit(files.UNIT, enabled=True, state="restarted"),),
         steps=tuple(steps),
@@ -350,8 +349,6 @@ def _files_due(facts: Facts, config: EnrootConfig) -> tuple[list[File], list[dic
             ]
         else:
             due += found
-    if proof := _proof(facts, config):
-        due.append(proof)
     return due, validated
 
 
@@ -360,7 +357,7 @@ def _proof(facts: Facts, config: EnrootConfig) -> File | None:
     plugin = chosen_plugin(facts, config, "")
     if not has_started(facts) or plugin is None or proved(facts, plugin["path"]):
         return None
-    return File(PROOF, PROOF_PATH, proof_text(facts, plugin["path"]))
+    return File("proof", PROOF_PATH, proof_text(facts, plugin["path"]))
 
 
 def _links(facts: Facts, config: RoleConfig) -> list[Step]:

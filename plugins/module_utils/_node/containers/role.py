@@ -20,6 +20,7 @@ from .verify import verify as verify_containers
 
 # Options of a look that only reads.
 READ_ONLY: dict[str, t.Any] = {"probe": "never"}
+TRANSIENT = frozenset({"probe"})
 _OTHER_SECONDS = 600
 # Commands that a smoke test bounds for each user: with and without the container; and for PMIx once more.
 _TRIALS = 2

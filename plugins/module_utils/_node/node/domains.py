@@ -51,6 +51,8 @@ class Domain:
         Groups of the inventory whose nodes have the role in site.yml.
     read_only
         Options in their place where a look may write nothing and has to be quick: check mode, ``mlcluster plan``.
+    transient
+        Options that are of one look alone and say nothing of what is wanted: they are not kept on the node.
     """
 
     role: str
@@ -64,6 +66,7 @@ class Domain:
     verify: t.Callable[[t.Any, t.Any], t.Sequence[Result]]
     tell: t.Callable[[t.Any, t.Any], Told] = _tell_nothing
     read_only: Raw = dataclasses.field(default_factory=dict)
+    transient: t.AbstractSet[str] = frozenset()
 
 
 # In the order in which site.yml applies them.
@@ -133,6 +136,7 @@ DOMAINS: t.Mapping[str, Domain] = {
             plan=containers_plan.make_plan,
             verify=containers_role.verify,
             read_only=containers_role.READ_ONLY,
+            transient=containers_role.TRANSIENT,
         ),
     )
 }

@@ -100,7 +100,8 @@ def _with_role_file(host: Host, domain: Domain, given: Options, plan: Plan) -> P
     """The plan, with the file of the role's options where that differs and the role may do anything."""
     if plan.refusals or not plan.concerned:
         return plan
-    wanted = role_file(domain.role, given, domain.spec)
+    kept = {name: value for name, value in given.items() if name not in domain.transient}
+    wanted = role_file(domain.role, kept, domain.spec)
     due = file_due(wanted, host.sha256(wanted.path), host.stat(wanted.path))
     return dataclasses.replace(plan, files=(*plan.files, *due))
 

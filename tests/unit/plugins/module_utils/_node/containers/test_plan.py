@@ -386,6 +386,16 @@ def test_a_container_that_started_is_remembered_and_the_line_is_required(host: r
     assert plan_of(host, **options).differences() == []
 
 
+def test_a_verification_tries_a_container_and_writes_nothing(host: rooted.RootedHost) -> None:
+    options = {**smoking(good(host)), "plugstack_mode": "optional"}
+    carry_out(host, plan_of(host, **options), **options)
+    plan = plan_of(host, **options, probe="always")
+    assert (plan.differences(), plan.notes) == ([], plan_of(host).notes)
+    # What may be required now is not, and that is a difference.
+    options["plugstack_mode"] = "required"
+    assert "plugstack" in plan_of(host, **options, probe="always").differences()
+
+
 @pytest.mark.parametrize(
     ("pmix", "differences"), [("ready\n", ["proof", "plugstack", "slurmd, when it is idle"]), ("fails", [])]
 )

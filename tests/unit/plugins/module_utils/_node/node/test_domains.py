@@ -69,9 +69,11 @@ def test_the_options_are_those_of_the_role(name):
         assert mine.get("default") == role_has.get("default"), key
 
 
-def test_what_is_read_only_is_an_option(name):
+def test_what_is_read_only_or_of_one_look_is_an_option(name):
     domain = DOMAINS[name]
-    assert set(domain.read_only) <= set(domain.spec)
+    assert {*domain.read_only, *domain.transient} <= set(domain.spec)
+    # It has a default: the file of the role does not have it.
+    assert all("default" in domain.spec[key] for key in domain.transient)
 
 
 def test_the_defaults_have_no_problem_and_a_limit(name):

@@ -88,6 +88,15 @@ def test_the_options_of_a_role_are_kept_where_it_may_act(ask):
         assert ask(domain(plan=lambda facts, config, nothing=nothing: nothing))["plan"]["files"] == []
 
 
+def test_an_option_of_one_look_alone_is_not_kept(ask):
+    (first,), (second,) = (
+        ask(domain(transient={"probe"}), options={"mode": "nvfs", "probe": probe})["plan"]["files"]
+        for probe in ("active", "passive")
+    )
+    assert first == second
+    assert json.loads(first["text"])["options"] == {"mode": "nvfs"}
+
+
 def test_a_look_that_only_reads_has_its_own_options_and_keeps_those_asked_for(ask):
     careful = domain(read_only={"probe": "passive"})
     answer = ask(careful, read_only=True)
