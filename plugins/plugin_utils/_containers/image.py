@@ -1,13 +1,18 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a training image is to be made of, and why it could not be made so."""
+"""What a training image is to be made of, and why it could not be made so. Pure."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.downloads import downloads
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.versions import at_least, version_key
 
 _BASE = re.compile(r"[a-z0-9][A-Za-z0-9._:/-]*@sha256:[0-9a-f]{64}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
@@ -23,25 +28,58 @@ _COMPONENTS = {
     "nccl": r"nvidia-nccl-cu\d+",
     "cuda": r"cuda-toolkit",
 }
+# Kernel module and limits are the hosts'.
+_EFA_ARGUMENTS = ("-y", "--skip-kmod", "--skip-limit-conf", "--no-verify")
 
 
-def enroot_pyxis_image(
-    settings: Mapping[str, Any], requirements: str, efa_version: str, credentials: Sequence[Mapping[str, Any]] = ()
-) -> dict[str, Any]:
-    """{"problems": sentences, "versions": by component, "registries": those whose passwords a command gives}.
+def recipe(options: Mapping[str, Any], efa: Mapping[str, Any], requirements: str, template: str) -> dict[str, Any]:
+    """What the image is made of, and how: what the module training_image returns, and ``problems``, sentences.
 
-    settings are the options of the role without their prefix enroot_pyxis_image_; requirements is the text of a pip
-    requirements file, where each package has its version and checksums.
+    ``options`` are those of that module; ``efa`` is the installer as an artifact; ``requirements`` is the text of a pip
+    requirements file, where each package has its version and checksums; ``template`` that of the Dockerfile.
     """
+    found = downloads(
+        [efa],
+        options["source"],
+        options["mirror_url"],
+        options["local_files"],
+        options["checksums"],
+        options["file_names"],
+    )
     pins = _pins(requirements)
     versions = {name: _version(pins, pattern) for name, pattern in _COMPONENTS.items()}
-    registries = [str(entry.get("machine", "")) for entry in credentials]
-    registries += [str(settings[name]).partition("/")[0] for name in ("base", "push") if _is_ecr(str(settings[name]))]
-    return {
-        "problems": _setting_problems(settings) + _requirement_problems(requirements, pins),
-        "versions": {**{name: version for name, version in versions.items() if version}, "efa": efa_version},
-        "registries": sorted(set(registries)),
+    made = {
+        "versions": {**{name: version for name, version in versions.items() if version}, "efa": efa["version"]},
+        "archive": found["files"][0]["file"],
+        "efa_arguments": [*_EFA_ARGUMENTS, *(["--disable-ngc"] if _knows_ngc(efa["version"]) else [])],
     }
+    # Named after what it is made of: the same recipe is built once.
+    whole = [made, options["base"], options["name"], requirements, template]
+    digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
+    push, arguments = options["push"], sorted(options["build_arguments"].items())
+    return {
+        **made,
+        "problems": [*_setting_problems(options), *_requirement_problems(requirements, pins), *found["problems"]],
+        "registries": _registries(options),
+        "requirements": requirements,
+        "files": found["files"],
+        "build_arguments": [word for name, value in arguments for word in ("--build-arg", f"{name}={value}")],
+        "tag": f"{options['name']}:{digest}",
+        "remote": f"{push}:{digest}" if push else "",
+    }
+
+
+def _knows_ngc(version: str) -> bool:
+    # awslabs/awsome-distributed-ai, nccl-tests.Dockerfile: without the argument, installer 1.50 takes a CUDA image of
+    # NGC for one that has its libraries already.
+    return at_least(version_key(version), (1, 50, 0))
+
+
+def _registries(options: Mapping[str, Any]) -> list[str]:
+    """Those whose passwords a command gives."""
+    names = [str(options[name]) for name in ("base", "push")]
+    given = [str(entry.get("machine", "")) for entry in options["credentials"]]
+    return sorted({*given, *(name.partition("/")[0] for name in names if _is_ecr(name))})
 
 
 def _setting_problems(settings: Mapping[str, Any]) -> list[str]:

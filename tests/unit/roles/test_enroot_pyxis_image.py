@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 import subprocess
+import types
 import typing as t
 from pathlib import Path
 
 import pytest
+from ansible.errors import AnsibleActionFail
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
+from ansible_collections.mlcluster.aws.plugins.action import training_image
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import nccl_env
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._data import artifacts
 
@@ -26,34 +29,46 @@ EFA = next(entry["version"] for entry in artifacts.ARTIFACTS if entry["name"] ==
 ECR = "123456789012.dkr.ecr.eu-west-2.amazonaws.com"
 
 
-def load(path: Path) -> t.Any:
-    return templating.load(path)
-
-
 class Image:
-    """The role's variables of the image, with settings (without their prefix) and more variables."""
+    """The role with settings of the image (without their prefix) and more variables; made is what its task decides."""
 
     def __init__(self, more: dict[str, t.Any] | None = None, **settings: t.Any) -> None:
         self.variables = {
-            **load(CHECKOUT / "roles" / "enroot_pyxis" / "defaults" / "main.yml"),
-            **load(ROLE / "vars" / "main.yml"),
+            **templating.load(CHECKOUT / "roles" / "enroot_pyxis" / "defaults" / "main.yml"),
+            **templating.load(ROLE / "vars" / "main.yml"),
             "role_path": str(ROLE),
             "ansible_search_path": [str(ROLE)],
+            "inventory_hostname": "head",
             "__training_image_work": {"path": "/var/tmp/work"},
             "enroot_pyxis_image_base": "nvcr.io/nvidia/cuda:any@sha256:" + "a" * 64,
+            "enroot_pyxis_checksums": {f"aws-efa-installer-{EFA}.tar.gz": "b" * 64},
             **{f"enroot_pyxis_image_{name}": value for name, value in settings.items()},
             **(more or {}),
         }
+        self.variables["__training_image_made"] = self.made = self._decide()
 
-    def value(self, name: str) -> t.Any:
-        return Templar(loader=DataLoader(), variables=self.variables).template(
-            self.variables[f"__training_image{name}"]
+    def _decide(self) -> dict[str, t.Any]:
+        module = "mlcluster.aws.training_image"
+        (task,) = [entry for entry in templating.load(ROLE / "tasks" / "build.yml") if module in entry]
+        asked = types.SimpleNamespace(
+            args=self.render(task[module]), check_mode=False, async_val=0, action="training_image", get_search_path=list
+        )
+        connection = types.SimpleNamespace(_shell=types.SimpleNamespace(tmpdir="none"))
+        action = training_image.ActionModule(asked, connection, None, DataLoader(), None, None)
+        return action.run(task_vars=self.variables)
+
+    def render(self, value: t.Any) -> t.Any:
+        return Templar(loader=DataLoader(), variables=self.variables).template(value)
+
+    def dockerfile(self) -> str:
+        return str(
+            self.render(templating.trusted("{{ lookup('ansible.builtin.template', 'training.Dockerfile.j2') }}"))
         )
 
 
 @pytest.fixture(scope="module")
 def dockerfile() -> str:
-    return Image().value("_dockerfile")
+    return Image().dockerfile()
 
 
 def test_hadolint_finds_nothing(dockerfile):
@@ -66,26 +81,24 @@ def test_everything_that_is_fetched_has_a_checksum(dockerfile):
     (base,) = re.findall(r"^FROM (.*)$", dockerfile, re.MULTILINE)
     assert base.endswith("@sha256:" + "a" * 64)
     assert "--require-hashes" in dockerfile
-    problems = Image().value("_problems")
     # The installer's comes from make lock-artifacts, or from the site.
-    assert len(problems) == (0 if (CHECKOUT / "artifacts.lock.yml").exists() else 1)
-    assert all("make lock-artifacts" in problem for problem in problems)
-    own = {"enroot_pyxis_checksums": {f"aws-efa-installer-{EFA}.tar.gz": "b" * 64}}
-    assert Image(own).value("_problems") == []
+    if not (CHECKOUT / "artifacts.lock.yml").exists():
+        with pytest.raises(AnsibleActionFail, match="make lock-artifacts"):
+            Image({"enroot_pyxis_checksums": {}})
 
 
 def test_the_installer_is_that_of_the_hosts(dockerfile):
     assert f"ADD aws-efa-installer-{EFA}.tar.gz /tmp/efa/" in dockerfile
     assert "--skip-kmod --skip-limit-conf --no-verify --disable-ngc" in dockerfile
     of_site = Image({"efa_nccl_installer_version": "1.47.0"})
-    assert "aws-efa-installer-1.47.0.tar.gz" in of_site.value("_dockerfile")
-    assert "--disable-ngc" not in of_site.value("_dockerfile")
-    assert of_site.value("_problems") == []
-    assert Image(efa_version="1.46.0").value("_made").get("versions")["efa"] == "1.46.0"
+    assert "aws-efa-installer-1.47.0.tar.gz" in of_site.dockerfile()
+    assert "--disable-ngc" not in of_site.dockerfile()
+    own = {"enroot_pyxis_checksums": {"aws-efa-installer-1.46.0.tar.gz": "c" * 64}}
+    assert Image(own, efa_version="1.46.0").made["versions"]["efa"] == "1.46.0"
 
 
 def test_nccl_is_one_that_the_table_of_variables_knows(dockerfile):
-    versions = Image().value("_made")["versions"]
+    versions = Image().made["versions"]
     assert set(versions) == {"efa", "pytorch", "megatron", "nccl", "cuda"}
     known = tuple(map(int, nccl_env.KNOWN_NCCL_UP_TO.split(".")))
     assert tuple(map(int, versions["nccl"].split(".")))[:2] <= known
@@ -93,17 +106,8 @@ def test_nccl_is_one_that_the_table_of_variables_knows(dockerfile):
         assert f'LABEL mlcluster.aws.{component}="{version}"' in dockerfile
 
 
-def test_the_same_recipe_has_the_same_name_and_another_one_another():
-    tag = Image().value("_tag")
-    assert re.fullmatch(r"training:[0-9a-f]{16}", tag)
-    assert Image().value("_tag") == tag
-    others = [Image(base="x@sha256:" + "c" * 64), Image(efa_version="1.47.0")]
-    assert len({tag, *(other.value("_tag") for other in others)}) == 3
-
-
-def test_arguments_and_the_place_to_push_to():
-    image = Image(build_arguments={"PIP_INDEX_URL": "https://mirror/simple", "A": 1}, push=f"{ECR}/training")
-    assert image.value("_arguments") == ["--build-arg", "A=1", "--build-arg", "PIP_INDEX_URL=https://mirror/simple"]
-    assert image.value("_remote") == f"{ECR}/training:" + image.value("_tag").partition(":")[2]
-    assert image.value("_made")["registries"] == [ECR]
-    assert image.value("_environment")["PATH"].startswith("/var/tmp/work/docker:")
+def test_docker_finds_the_helper_that_asks_for_passwords():
+    image = Image(push=f"{ECR}/training")
+    assert image.made["registries"] == [ECR]
+    environment = image.render(image.variables["__training_image_environment"])
+    assert environment["PATH"].startswith("/var/tmp/work/docker:")

@@ -7,9 +7,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._containers.image import enroot_pyxis_image
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._containers.image import recipe
 
-IMAGE = enroot_pyxis_image
 SUM = "    --hash=sha256:" + "a" * 64
 GOOD = {
     "base": "registry.example/cuda:13-devel@sha256:" + "b" * 64,
@@ -17,6 +16,12 @@ GOOD = {
     "directory": "/fsx/images",
     "push": "",
     "build_arguments": {},
+    "source": "auto",
+    "mirror_url": "",
+    "local_files": "",
+    "checksums": {},
+    "file_names": {},
+    "credentials": [],
 }
 REQUIREMENTS = "".join(
     f"{pin} \\\n{SUM}\n"
@@ -24,8 +29,14 @@ REQUIREMENTS = "".join(
 )
 
 
+def made(requirements: str = REQUIREMENTS, version: str = "1.51.0", template: str = "FROM", **settings):
+    url = f"https://example.com/aws-efa-installer-{version}.tar.gz"
+    efa = {"name": "aws-efa-installer", "version": version, "url": url, "sha256": "e" * 64}
+    return recipe({**GOOD, **settings}, efa, requirements, template)
+
+
 def test_the_versions_that_the_scan_compares_are_told():
-    image = IMAGE(GOOD, REQUIREMENTS, "1.51.0")
+    image = made()
     assert image["problems"] == []
     assert image["versions"] == {
         "efa": "1.51.0",
@@ -34,6 +45,34 @@ def test_the_versions_that_the_scan_compares_are_told():
         "nccl": "2.30.7",
         "cuda": "13.2.2",
     }
+
+
+def test_the_same_recipe_has_the_same_name_and_another_one_another():
+    image = made(push="registry.example/training")
+    assert image["tag"] == made()["tag"]
+    assert image["remote"] == "registry.example/" + image["tag"]
+    assert made()["remote"] == ""
+    others = [
+        made(version="1.47.0"),
+        made(template="FROM other"),
+        made(base=GOOD["base"].replace("b", "c")),
+        made(REQUIREMENTS.replace("2.15.0", "2.15.1")),
+    ]
+    assert len({made()["tag"], *(other["tag"] for other in others)}) == 5
+
+
+@pytest.mark.parametrize(("version", "known"), [("1.49.9", False), ("1.50.0", True), ("1.51.0", True)])
+def test_an_installer_that_knows_images_of_ngc_does_not_take_this_for_one(version, known):
+    assert ("--disable-ngc" in made(version=version)["efa_arguments"]) == known
+
+
+def test_what_is_fetched_and_the_arguments_of_the_build():
+    image = made(mirror_url="s3://bucket/x", build_arguments={"PIP_INDEX_URL": "https://mirror/simple", "A": 1})
+    assert image["build_arguments"] == ["--build-arg", "A=1", "--build-arg", "PIP_INDEX_URL=https://mirror/simple"]
+    (file,) = image["files"]
+    assert (file["url"], image["archive"]) == (f"s3://bucket/x/{image['archive']}", "aws-efa-installer-1.51.0.tar.gz")
+    (problem,) = made(source="preinstalled")["problems"]
+    assert "enroot_pyxis_source is preinstalled" in problem
 
 
 @pytest.mark.parametrize(
@@ -50,7 +89,7 @@ def test_the_versions_that_the_scan_compares_are_told():
     ],
 )
 def test_settings_that_no_build_could_use(changed, words):
-    (problem,) = IMAGE({**GOOD, **changed}, REQUIREMENTS, "1.51.0")["problems"]
+    (problem,) = made(**changed)["problems"]
     assert words in problem
 
 
@@ -64,12 +103,12 @@ def test_settings_that_no_build_could_use(changed, words):
     ],
 )
 def test_packages_that_nobody_vouches_for(text, words):
-    (problem,) = IMAGE(GOOD, text, "1.51.0")["problems"]
+    (problem,) = made(text)["problems"]
     assert words in problem
 
 
 def test_registries_that_docker_asks_for_passwords():
     ecr = "123456789012.dkr.ecr.eu-west-2.amazonaws.com"
-    settings = {**GOOD, "push": f"{ecr}/training"}
-    assert IMAGE(settings, REQUIREMENTS, "1.51.0", [{"machine": "nvcr.io"}])["registries"] == [ecr, "nvcr.io"]
-    assert IMAGE(GOOD, REQUIREMENTS, "1.51.0")["registries"] == []
+    image = made(push=f"{ecr}/training", credentials=[{"machine": "nvcr.io"}])
+    assert image["registries"] == [ecr, "nvcr.io"]
+    assert made()["registries"] == []
