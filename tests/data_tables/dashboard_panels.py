@@ -161,6 +161,16 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             "Bps",
         ),
         Panel(
+            "Own part of a step by node",
+            "graph",
+            one(
+                'instance_job:mlcluster_signal:rate5m{hpc_job=~"$hpc_job",signal="step_seconds"}',
+                "{{instance}}",
+            ),
+            "s",
+            text="What the slowest process of a node takes before it waits for others.",
+        ),
+        Panel(
             "Distance from the median of the job",
             "graph",
             one("instance_job:mlcluster_drift:ratio" + JOB, "{{instance}} {{signal}}"),

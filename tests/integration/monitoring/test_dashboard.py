@@ -13,6 +13,7 @@ import time
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node import heal, healing, metrics
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.job_labels import Job
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.step_times import StepTimes
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.formats import family
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import (
     Report,
@@ -55,7 +56,7 @@ def write(folder, step):
         seconds=0.5, versions={"kernel": "6.8"},
         storage={"state": "intact", "volumes": [{"path": "/local", "size_bytes": 5, "serials": ["a"]}]},
         efa={"rdmap0": counters}, nvlink={"0": {"data_tx": step * 10**6, "crc_errors": step}},
-        jobs=[Job(7, "alice", (0, 1), "train")],
+        jobs=[Job(7, "alice", (0, 1), "train")], steps=[StepTimes(7, 0, 60 * step, 60.0 * step, 12.0 * step)],
     )  # fmt: skip
     results = (
         failed("gpu.count", "lost", severity="isolate", seconds=0.1),
