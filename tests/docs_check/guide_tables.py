@@ -17,12 +17,14 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 
+from plugins.module_utils._node.cli.checks import ASKED_BY
 from plugins.module_utils._node.jobs.kinds import KINDS
 from plugins.module_utils._node.jobs.options import Option
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 GUIDES = CHECKOUT / "docs" / "guides"
 JOBS_README = CHECKOUT / "roles" / "slurm_jobs" / "README.md"
+CHECKS_PAGE = CHECKOUT / "docs" / "checks.md"
 DATA = CHECKOUT / "plugins" / "module_utils" / "_data"
 BLOCK = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 GIB = 1 << 30
@@ -114,7 +116,23 @@ def shown_option(item: tuple[str, Option]) -> str:
     return f"`{name}` ({default})" if default else f"`{name}`"
 
 
+def checks() -> str:
+    """Every check, as ``mlcluster checks`` lists them."""
+    rows = [
+        (f"`{name}`", text.replace("|", "\\|"), ", ".join(severities) or "none", ", ".join(who))
+        for name, text, severities, who in data("checks").CHECKS
+    ]
+    return table(("check", "fails when", "severity", "who asks"), rows)
+
+
+def askers() -> str:
+    """Who asks for checks."""
+    return table(("word", "who asks"), [(f"`{word}`", text) for word, text in ASKED_BY.items()])
+
+
 TABLES: dict[str, Callable[[], str]] = {
+    "askers": askers,
+    "checks": checks,
     "job-kinds": job_kinds,
     "training-types": training_types,
     "published-bandwidths": published_bandwidths,
@@ -130,7 +148,9 @@ def renewed(text: str) -> str:
 def pages() -> list[Path]:
     """The pages with such tables. Raises FileNotFoundError when there is none."""
     found = [
-        path for path in (*sorted(GUIDES.glob("*.md")), JOBS_README) if BLOCK.search(path.read_text(encoding="utf-8"))
+        path
+        for path in (*sorted(GUIDES.glob("*.md")), CHECKS_PAGE, JOBS_README)
+        if BLOCK.search(path.read_text(encoding="utf-8"))
     ]
     if not found:
         raise FileNotFoundError(f"no page below {GUIDES} has a table: correct GUIDES")

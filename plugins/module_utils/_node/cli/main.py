@@ -23,6 +23,7 @@ from ..jobs import checkpoints
 from ..slurm import notice as slurm_notice
 from ..verdict import result
 from . import accelerator as accelerator_cli
+from . import checks as checks_cli
 from . import containers as enroot_cli
 from . import efa as efa_cli
 from . import gds as gds_cli
@@ -55,6 +56,7 @@ PROVIDERS = (
     plan_cli,
     heal_cli,
     imex_cli,
+    checks_cli,
 )
 
 

@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The verb that lists all checks."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._data.checks import CHECKS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import checks, main
+
+
+def test_every_check_is_listed(capsys, tmp_path):
+    assert main.main(["checks"], log_dir=str(tmp_path)) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in told if line[0].isalpha()] == [row[0] for row in CHECKS]
+    assert told[-1].startswith(f"{len(CHECKS)} checks; ") and max(map(len, told)) <= 100
+
+
+def test_a_profile_and_a_beginning_choose(capsys, tmp_path):
+    assert main.main(["checks", "gpu.", "--profile", "prolog", "--json"], log_dir=str(tmp_path)) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "mlcluster.checks/1"
+    assert {"gpu.count", "gpu.xid"} <= {check["id"] for check in document["checks"]}
+    for check in document["checks"]:
+        assert check["id"].startswith("gpu.") and "prolog" in check["profiles"] and check["fails_when"]
+
+
+def test_a_beginning_that_no_check_has_is_wrong_usage(capsys, tmp_path):
+    assert main.main(["checks", "gpus."], log_dir=str(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("who", checks.ASKED_BY)
+def test_each_profile_asks_for_something(who):
+    assert checks.chosen("", who)
+
+
+def test_no_check_is_asked_for_by_somebody_unknown():
+    assert {who for row in CHECKS for who in row[3]} == set(checks.ASKED_BY)
