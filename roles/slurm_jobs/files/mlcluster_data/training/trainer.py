@@ -167,7 +167,6 @@ class Trainer:
 
         Raises CheckpointError when that could not be done, or saves failed again and again.
         """
-        self.times.begin()
         finished = self._epochs()
         if self._saved != self.position.step:
             self._save()
@@ -187,10 +186,12 @@ class Trainer:
 
     def _epoch(self, epoch: int) -> bool:
         """Learn what is left of an epoch; gives whether it is left before its end, as was asked for."""
+        self.times.begin()
         source = iter(self.batches)
         while True:
             batch = next(source, None)
-            self.times.batch_is_there()
+            if batch is not None:
+                self.times.batch_is_there()
             tokens = models.learnt(batch["labels"]) if batch else None
             samples = [number for number in batch["ids"].tolist() if number >= 0] if batch else []
             agreed = self.council.agree(tokens, len(samples), bool(self.stop))
