@@ -5,14 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import parse as slurm_parse
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import job_shortages as _slurm_jobs_waits
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import jobs as _slurm_jobs
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import validation as _slurm_jobs_report
 
 
 def slurm_jobs_model(settings: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -28,23 +26,6 @@ def slurm_jobs_quote(value: object) -> str:
         raise AnsibleFilterError(f"slurm_jobs_quote: {exc}") from exc
 
 
-def slurm_jobs_collect(
-    runs: Sequence[Mapping[str, Any]], cluster: str = "", time: str = "", nodes: Sequence[str] = ()
-) -> dict[str, Any]:
-    """The verdict on several jobs together, with a table and the nodes to drain."""
-    return _slurm_jobs_report.collect(runs, cluster, time, nodes)
-
-
-def slurm_jobs_waits(
-    jobs: Sequence[Mapping[str, Any]],
-    facts: Mapping[str, Any],
-    options: Mapping[str, Any] | None = None,
-    resumed: Collection[str] = (),
-) -> list[str]:
-    """A sentence for each wish that more nodes would have to fulfil than take jobs."""
-    return _slurm_jobs_waits.waits(jobs, options or {}, facts, resumed)
-
-
 def slurm_nodes(text: str) -> list[dict[str, Any]]:
     """The nodes in what ``scontrol --oneliner show node`` prints, judged by the one table of states."""
     return slurm_parse.nodes(text)
@@ -57,7 +38,5 @@ class FilterModule:
         return {
             "slurm_jobs_model": slurm_jobs_model,
             "slurm_jobs_quote": slurm_jobs_quote,
-            "slurm_jobs_collect": slurm_jobs_collect,
-            "slurm_jobs_waits": slurm_jobs_waits,
             "slurm_nodes": slurm_nodes,
         }

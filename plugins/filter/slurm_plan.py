@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm.plan import judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.plan import judge
 
 
 def slurm_plan(plan: Any) -> dict[str, Any]:

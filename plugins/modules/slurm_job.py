@@ -277,10 +277,7 @@ class Run:
     def take(self, job_id: int, request: slurm_job.Request, done: str) -> int:
         """Make the job that there is already the one of this module; gives its number."""
         self.result.update(job=slurm_job.unseen(job_id), taken=True)
-        self.module.warn(
-            f"job {job_id}, {request.options['job-name']}, is the same and has no end yet, so {done} and job {job_id} "
-            "is taken: cancel it with scancel to run it anew"
-        )
+        self.module.warn(slurm_job.taken_sentence(job_id, request, done))
         return job_id
 
     def complete(self, job_id: int) -> None:

@@ -157,6 +157,7 @@ def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts
         "python": settings["python"],
         "path": f"{base}/{name}.sbatch",
         "array": kind.array,
+        "judged": kind.judge is not None,
         "output": f"{base}/results/{name}-{'%A_%a' if kind.array else '%j'}.out",
         "exit_file": f"{base}/results/{name}-{'%A_%a' if kind.array else '%j'}.exit",
         "nodes": nodes,

@@ -14,8 +14,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.validation_run import Options, Validation
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.request import NotSubmittedError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
-from ansible_collections.mlcluster.aws.plugins.modules import slurm_info, slurm_job
 
 from tests.rig.slurm import scripts
 from tests.rig.slurm.fixture import needs_slurm
@@ -208,8 +211,9 @@ def test_what_cannot_be_run_is_said_at_once_and_nothing_is_submitted(play, slurm
         slurm.run("scontrol", "update", "NodeName=n1", "State=RESUME")
     assert done.returncode == 2
     said = " ".join(done.stdout.split())
-    assert "slurm_jobs_run has dance and no job is called so" in said
-    assert "slurm_jobs_run_undrain has n1 and it is not drained by mlcluster" in said
+    assert f"nothing was submitted: {on.folder} has no job dance: name one that the role" in said
+    assert "Slurm knows no node n9: name one that sinfo shows." in said
+    assert "n1 is not drained by mlcluster and is left as it is: whoever drained it has to resume it." in said
     assert list((on.folder / "results").iterdir()) == []
 
 
@@ -247,24 +251,44 @@ def test_nodes_that_take_no_jobs_are_said_instead_of_waited_for(play, away):
 @pytest.mark.parametrize(
     ("state", "word", "among", "nodes"),
     [
-        ("DRAIN", "drained", "partition main", {"run_nodes": "2"}),
-        ("DOWN", "down", "partition main", {"run_nodes": "2"}),
-        ("DOWN", "down", "those named", {"run_nodelist": ["n1", "n2"]}),
+        ("DRAIN", "drained", "partition main", {"nodes": "2"}),
+        ("DOWN", "down", "partition main", {"nodes": "2"}),
+        ("DOWN", "down", "those named", {"nodelist": ("n1", "n2")}),
     ],
 )
-def test_the_role_refuses_with_what_slurm_says_of_its_nodes(
-    slurm, run_module, runtime, away, tmp_path, state, word, among, nodes
+def test_a_validation_refuses_with_what_slurm_says_of_its_nodes(
+    slurm, facts, runtime, away, tmp_path, state, word, among, nodes
 ):
-    """The modules' answers and the role's expression for its refusal; the play that shows it is the one above."""
+    """Without a play; the play that shows it is the one above."""
     away(state)
-    facts = run_module(slurm_info, slurm)
-    role = scripts.Role(facts, dir=str(tmp_path), gpus_per_node=1, jobs=JOBS, run=["smoke"], **nodes)
-    role.install(runtime)
-    (job,) = role.value("__slurm_jobs_run_jobs")
-    asked = {"script": job["path"], "options": role.value("__slurm_jobs_run_options")}
-    judged = run_module(slurm_job, slurm, check=True, state="submitted", **asked)
-    role.variables["__slurm_jobs_judged"] = {"results": [{"__slurm_jobs_job": job, **judged}]}
-    assert role.value("__slurm_jobs_run_refused") == [too_few(word, among)]
+    scripts.Role(facts, dir=str(tmp_path), gpus_per_node=1, jobs=JOBS).install(runtime)
+    options = Options(str(tmp_path), ("smoke",), **nodes)
+    client = Slurm(Host(), conf=f"{slurm.root}/etc/slurm.conf")
+    with pytest.raises(NotSubmittedError) as refused:
+        Validation(client, options, print).prepare()
+    assert str(refused.value) == f"nothing was submitted: {too_few(word, among)}"
+
+
+def test_the_head_node_validates_without_ansible(slurm, facts, runtime, tmp_path):
+    """The verb as a person types it there: progress, the table, the file and the exit status."""
+    scripts.Role(facts, dir=str(tmp_path), gpus_per_node=1, jobs=JOBS).install(runtime)
+    begin = ["/usr/bin/python3", str(tmp_path / "mlcluster.pyz"), "validate", f"--dir={tmp_path}"]
+    begin += [f"--slurm-conf={slurm.root}/etc/slurm.conf"]
+    foretold = subprocess.run([*begin, "--dry-run", "--nodes=2"], capture_output=True, text=True, check=False)
+    assert (foretold.returncode, foretold.stderr) == (0, "")
+    assert [line.partition(": sbatch --nodes=2 ")[0] for line in foretold.stdout.splitlines()] == ["single", "smoke"]
+    assert list((tmp_path / "results").iterdir()) == []
+    done = subprocess.run([*begin, "smoke"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    (kept,) = (tmp_path / "results").glob("validation-*.json")
+    verdict = json.loads(kept.read_text())
+    assert (verdict["status"], [job["name"] for job in verdict["jobs"]]) == ("pass", ["smoke"])
+    number = verdict["jobs"][0]["job_id"]
+    assert kept.name == f"validation-{number}.json"
+    assert re.search(rf"^\d\d:\d\d:\d\d smoke: job {number} COMPLETED on n\[1-2\]", done.stdout, re.MULTILINE)
+    assert done.stdout.endswith("\n".join(verdict["lines"]) + "\n")
+    wrong = subprocess.run([*begin, "--nodes=none"], capture_output=True, text=True, check=False)
+    assert wrong.returncode == 3 and "give a number from 1, or all: not none" in wrong.stderr
 
 
 def test_a_node_that_takes_no_jobs_is_no_matter_to_those_that_do_not_need_it(play, away):
@@ -289,8 +313,7 @@ def test_of_two_people_at_once_one_submits_and_both_judge(play, slurm, tmp_path)
         # It waits for no node any more, so that this is nothing to the second.
         slurm.run("scontrol", "update", "NodeName=n[1-2]", "State=DRAIN", "Reason=a person")
         plays.append(on.begin(slurm_jobs_run=["smoke"]))
-        # By the list of what it follows; the follower itself shows nothing before its first look is over.
-        wait_for("the second to take it", lambda: f"    - {number} smoke\n" in plays[1].said())
+        wait_for("the second to take it", lambda: f"job {number}, smoke, is the same" in plays[1].said())
         assert slurm.run(*ask).stdout.split() == [number, "RUNNING"]
     finally:
         (tmp_path / "go").touch()

@@ -10,8 +10,8 @@ import os
 import subprocess
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import validation as _slurm_jobs_report
 from ansible_collections.mlcluster.aws.plugins.modules import slurm_info, slurm_job
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import validation as _slurm_jobs_report
 
 from tests.integration.slurm.ran import Ran
 from tests.integration.slurm.test_slurm_jobs_training import Training

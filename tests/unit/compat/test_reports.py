@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import validation
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import cache, hardware
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._report import document as report_document
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import validation
 
 from hooks.mlcluster_boot import options, status, waits
 from tests.unit.compat import written

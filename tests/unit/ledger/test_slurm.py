@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health.slurm import check_slurm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.validation import collect
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm.validation import collect
 
 from tests.unit.ledger.walk import Excuse, Leaf, Room, bounded, fact_leaves, room_tests
 from tests.unit.plugins.module_utils._node.health.test_slurm import BIN, SlurmHost

@@ -234,30 +234,19 @@ def test_an_end_that_no_calendar_has_is_refused(when):
     assert Role(jobs=[{**job, "ends_at": "2028-02-29T11:30:00+0530"}]).problems == []
 
 
-def test_a_node_that_somebody_else_has_drained_keeps_its_reason():
-    role = Role(run_verdict={"bad_nodes": dict.fromkeys(("n1", "n2", "n3", "n4"), "mlcluster: x")})
-    role.variables["__slurm_jobs_run_now"] = {
-        "nodes": [
-            {"name": "n1", "flags": ["DRAIN"], "reason": "fan, ticket 5"},
-            {"name": "n2", "flags": ["DRAIN"], "reason": "mlcluster: gpu.count: 7"},
-            {"name": "n3", "flags": [], "reason": "back from repair"},
-            {"name": "n4", "flags": [], "reason": None},
-            {"name": "n5", "flags": ["DRAIN"], "reason": "not at fault"},
-        ]
-    }
-    assert [node["name"] for node in role.value("__slurm_jobs_run_theirs")] == ["n1"]
-
-
 def test_only_what_validates_is_submitted_as_a_validation():
     work = [{"name": "t", "command": ["x"], **TRAINING}, {"name": "shards", **PREPROCESS}]
     role = Role(jobs=[*JOBS[:2], *work])
-    assert [job["name"] for job in role.value("__slurm_jobs_run_jobs")] == ["node_smoke", "nccl_all"]
-    assert role.value("__slurm_jobs_run_problems") == []
-    named = Role(jobs=[*JOBS[:2], *work], run=["t", "nccl_all", "shards"])
-    assert named.value("__slurm_jobs_run_problems") == [
-        f"slurm_jobs_run has {name} and the timeout would cancel such work: run it with submit_training or sbatch"
-        for name in ("t", "shards")
-    ]
+    assert role.value("__slurm_jobs_run_names") == ["node_smoke", "nccl_all"]
+    assert Role(jobs=JOBS[:2], run=["nccl_all"]).value("__slurm_jobs_run_names") == ["nccl_all"]
+
+
+def test_the_run_gives_its_settings_to_the_verb():
+    role = Role(jobs=JOBS[:1], run_nodelist=["n1", "n2"], run_drain=True, run_timeout=60, run_cluster="train")
+    words = role.value("__slurm_jobs_run_words")
+    assert (words[0], words[-1]) == ("validate", "node_smoke")
+    assert {"--nodelist=n1,n2", "--drain", "--timeout=60", "--cluster=train", "--nodes="} <= set(words)
+    assert "--accept-undeterminable" not in words
 
 
 def test_a_training_is_signalled_requeued_and_appended_to():

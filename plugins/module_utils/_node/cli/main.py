@@ -25,6 +25,7 @@ from ..verdict import result
 from . import accelerator as accelerator_cli
 from . import checks as checks_cli
 from . import containers as enroot_cli
+from . import detached as detached_cli
 from . import efa as efa_cli
 from . import gds as gds_cli
 from . import heal as heal_cli
@@ -37,6 +38,8 @@ from . import nccl as nccl_cli
 from . import plan as plan_cli
 from . import scratch as scratch_cli
 from . import storage as storage_cli
+from . import submit_training as submit_training_cli
+from . import validate as validate_cli
 from . import watch as watch_cli
 
 PROVIDERS = (
@@ -57,6 +60,9 @@ PROVIDERS = (
     heal_cli,
     imex_cli,
     checks_cli,
+    validate_cli,
+    submit_training_cli,
+    detached_cli,
 )
 
 

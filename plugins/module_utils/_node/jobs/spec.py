@@ -71,6 +71,12 @@ class Spec:
         return posixpath.join(self.dir, f"{self.name}.sbatch")
 
     @property
+    def exit_file(self) -> str:
+        """Where the job writes its exit status, with the number of the job as sbatch has it in names of files."""
+        number = "%A_%a" if "array" in self.sbatch else "%j"
+        return posixpath.join(self.dir, "results", f"{self.name}-{number}.exit")
+
+    @property
     def mlcluster(self) -> tuple[str, ...]:
         """The beginning of each command of the runtime."""
         return (self.python, posixpath.join(self.dir, "mlcluster.pyz"))

@@ -127,6 +127,14 @@ def give_way(slurm: Slurm, request: Request, number: int) -> t.Optional[int]:
     return oldest
 
 
+def taken_sentence(number: int, request: Request, done: str) -> str:
+    """Return what is said where the same job is there already; ``done`` is what became of the submission."""
+    return (
+        f"job {number}, {request.options['job-name']}, is the same and has no end yet, so {done} and job {number} is "
+        "taken: cancel it with scancel to run it anew"
+    )
+
+
 def _sbatch(slurm: Slurm, request: Request, *first: str) -> str:
     words = slurm.argv("sbatch", *first, *slurm_request.argv(request.script, request.options, request.arguments))
     # The job inherits this environment: not the locale that our parsing needs, but the way to srun.
@@ -154,6 +162,23 @@ def submit(slurm: Slurm, request: Request) -> int:
     if not found:
         raise SlurmError("sbatch was to print the number of the job", text.strip(), "look for the job with squeue")
     return int(found[-1])
+
+
+def submit_once(slurm: Slurm, request: Request, say: t.Callable[[str], None]) -> tuple[int, bool]:
+    """Submit unless the same job waits or runs; return the number of the job, and whether anything was submitted.
+
+    ``say`` takes the sentence on a job that is taken. Raises SlurmError.
+    """
+    running = find(slurm, request)
+    if running is not None:
+        say(taken_sentence(running, request, "nothing was submitted"))
+        return running, False
+    number = submit(slurm, request)
+    older = give_way(slurm, request, number)
+    if older is None:
+        return number, True
+    say(taken_sentence(older, request, f"job {number} was cancelled"))
+    return older, True
 
 
 def expand_pattern(pattern: str, job: t.Mapping[str, t.Any]) -> str:

@@ -46,6 +46,13 @@ class RequestError(NodeError):
         super().__init__(" ".join(f"{problem.rstrip('.')}." for problem in problems))
 
 
+class NotSubmittedError(NodeError):
+    """Jobs of which none was submitted; the text has all reasons."""
+
+    def __init__(self, problems: t.Sequence[str]) -> None:
+        super().__init__("nothing was submitted: " + " ".join(f"{problem.rstrip('.')}." for problem in problems))
+
+
 def parse_options(given: t.Mapping[str, t.Any]) -> dict[str, t.Optional[str]]:
     """Long options of sbatch without their dashes; true gives a bare option, false and null leave it out.
 

@@ -14,12 +14,12 @@ import pytest
 import yaml
 from ansible.errors import AnsibleActionFail
 from ansible_collections.mlcluster.aws.plugins.action import cluster_report
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import validation as _slurm_jobs_report
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.job import Job
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.verify import judge_job
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Report, dumps
 from ansible_collections.mlcluster.aws.plugins.modules import cluster_report as documented
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import validation as _slurm_jobs_report
 
 from tests.unit.fakes import fake_cluster as scene
 from tests.unit.fakes.fake_nccl_output import output

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 import typing as t
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import request as slurm_request
+from ..._data import instance_types
+from . import request as slurm_request
 
 CLUSTER_KEYS = {
     "nodes",

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.validation import collect
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm.validation import collect
 
 PASSED = result.passed("smoke.tasks", 16)
 BAD = result.failed("nccl.nodes", "n2 fails by itself", severity="isolate", scope=result.Scope(node="n2"))

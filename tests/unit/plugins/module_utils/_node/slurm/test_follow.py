@@ -4,7 +4,18 @@
 
 from __future__ import annotations
 
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm.follow import Entry, Follow, Wishes, sentence
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.follow import (
+    Entry,
+    Follow,
+    Looker,
+    Wishes,
+    follow,
+    sentence,
+)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
+
+from tests.unit.plugins.module_utils._node.slurm.test_job import DOWN, Scripted, line, told
 
 
 def job(state, **more):
@@ -21,10 +32,6 @@ def ended(state, **more):
 
 
 SILENT = {"failed": True, "msg": "asked for job 1 for 10 seconds and the controller did not answer: it may go on"}
-
-
-# What Ansible gives of a module that was killed, as by the kernel for want of memory.
-KILLED = {"failed": True, "msg": "MODULE FAILURE", "module_stdout": "", "module_stderr": "", "rc": -9}
 
 
 class Scene:
@@ -69,13 +76,12 @@ def test_what_goes_on_is_spoken_of_every_minute():
 
 def test_an_end_that_is_seen_early_is_not_asked_for_again():
     scene = Scene({1: [goes_on("RUNNING"), goes_on("RUNNING"), ended("COMPLETED")], 2: [ended("COMPLETED"), SILENT]})
-    assert [entry.result()["failed"] for entry in scene.entries] == [False, False]
+    assert [entry.over for entry in scene.entries] == [True, True]
     assert [number for number, _seconds, _cancel in scene.asked].count(2) == 1
 
 
 def test_silence_is_no_end_and_is_said_once():
-    unreachable = {"failed": True, "unreachable": True, "msg": "ssh: no route"}
-    scene = Scene({1: [goes_on("RUNNING"), SILENT, SILENT, unreachable, ended("COMPLETED")]})
+    scene = Scene({1: [goes_on("RUNNING"), SILENT, SILENT, ended("COMPLETED")]})
     assert scene.lines == ["job1: job 1 RUNNING", "job1: job 1 nobody answers", "job1: job 1 COMPLETED"]
     assert sentence(scene.entries[0]) is None
 
@@ -83,12 +89,12 @@ def test_silence_is_no_end_and_is_said_once():
 def test_time_that_is_over_cancels_only_where_it_was_wished():
     scene = Scene({1: [goes_on("RUNNING")], 2: [ended("COMPLETED")]}, timeout=25)
     assert not any(cancel for _number, _seconds, cancel in scene.asked)
-    told = "waited 25 seconds for the end of job 1 and it is RUNNING: it goes on, and job_id follows it further"
+    told = "waited 25 seconds for the end of job 1 and it is RUNNING: it goes on: scontrol show job 1"
     assert (scene.entries[0].msg, scene.entries[1].over) == (told, True)
     scene = Scene({1: [goes_on("RUNNING"), goes_on("RUNNING"), goes_on("CANCELLED")]}, timeout=25, cancel=True)
     assert [cancel for _number, _seconds, cancel in scene.asked] == [False, False, True]
     assert scene.entries[0].msg.endswith("it is CANCELLED: it was cancelled")
-    assert scene.entries[0].result()["failed"] and scene.entries[0].result()["job"]["state"] == "CANCELLED"
+    assert not scene.entries[0].over and scene.entries[0].job["state"] == "CANCELLED"
 
 
 def test_a_look_that_can_tell_nothing_ends_the_wait():
@@ -103,19 +109,50 @@ def test_one_look_where_there_is_no_time():
     assert scene.asked == [(1, 0, False)]
 
 
-def test_a_look_that_was_killed_ends_no_wait():
-    scene = Scene({1: [goes_on("RUNNING", nodes="n1"), KILLED, ended("COMPLETED", nodes="n1")]})
-    assert scene.lines == ["job1: job 1 RUNNING on n1", "job1: job 1 nobody answers", "job1: job 1 COMPLETED on n1"]
-    assert [sentence(entry) for entry in scene.entries] == [None]
-
-
 def test_nothing_is_called_cancelled_that_nobody_could_cancel():
-    for unanswered in (SILENT, KILLED):
-        scene = Scene({1: [goes_on("RUNNING", nodes="n1"), unanswered]}, timeout=30.0, cancel=True)
-        assert scene.asked[-1] == (1, 10.0, True)
-        assert sentence(scene.entries[0]) == (
-            "job1: waited 30 seconds for the end of job 1 and it is RUNNING: it was to be cancelled and nobody "
-            "answered, so it may go on: scancel 1"
-        )
+    scene = Scene({1: [goes_on("RUNNING", nodes="n1"), SILENT]}, timeout=30.0, cancel=True)
+    assert scene.asked[-1] == (1, 10.0, True)
+    assert sentence(scene.entries[0]) == (
+        "job1: waited 30 seconds for the end of job 1 and it is RUNNING: it was to be cancelled and nobody "
+        "answered, so it may go on: scancel 1"
+    )
     scene = Scene({1: [goes_on("RUNNING", nodes="n1")]}, timeout=30.0, cancel=True)
     assert scene.entries[0].msg.endswith("it is RUNNING: it was cancelled")
+
+
+def test_a_look_gives_the_job_and_whether_it_is_over():
+    host = Scripted(scontrol=[told(line(7, "RUNNING")), told(line(7, "FAILED", code="3:0"))])
+    looker = Looker(Slurm(host, "/slurm"))
+    first, second = (looker.look(Entry("small", 7, None), 0, False) for _look in range(2))
+    assert (first["failed"], first["job"]["state"]) == (True, "RUNNING")
+    assert (second["failed"], second["job"]["exit_code"]) == (False, 3)
+
+
+def test_a_controller_that_falls_silent_gives_no_job():
+    """An answer to the look before is none to this one."""
+    looker = Looker(Slurm(Scripted(scontrol=[told(line(7, "RUNNING")), DOWN]), "/slurm"))
+    entry = Entry("small", 7, None)
+    assert "job" in looker.look(entry, 0, False)
+    silent = looker.look(entry, 2, False)
+    assert silent["failed"] and "job" not in silent and "the controller did not answer" in silent["msg"]
+
+
+def test_a_look_cancels_only_when_told_to():
+    answers = {"scontrol": [*[told(line(7, "RUNNING"))] * 2, told(line(7, "CANCELLED"))],
+               "scancel": [CommandResult(0, "", "")]}  # fmt: skip
+    host = Scripted(**answers)
+    seen = Looker(Slurm(host, "/slurm")).look(Entry("small", 7, None), 0, True)
+    assert seen["failed"] and seen["job"]["state"] == "CANCELLED"
+    assert [call[-2].rpartition("/")[2] for call in host.calls if "/slurm/bin/scancel" in call] == ["scancel"]
+    host = Scripted(scontrol=[told(line(7, "RUNNING"))], scancel=[CommandResult(1, "", "no")])
+    Looker(Slurm(host, "/slurm")).look(Entry("small", 7, None), 0, False)
+    assert not any("/slurm/bin/scancel" in call for call in host.calls)
+
+
+def test_lines_begin_with_the_time_of_day():
+    lines = []
+    host = Scripted(scontrol=[told(line(7, "COMPLETED"))])
+    entry = Entry("small", 7, None)
+    follow(Slurm(host, "/slurm"), [entry], lines.append, 10)
+    (only,) = lines
+    assert entry.over and only[2] == only[5] == ":" and only[8:] == " small: job 7 COMPLETED"

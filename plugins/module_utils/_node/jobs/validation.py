@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
+from ..verdict import result
 
 SCHEMA = "mlcluster.validation/1"
 MARK = "mlcluster:"
@@ -132,4 +132,4 @@ def table(jobs: Sequence[Mapping[str, Any]]) -> list[str]:
         for job in jobs
     ]
     widths = [max(len(row[at]) for row in rows) for at in range(len(_COLUMNS))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]

@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import parse as slurm_parse
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import request as slurm_request
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import states
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+from ..system.host import NodeError
+from . import parse as slurm_parse
+from . import request as slurm_request
+from . import states
 
 Node = Mapping[str, Any]
 # A constraint that asks for all its features of every node; what the others ask for is left to Slurm.
@@ -20,23 +20,21 @@ _ALL_OF = re.compile(r"[\w.-]+(&[\w.-]+)*")
 
 
 def waits(
-    jobs: Sequence[Mapping[str, Any]], options: Mapping[str, Any], facts: Mapping[str, Any], resumed: Collection[str]
+    asked: Mapping[str, slurm_request.Options], facts: Mapping[str, Any], resumed: Collection[str] = ()
 ) -> list[str]:
-    """A sentence for each wish that more nodes would have to fulfil than take jobs, with the jobs that have it.
+    """Return a message for each request that needs more nodes than take jobs, with the jobs that make it.
 
-    ``jobs`` are those of the model, ``options`` what sbatch is given beside their scripts, ``facts`` what
-    ``slurm_info`` returned, ``resumed`` the nodes that are made to take jobs before the submission.
+    ``asked`` has the options of each job by its name, ``facts`` is what the look at the cluster found, ``resumed`` are
+    the nodes that are made to take jobs before the submission.
     """
     found: dict[str, list[str]] = {}
-    for job in jobs:
-        own = {line["name"]: line["value"] for line in job["directives"]}
-        asked = {name: None if value is None else str(value) for name, value in {**own, **options}.items()}
+    for name, options in asked.items():
         try:
-            problem = _problem(asked, facts, resumed)
+            problem = _problem(options, facts, resumed)
         except NodeError as exc:
             problem = str(exc)
         if problem:
-            found.setdefault(problem, []).append(job["name"])
+            found.setdefault(problem, []).append(name)
     return [f"{', '.join(names)}: {problem}." for problem, names in found.items()]
 
 

@@ -8,7 +8,7 @@ import copy
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.filter.slurm_plan import FilterModule
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import plan as slurm_plan
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import plan as slurm_plan
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm import plan_shape as slurm_plan_shape
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import plan_shape as slurm_plan_shape
 
-from tests.unit.plugins.plugin_utils._slurm.test_plan import JUDGE, changed
+from tests.unit.plugins.module_utils._node.slurm.test_plan import JUDGE, changed
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,25 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import printable
+from ..system.host import NodeError
+from ..verdict.result import printable
+from . import job as slurm_job
+from .client import Slurm
 
 # Seconds after which a job that goes on as it did is spoken of again.
 REMINDER = 60.0
+# Seconds of one look at the job that is waited for; the others are looked at after it.
+EVERY = 10.0
 SILENT = "did not answer"
-# What Ansible gives when the module itself was killed or could not start, as where a disk or the memory is full.
-BROKEN = "module_stdout"
+# Seconds in which a job that is cancelled has to end.
+CANCEL_SECONDS = 120
+# Seconds between two looks of Slurm's client, and how much of the end of a job's output is kept.
+POLL = 0.5
+TAIL_BYTES = 4096
 
 Looked = Mapping[str, Any]
 
@@ -42,19 +51,39 @@ class Entry:
     said: str = ""
     said_at: float = 0.0
 
-    def result(self) -> dict[str, Any]:
-        """What is told of it at the end; failed where its end was not seen."""
+
+class Looker:
+    """Looks at jobs from a node that submits."""
+
+    def __init__(self, slurm: Slurm, poll: float = POLL) -> None:
+        self.slurm, self.poll = slurm, poll
+        self._followers: dict[int, slurm_job.Follower] = {}
+
+    def look(self, entry: Entry, seconds: float, cancel: bool) -> Looked:
+        """Wait for the end of a job and return ``failed`` (no end was seen), ``job`` and ``msg``.
+
+        ``cancel``: cancel it if it has no end by then. Without an answer of the controller there is no ``job``.
+        """
+        follower = self._followers.setdefault(
+            entry.job_id, slurm_job.Follower(self.slurm, entry.job_id, entry.exit_file)
+        )
+        # An answer to an earlier look is none to this one.
+        follower.answered = False
+        try:
+            over = follower.wait(seconds, self.poll)
+            if not over and cancel and slurm_job.cancel(self.slurm, entry.job_id):
+                follower.wait(CANCEL_SECONDS, self.poll)
+        except NodeError as exc:
+            return {"failed": True, "msg": str(exc)}
         return {
-            "name": self.name,
-            "job_id": self.job_id,
-            "job": self.job,
-            "failed": not self.over,
-            "msg": self.msg or None,
+            "failed": not over,
+            "msg": "" if over else f"waited {seconds:g} seconds",
+            "job": slurm_job.report(self.slurm, follower, TAIL_BYTES),
         }
 
 
 class Follow:
-    """look(entry, seconds, cancel) gives what ``slurm_job`` gave; say(line) shows a line; clock() is in seconds."""
+    """look(entry, seconds, cancel) is that of ``Looker``; say(line) shows a line; clock() is in seconds."""
 
     def __init__(
         self,
@@ -91,8 +120,8 @@ class Follow:
         """Note what was seen; False where no further look would tell more."""
         entry.job = looked.get("job") or entry.job
         entry.over = not looked.get("failed")
-        # A wait that was not long enough comes with the job, a controller or a machine that is silent without.
-        silent = bool(looked.get("unreachable")) or SILENT in str(looked.get("msg")) or BROKEN in looked
+        # A wait that was not long enough comes with the job, a controller that is silent without.
+        silent = SILENT in str(looked.get("msg"))
         lost = not entry.over and not looked.get("job") and not silent
         entry.msg = "" if entry.over else str(looked.get("msg", ""))
         self._tell(entry, "nobody answers" if silent and not looked.get("job") else None)
@@ -100,7 +129,7 @@ class Follow:
 
     def _give_up(self, entry: Entry, answered: bool) -> None:
         state = (entry.job or {}).get("state", "UNKNOWN")
-        then = "it was cancelled" if self._cancel else "it goes on, and job_id follows it further"
+        then = "it was cancelled" if self._cancel else f"it goes on: scontrol show job {entry.job_id}"
         if self._cancel and not answered:
             then = f"it was to be cancelled and nobody answered, so it may go on: scancel {entry.job_id}"
         if entry.job is not None:
@@ -117,6 +146,17 @@ class Follow:
         entry.said, entry.said_at = text, now
         seconds = (entry.job or {}).get("elapsed_seconds")
         self.say(f"{entry.name}: job {entry.job_id} {text}" + (f", {seconds} s" if seconds and not instead else ""))
+
+
+def follow(
+    slurm: Slurm, entries: Sequence[Entry], say: Callable[[str], None], timeout: float, cancel_on_timeout: bool = False
+) -> None:
+    """Follow jobs to their ends from a node that submits; ``say`` takes lines that begin with the time of day."""
+
+    def say_when(line: str) -> None:
+        say(f"{time.strftime('%H:%M:%S')} {line}")
+
+    Follow(Looker(slurm).look, say_when, slurm.host.monotonic, Wishes(timeout, EVERY, cancel_on_timeout)).run(entries)
 
 
 def state_line(job: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import parse as slurm_parse
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._slurm.job_shortages import waits
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.shortages import waits
 
 THEN = "resume those that do not, or ask for others or fewer."
 NONE = "1 node was asked for and none of those named takes jobs (g3 is drained)"
@@ -42,11 +42,11 @@ FACTS = {
 
 def job(name="nccl", **directives):
     lines = {"nodes": 2, "exclusive": None, **{key.replace("_", "-"): value for key, value in directives.items()}}
-    return {"name": name, "directives": [{"name": key, "value": value} for key, value in lines.items()]}
+    return name, {key: None if value is None else str(value) for key, value in lines.items()}
 
 
 def told(*jobs, resumed=(), **options):
-    return waits(jobs, options, FACTS, resumed)
+    return waits({name: {**own, **job(**options)[1]} if options else own for name, own in jobs}, FACTS, resumed)
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 3, "3", "3-6"])
@@ -78,7 +78,7 @@ def test_those_that_take_none_are_named_with_the_number_left():
 )
 def test_node_that_comes_back_by_itself_counts(state):
     facts = {**FACTS, "nodes": [node("g1", "IDLE"), node("g2", state)]}
-    assert waits([job()], {}, facts, ()) == []
+    assert waits(dict([job()]), facts) == []
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_node_that_comes_back_by_itself_counts(state):
 )
 def test_node_that_waits_for_somebody_is_named(state, why):
     facts = {**FACTS, "nodes": [node("g1", "IDLE"), node("g2", state)]}
-    (found,) = waits([job()], {}, facts, ())
+    (found,) = waits(dict([job()]), facts)
     assert f"only 1 of partition gpu takes jobs (g2 is {why})" in found
 
 

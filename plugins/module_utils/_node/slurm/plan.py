@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
-
+from ..._data import instance_types
 from . import plan_shape as slurm_plan_shape
 
 # Steps of the search for a place in the blocks; seven models take a few dozen.

@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import printable
+
+MODULE = "mlcluster.aws.node_verb"
+# Seconds without an answer of the node after which the task gives up; the keeper there ends the verb about then.
+PATIENCE = 600.0
+# What Ansible gives when the module itself was killed or could not start, as where a disk or the memory is full.
+BROKEN = "module_stdout"
+ARGUMENTS: dict[str, Any] = {
+    "verb": {"type": "list", "elements": "str", "required": True},
+    "runtime": {"type": "path"},
+    "python": {"type": "path"},
+    "stdin": {"type": "str"},
+    "every": {"type": "int", "default": 10},
+}
+
+
+class ActionModule(ActionBase):
+    """Starts the verb with the module and looks again and again, for a module could say nothing before its end."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+
+    def run(self, tmp: Any = None, task_vars: Any = None) -> dict[str, Any]:
+        answer: dict[str, Any] = super().run(tmp, task_vars)
+        _validation, given = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        if not 1 <= given["every"] <= 300 or not given["verb"]:
+            raise AnsibleActionFail("every has to be 1 to 300 seconds, and verb a list that is not empty")
+        begin = {key: value for key, value in given.items() if value is not None}
+        started = self._execute_module(module_name=MODULE, module_args=begin, task_vars=task_vars)
+        if started.get("failed") or "directory" not in started:
+            answer.update(started, failed=True)
+            return answer
+        where = {"directory": started["directory"]}
+        seen = self._follow(where, given["every"], task_vars)
+        if seen.get("over"):
+            self._look({**where, "forget": True}, task_vars)
+        outcome = seen.get("outcome") or {}
+        answer.update(changed=bool(outcome.get("changed")), rc=seen.get("rc"), outcome=outcome)
+        if seen.get("rc") != 0:
+            errors = printable(" ".join(str(seen.get("errors") or "").split()))
+            answer.update(failed=True, msg=errors or seen.get("msg") or self._silent(given["verb"], seen.get("rc")))
+        return answer
+
+    def _follow(self, where: dict[str, Any], every: int, task_vars: Any) -> dict[str, Any]:
+        """Show lines until the verb has an end, or nobody answers any more."""
+        offset, answered = 0, time.monotonic()
+        while True:
+            seen = self._look({**where, "offset": offset, "every": every}, task_vars)
+            if "offset" in seen:
+                offset, answered = seen["offset"], time.monotonic()
+                for line in seen["text"].splitlines():
+                    self._display.display(printable(line))
+                if seen["over"]:
+                    return seen
+            elif not (seen.get("unreachable") or BROKEN in seen):
+                return seen
+            elif time.monotonic() - answered > PATIENCE:
+                return {"msg": f"nobody answers: {seen.get('msg')}; jobs that were submitted go on, so run it again"}
+            else:
+                time.sleep(every)
+
+    def _look(self, arguments: dict[str, Any], task_vars: Any) -> dict[str, Any]:
+        try:
+            seen: dict[str, Any] = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=task_vars)
+        except AnsibleConnectionFailure as exc:
+            # The verb goes on without us.
+            return {"unreachable": True, "msg": str(exc)}
+        return seen
+
+    @staticmethod
+    def _silent(verb: list[str], rc: Any) -> str:
+        if rc is None:
+            return f"{verb[0]} ended without an exit status, as when it is killed: see /var/log/mlcluster on the node"
+        return f"{verb[0]} ended with {rc} and said nothing on standard error: its lines say why"

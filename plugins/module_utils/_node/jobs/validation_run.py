@@ -1,0 +1,256 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One validation from the head node: submit jobs, follow them, judge them together, and drain nodes if asked."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import posixpath
+import typing as t
+
+from ..slurm import drain
+from ..slurm import job as slurm_job
+from ..slurm import request as slurm_request
+from ..slurm.client import Slurm
+from ..slurm.follow import Entry, follow
+from ..slurm.look import survey
+from ..slurm.shortages import waits
+from ..system.host import Host, NodeError
+from .kinds import KINDS
+from .options import NAME
+from .spec import SCHEMA, Spec, parse
+from .validation import MARK, collect
+from .verify import REPORT
+
+# Seconds that a command of a drain may take.
+DRAIN_SECONDS = 20.0
+
+Say = t.Callable[[str], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What a validation is asked for.
+
+    ``directory`` is that of the role, ``names`` the jobs in their order (empty: all that have a verdict). ``nodes`` is
+    a number, ``all`` (of the partition) or empty (what each job says); ``nodelist`` are these very nodes. ``timeout``
+    is in seconds, for each job; ``undrain`` names nodes to resume first.
+    """
+
+    directory: str
+    names: tuple[str, ...] = ()
+    nodes: str = ""
+    nodelist: tuple[str, ...] = ()
+    partition: str = ""
+    timeout: float = 7200
+    drain: bool = False
+    undrain: tuple[str, ...] = ()
+    cluster: str = ""
+
+
+@dataclasses.dataclass
+class Run:
+    """A job of the validation: its submission, and what became of it."""
+
+    spec: Spec
+    request: slurm_job.Request
+    script: t.Optional[str]
+    taken: t.Optional[int] = None
+    entry: t.Optional[Entry] = None
+    message: t.Optional[str] = None
+
+    @property
+    def asked(self) -> slurm_request.Options:
+        """The options of sbatch that count: those given outweigh those of the script."""
+        return {**slurm_request.directives(self.script or ""), **self.request.options}
+
+
+def find_jobs(host: Host, directory: str, names: t.Sequence[str] = ()) -> tuple[list[Spec], list[str]]:
+    """Return the jobs of a validation, and a message for each name that is none."""
+    there = [entry[: -len(".json")] for entry in sorted(host.listdir(directory)) if entry.endswith(".json")]
+    specs, problems = [], []
+    for name in names or there:
+        path = posixpath.join(directory, f"{name}.json")
+        document = host.read_json(path) if NAME.fullmatch(name) else None
+        if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+            if names:
+                problems.append(f"{directory} has no job {name}: name one that the role slurm_jobs has rendered there")
+            continue
+        try:
+            spec = parse(host.read_text(path) or "", path, KINDS)
+        except NodeError as exc:
+            problems.append(str(exc))
+            continue
+        if KINDS[spec.kind].judge is not None:
+            specs.append(spec)
+        elif names:
+            problems.append(
+                f"{name} is a {spec.kind}, which validates nothing, and the timeout would cancel it: submit it with "
+                "submit-training or sbatch"
+            )
+    if not specs and not problems:
+        problems.append(f"{directory} has no job with a verdict: apply the role slurm_jobs, or give its slurm_jobs_dir")
+    return specs, problems
+
+
+def node_problems(options: Options, facts: t.Mapping[str, t.Any]) -> list[str]:
+    """Return a message for each node that Slurm does not know, or that is not to be resumed."""
+    reasons = {node["name"]: node["reason"] or "" for node in facts["nodes"]}
+    return [f"Slurm knows no node {name}: name one that sinfo shows" for name in options.nodelist
+            if name not in reasons] + [
+        f"{name} is not drained by mlcluster and is left as it is: whoever drained it has to resume it"
+        for name in options.undrain if not reasons.get(name, "").startswith(MARK)
+    ]  # fmt: skip
+
+
+def sbatch_options(
+    options: Options, stated: slurm_request.Options, facts: t.Mapping[str, t.Any]
+) -> dict[str, t.Optional[str]]:
+    """Return what sbatch is given beside a script that states ``stated``."""
+    given: dict[str, t.Optional[str]] = {"partition": options.partition} if options.partition else {}
+    if options.nodelist:
+        return {**given, "nodes": str(len(options.nodelist)), "nodelist": ",".join(options.nodelist)}
+    if options.nodes != "all":
+        return {**given, "nodes": options.nodes} if options.nodes else given
+    chosen = slurm_request.chosen_partitions({**stated, **given}, facts)
+    return {**given, "nodes": str(max((entry["node_count"] for entry in chosen), default=1))}
+
+
+class Validation:
+    """One run of it; ``say`` takes each line of progress, ``changed`` says whether anything was done."""
+
+    def __init__(self, slurm: Slurm, options: Options, say: Say) -> None:
+        self.slurm, self.options, self.say = slurm, options, say
+        self.changed = False
+        self.facts: dict[str, t.Any] = {}
+        self.runs: list[Run] = []
+
+    def prepare(self) -> None:
+        """Look for everything that is wrong before anything is done. Raises ``NotSubmittedError``, or ``NodeError``."""
+        self.facts = survey(self.slurm)
+        if not self.facts["healthy"]:
+            raise NodeError("; ".join(self.facts["problems"]) + ": run this on a node that submits jobs")
+        specs, problems = find_jobs(self.slurm.host, self.options.directory, self.options.names)
+        problems += node_problems(self.options, self.facts)
+        if problems:
+            raise slurm_request.NotSubmittedError(problems)
+        for spec in specs:
+            try:
+                problems += self._prepare(spec)
+            except NodeError as exc:
+                problems.append(f"job {spec.name}: {exc}")
+        # A job that is there already is only followed: what has become of nodes since then is no reason not to.
+        asked = {run.spec.name: run.asked for run in self.runs if run.taken is None}
+        problems += waits(asked, self.facts, self.options.undrain)
+        if problems:
+            raise slurm_request.NotSubmittedError(problems)
+
+    def _prepare(self, spec: Spec) -> list[str]:
+        stated = slurm_request.directives(self.slurm.host.read_text(spec.script) or "")
+        wish = slurm_job.Request(
+            script=spec.script,
+            options=sbatch_options(self.options, stated, self.facts),
+            unique=True,
+            exit_file=spec.exit_file,
+        )
+        request, text = slurm_job.prepare(self.slurm, wish)
+        run = Run(spec, request, text)
+        if text is not None:
+            run.taken = slurm_job.find(self.slurm, request)
+        if run.taken is None:
+            found = slurm_job.problems(self.slurm, request, text, self.facts)
+            if found:
+                return [f"job {spec.name}: {slurm_request.RequestError(found)}"]
+        self.runs.append(run)
+        return []
+
+    def foretell(self) -> None:
+        """Say what would be submitted, with Slurm's forecast."""
+        for run in self.runs:
+            if run.taken is not None:
+                self.say(f"{run.spec.name}: job {run.taken} is there already, and would be followed")
+                continue
+            words = slurm_request.argv(run.request.script, run.request.options, run.request.arguments)
+            try:
+                forecast = slurm_job.test_only(self.slurm, run.request)
+            except NodeError as exc:
+                forecast = str(exc)
+            self.say(f"{run.spec.name}: sbatch {' '.join(words)}: {forecast}")
+
+    def submit(self) -> None:
+        """Resume the nodes that are to be, and submit what is not there already."""
+        for name in self.options.undrain:
+            drain.update(self.slurm, name, DRAIN_SECONDS, "State=RESUME")
+            self.changed = True
+        for run in self.runs:
+            try:
+                number, submitted = slurm_job.submit_once(self.slurm, run.request, self.say)
+            except NodeError as exc:
+                # That Slurm does not take it is part of the verdict.
+                run.message = str(exc)
+                self.say(f"{run.spec.name}: {exc}")
+                continue
+            self.changed = self.changed or submitted
+            run.entry = Entry(run.spec.name, number, run.request.exit_file)
+
+    def follow(self) -> None:
+        """Follow each job to its end, or to the end of its time, when it is cancelled."""
+        entries = [run.entry for run in self.runs if run.entry]
+        follow(self.slurm, entries, self.say, self.options.timeout, cancel_on_timeout=True)
+
+    def judge(self) -> dict[str, t.Any]:
+        """Return the verdict on all jobs together, ``mlcluster.validation/1``."""
+        runs = [
+            {
+                "name": run.spec.name,
+                "job": run.entry and (run.entry.job or slurm_job.unseen(run.entry.job_id)),
+                "report": run.entry and self._report(run.entry),
+                "message": (run.entry.msg or None) if run.entry else run.message,
+            }
+            for run in self.runs
+        ]
+        return collect(runs, self.options.cluster, self.slurm.host.now(), self.options.nodelist)
+
+    def _report(self, entry: Entry) -> t.Optional[str]:
+        """Return the report of a job; None for what another user has put under its name, where all may write."""
+        directory = posixpath.join(self.options.directory, "results", f"{entry.name}-{entry.job_id}")
+        info = self.slurm.host.stat(directory)
+        if not info or not info["is_dir"] or info["uid"] != self.slurm.host.own_uid():
+            return None
+        return self.slurm.host.read_text(posixpath.join(directory, REPORT))
+
+    def drain(self, verdict: t.Mapping[str, t.Any]) -> list[str]:
+        """Drain the nodes that failures single out; return a message for each that could not be."""
+        failed = []
+        for node, reason in verdict["bad_nodes"].items():
+            try:
+                state = drain.state_of(self.slurm, node, DRAIN_SECONDS)
+                theirs = state["reason"] or ""
+                if "DRAIN" in state["flags"] and theirs and not theirs.startswith(MARK):
+                    self.say(
+                        f"{node} was left alone, for it is drained already and the reason is not of mlcluster: {theirs}"
+                    )
+                    continue
+                drain.update(self.slurm, node, DRAIN_SECONDS, "State=DRAIN", f"Reason={reason}")
+                self.changed = True
+                self.say(f"drained {node}: {reason}")
+            except NodeError as exc:
+                failed.append(f"{node} was to be drained and scontrol would not ({exc})")
+        return failed
+
+    @property
+    def file(self) -> str:
+        """Where the verdict is kept."""
+        first = next((run.entry.job_id for run in self.runs if run.entry), "none")
+        return posixpath.join(self.options.directory, "results", f"validation-{first}.json")
+
+    def keep(self, verdict: t.Mapping[str, t.Any]) -> list[str]:
+        """Write the verdict beside the results; return a message if that cannot be done."""
+        try:
+            self.slurm.host.write_text(self.file, json.dumps(verdict, indent=4) + "\n")
+        except OSError as exc:
+            return [f"the verdict was not kept in {self.file}: {exc.strerror or exc}"]
+        self.changed = True
+        return []

@@ -1,0 +1,167 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_verb
+short_description: Run a verb of the node runtime that submits jobs, and show what it prints while it runs
+version_added: 0.1.0
+description:
+  - Starts the verb on the node and shows each line that it prints, while it runs. The verb goes on while the connection
+    is lost, and ends by itself ten minutes after the last look of the play. Jobs that it has submitted stay.
+  - The task fails where the verb ends with another exit status than 0, with what it wrote to standard error.
+author:
+  - mlcluster.aws contributors (@mlcluster-aws)
+attributes:
+  check_mode:
+    description: The verb is given C(--dry-run), checks everything and submits nothing.
+    support: full
+  diff_mode:
+    description: There is nothing to compare.
+    support: none
+options:
+  verb:
+    description: The verb and its arguments. It has to take C(--dry-run) and C(--outcome).
+    type: list
+    elements: str
+  runtime:
+    description: Absolute path of the runtime, C(mlcluster.pyz).
+    type: path
+    default: /usr/local/lib/mlcluster/mlcluster.pyz
+  python:
+    description: The Python, 3.9 or newer, that starts it.
+    type: path
+    default: /usr/bin/python3
+  stdin:
+    description: What the verb reads from standard input.
+    type: str
+    default: ""
+  every:
+    description: How many seconds one look takes at most, 1 to 300; a line is seen at once.
+    type: int
+    default: 10
+  directory:
+    description: Where the verb runs; the action gives it to the module, a task leaves it out.
+    type: path
+  offset:
+    description: How much of its output is known; as O(directory).
+    type: int
+    default: 0
+  forget:
+    description: Remove O(directory); as that.
+    type: bool
+    default: false
+notes:
+  - The lines come from the controller while the task runs.
+seealso:
+  - module: mlcluster.aws.slurm_job
+"""
+
+EXAMPLES = r"""
+- name: Prove two nodes
+  mlcluster.aws.node_verb:
+    runtime: /fsx/mlcluster/jobs/mlcluster.pyz
+    verb: [validate, --nodes=2, node_smoke]
+  register: validation
+
+- name: Show where the verdict is
+  ansible.builtin.debug:
+    var: validation.outcome.file
+"""
+
+RETURN = r"""
+rc:
+  description: Its exit status; null where it ended without one, as when it was killed.
+  returned: always
+  type: int
+  sample: 0
+outcome:
+  description: What it says that it did; empty where it left no word.
+  returned: always
+  type: dict
+  sample: {changed: true, file: /fsx/mlcluster/jobs/results/validation-7.json}
+"""
+
+import json
+import os
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import detached
+
+OUTCOME = "outcome"
+ARGUMENTS: dict[str, t.Any] = {
+    "verb": {"type": "list", "elements": "str"},
+    "runtime": {"type": "path", "default": "/usr/local/lib/mlcluster/mlcluster.pyz"},
+    "python": {"type": "path", "default": "/usr/bin/python3"},
+    "stdin": {"type": "str", "default": ""},
+    "every": {"type": "int", "default": 10},
+    "directory": {"type": "path"},
+    "offset": {"type": "int", "default": 0},
+    "forget": {"type": "bool", "default": False},
+}
+
+
+def begin(module: AnsibleModule) -> dict[str, t.Any]:
+    """Start the verb; fails the module where it cannot be."""
+    runtime, python = module.params["runtime"], module.params["python"]
+    for path, what in ((runtime, "the node runtime"), (python, "Python")):
+        if not os.path.isfile(path):
+            module.fail_json(
+                msg=f"looked for {what} in {path} and found none: apply the role slurm_jobs to this node, or name it"
+            )
+    options = ["--dry-run"] if module.check_mode else []
+    directory = detached.begin(
+        lambda place: [
+            python, runtime, *module.params["verb"][:1], *options, f"--outcome={place}/{OUTCOME}",
+            *module.params["verb"][1:],
+        ],
+        [python, runtime, "detached"],
+        module.params["stdin"],
+    )  # fmt: skip
+    return {"directory": directory}
+
+
+def read(directory: str, offset: int, seconds: float) -> dict[str, t.Any]:
+    """What there is to say of a verb that was started."""
+    seen = detached.read(directory, offset, seconds)
+    outcome: t.Any = {}
+    if seen.over:
+        try:
+            with open(os.path.join(directory, OUTCOME), encoding="utf-8") as stream:
+                outcome = json.load(stream)
+        except (OSError, ValueError):
+            outcome = {}
+    return {
+        "text": seen.text,
+        "offset": seen.offset,
+        "over": seen.over,
+        "rc": seen.rc,
+        "errors": seen.errors,
+        "outcome": outcome,
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    directory = module.params["directory"]
+    if directory is None:
+        if not module.params["verb"]:
+            module.fail_json(msg="verb is missing: give the verb and its arguments")
+        module.exit_json(changed=False, **begin(module))
+    if not detached.is_ours(directory):
+        module.fail_json(msg=f"{directory} is no directory of a verb that was started: leave directory out")
+    if module.params["forget"]:
+        detached.forget(directory)
+        module.exit_json(changed=False)
+    try:
+        module.exit_json(changed=False, **read(directory, module.params["offset"], module.params["every"]))
+    except OSError as exc:
+        module.fail_json(msg=f"{directory} could not be read ({exc.strerror}): run the task again")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A validation from the head node; Slurm itself stands behind tests/integration/slurm/test_run_validation.py."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import validation_run
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.validation_run import (
+    Options,
+    Validation,
+    find_jobs,
+    node_problems,
+    sbatch_options,
+)
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import SlurmError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.follow import Entry
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.request import NotSubmittedError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host, NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
+
+from tests.rig.slurm.scripts import Role
+from tests.unit.plugins.module_utils._node.slurm.test_shortages import node
+
+JOBS = [
+    {"name": "smoke", "kind": "node_smoke"},
+    {"name": "nccl", "kind": "nccl"},
+    {
+        "name": "llama",
+        "kind": "training",
+        "command": ["true"],
+        "checkpoints": "/fsx/checkpoints",
+        "minutes": 50,
+        "grace_seconds": 60,
+        "signal_seconds": 90,
+    },  # fmt: skip,
+]
+NODES = [node("n1", "IDLE", "main"), node("n2", "IDLE", "main")]
+BAD = result.failed("nccl.nodes", "n2 fails by itself", severity="isolate", scope=result.Scope(node="n2"))
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A directory with the jobs as the role renders them."""
+    for path, text in Role(jobs=JOBS, dir=str(tmp_path)).files().items():
+        (tmp_path / path.rpartition("/")[2]).write_text(text)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "notes.json").write_text("{}")
+    return tmp_path
+
+
+class Cluster:
+    """A Slurm that takes every job; ``states`` are the records of its nodes."""
+
+    host = Host()
+
+    def __init__(self, monkeypatch):
+        self.calls = []
+        self.taken = {}
+        self.refused = set()
+        self.states = {name: {"flags": [], "reason": None} for name in ("n1", "n2")}
+        partition = {"name": "main", "state": "UP", "default": True, "node_count": 2, "max_nodes": None,
+                     "max_seconds": None, "accounts": None}  # fmt: skip
+        self.facts = {"healthy": True, "problems": [], "nodes": NODES, "partitions": [partition], "accounting": False,
+                      "settings": {}, "licenses": {}, "container_options": 0}  # fmt: skip
+        monkeypatch.setattr(validation_run, "survey", lambda slurm: self.facts)
+        monkeypatch.setattr(validation_run.slurm_job, "find", lambda slurm, request: self.taken.get(self.name(request)))
+        monkeypatch.setattr(validation_run.slurm_job, "submit_once", self.submit)
+        monkeypatch.setattr(validation_run, "follow", self.follow)
+        monkeypatch.setattr(validation_run.drain, "state_of", lambda slurm, name, seconds: self.states[name])
+        monkeypatch.setattr(validation_run.drain, "update", self.update)
+        self.ends = {}
+
+    @staticmethod
+    def name(request):
+        return request.options["job-name"]
+
+    def submit(self, slurm, request, say):
+        if self.name(request) in self.refused:
+            raise SlurmError("sbatch does not take it", "closed", "wait")
+        self.calls.append(("submit", self.name(request), request.options.get("nodes")))
+        return len(self.calls) + 10, True
+
+    def follow(self, slurm, entries, say, timeout, cancel_on_timeout):
+        self.calls.append(("follow", timeout, cancel_on_timeout))
+        for entry in entries:
+            entry.over, entry.job = (
+                True,
+                {
+                    "job_id": entry.job_id,
+                    "nodes": "n[1-2]",
+                    "elapsed_seconds": 1,
+                    **self.ends.get(entry.name, {"state": "COMPLETED", "exit_code": 0}),
+                },
+            )
+
+    def update(self, slurm, name, seconds, *what):
+        if what[0] == "State=DRAIN" and self.states[name].get("broken"):
+            raise NodeError("scontrol is silent")
+        self.calls.append((name, *what))
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    return Cluster(monkeypatch)
+
+
+@pytest.fixture
+def validate(place, cluster):
+    """validate(**options) gives a prepared validation, with what it said in ``lines``."""
+
+    def prepare(*names, **options):
+        lines = []
+        found = Validation(cluster, Options(str(place), names, **options), lines.append)
+        found.lines = lines
+        found.prepare()
+        return found
+
+    return prepare
+
+
+def report(place, name, number, *results):
+    folder = place / "results" / f"{name}-{number}"
+    folder.mkdir()
+    (folder / "report.json").write_text(result.dumps(result.Report("n1", "2026-11-28T03:00:00Z", {}, results)))
+
+
+def test_jobs_without_a_verdict_are_left_out(place):
+    specs, problems = find_jobs(Host(), str(place))
+    assert ([spec.name for spec in specs], problems) == (["nccl", "smoke"], [])
+    specs, problems = find_jobs(Host(), str(place), ["smoke", "llama", "dance", "../smoke", "notes"])
+    assert [spec.name for spec in specs] == ["smoke"]
+    assert [problem.partition(":")[0] for problem in problems] == [
+        "llama is a training, which validates nothing, and the timeout would cancel it",
+        *(f"{place} has no job {name}" for name in ("dance", "../smoke", "notes")),
+    ]
+
+
+def test_a_directory_without_jobs_is_refused(tmp_path):
+    assert "has no job with a verdict" in find_jobs(Host(), str(tmp_path))[1][0]
+
+
+def test_a_job_that_cannot_be_read_is_refused(place):
+    (place / "smoke.json").write_text((place / "smoke.json").read_text().replace('"tasks": ', '"tasks": -'))
+    (problem,) = find_jobs(Host(), str(place), ["smoke"])[1]
+    assert "smoke.json is not a job: tasks is -8, give a whole number from 1" in problem
+
+
+def test_nodes_that_slurm_does_not_know_or_that_are_not_ours():
+    facts = {"nodes": [{"name": "n1", "reason": "mlcluster: nccl: x"}, {"name": "n2", "reason": "mlcluster health: y"}]}
+    found = node_problems(Options("/d", nodelist=("n1", "n9"), undrain=("n1", "n2", "n9")), facts)
+    assert [problem.partition(":")[0] for problem in found] == [
+        "Slurm knows no node n9",
+        "n2 is not drained by mlcluster and is left as it is",
+        "n9 is not drained by mlcluster and is left as it is",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "given"),
+    [
+        ({}, {}),
+        ({"nodes": "3"}, {"nodes": "3"}),
+        ({"nodes": "all"}, {"nodes": "2"}),
+        ({"nodes": "all", "partition": "big"}, {"partition": "big", "nodes": "80"}),
+        ({"nodelist": ("n1", "n2"), "nodes": "all"}, {"nodes": "2", "nodelist": "n1,n2"}),
+    ],
+)
+def test_options_of_sbatch(options, given):
+    facts = {"partitions": [{"name": "main", "default": True, "node_count": 2},
+                            {"name": "big", "default": False, "node_count": 80}]}  # fmt: skip
+    assert sbatch_options(Options("/d", **options), {}, facts) == given
+    stated = sbatch_options(Options("/d", nodes="all"), {"partition": "big"}, facts)
+    assert stated == {"nodes": "80"}
+
+
+def test_everything_wrong_is_told_before_anything_is_done(validate, cluster):
+    cluster.facts["nodes"] = [NODES[0], node("n2", "IDLE+DRAIN", "main")]
+    with pytest.raises(NotSubmittedError) as refused:
+        validate("smoke", "nccl")
+    why = "2 nodes were asked for and only 1 of partition main takes jobs (n2 is drained)"
+    assert str(refused.value).startswith(f"nothing was submitted: smoke, nccl: {why}: resume those")
+    with pytest.raises(NotSubmittedError, match=r"n9.*dance|dance.*n9"):
+        validate("dance", nodelist=("n9",))
+    assert cluster.calls == []
+
+
+def test_a_job_that_is_there_needs_no_nodes(validate, cluster):
+    cluster.facts["nodes"] = [NODES[0], node("n2", "IDLE+DRAIN", "main")]
+    cluster.taken = {"smoke": 4}
+    assert [run.taken for run in validate("smoke").runs] == [4]
+
+
+def test_a_cluster_that_is_silent_is_asked_nothing(validate, cluster):
+    cluster.facts.update(healthy=False, problems=["no controller is up"])
+    with pytest.raises(NodeError, match="no controller is up: run this on a node that submits jobs"):
+        validate()
+
+
+def test_jobs_run_are_judged_and_kept(validate, cluster, place):
+    ran = validate("smoke", "nccl", cluster="train", nodes="2", timeout=60)
+    ran.submit()
+    assert cluster.calls == [("submit", "smoke", "2"), ("submit", "nccl", "2")]
+    ran.follow()
+    assert cluster.calls[-1] == ("follow", 60, True)
+    report(place, "smoke", 11, result.passed("smoke.tasks", 16))
+    report(place, "nccl", 12, result.passed("nccl.correct", 1))
+    verdict = ran.judge()
+    assert (verdict["status"], verdict["cluster"], verdict["exit_code"]) == ("pass", "train", 0)
+    assert ran.keep(verdict) == []
+    assert json.loads((place / "results/validation-11.json").read_text()) == verdict
+    assert ran.changed
+
+
+def test_a_job_that_slurm_does_not_take_is_part_of_the_verdict(validate, cluster, place):
+    cluster.refused = {"smoke"}
+    ran = validate("smoke")
+    ran.submit()
+    ran.follow()
+    verdict = ran.judge()
+    assert (verdict["status"], verdict["jobs"][0]["state"]) == ("undeterminable", "NOT SUBMITTED")
+    assert "sbatch does not take it: closed" in verdict["problems"][0]
+    assert ran.file == f"{place}/results/validation-none.json" and not ran.changed
+
+
+def test_results_of_another_user_are_no_report(validate, cluster, place, monkeypatch):
+    ran = validate("smoke")
+    ran.submit()
+    ran.follow()
+    report(place, "smoke", 11, result.passed("smoke.tasks", 16))
+    monkeypatch.setattr(cluster.host, "own_uid", lambda: 4711, raising=False)
+    assert "left no report" in ran.judge()["problems"][0]
+
+
+def test_a_link_is_no_directory_of_results(validate, cluster, place):
+    ran = validate("smoke")
+    ran.submit()
+    ran.follow()
+    report(place, "other", 1, result.passed("smoke.tasks", 16))
+    (place / "results/smoke-11").symlink_to(place / "results/other-1")
+    assert "left no report" in ran.judge()["problems"][0]
+
+
+def test_drains_leave_what_a_person_decided(validate, cluster):
+    ran = validate("smoke", drain=True)
+    cluster.states = {"n1": {"flags": ["DRAIN"], "reason": "fan, ticket 5"}, "n2": {"flags": [], "reason": "back"},
+                      "n3": {"flags": ["DRAIN"], "reason": "mlcluster: gpu.count: 7"},
+                      "n4": {"flags": [], "reason": None, "broken": True}}  # fmt: skip
+    failed = ran.drain({"bad_nodes": dict.fromkeys(cluster.states, "mlcluster: nccl.nodes: slow")})
+    what = ("State=DRAIN", "Reason=mlcluster: nccl.nodes: slow")
+    assert cluster.calls == [("n2", *what), ("n3", *what)]
+    assert failed == ["n4 was to be drained and scontrol would not (scontrol is silent)"]
+    assert ran.lines[0].startswith("n1 was left alone, for it is drained already and the reason is not of mlcluster")
+
+
+def test_nodes_are_resumed_before_the_first_job(validate, cluster):
+    cluster.facts["nodes"] = [{**NODES[0], "reason": "mlcluster: nccl: x"}, NODES[1]]
+    validate("smoke", undrain=("n1",)).submit()
+    assert cluster.calls[0] == ("n1", "State=RESUME")
+
+
+def test_a_verdict_that_cannot_be_kept_is_told(validate, place):
+    ran = validate("smoke")
+    ran.runs[0].entry = Entry("smoke", 7, None)
+    (place / "results/validation-7.json").mkdir()
+    (lost,) = ran.keep({})
+    assert lost.startswith(f"the verdict was not kept in {place}/results/validation-7.json: ")
+    assert not ran.changed
+
+
+def test_a_dry_run_submits_nothing(validate, cluster, monkeypatch):
+    cluster.taken = {"nccl": 4}
+    monkeypatch.setattr(validation_run.slurm_job, "test_only", lambda slurm, request: "starts now on n1")
+    ran = validate("smoke", "nccl", nodes="1")
+    ran.foretell()
+    assert cluster.calls == []
+    assert ran.lines[0].startswith("smoke: sbatch --nodes=1 ") and ran.lines[0].endswith(
+        "smoke.sbatch: starts now on n1"
+    )
+    assert ran.lines[1] == "nccl: job 4 is there already, and would be followed"
