@@ -78,7 +78,10 @@ def load(root: Path) -> Record | None:
         data = json.loads((root / "rig.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    spec = {**data["spec"], "private": tuple(data["spec"]["private"])}
+    # A checkout of another commit may know more of a cluster; its processes and its owner are what counts here.
+    known = {field.name for field in dataclasses.fields(Spec)}
+    spec = {key: value for key, value in data["spec"].items() if key in known}
+    spec["private"] = tuple(spec["private"])
     ports = {**data["ports"], "nodes": tuple(data["ports"]["nodes"])}
     return Record(
         mark=data["mark"],

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -49,6 +50,17 @@ def test_a_directory_of_its_own_has_to_be_there_when_a_cluster_is_made_and_not_w
     (base / "c1").mkdir()
     record.Record("m", spec, PORTS).save(base / "c1")
     assert record.load(base / "c1").spec == spec
+
+
+def test_the_record_of_another_checkout_is_read(base):
+    """Its own fields are passed over; a rig that could not read it would start no cluster beside it."""
+    (base / "c1").mkdir()
+    record.Record("m", Spec(), PORTS).save(base / "c1")
+    path = base / "c1" / "rig.json"
+    data = json.loads(path.read_text())
+    data["spec"]["of_tomorrow"] = {"a": 1}
+    path.write_text(json.dumps(data))
+    assert record.load(base / "c1").spec == Spec()
 
 
 @pytest.mark.parametrize("name", ["../x", "", "A", "x" * 32, "-a"])
