@@ -13,6 +13,8 @@ from pathlib import Path
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.host import EnrootHost
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult
 
+from tests.unit.fakes import fake_grammars
+
 Answer = t.Union[str, CommandResult, Exception]
 
 
@@ -70,7 +72,7 @@ class RootedHost(EnrootHost):
         known = [words for words in self.answers if line.startswith(words) or f" {words}" in f" {line}"]
         if not known:
             raise CommandError(argv, None, "", "", "the program is not installed")
-        answer = self.answers[max(known, key=len)]
+        answer = fake_grammars.answer(argv, self.answers[max(known, key=len)])
         if isinstance(answer, Exception):
             raise answer
         done = CommandResult(0, answer, "") if isinstance(answer, str) else answer

@@ -2,7 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A host over a made-up machine: commands change it as the real ones would, and refuse what the real ones refuse."""
+"""A host over a made-up machine: commands change it as the real ones would, and refuse what the real ones refuse.
+
+Grammar: util-linux 2.38 (lsblk, wipefs, mount, findmnt), mdadm 4.2, e2fsprogs 1.47, xfsprogs 6.1, LVM 2.03, systemd
+252, their manual pages. An option that is not in OPTIONS is refused, as the program refuses one that it does not have;
+what a program has and is not asked for here is not simulated.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +30,30 @@ PROGRAMS = (
     "blkid lsblk lvs mdadm mkfs.ext4 mkfs.xfs mount pvs udevadm wipefs umount swapoff vgremove lvchange systemctl "
     "findmnt update-initramfs"
 ).split()
+
+# Options of each program that the machine follows, without their values.
+OPTIONS = {
+    "dracut": "--force",
+    "findmnt": "--noheadings --mountpoint",
+    "fuser": "-m",
+    "lsblk": "--json --bytes --output",
+    "lvchange": "--activate",
+    "lvs": "--devicesfile --reportformat -o",
+    "mdadm": "--create --assemble --stop --examine --detail --run --export --level --metadata --homehost --name --uuid "
+    "--chunk --raid-devices --zero-superblock",
+    "mkfs.ext4": "-q -F -m -E -U -L",
+    "mkfs.xfs": "-q -f -K -m -L -l",
+    "mount": "-t -o --bind",
+    "pvremove": "--yes",
+    "pvs": "--devicesfile --reportformat -o",
+    "stat": "--format",
+    "systemctl": "--now --property",
+    "udevadm": "--timeout",
+    "update-initramfs": "-u",
+    "vgchange": "--activate",
+    "vgremove": "--yes --force",
+    "wipefs": "--all --no-act --json",
+}
 
 
 class FailedError(Exception):
@@ -77,6 +106,10 @@ class SimulatedHost(Host):
             return CommandResult(failed.rc, "", failed.stderr)
 
     def _command(self, argv: list[str]) -> str | None:
+        known = OPTIONS.get(argv[0], "").split()
+        for word in argv[1:]:
+            if argv[0] in OPTIONS and re.match(r"--?[a-zA-Z]", word) and word.partition("=")[0] not in known:
+                raise FailedError(1, f"{argv[0]}: unrecognized option '{word}'")
         name = re.sub(r"[^a-z0-9]", "_", argv[0])
         return getattr(self, f"_do_{name}")(argv[1:])
 
@@ -94,6 +127,9 @@ class SimulatedHost(Host):
             keys = ("offset", "type", "uuid", "label")
             rows = [{"device": d.name, **{k: s[k] for k in keys}} for _path, d in found for s in d.signatures]
             return json.dumps({"signatures": rows})
+        if "--all" not in args:
+            # It lists what there is, and erases nothing.
+            return "".join(f"{d.name} {s['offset']} {s['type']}\n" for _path, d in found for s in d.signatures)
         for path, device in found:
             self._need_free(path, "wipefs: error: {}: probing initialization failed: Device or resource busy", 1)
             device.signatures, device.md = [], {} if device.type == "disk" else device.md
@@ -116,6 +152,12 @@ class SimulatedHost(Host):
     def _mdadm_create(self, args: list[str]) -> None:
         options = dict(arg[2:].split("=", 1) for arg in args if arg.startswith("--") and "=" in arg)
         devices = [arg for arg in args[2:] if arg.startswith("/dev/")]
+        assert options["level"] == "0", "the machine has no arrays but of level 0"
+        if options["metadata"] != "1.2":
+            raise FailedError(2, f"mdadm: unrecognised metadata identifier: {options['metadata']}")
+        if int(options["raid-devices"]) != len(devices):
+            wanted, given = options["raid-devices"], len(devices)
+            raise FailedError(1, f"mdadm: You have listed {given} devices where {wanted} were wanted")
         for path in devices:
             self._need_free(path, "mdadm: super1.x cannot open {}: Device or resource busy", 2)
         members = [self.machine.find(path).kname for path in devices]

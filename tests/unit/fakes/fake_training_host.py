@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A made-up training node of files, links and commands; reads only.
+"""A made-up training node of files, links and commands; reads only. What programs refuse is in fake_grammars.
 
 The shapes of fi_info, modinfo, the installer's marker, nvlink and Xid lines are documented ones; eight GPUs in one
 document are the recorded one repeated.
@@ -17,6 +17,8 @@ import typing as t
 from pathlib import Path
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult, Host
+
+from tests.unit.fakes import fake_grammars
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 RECORDED_XML = (FIXTURES / "nvidia-smi-580-h100.xml").read_text(encoding="utf-8")
@@ -69,6 +71,8 @@ class TrainingHost(Host):
         line = line.removeprefix("env ")
         known = [beginning for beginning in self.commands if line.startswith(beginning)]
         answer = self.commands[max(known, key=len)] if known else missing(line)
+        if known:
+            answer = fake_grammars.answer(argv, answer)
         if isinstance(answer, Exception):
             raise answer
         return CommandResult(0, answer, "") if isinstance(answer, str) else answer

@@ -30,6 +30,11 @@ from tests.rig.ec2.services import dynamodb_operation
 from tests.rig.ec2.wire import ApiError
 from tests.rig.slurm.processes import wait_for
 from tests.unit.checkout import CHECKOUT
+from tests.unit.fakes import fake_grammars
+from tests.unit.fakes.fake_machine import Machine
+from tests.unit.fakes.fake_rooted_host import RootedHost
+from tests.unit.fakes.fake_storage_host import SimulatedHost
+from tests.unit.fakes.fake_training_host import TrainingHost
 
 PCLUSTER = "tests/rig/aws/fake_pcluster.py"
 LUSTRE = "molecule/fsx_lustre/files/lustre_standin.py"
@@ -40,6 +45,9 @@ ENROOT = "molecule/enroot_pyxis/stand_ins.py"
 EFA = "tests/rig/mirror/efa_installer.sh"
 EC2 = "tests/rig/ec2/services.py"
 IMEX = "tests/rig/imex/imex_stand_in.py"
+
+
+GRAMMARS = "tests/unit/fakes/fake_grammars.py"
 SLURM = "tests/integration/slurm/programs/"
 # Files that say that they stand in for a program, and have no grammar to hold: what they stand in for reads no words.
 WITHOUT_WORDS = {
@@ -555,9 +563,113 @@ def test_imex_refuses(imex, files, words, said):
     assert code != 0 and said in shown, shown
 
 
+FIELDS = "150,140,155,202,230,310,311,394,393,395,396"
+FORMAT = "${Package}\\t${Version}\\t${db:Status-Abbrev}\\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nvidia-smi -q -x",
+        "nvidia-smi nvlink --status",
+        "nvidia-smi nvlink -gt d",
+        "nvidia-smi topo -m",
+        "nvidia-smi --query-compute-apps=pid --format=csv,noheader",
+        "env LC_ALL=C /opt/amazon/efa/bin/fi_info -p efa",
+        "fi_info --version",
+        f"dcgmi dmon -e {FIELDS} -c 1",
+        f"dpkg-query -W -f {FORMAT}",
+        "systemctl show -p Id,LoadState,ActiveState -- a.service",
+        "sinfo --noheader --Node --nodes=n1 --format=%T@%E",
+        "uname --whatever",
+    ],
+)
+def test_fakes_of_hosts_take_what_programs_take(line):
+    argv = [word.replace("@", " ") for word in line.split()]
+    assert fake_grammars.refusal(argv) is None
+    fake_grammars.demand_recorded(argv)
+
+
+@pytest.mark.parametrize(
+    ("line", "rc", "said"),
+    [
+        ("nvidia-smi -q --xml", 2, "Invalid combination of input arguments"),
+        ("nvidia-smi nvlink --stauts", 2, "Invalid combination"),
+        ("nvidia-smi nvlink -gt x", 2, "Invalid combination"),
+        ("nvidia-smi topo -x", 2, "Invalid combination"),
+        (
+            "nvidia-smi --query-gpu=index,temperature --format=csv",
+            2,
+            'Field "temperature" is not a valid field to query',
+        ),
+        ("nvidia-smi --query-gpu=index --format=noheader", 2, 'switch is missing "csv"'),
+        ("nvidia-smi --query-gpu=index --format=csv --loop=0", 2, "Invalid combination"),
+        ("fi_info --verison", 1, "Usage: fi_info"),
+        ("fi_info -p", 1, "Usage: fi_info"),
+        ("fi_info -p efa -t FI_EP_RDN", 22, "Unrecognized endpoint type: FI_EP_RDN"),
+        ("fi_info -p tcp", 61, "fi_getinfo: -61"),
+        ("dcgmi dmon -E 150 -c 1", 255, "Couldn't find match for argument"),
+        ("dcgmi dmon -e temperature -c 1", 255, "Couldn't read argument value"),
+        ("dcgmi dmon -c 1", 255, "One and only one"),
+        ("dcgmi dom -e 150 -c 1", 255, "Couldn't find match for argument"),
+        ("dpkg-query -f x", 2, "need an action option"),
+        ("dpkg-query -W -f", 2, "takes a value"),
+        ("dpkg-query -W --showfromat x", 2, "unknown option --showfromat"),
+        ("rpm -qa --fq x", 1, "unknown option"),
+        ("rpm -qa --qf", 1, "missing argument"),
+        ("systemctl show --propety=Id", 1, "unrecognized option"),
+        ("sinfo --fromat=%N", 1, "unrecognized option"),
+        ("sinfo n1", 1, "Invalid parameter"),
+        ("sinfo --format=%!", 1, "Invalid node format"),
+    ],
+)
+def test_fakes_of_hosts_refuse(line, rc, said):
+    for host in (TrainingHost(), RootedHost("/none")):
+        answers = host.commands if isinstance(host, TrainingHost) else host.answers
+        answers[line.split()[0]] = "what was kept"
+        done = host.run(line.split(), check=False)
+        assert done.rc == rc and said in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nvidia-smi nvlink -s",
+        "fi_info -p efa -t FI_EP_RDM",
+        "dcgmi dmon -e 150 -c 1",
+        f"dcgmi dmon -e {FIELDS}",
+        "dpkg-query -W -f ${Package}\\n",
+        "rpm -qa --qf %{NAME}\\n",
+        "systemctl show -p Id,ActivState -- a.service",
+        "sinfo --noheader --Node --format=%N",
+    ],
+)
+def test_a_sound_line_without_an_answer_of_its_own_ends_the_test(line):
+    host = TrainingHost()
+    host.commands[line.split()[0]] = "the answer to another line"
+    with pytest.raises(AssertionError):
+        host.run(line.split())
+
+
+def test_the_simulated_disks_refuse():
+    """An option that is misspelt, a level that is none of ours, and a wipefs that only lists."""
+    host = SimulatedHost(Machine())
+    for line in ("wipefs --al /dev/x", "mdadm --craete /dev/md/a", "mkfs.ext4 -X /dev/x", "lsblk --jsn"):
+        assert "unrecognized option" in host.run(line.split(), check=False).stderr
+    create = (
+        "mdadm --create /dev/md/a --run --level={} --metadata={} --homehost=any --name=a --uuid=0:0:0:0 --chunk=512"
+    )
+    with pytest.raises(AssertionError, match="level 0"):
+        host.run(f"{create.format(5, 1.2)} --raid-devices=1 /dev/x".split())
+    assert "unrecognised metadata" in host.run(f"{create.format(0, 9)} --raid-devices=1".split(), check=False).stderr
+    assert "0 devices where 2" in host.run(f"{create.format(0, 1.2)} --raid-devices=2".split(), check=False).stderr
+
+
 def test_every_stand_in_has_a_test_that_feeds_it_a_wrong_call():
     """A file that says what it stands in for is named here, or by test_programs.py of the Slurm tests."""
-    tested = {PCLUSTER, LUSTRE, MODPROBE, DOCKER, AWS, ENROOT, EFA, EC2, IMEX}
+    tested = {PCLUSTER, LUSTRE, MODPROBE, DOCKER, AWS, ENROOT, EFA, EC2, IMEX, GRAMMARS}
+
+    tested = {PCLUSTER, LUSTRE, MODPROBE, DOCKER, AWS, ENROOT, EFA, EC2, IMEX, GRAMMARS}
     programs = (CHECKOUT / "tests/integration/slurm/test_programs.py").read_text(encoding="utf-8")
     found = set()
     for name in house_rules.tracked_files(CHECKOUT):
