@@ -9,6 +9,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.smoke import node_name, node_state, smoke
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult
+from ansible_collections.mlcluster.aws.tests.unit.fakes import fake_grammars
 from ansible_collections.mlcluster.aws.tests.unit.fakes import fake_rooted_host as rooted
 
 BIN = "/opt/slurm/bin"
@@ -32,7 +33,7 @@ def host(tmp_path, monkeypatch):
         line = " ".join(argv)
         for words in ("PMIX_RANK", "--mpi=pmix sh -c true", "--container-image", "--mpi=list", "sinfo", "runuser"):
             if words in line and words in host.answers:
-                said = host.answers[words]
+                said = fake_grammars.answer(argv, host.answers[words])
                 host.ran.append(list(argv))
                 if isinstance(said, Exception):
                     raise said
@@ -140,7 +141,10 @@ def test_devices_that_are_hidden_and_a_node_without_any(host):
 )
 def test_a_node_that_an_epilog_has_drained(host, state, status):
     known = host.run
-    host.run = lambda argv, **options: CommandResult(0, state, "") if "--nodes=n1" in argv else known(argv, **options)
+    told = CommandResult(0, state, "")
+    host.run = lambda argv, **options: (
+        fake_grammars.answer(argv, told) if "--nodes=n1" in argv else known(argv, **options)
+    )
     assert node_state(host, BIN).status == status
 
 
