@@ -45,8 +45,6 @@ ENROOT = "molecule/enroot_pyxis/stand_ins.py"
 EFA = "tests/rig/mirror/efa_installer.sh"
 EC2 = "tests/rig/ec2/services.py"
 IMEX = "tests/rig/imex/imex_stand_in.py"
-
-
 GRAMMARS = "tests/unit/fakes/fake_grammars.py"
 SLURM = "tests/integration/slurm/programs/"
 # Files that say that they stand in for a program, and have no grammar to hold: what they stand in for reads no words.
@@ -667,8 +665,6 @@ def test_the_simulated_disks_refuse():
 
 def test_every_stand_in_has_a_test_that_feeds_it_a_wrong_call():
     """A file that says what it stands in for is named here, or by test_programs.py of the Slurm tests."""
-    tested = {PCLUSTER, LUSTRE, MODPROBE, DOCKER, AWS, ENROOT, EFA, EC2, IMEX, GRAMMARS}
-
     tested = {PCLUSTER, LUSTRE, MODPROBE, DOCKER, AWS, ENROOT, EFA, EC2, IMEX, GRAMMARS}
     programs = (CHECKOUT / "tests/integration/slurm/test_programs.py").read_text(encoding="utf-8")
     found = set()
