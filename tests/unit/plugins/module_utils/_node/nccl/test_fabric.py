@@ -136,3 +136,16 @@ def test_nvlink_between_some_hosts_hides_no_silent_one():
     assert only(lines, "fabric").status == "pass"
     silent = without(lines, "node-3:")
     assert only(silent, "fabric").reason == "not_the_network"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"network": "Socket"}, "NCCL chose the network Socket"),
+        ({"provider": "tcp"}, "the plugin chose the provider tcp"),
+    ],
+)
+def test_choice_of_another_way_is_named_without_channels(fields, message):
+    fabric = only(without(output(**fields), "Channel "), "fabric")
+    assert (fabric.status, fabric.reason, fabric.message) == ("fail", "not_efa", message)
+    assert fabric.found == "no channel"

@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
+import io
+import os
+
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import parse as nccl_parse
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
 
 from tests.unit.fakes.fake_nccl_output import output
 
@@ -173,3 +177,37 @@ def test_line_that_ends_a_task_fails_the_test(line, decoration):
     lines = good()
     lines.insert(-8, line)
     assert statuses(decorated(lines, decoration))[0] == "fail"
+
+
+@pytest.mark.parametrize(
+    ("length", "known"), [(nccl_parse.MAX_DECORATION, True), (nccl_parse.MAX_DECORATION + 1, False)]
+)
+def test_decoration_has_a_longest_length(length, known):
+    prefix = "x-" * (length // 2 - 1) + (": " if length % 2 == 0 else "-: ")
+    assert len(prefix) == length
+    assert (statuses([prefix + line for line in good()]) == ["pass"] * 3) is known
+
+
+def test_line_longer_than_any_is_read_in_pieces():
+    text = io.BytesIO(b"x" * (nccl_parse.MAX_LINE + 1) + b"\n\xff\n")
+    assert [len(line) for line in nccl_parse.read_lines(text)] == [nccl_parse.MAX_LINE, 2, 2]
+
+
+@pytest.mark.parametrize(("extra", "rows"), [(0, 5), (1, 4)])
+def test_row_of_more_than_a_tables_line_is_none(extra, rows):
+    lines = good()
+    first = next(number for number, line in enumerate(lines) if line.startswith("  1073741824"))
+    lines[first] = lines[first].ljust(nccl_parse.MAX_TABLE_LINE + extra)
+    assert len(parse(lines).runs[0].rows) == rows
+
+
+@pytest.mark.parametrize("kind", ["directory", "pipe", "gone"])
+def test_output_that_is_no_file_is_refused_by_name(tmp_path, kind):
+    path = tmp_path / "output"
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    why = "No such file or directory" if kind == "gone" else "it is a directory, pipe or device"
+    with pytest.raises(NodeError, match=f"could not read the output {path} .{why}.: give the file"):
+        nccl_parse.parse_file(str(path))
