@@ -109,3 +109,13 @@ def test_where_there_is_no_way_to_try_it(host, change, status, words, monkeypatc
     (one,) = image(host).values()
     assert (one.id, one.status, one.scope.device) == ("container.image", status, IMAGE)
     assert words in one.reason
+
+
+@pytest.mark.parametrize("name", ["/fsx/a.sqsh", "nvcr.io#nvidia/pytorch:25.10-py3", "docker://r#n", "a,b"])
+def test_name_of_an_image_is_taken(name):
+    assert health_image.image_problem(name) is None
+
+
+@pytest.mark.parametrize("name", ["", "-n", "a b", "a\nb", 'a"b', "a\\b", "a\u00a0b", "\u00fcber"])
+def test_name_that_would_be_another_option_is_refused(name):
+    assert health_image.image_problem(name).startswith(f"image is {name!r}: give the path of a .sqsh file")

@@ -358,3 +358,12 @@ def test_volume_of_unknown_options_is_not_known_to_take_writes():
 def test_record_of_no_boot_says_nothing_of_an_unread_one():
     host = volume_node(boot="", boot_id="")
     assert verdict(health_checks.check_storage(host))[0] == ("storage.record", "undeterminable", "none")
+
+
+def test_space_that_cannot_be_asked_for_is_not_known(monkeypatch):
+    def refuse(base, or_above):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(scratch, "opened_base", refuse)
+    (one,) = health_checks.check_scratch(Disk(), "/local/jobs")
+    assert (one.status, one.reason, one.hint) == ("undeterminable", "/local/jobs: Permission denied", "run as root")

@@ -11,6 +11,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.hos
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.health import system
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre.config import config_text, parse_config
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import passed
 
 from tests.unit.fakes import fake_training_host as scene
 from tests.unit.fakes.fake_training_host import TrainingHost
@@ -266,3 +267,23 @@ def test_answer_of_a_file_system_is_a_type_and_a_size(answer, status):
     made = with_answers({"stat --file-system --format=%T %b -- /fsx": answer})
     made.files["/proc/self/mountinfo"] = LUSTRE
     assert only(system.check_mounts(made)).status == status
+
+
+def test_containers_are_judged_by_their_own_verdicts(monkeypatch):
+    class Made(system.EnrootHost):
+        def exists(self, path):
+            return path == system.ENROOT_CONFIG
+
+    seen, verdict = [], passed("enroot.version", "3.5.0")
+    monkeypatch.setattr(system, "load_config", lambda host, path: {"path": path})
+    monkeypatch.setattr(system.enroot, "survey", lambda host, config: {"looked": True})
+    monkeypatch.setattr(system, "refusals", lambda facts, config: ["no"])
+    monkeypatch.setattr(system, "verify_enroot", lambda *given: seen.append(given[1:]) or [verdict])
+    assert system.check_containers(Made()) == [verdict]
+    assert seen == [({"looked": True}, ["no"], {"path": system.ENROOT_CONFIG})]
+
+    def broken(host, config):
+        raise system.NodeError("no enroot.conf")
+
+    monkeypatch.setattr(system.enroot, "survey", broken)
+    assert only(system.check_containers(Made())).reason == "no enroot.conf"

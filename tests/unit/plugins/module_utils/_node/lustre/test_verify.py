@@ -233,3 +233,160 @@ def test_module_without_a_version_is_no_pass(good, version):
     good["kernel"]["installed"] = {KERNEL: version}
     found = {one.id: one for one in verify(good)}["lustre.client"]
     assert found.status == "undeterminable" and f"of the running kernel reads '{version}'" in found.message
+
+
+def found(facts, check):
+    """The verdicts of one id."""
+    return [one for one in verify(facts) if one.id == check]
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "status", "words"),
+    [
+        ({"kernel": {"running": None}}, "lustre.client", "undeterminable", "which is the running kernel is not known"),
+        ({"kernel": {"next": None}}, "lustre.next_kernel", "undeterminable", "which is the kernel of the next boot is"),
+        ({"kernel": {"next": KERNEL}}, "lustre.next_kernel", "not_applicable", "the next boot has the running kernel"),
+        ({"kernel": {"installed": {}}}, "lustre.client", "fail", f"the running kernel {KERNEL} has no module lustre"),
+        ({"tools": {"modinfo": None}}, "lustre.client", "undeterminable", "modinfo is not installed, so nothing tells"),
+        ({"tools": {"lctl": None}}, "lustre.client", "fail", "lctl is not installed"),
+        ({"package_manager": ""}, "lustre.held", "undeterminable", "no package manager could be asked"),
+        ({"package_manager": None}, "lustre.held", "undeterminable", "no package manager could be asked"),
+        ({"packages": []}, "lustre.held", "not_applicable", "no package of those that are to be held is installed"),
+        ({"unheld_packages": ["a", "b"]}, "lustre.held", "fail", "an upgrade may part kernel and client: a, b is not"),
+        ({"tuning": []}, "lustre.tuning", "undeterminable", "no file system is mounted that has parameters"),
+        ({"tuning_wanted": 0}, "lustre.tuning", "not_applicable", "a machine of this size needs no other values"),
+        ({"module_options": []}, "lustre.module_options", "not_applicable", "a machine of this size needs no other"),
+    ],
+)
+def test_verdict_on_what_the_look_found(good, change, check, status, words):
+    for name, value in change.items():
+        good[name] = {**good[name], **value} if isinstance(value, dict) else value
+    (one,) = found(good, check)
+    assert one.status == status and (one.message or one.reason).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("release", "severity"), [({"running": "6.9", "next": "6.9"}, "isolate"), ({"next": "6.9"}, "monitor")]
+)
+def test_kernel_without_a_client_is_as_bad_as_it_is_near(good, release, severity):
+    good["kernel"].update(release)
+    (one,) = [one for one in verify(good) if one.status == "fail"]
+    assert one.severity == severity
+
+
+@pytest.mark.parametrize(
+    ("row", "status", "severity", "words"),
+    [
+        ({"found": "8"}, "fail", "reboot", "ptlrpc.ptlrpcd_per_cpt_max is 8 instead of 32"),
+        ({"found": None, "loaded": False}, "not_applicable", "none", "the modules are not loaded yet"),
+        ({"found": None}, "undeterminable", "none", "the loaded modules do not show ptlrpc.ptlrpcd_per_cpt_max"),
+    ],
+)
+def test_options_of_modules(good, row, status, severity, words):
+    good["module_options"][0].update(row)
+    (one,) = found(good, "lustre.module_options")
+    assert (one.status, one.severity) == (status, severity) and (one.message or one.reason).startswith(words)
+
+
+def directory(state, number=1):
+    return {"path": f"/fsx/{number}", "state": state, "why": f"why {number}"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([directory("present")], [("pass", None, "1 directories")]),
+        ([directory("refused")], [("fail", "/fsx/1", "why 1")]),
+        ([directory("unknown")], [("undeterminable", "/fsx/1", "why 1")]),
+        (
+            [directory("missing", 1), directory("refused", 2), directory("present", 3)],
+            [("fail", None, "1 of 3 are missing: /fsx/1"), ("fail", "/fsx/2", "why 2")],
+        ),
+        (
+            [directory("missing", number) for number in range(4)],
+            [("fail", None, "4 of 4 are missing: /fsx/0, /fsx/1, /fsx/2, /fsx/3")],
+        ),
+        (
+            [directory("missing", number) for number in range(6)],
+            [("fail", None, "6 of 6 are missing: /fsx/0, /fsx/1, /fsx/2, /fsx/3 and 2 more")],
+        ),
+    ],
+)
+def test_directories_that_are_missing_or_in_the_way(good, rows, told):
+    good["directories"] = rows
+    verdicts = [
+        (one.status, one.scope.device, one.message or one.reason or one.found)
+        for one in found(good, "lustre.directories")
+    ]
+    assert verdicts == told
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "words"),
+    [
+        ({}, "pass", "9 messages over 2 interfaces of EFA"),
+        ({"net_problem": "lnetctl is not installed"}, "undeterminable", "lnetctl is not installed"),
+        ({"nets": {"efa": {"nids": 2, "up": 1}}}, "fail", "1 interfaces of LNet are up on EFA, so data goes over TCP"),
+        ({"nets": {}}, "fail", "0 interfaces of LNet are up on EFA"),
+        ({"status": "fail"}, "undeterminable", "nothing was written, so no counter proves the way"),
+        ({"sent": {}}, "fail", "the file system was written to and LNet has sent nothing over EFA"),
+        ({"sent": {"efa": 0}}, "fail", "the file system was written to and LNet has sent nothing over EFA"),
+        ({"sent": {"efa": 1}}, "pass", "1 messages over 2 interfaces of EFA"),
+    ],
+)
+def test_way_of_the_data_over_efa(good, change, status, words):
+    (path,) = good["probes"]
+    good["mounts"][0]["efa"] = True
+    good.update({"net_problem": None, "efa_wanted": 2, "nets": {"efa": {"nids": 2, "up": 2}}, "sent": {"efa": 9}})
+    good["probes"][path]["status"] = change.pop("status", "pass")
+    if good["probes"][path]["status"] == "fail":
+        good["probes"][path].update(found=None, message="no")
+    good.update(change)
+    (one,) = found(good, "lustre.network")
+    assert (one.status, one.scope.device) == (status, path)
+    assert (one.message or one.reason or one.found).startswith(words)
+
+
+def test_file_system_without_efa_has_no_verdict_on_it(good):
+    good["mounts"][0]["efa"] = False
+    assert found(good, "lustre.network") == []
+
+
+@pytest.mark.parametrize(
+    ("state", "why", "words"),
+    [
+        ("absent", None, "nothing is mounted there"),
+        ("trigger", None, "the automount was touched and nothing came"),
+        ("silent", "no answer in 5 s", "the file system gives no answer: no answer in 5 s"),
+        ("other", "x", "127.0.0.1:/fsx is mounted there and says that it is tmpfs"),
+    ],
+)
+@pytest.mark.parametrize(("kind", "check"), [("mounts", "lustre.mounted"), ("nfs_mounts", "nfs.mounted")])
+def test_mount_that_is_not_there_isolates_the_node(good, kind, check, state, why, words):
+    good[kind][0].update(state=state, why=why, source="127.0.0.1:/fsx", answer="tmpfs")
+    (one,) = found(good, check)
+    assert (one.status, one.severity, one.message) == ("fail", "isolate", words)
+
+
+def test_another_file_system_isolates_and_one_to_read_only_is_reset(good):
+    good["mounts"][0]["mount_name"] = "other"
+    (one,) = found(good, "lustre.mounted")
+    assert (one.severity, one.expected) == ("isolate", "other")
+    good["mounts"][0].update(mount_name="", options="ro")
+    (one,) = found(good, "lustre.mounted")
+    assert (one.severity, one.message) == ("reset", "it is mounted for reading only, and fstab does not say so")
+
+
+def test_parameter_that_could_not_be_read_is_named_behind_one_that_differs(good):
+    row = good["tuning"][0]
+    row.update(problem="lctl says no")
+    (one,) = found(good, "lustre.tuning")
+    assert (one.status, one.reason) == ("undeterminable", "lctl says no")
+    row.update(differs=True, found=["8", "32"])
+    (one,) = found(good, "lustre.tuning")
+    assert one.status == "fail" and one.message.endswith(f"is 8 and 32 instead of {row['wanted']}")
+
+
+def test_node_with_only_nfs_has_no_verdict_on_lustre(good):
+    good["mounts"] = []
+    assert [one.id for one in verify(good)] == ["lustre.mounted", "nfs.mounted"]
