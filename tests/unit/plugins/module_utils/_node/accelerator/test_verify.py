@@ -534,3 +534,17 @@ def test_mig_of_which_one_mode_reads_na_is_not_left_out(one, other):
     both = text.replace(f"<{other}>Disabled<", f"<{other}>N/A<")
     assert judge(node(both))["gpu.mig"].status == "not_applicable"
     assert judge(node(both), mig=True)["gpu.mig"].status == "fail"
+
+
+def test_topology_that_cannot_be_asked_is_not_known():
+    facts = accelerator.look(node(), accelerator.Wishes())
+    facts["topology"]["problem"] = "nvidia-smi topo -m: no answer"
+    found = {one.id: one for one in verify(facts)}["gpu.topology"]
+    assert (found.status, found.reason) == ("undeterminable", "nvidia-smi topo -m: no answer")
+
+
+def test_gpus_whose_number_of_nvlinks_nobody_knows():
+    facts = accelerator.look(node(), accelerator.Wishes())
+    facts["expected"] = {**facts["expected"], "name": "H900"}
+    found = {one.id: one for one in verify(facts)}["gpu.nvlink"]
+    assert (found.status, found.reason) == ("undeterminable", "how many NVLinks H900 has is not known")

@@ -477,3 +477,10 @@ def test_gdrcopy_takes_its_module_and_device(facts, loaded, node, status):
 def test_machine_without_nvswitch_needs_no_fabric_manager(facts):
     facts["family"]["nvswitch"] = False
     assert judged(facts)["efa.fabric_manager"].status == "not_applicable"
+
+
+def test_libfabric_that_offers_what_sysfs_does_not_show(facts):
+    facts["devices"] = []
+    found = judged(facts)["efa.provider"]
+    assert (found.status, found.found) == ("undeterminable", len(facts["libfabric"]["domains"]))
+    assert found.reason == "libfabric offers EFA, and sysfs shows no device to compare it with"
