@@ -38,7 +38,6 @@ class Output:
 
     runs: list[Run]
     log: NcclLog
-    lines: int
 
 
 class _Decorations:
@@ -75,9 +74,8 @@ def _shape(prefix: str) -> str:
 
 def parse(lines: t.Iterable[str]) -> Output:
     """Read an output. Never raises: what cannot be read is not there, or makes a run broken or tangled."""
-    tables, count, decorations = Tables(), 0, _Decorations()
+    tables, decorations = Tables(), _Decorations()
     for raw in lines:
-        count += 1
         line = raw.rstrip("\r\n")
         if not line.isprintable():
             line = _CONTROL.sub("", _COLOUR.sub("", line))
@@ -103,12 +101,12 @@ def parse(lines: t.Iterable[str]) -> Output:
         # A text that was cut is none of those that prove anything.
         whole = found.end() == len(line) or found.group("level") == "WARN"
         tables.log.feed(host, found.group("level"), found.group("text") if whole else "", tables.where)
-    return Output(tables.runs, tables.log, count)
+    return Output(tables.runs, tables.log)
 
 
 def _parted(before: str, host: str, tables: Tables) -> tuple[str, str]:
     """Take the end of a row off the name of the host that wrote right behind it."""
-    hosts, short = tables.hosts, host.split(".", 1)[0]
+    hosts, short = tables.hosts, host.partition(".")[0]
     if short not in hosts and (known := max(filter(short.endswith, hosts), key=len, default="")):
         cut = len(short) - len(known)
         return before + host[:cut], host[cut:]

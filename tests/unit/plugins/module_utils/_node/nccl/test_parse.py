@@ -209,5 +209,29 @@ def test_output_that_is_no_file_is_refused_by_name(tmp_path, kind):
     elif kind == "pipe":
         os.mkfifo(path)
     why = "No such file or directory" if kind == "gone" else "it is a directory, pipe or device"
+    before = os.listdir("/proc/self/fd")
     with pytest.raises(NodeError, match=f"could not read the output {path} .{why}.: give the file"):
         nccl_parse.parse_file(str(path))
+    assert os.listdir("/proc/self/fd") == before
+
+
+NCCOM = [
+    "    size(B)    count(elems)    type    time:avg(us)    algbw(GB/s)    busbw(GB/s)",
+    "     262144           65536    fp32          791.38           0.31           0.61",
+    "Avg bus bandwidth:      0.6100GB/s",
+]
+
+
+# No line of nccom-test begins an output as one of nccl-tests does: only the launchers' own labels are known.
+@pytest.mark.parametrize("label", ["0: ", "  12: ", "[1,0]<stdout>:", "[prterun-ip-10-0-0-1-2711@1,0]<stdout>: "])
+def test_label_of_a_launcher_before_a_table_of_nccom(label):
+    (run,) = parse(label + line for line in NCCOM).runs
+    assert ([row.busbw for row in run.rows], run.average) == ([0.61], 0.61)
+
+
+def test_row_that_a_host_wrote_behind_is_a_whole_row():
+    lines = good()
+    row = next(number for number, line in enumerate(lines) if line.startswith("  1073741824"))
+    joined = lines[row] + "node-1.cluster.local:1000:1100 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM"
+    assert statuses([*lines[:row], joined, *lines[row + 1 :]]) == ["pass"] * 3
+    assert len(parse([*lines[:row], joined, *lines[row + 1 :]]).runs[0].rows) == 5
