@@ -372,3 +372,78 @@ def test_sizes_that_a_header_announces(smallest, largest, step, kind, sizes):
 def test_numbers_are_as_exact_as_they_are_printed(time, algbw, fits):
     words = f"1000000 250000 float sum -1 {time} {algbw} 300.00 0 5.00 200.00 300.00 0".split()
     assert (nccl_table.parse_row(COLUMNS[1:].split(), words).contradiction is None) == fits
+
+
+@pytest.mark.parametrize(
+    "start",
+    ["#       size", "#        (B)", "# Out of bounds", "# Avg bus", "# Collective test concluded", "#  Rank  3"],
+)
+def test_part_that_comes_twice_is_of_two_runs(start):
+    lines = output()
+    place = next(number for number, line in enumerate(lines) if line.startswith(start))
+    assert parse(lines).runs[0].tangled is False
+    found = parse([*lines[: place + 1], lines[place], *lines[place + 1 :]]).runs
+    assert [run.tangled for run in found] == [True]
+
+
+def test_row_behind_the_average_is_of_another_run():
+    lines = output()
+    row = next(line for line in lines if line.startswith("     4194304"))
+    average = next(number for number, line in enumerate(lines) if line.startswith("# Avg bus"))
+    assert parse([*lines[: average + 1], row, *lines[average + 1 :]]).runs[0].tangled is True
+    assert parse([*lines[:average], row, *lines[average:]]).runs[0].tangled is False
+
+
+def test_more_runs_than_are_kept_tangle_the_last(monkeypatch):
+    monkeypatch.setattr(nccl_table, "MAX_RUNS", 2)
+    assert [run.tangled for run in parse(output() * 2).runs] == [False, False]
+    assert [run.tangled for run in parse(output() * 3).runs] == [False, True]
+    # A run that did not end is not told from the next.
+    cut = output()[:-5]
+    assert [run.tangled for run in parse([*cut, *output()]).runs] == [True, True]
+
+
+def test_row_that_goes_on_is_damaged_at_its_end():
+    lines = output()
+    place = next(number for number, line in enumerate(lines) if line.startswith("     4194304"))
+    for more, damaged in ((0, False), (1, True), (2, True)):
+        longer = lines[place] + "  1" * more
+        run = parse([*lines[:place], longer, *lines[place + 1 :]]).runs[0]
+        assert (bool(run.broken), len(run.rows)) == (damaged, 5 if damaged else 6)
+
+
+def test_rows_have_a_largest_number(monkeypatch):
+    monkeypatch.setattr(nccl_table, "MAX_ROWS", 3)
+    run = parse(output()).runs[0]
+    assert (len(run.rows), run.broken > 0 or bool(run.fragment)) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("9" * 18, int("9" * 18)),
+        ("9" * 19, -1),
+        ("-1", -1),
+        ("1.0", -1),
+        ("", -1),
+        ("\u0663", -1),
+        ("\u00b2", -1),
+    ],
+)
+def test_number_of_a_table(text, number):
+    assert nccl_table._integer(text) == number
+
+
+@pytest.mark.parametrize("largest", [0, 1 << 29, 1 << 31])
+def test_maximum_that_was_reduced_never_grows(largest):
+    lines = output()
+    reduced = f"# Reducing maxBytes to {largest} due to memory limitation"
+    run = parse([*lines[:3], reduced, *lines[3:]]).runs[0]
+    assert run.header["max"] == min(largest, 1 << 30)
+
+
+def test_values_out_of_bounds_count_one_more_where_the_test_failed():
+    lines = output()
+    for line, found in (("0 OK", 0), ("2 OK", 2), ("2 FAILED", 3), ("0 FAILED", 1)):
+        assert parse([old.replace("0 OK", line) for old in lines]).runs[0].out_of_bounds == found
