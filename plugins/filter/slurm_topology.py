@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Renders Slurm's topology.conf (plugin topology/tree) from the network nodes of EC2 instances."""
+"""Renders Slurm's topology.conf: a tree of network nodes of EC2 instances, or blocks of UltraServers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ansible.errors import AnsibleFilterError
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 UNPLACED = "unplaced"
+PLUGINS = ("tree", "block")
 
 Path = tuple[str, ...]
 
@@ -97,19 +98,65 @@ def _switches(placed: Mapping[str, Path]) -> tuple[dict[str, set[str]], dict[str
     return below, nodes, tops
 
 
+def _sizes(block_sizes: Any, smallest: int) -> list[int]:
+    """The values of BlockSizes. Each is the first times a power of two (Slurm's topology guide)."""
+    if not isinstance(block_sizes, (list, tuple)) or not all(type(size) is int and size > 0 for size in block_sizes):
+        raise AnsibleFilterError(f"slurm_topology: block_sizes is {block_sizes!r}: give a list of numbers of nodes")
+    sizes = list(block_sizes) or [smallest]
+    if sizes[0] > smallest:
+        raise AnsibleFilterError(
+            f"slurm_topology: block_sizes begins with {sizes[0]}, and the smallest block has {smallest} nodes: give at "
+            "most that"
+        )
+    for lower, size in zip(sizes, sizes[1:]):
+        factor, rest = divmod(size, sizes[0])
+        if rest or factor & (factor - 1) or size <= lower:
+            raise AnsibleFilterError(
+                f"slurm_topology: block_sizes has {size}: after the first each is a larger one, it times a power of 2"
+            )
+    return sizes
+
+
+def _blocks(hosts: Iterable[Mapping[str, Any]], name_key: str, block_key: str, block_sizes: Any) -> str:
+    """The lines of topology/block; hosts without a block are in none."""
+    hosts = list(hosts)
+    placed = _placed(hosts, name_key, "")
+    members: dict[str, set[str]] = {}
+    for name, host in zip(placed, hosts):
+        value = host.get(block_key)
+        # Of a path of network nodes the nearest.
+        block = value[-1] if isinstance(value, (list, tuple)) and value else value
+        if block:
+            members.setdefault(_checked("block", block), set()).add(name)
+    if not members:
+        return ""
+    lines = [f"BlockName={block} Nodes={hostlist(members[block])}" for block in sorted(members)]
+    sizes = _sizes(block_sizes, min(map(len, members.values())))
+    lines.append(f"BlockSizes={','.join(map(str, sizes))}")
+    return "".join(f"{line}\n" for line in lines)
+
+
 def slurm_topology(
     hosts: Iterable[Mapping[str, Any]],
     name_key: str = "ec2_slurm_node_name",
     path_key: str = "ec2_network_nodes",
     root: str = "cluster",
     nodes: Iterable[str] = (),
+    plugin: str = "tree",
+    block_key: str = "ec2_capacity_block_id",
+    block_sizes: Iterable[int] = (),
 ) -> str:
     """The lines of topology.conf, or an empty text for no hosts. Raises AnsibleFilterError.
 
-    ``nodes`` are names of all that Slurm has; those that no host has are put below the switch UNPLACED.
+    ``nodes`` are names of all that Slurm has; those that no host has are put below the switch UNPLACED. With the plugin
+    ``block`` they are in no block.
     """
+    if plugin not in PLUGINS:
+        raise AnsibleFilterError(f"slurm_topology: plugin is {plugin!r}: give one of {', '.join(PLUGINS)}")
     if isinstance(nodes, str) or not isinstance(nodes, Iterable):
         raise AnsibleFilterError(f"slurm_topology: nodes must be a list of names, found {type(nodes).__name__}")
+    if plugin == "block":
+        return _blocks(hosts, name_key, block_key, block_sizes)
     placed = _placed(hosts, name_key, path_key)
     for name in nodes:
         placed.setdefault(_checked("node", name), ())

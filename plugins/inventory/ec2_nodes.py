@@ -15,7 +15,8 @@ description:
     login node, cluster, queue), what it has (GPU or Neuron devices, EFA, instance store) and how it is reached.
   - Groups are made without any configuration. They are C(head), C(compute), C(login), C(cluster_NAME), C(queue_NAME),
     C(compute_resource_NAME), C(type_TYPE), C(az_ID), C(gpu), C(neuron), C(efa), C(instance_store), and on request
-    C(impaired), C(retiring) and C(topology_NETWORK_NODE). What a name of a group cannot have becomes C(_).
+    C(impaired), C(retiring) and C(topology_NETWORK_NODE); instances of an UltraServer are in C(ultraserver_BLOCK). What
+    a name of a group cannot have becomes C(_).
   - A host is in C(efa) when it has an EFA interface attached, and in C(retiring) when EC2 has scheduled to stop or
     retire it.
   - A region that fails is reported and the others stay. A page that fails makes its region fail.

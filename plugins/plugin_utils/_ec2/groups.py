@@ -10,6 +10,8 @@ import re
 from collections import Counter
 from typing import Any
 
+from ansible_collections.mlcluster.aws.plugins.module_utils._data.ultraservers import is_ultraserver
+
 _BAD = re.compile(r"[^A-Za-z0-9_]")
 ENDING_EVENTS = ("instance-retirement", "instance-stop")
 
@@ -23,6 +25,14 @@ def safe(text: str) -> str:
 def network_path(record: dict[str, Any]) -> list[str]:
     """Names of the topology groups of one instance, the widest network node first."""
     return [safe(f"topology_{node}") for node in record.get("network_nodes") or ()]
+
+
+def ultraserver(record: dict[str, Any]) -> str:
+    """Name of the group of an UltraServer, by capacity block, else by nearest network node; empty for none."""
+    if not is_ultraserver(record["instance_type"]):
+        return ""
+    block = record.get("capacity_block_id") or (record.get("network_nodes") or ("",))[-1]
+    return safe(f"ultraserver_{block}") if block else ""
 
 
 def _hardware(facts: dict[str, Any]) -> list[str]:
@@ -50,7 +60,8 @@ def _health(health: dict[str, Any] | None) -> list[str]:
 def of(record: dict[str, Any]) -> list[str]:
     """Groups of one record, each once: role, cluster, queue, compute resource, type, zone, hardware, health.
 
-    Of the topology only the nearest network node; the wider ones are its parents (``network_path``).
+    Those of an UltraServer have its group too. Of the topology only the nearest network node; the wider ones are its
+    parents (``network_path``).
     """
     zone = record["availability_zone_id"] or record["availability_zone"]
     named = (
@@ -63,6 +74,7 @@ def of(record: dict[str, Any]) -> list[str]:
     groups = [record["node_type"]] if record["node_type"] else []
     groups += [safe(f"{prefix}_{value}") for prefix, value in named if value]
     groups += _hardware(record["accelerators"])
+    groups += [ultraserver(record)] if ultraserver(record) else []
     groups += _health(record.get("health"))
     groups += network_path(record)[-1:]
     return groups

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.filter.slurm_topology import slurm_topology
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex import parse
 
+from tests.rig.slurm import jobs
 from tests.rig.slurm.cluster import Cluster
 from tests.rig.slurm.fixture import needs_slurm
 from tests.rig.slurm.spec import Spec
@@ -57,3 +60,42 @@ def test_a_job_is_put_on_neighbours_and_spans_the_cluster_when_it_has_to(placed)
     one_switch = placed.run("srun", "--nodes=2", "--switches=1", "hostname").stdout.split()
     assert sorted(one_switch) == ["n1", "n2"]
     assert len(placed.run("srun", f"--nodes={len(PLACES)}", "hostname").stdout.split()) == len(PLACES)
+
+
+BLOCKS = {"n1": "cb-a", "n2": "cb-a", "n3": "cb-b", "n4": "cb-b", "n5": None}
+
+
+def slurm_version():
+    """Major and minor release of the Slurm on this machine."""
+    text = subprocess.run(["slurmd", "-V"], capture_output=True, text=True, check=True).stdout
+    return tuple(map(int, re.findall(r"\d+", text)[:2]))
+
+
+@pytest.fixture(scope="module")
+def blocked():
+    """A cluster whose nodes are of two UltraServers and one of neither."""
+    if slurm_version() < (23, 11):
+        pytest.skip("Slurm has topology/block since 23.11: run this by python -m tests.rig.slurm.newer")
+    hosts = [{"ec2_slurm_node_name": name, "ec2_capacity_block_id": block} for name, block in BLOCKS.items()]
+    cluster = Cluster(f"block-{os.getpid()}")
+    spec = Spec(nodes=len(BLOCKS), gpus=0, cpus=1, topology=slurm_topology(hosts, plugin="block"))
+    yield cluster.up(spec, owned=True)
+    cluster.down()
+
+
+def test_controller_has_a_block_for_each_ultraserver(blocked):
+    found = parse.blocks(blocked.run("scontrol", "show", "topology").stdout)
+    assert found == {"cb-a": "n[1-2]", "cb-b": "n[3-4]"}
+
+
+def test_segment_of_a_job_is_in_one_block(blocked):
+    blocked.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=test")
+    try:
+        # n2 and n3 are free and next to each other, and of two UltraServers.
+        job = jobs.finish(blocked, "true", "--nodes=2", "--segment=2", "--exclusive")
+        assert job.nodes == "n[3-4]"
+    finally:
+        blocked.run("scontrol", "update", "NodeName=n1", "State=RESUME")
+    both = jobs.finish(blocked, "true", "--nodes=4", "--segment=2", "--exclusive")
+    assert both.nodes == "n[1-4]"
+    assert jobs.finish(blocked, "true", "--nodes=2", "--segment=1", "--exclusive").state == "COMPLETED"

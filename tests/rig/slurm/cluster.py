@@ -18,7 +18,7 @@ from pathlib import Path
 
 from . import accounting, record
 from .processes import LIMIT, Process, RigError, alive, children, end, spawn, tail, wait_for
-from .spec import Spec, files
+from .spec import Spec, address_of, files
 
 INIT = Path(__file__).with_name("node_init.py")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "sinfo", "unshare", "mount")
@@ -89,7 +89,9 @@ class Cluster:
         key.touch(mode=0o400)
         key.write_bytes(os.urandom(1024))
         hosts = Path("/etc/hosts").read_text(encoding="utf-8")
-        (self.root / "etc/hosts").write_text(f"127.0.0.1 {' '.join(spec.names)}\n{hosts}", encoding="utf-8")
+        # slurmd listens on the address that its node's name has there.
+        own = "".join(f"{address_of(spec, ports, number)} {name}\n" for number, name in enumerate(spec.names, 1))
+        (self.root / "etc/hosts").write_text(f"{own}{hosts}", encoding="utf-8")
         self._write_configuration(spec, ports)
 
     def _write_configuration(self, spec: Spec, ports: record.Ports) -> None:
@@ -208,7 +210,7 @@ class Cluster:
         found = self.record
         own = (str(self.local), *found.spec.private)
         binds = [f"{self.root}/nodes/{node}/{index}:{path}" for index, path in enumerate(own)]
-        binds.append(f"{self.root}/etc/hosts:/etc/hosts")
+        binds += [f"{self.root}/etc/hosts:/etc/hosts", *found.spec.mounts]
         self._launch(node, [
             "unshare", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation=private",
             sys.executable, "-I", str(INIT), node, *binds, "--", "slurmd", "-D", "-N", node,

@@ -81,7 +81,7 @@ def load(root: Path) -> Record | None:
     # A checkout of another commit may know more of a cluster; its processes and its owner are what counts here.
     known = {field.name for field in dataclasses.fields(Spec)}
     spec = {key: value for key, value in data["spec"].items() if key in known}
-    spec["private"] = tuple(spec["private"])
+    spec.update({name: tuple(spec.get(name, ())) for name in ("private", "mounts")})
     ports = {**data["ports"], "nodes": tuple(data["ports"]["nodes"])}
     return Record(
         mark=data["mark"],

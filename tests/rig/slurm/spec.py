@@ -30,7 +30,9 @@ class Spec:
     partitions maps a name to options of slurm.conf (`{"Nodes": "n[1-2]", "MaxTime": "10"}`); the default is one,
     `main`, over all nodes. settings are lines of slurm.conf that replace the rig's own (`{"MinJobAge": "2"}`);
     node_settings go to every node (`{"Feature": "p5"}`). topology is the text of topology.conf, plugstack that of
-    plugstack.conf. private are existing directories of which each node sees its own empty one.
+    plugstack.conf. private are existing directories of which each node sees its own empty one. mounts are SOURCE:TARGET
+    of files that every node sees in the place of others. own_addresses: each node has an address of its own on the
+    loopback network.
     """
 
     nodes: int = 2
@@ -44,6 +46,8 @@ class Spec:
     topology: str = ""
     plugstack: str = ""
     private: tuple[str, ...] = ()
+    mounts: tuple[str, ...] = ()
+    own_addresses: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= 64:
@@ -70,6 +74,13 @@ class Ports:
     accounting: int
     database: int
     nodes: tuple[int, ...]
+
+
+def address_of(spec: Spec, ports: Ports, number: int) -> str:
+    """The address of node nNUMBER; that of a cluster's own network is made of its controller's port."""
+    if not spec.own_addresses:
+        return "127.0.0.1"
+    return f"127.{ports.controller >> 8}.{ports.controller & 255}.{number}"
 
 
 def _pairs(settings: Mapping[str, str]) -> str:
@@ -116,7 +127,7 @@ def slurm_conf(spec: Spec, root: Path, ports: Ports, hostname: str) -> str:
     if spec.gpus:
         settings["GresTypes"] = "gpu"
     if spec.topology:
-        settings["TopologyPlugin"] = "topology/tree"
+        settings["TopologyPlugin"] = "topology/block" if "BlockName=" in spec.topology else "topology/tree"
     if spec.accounting:
         settings |= {
             "AccountingStorageType": "accounting_storage/slurmdbd",
@@ -131,8 +142,9 @@ def slurm_conf(spec: Spec, root: Path, ports: Ports, hostname: str) -> str:
     if spec.gpus:
         hardware["Gres"] = f"gpu:{spec.gpus}"
     options = _pairs({**hardware, **spec.node_settings})
-    for name, port in zip(spec.names, ports.nodes):
-        lines.append(f"NodeName={name} NodeHostname={name} NodeAddr=127.0.0.1 Port={port}{options} State=UNKNOWN")
+    for number, (name, port) in enumerate(zip(spec.names, ports.nodes), 1):
+        address = address_of(spec, ports, number)
+        lines.append(f"NodeName={name} NodeHostname={name} NodeAddr={address} Port={port}{options} State=UNKNOWN")
     partitions = spec.partitions or {"main": {"Nodes": spec.all_nodes, "Default": "YES", "MaxTime": "01:00:00"}}
     lines += [f"PartitionName={name}{_pairs(of)} State=UP" for name, of in partitions.items()]
     return "\n".join(lines) + "\n"

@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 from ..slurm.client import Slurm
-from ..system.host import Host, NodeError
+from ..system.host import CommandError, Host, NodeError
 from ..system.plan import Plan
 from ..system.state import write_json
 from ..verdict.result import FAIL, PASS, Result, failed, not_applicable, passed
@@ -23,6 +24,8 @@ _START_SECONDS = 30
 _STOP_SECONDS = 15
 _ASK_SECONDS = 5
 _LOG_LINES = "40"
+# Time, level and thread of a line.
+_PREFIX = re.compile(r"^(?:\[[^\]]*\] ?)+")
 # Two daemons that differ in version or list never talk to each other, so that more time does not help.
 _FINAL = ("!V!", "!M!")
 
@@ -46,8 +49,14 @@ def make(host: Host, options: config.Options, job: Job, facts: Facts, plan: Plan
         for step in plan.steps:
             if step.name == "channel":
                 _make_channel(host, facts["major"])
+    except CommandError as exc:
+        # A drain has room for 200 characters, and the log says more than systemctl.
+        log = _log_end(host, facts)
+        reason = f"the daemon did not start{log}" if log else str(exc)
+        _record(host, job, "failed", "own", reason)
+        return [failed("imex.service", reason, severity="reset")]
     except (NodeError, OSError) as exc:
-        reason = f"{exc}{_log_end(host, facts)}"
+        reason = str(exc)
         _record(host, job, "failed", "own", reason)
         return [failed("imex.service", reason, severity="reset")]
     result = wait(host, job, options.service, facts["config"]["path"], deadline)
@@ -116,14 +125,14 @@ def _record(host: Host, job: Job, state: str, blame: str = "", reason: str = "")
 
 
 def _log_end(host: Host, facts: Facts) -> str:
-    """Return the last line of the daemon's log that is an error, to end a sentence with."""
+    """Return the last error of the daemon's log, to end a sentence with; empty without one."""
     path = parse.settings(facts["config"]["text"] or "").get("LOG_FILE_NAME") or config.LOG
     try:
         text = host.run(["tail", "-n", _LOG_LINES, path], timeout=_ASK_SECONDS, check=False).stdout
     except NodeError:
         return ""
     errors = [line for line in text.splitlines() if "[ERROR]" in line or "[CRITICAL]" in line]
-    return f"; its log ends: {' '.join(errors[-1].split())[:200]}" if errors else ""
+    return f": {' '.join(_PREFIX.sub('', errors[-1]).split())[:200]}" if errors else ""
 
 
 def take_away(host: Host, options: config.Options, job_id: int) -> list[Result]:

@@ -148,3 +148,55 @@ def test_every_node_hangs_below_one_root_once(names, data):
 
 def test_the_filter_is_there():
     assert FilterModule().filters()["slurm_topology"] is slurm_topology
+
+
+def in_block(name, block):
+    return {"ec2_slurm_node_name": name, "ec2_capacity_block_id": block, "ec2_network_nodes": ["nn-0", "nn-1"]}
+
+
+def blocks(hosts, **options):
+    return slurm_topology(hosts, plugin="block", **options).splitlines()
+
+
+def test_ultraservers_are_blocks():
+    hosts = [in_block(f"q-st-u-{number}", f"cb-{number // 3}") for number in range(6)]
+    assert blocks([*hosts, in_block("q-st-p5-1", None)]) == [
+        "BlockName=cb-0 Nodes=q-st-u-[0-2]",
+        "BlockName=cb-1 Nodes=q-st-u-[3-5]",
+        "BlockSizes=3",
+    ]
+
+
+def test_smallest_block_is_the_base_size():
+    hosts = [in_block(f"n{number}", "a" if number < 3 else "b") for number in range(5)]
+    assert blocks(hosts)[-1] == "BlockSizes=2"
+    assert blocks(hosts, block_sizes=[1, 2, 4])[-1] == "BlockSizes=1,2,4"
+
+
+def test_nearest_network_node_may_be_the_block():
+    assert blocks([in_block("a", "x")], block_key="ec2_network_nodes") == ["BlockName=nn-1 Nodes=a", "BlockSizes=1"]
+
+
+def test_no_host_in_a_block_is_no_text():
+    assert slurm_topology([in_block("a", None)], plugin="block") == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"plugin": "mesh"}, "plugin is 'mesh': give one of tree, block"),
+        ({"plugin": "block", "block_sizes": [3]}, "begins with 3, and the smallest block has 2 nodes"),
+        ({"plugin": "block", "block_sizes": [2, 6]}, "block_sizes has 6"),
+        ({"plugin": "block", "block_sizes": [2, 2]}, "block_sizes has 2"),
+        ({"plugin": "block", "block_sizes": "2"}, "give a list of numbers"),
+        ({"plugin": "block", "block_sizes": [True]}, "give a list of numbers"),
+    ],
+)
+def test_wrong_block_option_is_refused(options, said):
+    with pytest.raises(AnsibleFilterError, match=re.escape(said)):
+        slurm_topology([in_block("a", "x"), in_block("b", "x")], **options)
+
+
+def test_block_whose_name_slurm_would_not_take_is_refused():
+    with pytest.raises(AnsibleFilterError, match="cannot be the name of a block"):
+        blocks([in_block("a", "x y")])

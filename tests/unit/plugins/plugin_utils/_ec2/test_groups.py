@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 import yaml
 from ansible_collections.mlcluster.aws.plugins.inventory import ec2_nodes
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import groups as _ec2_groups
@@ -25,7 +26,22 @@ def test_the_documented_groups_are_those_that_are_made():
         "network_nodes": ["nn-1"],
         **dict.fromkeys(named, "X"),
     }
-    made = set(_ec2_groups.of(record)) | {"compute", "login", "neuron"}
+    made = set(_ec2_groups.of(record)) | {"compute", "login", "neuron", "ultraserver_X"}
     text = next(line for line in yaml.safe_load(ec2_nodes.DOCUMENTATION)["description"] if "Groups are made" in line)
     documented = {re.sub("_[A-Z_]+$", "", name) for name in re.findall(r"C\((\w+)\)", text)} - {"_"}
     assert {re.sub("_(X|use1_az1|nn_1)$", "", name) for name in made} == documented
+
+
+@pytest.mark.parametrize(
+    ("changes", "group"),
+    [
+        ({"capacity_block_id": "cb-0a"}, "ultraserver_cb_0a"),
+        ({"capacity_block_id": "cb-0a", "network_nodes": ["nn-0", "nn-1"]}, "ultraserver_cb_0a"),
+        ({"network_nodes": ["nn-0", "nn-1"]}, "ultraserver_nn_1"),
+        ({}, ""),
+        ({"instance_type": "p5.48xlarge", "capacity_block_id": "cb-0a"}, ""),
+    ],
+)
+def test_group_of_an_ultraserver(changes, group):
+    record = {"instance_type": "p6e-gb200.36xlarge", "capacity_block_id": None, **changes}
+    assert _ec2_groups.ultraserver(record) == group

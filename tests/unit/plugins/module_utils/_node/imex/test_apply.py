@@ -88,7 +88,7 @@ def test_daemon_that_cannot_start_ends_the_wait_with_its_log():
     host.files[config.LOG] = "[INFO] x\n[Nov 29] [ERROR] [tid 1] failed to bind to port 21007\n[INFO] y\n"
     result = make(host)
     assert (result.id, result.status, host.clock) == ("imex.service", "fail", 0.0)
-    assert result.message.endswith("its log ends: [Nov 29] [ERROR] [tid 1] failed to bind to port 21007")
+    assert result.message == "the daemon did not start: failed to bind to port 21007"
 
 
 def test_daemon_that_ends_at_once_ends_the_wait():

@@ -1,0 +1,235 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Prolog and Epilog make and take away the IMEX domains of real jobs; the daemon is a stand-in, one process a node."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from tests.integration.slurm.imex_rig import CHANNELS, MAJOR, ultra_cluster
+from tests.rig.slurm import jobs
+from tests.rig.slurm.fixture import needs_slurm
+from tests.rig.slurm.processes import wait_for
+
+pytestmark = needs_slurm
+EXCLUSIVE = "--exclusive"
+# On the first node of the job; srun does not find its way between addresses of the loopback network.
+TABLE = "nvidia-imex-ctl -N"
+
+
+@pytest.fixture(scope="module")
+def rig():
+    """Four nodes of one UltraServer."""
+    with ultra_cluster(f"imex-{os.getpid()}") as found:
+        yield found
+
+
+@pytest.fixture
+def ultra(rig):
+    """The cluster with its nodes as at first; afterwards all of them take jobs again."""
+    jobs.rest(rig.cluster)
+    rig.reset()
+    yield rig
+    rig.cluster.configure(**rig.hooks())
+    jobs.rest(rig.cluster)
+
+
+def reason(ultra, node):
+    """State and reason of a node."""
+    text = ultra.cluster.run("scontrol", "--oneliner", "show", "node", node).stdout
+    return text.split(" State=")[1].split()[0], text.split(" Reason=")[1].split(" [")[0] if " Reason=" in text else ""
+
+
+def drained(ultra, node):
+    """The reason, once a node is drained."""
+    wait_for(f"{node} to be drained", lambda: "DRAIN" in reason(ultra, node)[0])
+    return reason(ultra, node)[1]
+
+
+def down(ultra, *nodes):
+    """Once the daemons of these nodes are gone."""
+    wait_for("the daemons to end", lambda: all(ultra.daemon(node) is None for node in nodes))
+
+
+def running(ultra, *options):
+    """A job that has started, and stays."""
+    number = jobs.submit(ultra.cluster, "echo up; sleep 300", EXCLUSIVE, *options)
+    wait_for("the job itself", lambda: "up" in jobs.look(ultra.cluster, number).output)
+    return number
+
+
+def test_job_has_its_domain_while_it_runs(ultra):
+    job = jobs.finish(ultra.cluster, f"{TABLE}; ls -l {CHANNELS}", EXCLUSIVE, "--nodelist=n[1-2]")
+    assert job.state == "COMPLETED" and job.output.count("Domain State: UP") == 1
+    assert job.output.count("READY") == 2 and "channel0" in job.output
+    assert ultra.members("n1") == ultra.members("n2") == [ultra.address("n1"), ultra.address("n2")]
+    info = ultra.path("n1", f"{CHANNELS}/channel0").stat()
+    assert (stat.S_ISCHR(info.st_mode), os.major(info.st_rdev), os.minor(info.st_rdev)) == (True, MAJOR, 0)
+    assert stat.S_IMODE(info.st_mode) == 0o666
+    down(ultra, "n1", "n2")
+    assert ultra.mlcluster("n1", "status").returncode == 0
+
+
+def test_two_jobs_at_once_have_a_domain_each(ultra):
+    first, second = running(ultra, "--nodelist=n[1-2]"), running(ultra, "--nodelist=n[3-4]")
+    assert ultra.members("n1") == [ultra.address("n1"), ultra.address("n2")]
+    assert ultra.members("n4") == [ultra.address("n3"), ultra.address("n4")]
+    assert ultra.settings("n1")["SERVER_PORT"] != ultra.settings("n3")["SERVER_PORT"]
+    for node in ("n1", "n2", "n3", "n4"):
+        found = json.loads(ultra.mlcluster(node, "status", "--json").stdout)["results"]
+        assert {one["status"] for one in found} == {"pass"}, found
+    ultra.cluster.run("scancel", str(first), str(second))
+    down(ultra, "n1", "n2", "n3", "n4")
+
+
+def test_killed_daemon_is_told_on_its_node_and_by_its_peers(ultra):
+    number = running(ultra, "--nodelist=n[1-3]")
+    ultra.inside("n2", "kill", "-KILL", str(ultra.daemon("n2")))
+
+    def found(node):
+        results = json.loads(ultra.mlcluster(node, "status", "--json").stdout)["results"]
+        return {one["id"]: one for one in results}
+
+    service = found("n2")["imex.service"]
+    assert (service["status"], service["severity"]) == ("fail", "reset") and f"job {number} needs it" in service[
+        "message"
+    ]
+    wait_for("a peer to notice", lambda: found("n1")["imex.domain"]["status"] == "fail")
+    domain = found("n1")["imex.domain"]
+    assert domain["severity"] == "monitor" and ultra.address("n2") in domain["message"]
+    ultra.cluster.run("scancel", str(number))
+    down(ultra, "n1", "n3")
+    # The next job has it again.
+    assert jobs.finish(ultra.cluster, TABLE, EXCLUSIVE, "--nodelist=n[1-3]").output.count("Domain State: UP") == 1
+
+
+def test_next_job_with_another_node_has_another_list(ultra):
+    jobs.finish(ultra.cluster, "true", EXCLUSIVE, "--nodelist=n[1-2]")
+    before = ultra.settings("n1")["SERVER_PORT"]
+    job = jobs.finish(ultra.cluster, TABLE, EXCLUSIVE, "--nodelist=n[1,3]")
+    assert job.output.count("Domain State: UP") == 1
+    assert ultra.members("n1") == [ultra.address("n1"), ultra.address("n3")]
+    assert ultra.settings("n1")["SERVER_PORT"] != before
+
+
+def test_daemon_left_over_from_another_job_is_not_met(ultra):
+    # A node that lost its Epilog: its daemon goes on with the list and port of that job.
+    ultra.cluster.configure(Epilog="/bin/true")
+    jobs.finish(ultra.cluster, "true", EXCLUSIVE, "--nodelist=n[1-2]")
+    assert ultra.daemon("n2")
+    ultra.cluster.configure(**ultra.hooks())
+    job = jobs.finish(ultra.cluster, TABLE, EXCLUSIVE, "--nodelist=n[2-3]")
+    assert job.output.count("Domain State: UP") == 1 and ultra.members("n2") == ultra.members("n3")
+
+
+def test_slow_daemon_is_waited_for(ultra):
+    ultra.fault("n2", slow=2)
+    job = jobs.finish(ultra.cluster, TABLE, EXCLUSIVE, "--nodelist=n[1-2]")
+    assert (job.state, job.output.count("Domain State: UP")) == ("COMPLETED", 1)
+
+
+def test_version_mismatch_keeps_the_job_away(ultra):
+    ultra.fault("n2", version="570.1")
+    number = jobs.submit(ultra.cluster, "echo ran", EXCLUSIVE, "--nodelist=n[1-2]")
+    told = drained(ultra, "n2")
+    assert told.startswith("mlcluster health: imex.domain (") and "is not joined (!V!)" in told
+    assert jobs.look(ultra.cluster, number).output == ""
+    ultra.cluster.run("scancel", str(number))
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ({"driver": "1"}, "is not matching with current GPU driver 1"),
+        ({"masked": True}, "the unit of the IMEX daemon is masked"),
+        ({"slow": 60}, "imex.domain"),
+    ],
+)
+def test_domain_that_does_not_come_up_keeps_the_job_away(ultra, fault, said):
+    ultra.cluster.configure(**ultra.hooks(seconds=3))
+    ultra.fault("n1", **fault)
+    number = jobs.submit(ultra.cluster, "echo ran", EXCLUSIVE, "--nodelist=n1")
+    told = drained(ultra, "n1")
+    assert told.startswith("mlcluster health: imex.") and said[:60] in told
+    jobs.wait(ultra.cluster, number, "PENDING")
+    assert jobs.look(ultra.cluster, number).output == ""
+    ultra.cluster.run("scancel", str(number))
+    # The record outlives the job, so that the health check keeps the drain until a person has looked.
+    wait_for("the end of the job", lambda: ultra.mlcluster("n1", "status").returncode == 1)
+
+
+def test_best_effort_reports_and_starts(ultra):
+    ultra.cluster.configure(**ultra.hooks("best_effort", seconds=2))
+    ultra.fault("n1", masked=True)
+    assert jobs.finish(ultra.cluster, "echo ran", EXCLUSIVE, "--nodelist=n1").output == "ran\n"
+    log = ultra.path("n1", "/var/log/mlcluster/imex.log").read_text(encoding="utf-8")
+    assert "the unit of the IMEX daemon is masked" in log
+    assert "DRAIN" not in reason(ultra, "n1")[0]
+
+
+def test_port_in_use_is_the_reason(ultra):
+    ultra.cluster.configure(**ultra.hooks(seconds=3))
+    number = 1 + jobs.finish(ultra.cluster, "true", "--nodelist=n3").number
+    port = 21000 + number % 8192
+    taken = (
+        f"import socket,signal; s=socket.socket(); s.bind(('{ultra.address('n1')}',{port})); s.listen(); signal.pause()"
+    )
+    holder = port_holder(ultra, taken)
+    try:
+        wait_for("the port", lambda: listening(ultra.address("n1"), port))
+        assert jobs.submit(ultra.cluster, "echo ran", EXCLUSIVE, "--nodelist=n1") == number
+        assert f"failed to bind to port {port}" in drained(ultra, "n1")
+    finally:
+        holder.kill()
+        holder.wait()
+    ultra.cluster.run("scancel", str(number))
+
+
+def port_holder(ultra, code):
+    """A process of this machine that holds a port."""
+    return subprocess.Popen([sys.executable, "-c", code])
+
+
+def listening(address, port):
+    """Whether somebody listens there."""
+    with socket.socket() as probe:
+        return probe.connect_ex((address, port)) == 0
+
+
+def test_job_that_shares_its_node_has_no_domain(ultra):
+    assert jobs.finish(ultra.cluster, "echo ran", "--nodelist=n1", "--ntasks=1").output == "ran\n"
+    assert ultra.daemon("n1") is None and ultra.members("n1") == ["0.0.0.0", "0.0.0.0"]
+
+
+def test_prolog_of_the_site_is_left_alone(ultra):
+    folder = ultra.folder / "prolog.d"
+    folder.mkdir()
+    (folder / "10_mlcluster").write_text((ultra.folder / "prolog").read_text())
+    (folder / "91_imex").write_text("#!/bin/sh\n# would restart nvidia-imex\nexit 0\n")
+    for path in folder.iterdir():
+        path.chmod(0o755)
+    ultra.cluster.configure(Prolog=f"{folder}/*")
+    assert jobs.finish(ultra.cluster, "echo ran", EXCLUSIVE, "--nodelist=n1").output == "ran\n"
+    assert ultra.daemon("n1") is None
+    (one,) = {row["reason"] for row in json.loads(ultra.mlcluster("n1", "status", "--json").stdout)["results"]}
+    assert "91_imex configures IMEX for jobs, and is left alone" in one
+
+
+def test_reboot_in_between_makes_the_channel_again(ultra):
+    jobs.finish(ultra.cluster, "true", EXCLUSIVE, "--nodelist=n[1-2]")
+    down(ultra, "n1", "n2")
+    ultra.path("n1", f"{CHANNELS}/channel0").unlink()
+    # The enabled service comes up at boot with the list of the last job.
+    ultra.inside("n1", "systemctl", "start", "nvidia-imex.service")
+    job = jobs.finish(ultra.cluster, TABLE, EXCLUSIVE, "--nodelist=n[1-2]")
+    assert job.output.count("Domain State: UP") == 1
+    assert ultra.path("n1", f"{CHANNELS}/channel0").exists()
