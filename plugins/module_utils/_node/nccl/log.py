@@ -55,7 +55,7 @@ _NOTE = re.compile(r"(?:srun|slurmstepd): error: (?!couldn't chdir|.{0,200}(?:re
 
 def short_host(name: str) -> str:
     """A host name up to its first dot: how NCCL and nccl-tests shorten it."""
-    return name.split(".", 1)[0]
+    return name.partition(".")[0]
 
 
 @dataclasses.dataclass
@@ -81,9 +81,9 @@ class NcclLog:
     """Counts over the NCCL lines of one output.
 
     providers and networks: host to the names it logged; ranks and nodes: sizes of communicators; hosts: those that
-    logged anything; channels: lines of any channel; unread: such lines whose transport is not one of those known;
-    nvls: channels of NVLink SHARP, which only NVSwitch has. mnnvl: NCCL joined hosts by NVLink, and counts all hosts of
-    one NVLink domain as one node. failures: lines of a task that ended; notes: lines that may be harmless.
+    logged anything; unread: lines of channels whose transport is not one of those known; nvls: channels of NVLink
+    SHARP, which only NVSwitch has. mnnvl: NCCL joined hosts by NVLink, and counts all hosts of one NVLink domain as one
+    node. failures: lines of a task that ended; notes: lines that may be harmless.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,6 @@ class NcclLog:
         self.networks: dict[str, set[str]] = {}
         self.ranks: set[int] = set()
         self.nodes: set[int] = set()
-        self.channels = 0
         self.warnings: list[str] = []
         self.failures: list[str] = []
         self.notes: list[str] = []
@@ -171,7 +170,6 @@ class NcclLog:
         else:
             self.unread += bool(_UNKNOWN.fullmatch(via))
             return
-        self.channels += 1
         key = (host, own, peer, transport, direct)
         if key in self._pending or len(self._pending) < _PENDING:
             self._pending[key] = self._pending.get(key, 0) + 1

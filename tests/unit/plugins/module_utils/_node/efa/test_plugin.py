@@ -214,3 +214,126 @@ def test_a_child_that_answers_nonsense(answer):
         "symbols": [],
         "nccl": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("number", "version"),
+    [
+        (999, None),
+        (1000, "1.0.0"),
+        (9999, "9.9.99"),
+        (10000, "1.0.0"),
+        (30102, "3.1.2"),
+        ("22809", None),
+        (22809.0, None),
+    ],
+)
+def test_number_of_nccl_changed_its_base(number, version):
+    assert efa_plugin.nccl_version(number) == version
+
+
+class Files(Host):
+    """A host with these files and variables."""
+
+    def __init__(self, files=None, **variables):
+        self.files, self.variables = files or {}, variables
+
+    def read_text(self, path):
+        return self.files.get(path)
+
+    def variable(self, name):
+        return self.variables.get(name)
+
+
+CONF = {"/etc/nccl.conf": "NCCL_NET=Socket\n", "/home/a/.nccl.conf": "NCCL_NET=ofi\n", "/own": "X=1\n"}
+
+
+@pytest.mark.parametrize(
+    ("variables", "value", "source"),
+    [
+        ({}, "Socket", "/etc/nccl.conf"),
+        ({"HOME": "/home/a"}, "ofi", "/home/a/.nccl.conf"),
+        # A file that is named replaces the user's; the machine's is always read.
+        ({"HOME": "/home/a", "NCCL_CONF_FILE": "/own"}, "Socket", "/etc/nccl.conf"),
+        ({"NCCL_NET": "IB", "HOME": "/home/a"}, "IB", "the environment"),
+        ({"NCCL_NET": ""}, None, None),
+    ],
+)
+def test_setting_as_nccl_reads_it(variables, value, source):
+    assert efa_plugin.nccl_setting(Files(CONF, **variables), "NCCL_NET") == {"value": value, "source": source}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("NCCL_NET=a\nNCCL_NET=b\n", "a"),
+        ("NCCL_NET\n", None),
+        ("NCCL_NET =a\n", None),
+        ("NCCL_NET=\nNCCL_NET=b\n", None),
+    ],
+)
+def test_first_line_of_a_name_counts(text, value):
+    assert efa_plugin.nccl_setting(Files({"/etc/nccl.conf": text}), "NCCL_NET")["value"] == value
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({}, None),
+        ({"NCCL_NET": "aws libfabric", "FI_PROVIDER": "EFA"}, None),
+        ({"NCCL_NET": "OFI", "FI_PROVIDER": "tcp"}, "FI_PROVIDER"),
+        ({"NCCL_NET": "Socket", "FI_PROVIDER": "tcp"}, "NCCL_NET"),
+    ],
+)
+def test_first_variable_that_leaves_efa_is_named(variables, name):
+    found = efa_plugin.leaving_setting(Files(**variables))
+    assert (found and found["name"]) == name
+    assert found is None or found["good"] == list(efa_plugin.STAYS_ON_EFA[name])
+
+
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        (None, ["libnccl-net.so"]),
+        ("none", []),
+        ("ofi", ["ofi", "libnccl-net-ofi.so"]),
+        ("/x/l.so", ["/x/l.so", "libnccl-net-/x/l.so.so"]),
+    ],
+)
+def test_names_that_nccl_tries(value, names):
+    assert efa_plugin.net_names(value) == names
+
+
+@pytest.mark.parametrize(
+    ("value", "good", "loads", "tried"),
+    [
+        (None, (), None, []),
+        ("none", (), None, []),
+        ("ofi", ("ofi",), True, ["ofi"]),
+        ("ofi", ("libnccl-tuner-ofi.so",), True, ["ofi", "libnccl-tuner-ofi.so"]),
+        ("ofi", (), False, ["ofi", "libnccl-tuner-ofi.so"]),
+        ("/x/l.so", (), False, ["/x/l.so"]),
+    ],
+)
+def test_tuner_is_tried_by_both_of_its_names(monkeypatch, value, good, loads, tried):
+    asked = []
+
+    def try_load(host, library):
+        asked.append(library)
+        return {"loads": library in good, "error": None if library in good else f"no {library}"}
+
+    monkeypatch.setattr(efa_plugin, "try_load", try_load)
+    host = Files(**({"NCCL_TUNER_PLUGIN": value} if value else {}))
+    found = efa_plugin.opened_tuner(host)
+    assert (found["loads"], asked) == (loads, tried)
+    # The error is that of the name that was given.
+    assert found["error"] == (f"no {value}" if loads is False else None)
+
+
+def test_plugin_that_loads_is_chosen_before_one_that_does_not():
+    def plugin(net, loads, interfaces):
+        return {"net": net, "loads": loads, "interfaces": interfaces}
+
+    plugins = [plugin("a", False, []), plugin("b", True, []), plugin("c", True, ["ncclNetPlugin_v10"])]
+    assert efa_plugin.choose_plugin(plugins)["net"] == "c"
+    assert efa_plugin.choose_plugin(plugins[:2])["net"] == "a"

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl import log as nccl_log
 
 from tests.unit.fakes.fake_nccl_output import Plan, header, log, only, output, table
@@ -19,3 +20,115 @@ def test_many_channels_are_counted_in_bounded_memory(monkeypatch):
     plan = Plan()
     # Without the list of ranks nothing can be folded, and what does not fit is known to be missing.
     assert only(log(plan) + header(plan) + table(plan), "fabric").reason == "contradictory"
+
+
+WHERE = {0: "a", 1: "a", 2: "b"}
+
+
+def fed(*texts, host="a", level="INFO"):
+    found = nccl_log.NcclLog()
+    for text in texts:
+        found.feed(host, level, text, WHERE)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("line", "taken", "kept"),
+    [
+        ("NCCL version 2.28.9+cuda13.0", True, "version"),
+        ("srun: error: n1: task 3: Killed", True, "failures"),
+        ("Cuda failure 700 'an illegal memory access was encountered'", True, "failures"),
+        ("slurmstepd: error: something odd", True, "notes"),
+        ("CPU Out of memory was avoided", True, "notes"),
+        ("slurmstepd: error: couldn't chdir to /x", False, None),
+        ("srun: error: x, will retry", False, None),
+        ("   1048576   262144   float", False, None),
+    ],
+)
+def test_line_without_a_prefix_that_says_something_is_taken(line, taken, kept):
+    found = nccl_log.NcclLog()
+    assert found.plain(line) is taken
+    said = {name for name in ("version", "failures", "notes") if getattr(found, name)}
+    assert said == ({kept} if kept else set())
+
+
+def test_texts_are_kept_up_to_a_number_and_a_length():
+    found = fed(*(f"warned {number} " + "x" * 400 for number in range(9)), level="WARN")
+    assert [text[:9] for text in found.warnings] == [f"warned {number} " for number in range(nccl_log.KEPT_TEXTS)]
+    assert {len(text) for text in found.warnings} == {300}
+    found = fed("Cuda failure 700", level="WARN")
+    assert (found.failures, found.warnings) == (["Cuda failure 700"], [])
+
+
+def test_hosts_and_names_are_kept_up_to_a_number(monkeypatch):
+    monkeypatch.setattr(nccl_log, "KEPT_NAMES", 2)
+    found = nccl_log.NcclLog()
+    for number in range(3):
+        found.feed(f"h{number}.local", "INFO", "Using network Libfabric", {})
+        found.feed("h0", "INFO", f"comm 0x5 rank 0 nRanks {number + 1} nNodes 1", {})
+    assert (found.hosts, set(found.networks), found.ranks) == ({"h0", "h1"}, {"h0", "h1"}, {1, 2})
+    many = fed(*(f"Using network N{number}" for number in range(9)))
+    assert many.networks == {"a": {f"N{number}" for number in range(nccl_log.KEPT_TEXTS)}}
+
+
+def test_communicators_say_how_many_took_part():
+    found = fed("comm 0x5 rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0", "comm 0x5 rank 1 nranks 8")
+    assert (found.ranks, found.nodes, found.mnnvl) == ({16, 8}, {2}, False)
+    assert fed("comm 0x5 rank 0 nRanks 16 nNodes 2 x MNNVL 1", "comm 0x5 rank 0 nRanks 16 nNodes 2 x MNNVL 0").mnnvl
+
+
+def test_largest_number_of_nvls_channels_counts():
+    line = "16 coll channels, 16 collnet channels, {} nvls channels, 32 p2p channels"
+    assert fed(line.format(8), line.format(16), line.format(4)).nvls == 16
+    assert fed(line.format(0)).nvls == 0 and fed().nvls is None
+
+
+@pytest.mark.parametrize(
+    ("text", "networks", "gpudirect", "direct"),
+    [
+        ("Channel 00/0 : 0[0] -> 2[0] [send] via NET/Libfabric/0/GDRDMA", {"Libfabric": 1}, 1, 0),
+        ("Channel 00/0 : 0[0] -> 2[0] [send] via NET/Libfabric/0/Shared", {"Libfabric": 1}, 0, 0),
+        ("Channel 00/0 : 2[0] -> 0[0] [receive] via NET/Socket/0", {"Socket": 1}, 0, 0),
+        ("Channel 00/0 : 0[0] -> 2[0] via P2P/MNNVL", {}, 0, 1),
+    ],
+)
+def test_channel_between_hosts(text, networks, gpudirect, direct):
+    between = fed(text).between(WHERE)
+    assert between == {"a": nccl_log.HostChannels(networks, gpudirect, direct)}
+
+
+def test_channels_are_counted_each_time_they_are_logged():
+    text = "Channel 00/0 : 0[0] -> 2[0] [send] via NET/Libfabric/0/GDRDMA"
+    found = fed(text, text, "Channel 00/0 : 0[0] -> 1[0] via P2P/CUMEM", "Channel 01/0 : 0[0] -> 1[0] via P2P/CUMEM")
+    assert found.between(WHERE)["a"] == nccl_log.HostChannels({"Libfabric": 2}, 2, 0)
+    assert (found.intra, found.contradictions) == ({"P2P": 2}, 0)
+    # What was counted is not counted again.
+    assert found.between(WHERE)["a"].networks == {"Libfabric": 2}
+
+
+def test_channel_of_a_rank_that_is_elsewhere_or_nowhere_contradicts():
+    elsewhere = fed("Channel 00/0 : 2[0] -> 0[0] [send] via NET/Libfabric/0")
+    assert (elsewhere.between(WHERE), elsewhere.contradictions) == ({}, 1)
+    nowhere = fed("Channel 00/0 : 0[0] -> 9[0] [send] via NET/Libfabric/0")
+    assert (nowhere.between(WHERE), nowhere.contradictions) == ({}, 1)
+
+
+@pytest.mark.parametrize(("via", "unread"), [("XYZ/5/abc", 1), ("P2P", 0), ("lower/case", 0)])
+def test_transport_that_is_not_known_is_counted(via, unread):
+    found = fed(f"Channel 00/0 : 0[0] -> 2[0] [send] via {via}")
+    assert (found.unread, found.between(WHERE)) == (unread, {})
+
+
+def test_networks_of_a_host_are_sorted_into_efa_and_others():
+    host = nccl_log.HostChannels({"Libfabric": 2, "AWS Libfabric": 1, "Socket": 3, "IB": 1})
+    assert (host.efa, host.other) == (3, ["IB", "Socket"])
+    assert nccl_log.short_host("a.b.c") == "a"
+
+
+@pytest.mark.parametrize(
+    ("via", "networks"),
+    [("NET/Libfabric/0/GDRDMAnode-3:1:2", None), ("NET/Socket/0node-3:1:2", {"Socket": 1})],
+)
+def test_torn_line_proves_no_channel_over_efa_and_disproves_one(via, networks):
+    between = fed(f"Channel 00/0 : 0[0] -> 2[0] [send] via {via}").between(WHERE)
+    assert between == ({"a": nccl_log.HostChannels(networks)} if networks else {})
