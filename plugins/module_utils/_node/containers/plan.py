@@ -57,8 +57,7 @@ def make_plan(facts: Facts, config: RoleConfig) -> Plan:
     due, validated = _files_due(facts, config.enroot)
     # A look that is asked to try containers whatever was proved before belongs to a verification, which writes nothing.
     proof = _proof(facts, config.enroot) if config.probe != "always" else None
-    # Nobody has to read a file again of which only the mode or the owner was another.
-    parts = {entry.name for entry in due if not entry.name.endswith(OUTSIDE)}
+    parts = {entry.name for entry in due}
     steps = _runtime(facts, config)
     steps += [software.plugin] if software.plugin else []
     steps += [Step("validated", "docker_daemon", entry) for entry in validated]
@@ -343,7 +342,8 @@ def _files_due(facts: Facts, config: EnrootConfig) -> tuple[list[File], list[dic
         # Of a limit that the kernel no longer shows nothing is known.
         file = File(entry["part"], path, text or "", state="absent" if text is None else "present")
         found = file_due(file, facts["sums"][path], facts["states"][path], kept=path == enroot_conf.CONF_PATH)
-        if "validate" in entry:
+        # A text that is there already needs no judge, and nobody to read it again.
+        if "validate" in entry and not any(one.name.endswith(OUTSIDE) for one in found):
             validated += [
                 {"path": path, "text": one.text, "mode": one.mode, "validate": entry["validate"]} for one in found
             ]

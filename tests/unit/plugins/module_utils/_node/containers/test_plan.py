@@ -607,6 +607,10 @@ def test_docker_is_left_alone_where_it_is_not_wanted(host: rooted.RootedHost) ->
 def test_settings_of_docker_are_judged_by_docker_before_they_are_written(host: rooted.RootedHost) -> None:
     rooted.mount(host, "/scratch", "ext4")
     plan = plan_of(with_docker(host), docker=True)
+    carry_out(host, plan, docker=True)
+    host.put(docker.DAEMON_PATH, host.text(docker.DAEMON_PATH), mode=0o600)
+    later = plan_of(host, docker=True)
+    assert (later.differences(), later.steps) == (["docker_daemon (mode or owner)"], ())
     judged = step(plan, "validated")
     assert judged is not None
     assert (judged["path"], judged["mode"]) == (docker.DAEMON_PATH, "0644")
