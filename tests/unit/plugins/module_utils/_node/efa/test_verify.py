@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.verify import verify
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa.verify import uses_efa, verify
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -417,6 +417,11 @@ def test_driver_of_which_nothing_can_be_read_is_undeterminable():
     host.files["/sys/module/efa/refcnt"] = "1"
     host.commands["modinfo efa"] = hanging("modinfo efa", 30)
     assert judge(host)["efa.driver"].status == "undeterminable"
+
+
+@pytest.mark.parametrize(("expected", "uses"), [(32, True), (0, False), (None, None)])
+def test_a_machine_without_devices_uses_efa_by_its_type(expected, uses):
+    assert uses_efa({"devices": [], "pci_devices": [], "expected_devices": expected}) is uses
 
 
 @pytest.fixture

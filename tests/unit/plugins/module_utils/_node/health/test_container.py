@@ -68,6 +68,13 @@ def facts(**changes):
     return json.dumps(found)
 
 
+def test_control_nodes_are_no_gpus():
+    host = container()
+    before = health_container.host_facts(host)["gpus"]
+    host.files.update(dict.fromkeys(("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-modeset", "/dev/nvidia0x"), ""))
+    assert before == health_container.host_facts(host)["gpus"] == 8
+
+
 def scan(host, require=None):
     return {one.id: one for one in health_container.scan(host, FACTS, require or {})}
 

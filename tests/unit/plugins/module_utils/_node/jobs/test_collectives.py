@@ -112,6 +112,30 @@ def test_counters_of_one_node_only_prove_nothing(tmp_path):
     assert nccl.judged()["nccl.fabric.all_reduce"].status == "undeterminable"
 
 
+def test_counters_of_other_nodes_are_left_out(tmp_path):
+    """A round of pairs writes the counters of all its nodes into one file."""
+    nccl = Nccl(tmp_path)
+    nccl.ran()
+    nccl.counted("before", 0, (*NODES, "n3"))
+    nccl.counted("after", 1 << 40, (*NODES, "n3"))
+    run = collectives.Ran("all", "all_reduce", NODES, 0, "0")
+    found = collectives._counters(Job(nccl.asked, NODES, str(tmp_path)), run, Host(), "after")
+    assert sorted(found) == list(NODES)
+
+
+def test_the_baseline_of_the_site_is_compared_with(tmp_path):
+    nccl = Nccl(tmp_path)
+    nccl.ran()
+    assert nccl.judged()["nccl.bandwidth.all_reduce"].reason == "no_threshold"
+    where = {"tool": "nccl-tests", "instance_type": "p5.48xlarge", "nodes": 2, "ranks": 4, "collective": "all_reduce"}
+    entry = {**where, "size": 1 << 30, "busbw": 900_000.0, "recorded": "2026-11-28T10:00:00Z"}
+    path = tmp_path / "baseline.json"
+    path.write_text(json.dumps({"schema": "mlcluster.nccl_baseline/1", "entries": [entry]}))
+    nccl.asked["baseline"] = str(path)
+    slow = nccl.judged()["nccl.bandwidth.all_reduce"]
+    assert slow.status == "fail" and slow.source.startswith("the site's baseline: ")
+
+
 def test_the_status_of_the_program_counts(tmp_path):
     nccl = Nccl(tmp_path)
     nccl.ran(rc=137)

@@ -148,6 +148,13 @@ def test_missing_directories_are_named(host, judge):
     assert judge([{"path": path}], directories=[{"path": f"{path}/a"}])["lustre.directories"].startswith("PASS")
 
 
+def test_refused_and_unknown_directories_are_no_pass(good):
+    rows = [{"path": f"/fsx/{state}", "state": state, "why": f"it is {state}"} for state in ("refused", "unknown")]
+    good["directories"] = rows
+    found = [(one.status, one.scope.device) for one in verify(good) if one.id == "lustre.directories"]
+    assert found == [("fail", "/fsx/refused"), ("undeterminable", "/fsx/unknown")]
+
+
 def test_tuning_that_differs_on_one_target_fails(host, judge):
     told = judge([{"path": host.mount("fsx")}], tuning=TUNED)
     assert "osc.*OST*.max_rpcs_in_flight is 32 and 8 instead of 32" in told["lustre.tuning"]
@@ -215,6 +222,7 @@ def states(facts):
         ("tuning", {"found": ["8", "32"]}, "lustre.tuning", "undeterminable"),
         ("tuning", {"differs": None}, "lustre.tuning", "undeterminable"),
         ("module_options", {"loaded": "yes"}, "lustre.module_options", "undeterminable"),
+        ("module_options", {"found": None}, "lustre.module_options", "undeterminable"),
     ],
 )
 def test_evidence_that_is_missing_or_unknown_is_no_pass(good, kind, change, check, status):

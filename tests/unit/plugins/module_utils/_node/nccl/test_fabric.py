@@ -63,6 +63,8 @@ NCCOM = [
         ("ab", "ab", 2, None),
         ("abc", "ab", 2, "counters_missing"),
         ("ab", "abc", 2, "counters_missing"),
+        # A node that is none of the job proves nothing of those that are.
+        ("abc", "abc", 2, "counters_missing"),
         ("ab", "ab", 3, "counters_missing"),
         ("ab", "ac", 3, "counters_missing"),
     ],
