@@ -5,6 +5,7 @@
 # Any Python from 3.11 on; Debian 12's own will do.
 PYTHON ?= python3
 SCENARIO ?=
+CORE ?=
 BUNDLE ?=
 RETRY ?=
 START := $(PYTHON) -m tests.build.start
@@ -55,8 +56,8 @@ format: setup ## Bring Python into the project's style
 	@.venv-lint/bin/ruff format --quiet .
 
 .PHONY: sanity
-sanity: ## Run ansible-test sanity
-	@$(START) sanity
+sanity: ## Run ansible-test sanity; CORE=2.17 for that ansible-core
+	@$(START) sanity $(CORE)
 
 .PHONY: unit
 unit: ## Run the unit tests
@@ -106,6 +107,10 @@ lock-artifacts: setup ## Download, check and pin the artifacts that roles instal
 .PHONY: dashboard
 dashboard: ## Write the Grafana dashboard again
 	@$(START) dashboard
+
+.PHONY: pictures
+pictures: setup ## Draw the pictures of the README again (needs chromium-headless-shell)
+	@$(VENV)/python -m tests.docs_check.pictures
 
 .PHONY: docs
 docs: setup ## Write the generated parts of the documentation again, and build the site into docs/_build/html

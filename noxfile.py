@@ -55,6 +55,7 @@ MATRIX = {
     "2.20": ("3.12", "3.13", "3.14"),
     "2.21": ("3.12", "3.13", "3.14"),
 }
+WORKFLOWS = sorted((CHECKOUT / ".github" / "workflows").glob("*.yml"))
 MATRIX_TESTS = (
     "tests/integration/inventory",
     "tests/unit/plugins/inventory",
@@ -122,6 +123,8 @@ def lint(session: nox.Session) -> None:
         "yamllint": ("yamllint", "--strict", "."),
         "shellcheck": ("/usr/bin/shellcheck", "--", *scripts),
         "antsibull-changelog": ("antsibull-changelog", "lint"),
+        # GitHub's schema as that program brings it.
+        "workflows": ("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS),
         "house rules": (VENV / "python", "-m", "tests.build.house_rules"),
         "mypy": ("mypy",),
         # What a node runs, down to the functions that it calls: ruff and mypy see only the syntax.
@@ -172,9 +175,15 @@ def galaxy_importer(session: nox.Session) -> bool:
 
 @nox.session
 def sanity(session: nox.Session) -> None:
-    """Run ansible-test sanity, without the host that its pip bootstrap is fetched from."""
+    """Run ansible-test sanity, without the host that its pip bootstrap is fetched from.
+
+    The first argument may be a version of ansible-core, such as 2.17: then that of the matrix, not that of .venv-lint.
+    """
+    programs, words = LINT, list(session.posargs)
+    if words and words[0] in MATRIX:
+        programs = core_environment(session, words.pop(0))[0].parent
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mlcluster" / "ansible-test"
-    (package,) = LINT.parent.glob("lib/python3.*/site-packages/ansible_test")
+    (package,) = programs.parent.glob("lib/python3.*/site-packages/ansible_test")
     source = (package / "_internal" / "python_requirements.py").read_text(encoding="utf-8")
     versions = re.findall(r"\bpip='([0-9.]+)'", source)
     if not versions:
@@ -190,8 +199,8 @@ def sanity(session: nox.Session) -> None:
         values["PIP_CONFIG_FILE"] = os.environ.get("PIP_CONFIG_FILE", str(config))
     python = package.parents[1].name.removeprefix("python")
     with session.chdir(OURS):
-        command = (LINT / "ansible-test", "sanity", "--color", "no", "--python", python)
-        run(session, *command, *session.posargs, env=values)
+        command = (programs / "ansible-test", "sanity", "--color", "no", "--python", python)
+        run(session, *command, *words, env=values)
 
 
 @nox.session
@@ -307,10 +316,8 @@ def quick(session: nox.Session) -> None:
         session.log("no unit test is concerned")
 
 
-@nox.session
-@nox.parametrize("core", list(MATRIX), ids=list(MATRIX))
-def matrix(session: nox.Session, core: str) -> None:
-    """Run the inventory's tests under each ansible-core that is supported, on a Python that it supports."""
+def core_environment(session: nox.Session, core: str) -> tuple[Path, Path]:
+    """The Python of an environment with that ansible-core, and the folder of the collections released for it."""
     version, python = next(((v, p) for v in MATRIX[core] if (p := environments.find_python(v))), (None, None))
     if python is None or version is None:
         session.skip(
@@ -331,9 +338,17 @@ def matrix(session: nox.Session, core: str) -> None:
         environments.ensure_collections(folder / "collections", folder / "ansible.txt", interpreter)
     except packages.SetupError as error:
         session.error(str(error))
+    return interpreter, folder / "collections"
+
+
+@nox.session
+@nox.parametrize("core", list(MATRIX), ids=list(MATRIX))
+def matrix(session: nox.Session, core: str) -> None:
+    """Run the inventory's tests under each ansible-core that is supported, on a Python that it supports."""
+    interpreter, collections = core_environment(session, core)
     values = {
         "PATH": f"{interpreter.parent}{os.pathsep}{os.environ['PATH']}",
-        "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
+        "ANSIBLE_COLLECTIONS_PATH": str(collections),
     }
-    places = f"--override-ini=pythonpath=. {folder / 'collections'} roles/slurm_jobs/files"
+    places = f"--override-ini=pythonpath=. {collections} roles/slurm_jobs/files"
     pytest(session, HANGS, "--numprocesses=2", "-q", places, *MATRIX_TESTS, python=interpreter, env=values)

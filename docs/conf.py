@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 
 from docutils import nodes
-from pygments.lexers.special import TextLexer
 
 project = "mlcluster.aws"
 author = "mlcluster.aws contributors"
@@ -67,6 +66,4 @@ def outside(app, env, node, contnode):
 def setup(app):
     """Hooks of this site."""
     app.connect("missing-reference", outside)
-    # Diagrams are drawn by a code host; here their text is shown, for drawing them would need a program from elsewhere.
-    app.add_lexer("mermaid", TextLexer)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

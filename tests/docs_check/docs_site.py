@@ -27,7 +27,7 @@ import yaml
 
 from tests.build import house_rules
 
-from . import docs_markdown
+from . import diagrams, docs_markdown
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 BIN = CHECKOUT / ".venv-docs" / "bin"
@@ -36,6 +36,9 @@ SITE = CHECKOUT / "docs" / "_build" / "html"
 COLLECTION = "mlcluster.aws"
 # A table of contents within a page: the theme has one beside it, and takes offence at a second.
 CONTENTS = re.compile(r"^\.\. contents::\n(?:[ \t]+:.*\n)*", re.MULTILINE)
+INDEX = "docs/index.md"
+# Pictures go with the pages.
+PICTURES = "docs/pictures/"
 # Where a checkout's other files can be read.
 BRANCH = "blob/main"
 
@@ -54,21 +57,32 @@ def rewritten(text: str, name: str, pages: set[str], sources: str) -> str:
         if parts.scheme or not parts.path:
             continue
         path = posixpath.normpath(posixpath.join(posixpath.dirname(name), parts.path))
-        if path not in pages:
+        if path not in pages and not path.startswith(PICTURES):
             address = f"{sources}/{BRANCH}/{path}" + (f"#{parts.fragment}" if parts.fragment else "")
             text = text.replace(f"]({target})", f"]({address})")
+        elif name == INDEX:
+            # It stands above the folder from which its links lead.
+            text = text.replace(f"]({target})", f"]({path}" + (f"#{parts.fragment})" if parts.fragment else ")"))
     return text
 
 
 def stage(checkout: Path, target: Path) -> None:
     """Put the pages of ``checkout`` into ``target``; docs/index.md becomes the page that everything hangs on."""
     sources = yaml.safe_load((checkout / "galaxy.yml").read_text(encoding="utf-8"))["repository"]
-    pages = {name for name in house_rules.tracked_files(checkout) if is_page(name)}
+    files = house_rules.tracked_files(checkout)
+    pages = {name for name in files if is_page(name)}
     for name in sorted(pages):
         text = (checkout / name).read_text(encoding="utf-8")
-        place = target / ("index.md" if name == "docs/index.md" else name)
+        place = target / ("index.md" if name == INDEX else name)
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(rewritten(text, name, pages, sources), encoding="utf-8")
+        text, drawn = diagrams.replaced(rewritten(text, name, pages, sources), place.stem)
+        place.write_text(text, encoding="utf-8")
+        for file, picture in drawn.items():
+            (place.parent / file).write_text(picture, encoding="utf-8")
+    for name in files:
+        if name.startswith(PICTURES):
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(checkout / name, target / name)
 
 
 def environment() -> dict[str, str]:

@@ -128,7 +128,9 @@ def lines(cells: Table) -> list[str]:
 
 def _gravity(states: Sequence[str]) -> tuple[int, ...]:
     order = (FAILED, NOT_PROVED, CHANGED, NOT_APPLICABLE, PROVED, NO_ROLE)
-    return tuple(sorted(order.index(state) for state in states)) or (-1,)
+    # A node without any role was not reached.
+    found = [order.index(NOT_PROVED) if set(states) == {NO_ROLE} else order.index(state) for state in states]
+    return tuple(sorted(found))
 
 
 def _row(first: str, rest: Sequence[str], width: int, widths: Sequence[int]) -> str:

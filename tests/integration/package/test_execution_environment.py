@@ -13,6 +13,7 @@ import json
 import os
 import re
 import subprocess
+import tarfile
 from pathlib import Path
 
 import jsonschema
@@ -94,6 +95,35 @@ def test_builder_makes_the_context_of_the_image(run, tmp_path):
     assert wanted == {"collections": [{"name": ARCHIVE, "type": "file"}]}
     containerfile = (context / "Containerfile").read_text(encoding="utf-8")
     assert "ARG EE_BASE_IMAGE=" in containerfile and "ansible-core~=" in containerfile
+    assert missing_files(context) == []
+    # What the collection asks of an image has to be in its archive.
+    with tarfile.open(tmp_path / ARCHIVE) as archive:
+        names = set(archive.getnames())
+        wanted = yaml.safe_load(archive.extractfile("meta/execution-environment.yml"))["dependencies"]
+    assert wanted and set(wanted.values()) <= names
+    # Without `make build` the builder says "Complete" all the same.
+    (context / "_build" / ARCHIVE).unlink()
+    assert missing_files(context) == [ARCHIVE]
+
+
+def missing_files(context):
+    """What the files of a context name and the context lacks: sources of COPY, and files in lists of requirements."""
+    lacks = []
+    for line in (context / "Containerfile").read_text(encoding="utf-8").splitlines():
+        words = line.split()
+        if words[:1] == ["COPY"] and not line.startswith("COPY --from"):
+            sources = [word for word in words[1:-1] if not word.startswith("--")]
+            lacks += [source for source in sources if not list(context.glob(source))]
+    listed = yaml.safe_load((context / "_build/requirements.yml").read_text(encoding="utf-8"))["collections"]
+    lacks += [
+        one["name"] for one in listed if one["type"] == "file" and not (context / "_build" / one["name"]).is_file()
+    ]
+    for name in re.findall(
+        r"(?<=_build/)[\w./-]+(?:txt|yml)\b", (context / "Containerfile").read_text(encoding="utf-8")
+    ):
+        if not (context / "_build" / name).exists() and "scripts" not in name:
+            lacks.append(name)
+    return list(dict.fromkeys(lacks))
 
 
 def test_the_image_gets_the_python_packages_that_the_collection_lists(run):

@@ -61,3 +61,18 @@ def test_every_schema_is_in_the_notes_on_upgrades(pages, checkout):
     }
     told = {found for code in pages.read["docs/upgrading.md"].codes for found in schema.findall(code.text)}
     assert written and written == told
+
+
+# Of guides whoever reads one reads all; these are looked things up in.
+REFERENCE = {"docs/guides/failure-catalogue.md"}
+LONGEST_GUIDE = 250
+
+
+def test_guides_are_short_enough_to_be_read(pages):
+    lengths = {
+        name: len((ROOT / name).read_text(encoding="utf-8").splitlines())
+        for name in pages.read
+        if name.startswith("docs/guides/") and name not in REFERENCE
+    }
+    assert len(lengths) > 5
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_GUIDE} == {}

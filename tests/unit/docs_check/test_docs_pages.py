@@ -150,9 +150,19 @@ def test_which_files_are_pages_of_the_site(name, page):
 
 def test_the_pages_come_as_they_lie_and_the_index_on_top(tmp_path):
     docs_site.stage(ROOT, tmp_path)
-    assert (tmp_path / "index.md").read_text(encoding="utf-8") == (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    index = (tmp_path / "index.md").read_text(encoding="utf-8")
+    assert "](docs/guides/start.md)" in index and "](README.md)" in index and "](docs/pictures/run.svg)" in index
     assert not (tmp_path / "docs/index.md").exists()
     assert "[`nvme_raid0`](roles/nvme_raid0/README.md)" in (tmp_path / "README.md").read_text(encoding="utf-8")
+
+
+def test_pictures_and_drawn_diagrams_go_with_the_pages(tmp_path):
+    docs_site.stage(ROOT, tmp_path)
+    assert (tmp_path / "docs/pictures/report.png").stat().st_size > 10000
+    assert "](docs/pictures/run.svg)" in (tmp_path / "README.md").read_text(encoding="utf-8")
+    page = (tmp_path / "docs/architecture.md").read_text(encoding="utf-8")
+    assert "![diagram](architecture-1.svg)" in page and "```mermaid" not in page
+    assert (tmp_path / "docs/architecture-1.svg").read_text(encoding="utf-8").startswith("<svg")
 
 
 def test_no_second_table_of_contents_is_left_in_a_page():

@@ -90,6 +90,12 @@ def test_others_stand_below_with_their_reasons_once():
     ]
 
 
+def test_a_node_that_was_not_reached_stands_above_what_does_not_apply():
+    entries = [entry("n1", concerned=False, reason="no device"), entry("n2", failure="lost")]
+    told = verdict.lines(verdict.table(entries, ["n3"], {"n2", "n3"}))
+    assert [line.split()[0] for line in told] == ["verdict", "n2", "n3", "n1", "n2:", "n3:", "n1:"]
+
+
 def test_the_same_reason_of_two_roles_is_one_line():
     entries = [entry("n1", role, final=False, begun=False) for role in ("efa_nccl", "nvidia_gds")]
     last = verdict.lines(verdict.table(entries, [], {"n1"}))[-1]
