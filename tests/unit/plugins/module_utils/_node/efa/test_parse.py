@@ -258,3 +258,108 @@ def test_no_text_stops_a_parser(text):
 @pytest.mark.parametrize("text", [" ", "\n", "\t", "a ", "a: ", "name ", '	x (a) => /"a ', "1.", "(a) => "])
 def test_no_long_line_holds_a_parser(parser, text):
     parser(text * 100_000 + "x")
+
+
+def endpoint(**fields):
+    return {"provider": "efa", "domain": "d0-rdm", "type": "FI_EP_RDM", **fields}
+
+
+@pytest.mark.parametrize(
+    ("fields", "domains"),
+    [
+        ({}, ["d0"]),
+        ({"domain": "d0"}, ["d0"]),
+        ({"domain": "d0-rdm-1"}, ["d0-rdm-1"]),
+        ({"domain": ""}, []),
+        ({"domain": "-rdm"}, []),
+        ({"type": "FI_EP_DGRAM"}, []),
+        ({"provider": "efa;ofi_rxd"}, []),
+    ],
+)
+def test_reliable_endpoint_of_efa_itself_names_its_device(fields, domains):
+    assert parse.rdm_domains([endpoint(**fields)]) == domains
+
+
+def test_endpoint_without_its_fields_is_none():
+    assert parse.rdm_domains([{}, {"provider": "efa"}, {"type": "FI_EP_RDM", "domain": "x"}]) == []
+
+
+def test_first_value_of_a_field_of_an_endpoint_counts():
+    assert parse.parse_fi_info("provider: efa\n  domain:  a \n  domain: b\n domain= c\n") == [
+        {"provider": "efa", "domain": "a"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("word", "package"),
+    [
+        ("efa_1.16.0_amd64", {"name": "efa", "version": "1.16.0"}),
+        ("a_1_b_c", {"name": "a", "version": "1"}),
+        # One underscore is part of the name of an .rpm, and so are two with an architecture of its own.
+        ("a_b-1-2.noarch", {"name": "a_b", "version": "1-2"}),
+        ("a_b_c-1-2.x86_64", {"name": "a_b_c", "version": "1-2"}),
+        ("a-b-1-2.el8.aarch64", {"name": "a-b", "version": "1-2.el8"}),
+        ("a-1.noarch", None),
+        ("word", None),
+    ],
+)
+def test_package_of_the_marker(word, package):
+    assert parse.parse_marker(f"# Packages installed:\n{word}\n")["packages"] == ([package] if package else [])
+
+
+@pytest.mark.parametrize(("word", "value"), [("9" * 19, int("9" * 19)), ("9" * 20, None), ("0", 0)])
+def test_limit_has_so_many_digits(word, value):
+    assert parse.parse_limit(word) == value
+
+
+@pytest.mark.parametrize(
+    ("line", "soft", "hard"),
+    [
+        ("* - memlock 5", 5, 5),
+        ("* soft memlock 5", 5, None),
+        ("* hard memlock 5", None, 5),
+        ("* both memlock 5", None, None),
+        ("* - nofile 5", None, None),
+        ("* - memlock 5 more", None, None),
+        ("* - memlock", None, None),
+        ("ml - memlock 5", None, None),
+        ("* - memlock many", None, None),
+        ("* - memlock 0", 0, 0),
+    ],
+)
+def test_line_of_limits(line, soft, hard):
+    found = parse.login_memlock({"/a": line})
+    assert (found["soft"], found["hard"]) == (soft, hard)
+    assert (found["soft_file"], found["hard_file"]) == (
+        "/a" if soft is not None else None,
+        "/a" if hard is not None else None,
+    )
+
+
+def test_own_limits_are_those_of_others_that_are_lower():
+    text = (
+        "* - memlock 1\nroot - memlock 2\n@ml hard memlock 5\nana - memlock unlimited\n%g soft memlock 0\n"
+        "bob - nofile 7\neve - memlock 9 x\n# zoe - memlock 3\n"
+    )
+    found = parse.own_memlock({"/a": text})
+    assert {name: (limit["soft"], limit["hard"]) for name, limit in found.items()} == {
+        "@ml": (None, 5),
+        "%g": (0, None),
+    }
+
+
+def test_limits_of_a_process_are_whole_numbers():
+    line = "Max locked memory         {}            {}            bytes\n"
+    assert parse.process_memlock(line.format(5, "unlimited")) == {"soft": 5, "hard": "unlimited"}
+    assert parse.process_memlock(line.format("9" * 20, 1)) == {"soft": int("9" * 20), "hard": 1}
+    assert parse.process_memlock(line.format("9" * 21, 1)) is None
+
+
+def test_first_value_of_a_field_of_modinfo_counts():
+    text = "filename:  /lib/efa.ko\nversion: 2.17.2g\nversion: 3\n: nothing\nword\nalias:\n"
+    assert parse.parse_modinfo(text) == {"filename": "/lib/efa.ko", "version": "2.17.2g", "alias": ""}
+
+
+def test_version_of_open_mpi():
+    assert parse.parse_mpi_version("mpirun (Open MPI) 4.1.7\n\nReport bugs\n") == "4.1.7"
+    assert parse.parse_mpi_version("mpirun (Open MPI) none\n") is parse.parse_mpi_version("Intel(R) MPI 2021\n") is None

@@ -132,3 +132,17 @@ def test_networks_of_a_host_are_sorted_into_efa_and_others():
 def test_torn_line_proves_no_channel_over_efa_and_disproves_one(via, networks):
     between = fed(f"Channel 00/0 : 0[0] -> 2[0] [send] via {via}").between(WHERE)
     assert between == ({"a": nccl_log.HostChannels(networks)} if networks else {})
+
+
+def test_channels_that_wait_for_the_list_of_ranks_are_bounded(monkeypatch):
+    monkeypatch.setattr(nccl_log, "_PENDING", 2)
+    texts = [f"Channel 0{number}/0 : 0[0] -> {number}[0] [send] via NET/Libfabric/0" for number in (1, 2, 3, 4)]
+    found, blind = nccl_log.NcclLog(), nccl_log.NcclLog()
+    for text in texts:
+        found.feed("a", "INFO", text, dict.fromkeys(range(5), "b") | {0: "a"})
+        blind.feed("a", "INFO", text, {})
+        assert len(found._pending) <= 2 and len(blind._pending) <= 2
+    assert found.between(dict.fromkeys(range(5), "b") | {0: "a"})["a"].networks == {"Libfabric": 4}
+    # What did not fit is missing, and that is known.
+    blind.between(dict.fromkeys(range(5), "b") | {0: "a"})
+    assert blind.contradictions == 1
