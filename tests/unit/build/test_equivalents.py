@@ -33,6 +33,6 @@ def test_length_of_an_excerpt_in_a_message(source, found):
 def test_change_that_is_excused_can_be_made(module, name, line):
     source = (CHECKOUT / module).read_text(encoding="utf-8")
     lines = source.splitlines()
-    made = {(one.name, lines[one.line - 1].strip()) for one in mutants.mutants(source, None, 0)}
+    made = {(what, lines[number - 1].strip()) for _place, number, what, _change in mutants.spots(ast.parse(source))}
     assert (name, line) in made
     assert equivalents.why(module, name, f"  {line}") and equivalents.why(module, "another", line) is None

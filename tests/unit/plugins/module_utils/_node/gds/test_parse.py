@@ -163,3 +163,117 @@ def test_codes_have_words():
 )
 def test_a_long_line_costs_no_more_than_its_length(line):
     assert gds_parse.parse_table(f"DRIVER CONFIGURATION:\n{line}\n")["drivers"] == {}
+
+
+def test_every_status_of_libcufile_has_its_own_words():
+    assert set(gds_parse.ERROR_NAMES) == set(range(5001, 5037)) - {5032}
+    assert len(set(gds_parse.ERROR_NAMES.values())) == 35
+    assert gds_parse.error_text(5032) == "5032 (unknown to this version)"
+
+
+@pytest.mark.parametrize(("sign", "prerequisite"), gds_parse.LOG_SIGNS)
+def test_every_complaint_names_its_prerequisite_once(sign, prerequisite):
+    found = gds_parse.parse_table(f"x {sign} y\n{sign}\n")
+    assert found["signs"] == [prerequisite]
+
+
+@pytest.mark.parametrize("words", gds_parse.P2PDMA_OFF)
+def test_p2pdma_that_is_off_is_no_finding(words):
+    lines = (
+        "Is PCIP2PDMA Supported: 1 kernel Support: 0 pci_p2pdma_supported_cuda: 1 checkIfAllGPUsSupportP2PDMA(): 0\n"
+        "Kernel does not support PCIP2PDMA\nUnsupported block device\n"
+    )
+    found = gds_parse.parse_table(lines)
+    assert found["p2pdma"] == {"supported": True, "kernel": False, "cuda": True, "gpus": False}
+    assert found["signs"] == ["kernel_p2pdma", "block_device"]
+    found = gds_parse.parse_table(lines + words)
+    assert (found["p2pdma"], found["signs"]) == (None, ["block_device"])
+
+
+GPU = " GPU index 0 NVIDIA H100 80GB HBM3 bar:1 bar size (MiB):131072 supports GDS, IOMMU State: Disabled\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "supported", "iommu"),
+    [
+        (GPU, True, "Disabled"),
+        (GPU.replace(", IOMMU State: Disabled", ""), True, None),
+        (GPU.replace("supports GDS", "does not support GDS"), False, "Disabled"),
+        (GPU.replace("supports GDS", "supports GDS maybe"), False, "Disabled"),
+    ],
+)
+def test_gpu_of_the_table(line, supported, iommu):
+    (gpu,) = gds_parse.parse_table(line)["gpus"]
+    assert gpu == {
+        "index": 0,
+        "name": "NVIDIA H100 80GB HBM3",
+        "bar_mib": 131072,
+        "supported": supported,
+        "iommu": iommu,
+    }
+
+
+def test_rows_belong_to_their_section():
+    text = (
+        " a.b : 1\n DRIVER CONFIGURATION:\n =====\n NVMe P2PDMA : Supported\n NVMe : p2pdma, compat\n"
+        " NVMeOF : Unsupported\n Other : odd\n --rdma library : Loaded (libcufile_rdma.so)\n"
+        " CUFILE CONFIGURATION:\n properties.use_compat_mode : true\n not a.setting : x\n word : y\n"
+        " PLATFORM INFO:\n IOMMU: disabled\n Arch:\n Color: blue\n Platform: x86\n OTHER:\n IOMMU: enabled\n"
+    )
+    found = gds_parse.parse_table(text)
+    assert found["drivers"] == {"NVMe": ["p2pdma", "compat"], "NVMeOF": []}
+    assert found["rdma"] == {"rdma library": "Loaded (libcufile_rdma.so)"}
+    assert found["settings"] == {"properties.use_compat_mode": "true"}
+    assert found["platform"] == {"IOMMU": "disabled", "Platform": "x86"}
+    assert (found["compatible"], found["errors"]) == (False, [])
+
+
+def test_errors_are_kept_once_and_compatible_mode_is_said():
+    line = " 29-11-2026 05:52:01:123 [pid=1 tid=2] {}  cufio:12 {}\n"
+    text = line.format("ERROR", "bad") + line.format("ERROR", "bad") + line.format("WARN", "fine")
+    found = gds_parse.parse_table(text + line.format("INFO", "running in compatible mode"))
+    assert (found["errors"], found["compatible"]) == (["bad"], True)
+
+
+@pytest.mark.parametrize(
+    ("config", "path", "found"),
+    [
+        ({"a": {"b": 5}}, "a.b", 5),
+        ({"a": {"b": False}}, "a.b", False),
+        ({"a": {"b": None}}, "a.b", "default"),
+        ({"a": 5}, "a.b", "default"),
+        ({"a": {"b": {"c": 1}}}, "a.b.c", 1),
+        ({}, "a", "default"),
+        (None, "a", "default"),
+    ],
+)
+def test_setting_by_its_path(config, path, found):
+    assert gds_parse.setting(config, path, "default") == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (None, {"loaded": False, "version": None, "open_module": None}),
+        ("\nKernel Module 580.1 \n", {"loaded": False, "version": None, "open_module": None}),
+        (
+            "NVRM version: NVIDIA UNIX Open Kernel Module 580.95.05 x\n",
+            {"loaded": True, "version": "580.95.05", "open_module": True},
+        ),
+        (
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module 470.1",
+            {"loaded": True, "version": "470.1", "open_module": False},
+        ),
+        ("something 580", {"loaded": True, "version": None, "open_module": None}),
+    ],
+)
+def test_first_line_of_the_driver_decides(text, found):
+    assert gds_parse.parse_nvidia_version(text) == found
+
+
+def test_pairs_of_the_kernel_are_split_at_their_first_sign():
+    dwords = 'X: 1\nRegistryDwords: "a=1=2; b = 3 ;c"\nRegistryDwordsPerDevice: "d=4"\n'
+    assert gds_parse.parse_registry_dwords(dwords) == {"a": "1=2", "b": "3"}
+    assert gds_parse.parse_registry_dwords(None) is gds_parse.parse_registry_dwords("x") is None
+    assert gds_parse.parse_nvfs_modules("nvme : 1:2\nword\n") == {"nvme": "1:2"}
+    assert (gds_parse.parse_nvfs_modules(None), gds_parse.parse_nvfs_modules("")) == (None, {})
