@@ -212,3 +212,70 @@ def test_xid_that_is_no_number_is_no_pass(told_by, word):
 def test_no_value_of_xid_at_all_is_no_pass(told_by):
     values = [{**GOOD, "xid": "N/A"}[name] for name in NAMES]
     assert by_id(engine(f"GPU 0 {' '.join(values)}\n"))["dcgm.xid"].status == "undeterminable"
+
+
+def test_fields_are_asked_by_their_documented_numbers():
+    host = engine(dmon())
+    health_dcgm.check_dcgm(host)
+    assert "/usr/bin/dcgmi dmon -e 150,140,155,202,230,310,311,394,393,395,396 -c 1" in host.calls
+
+
+BLANKS = [f"{blank + more}" for blank in (2147483632, 9223372036854775792) for more in range(4)]
+
+
+@pytest.mark.parametrize("word", ["N/A", *BLANKS, None, "", "x", "-1", "-0.5", "nan", "inf"])
+def test_word_that_is_no_figure(word):
+    assert health_dcgm.figure(word) is None
+
+
+@pytest.mark.parametrize(
+    ("word", "value"), [("0", 0), ("0.5", 0.5), ("2147483631", 2147483631), ("2147483636", 2147483636)]
+)
+def test_word_that_is_a_figure(word, value):
+    assert health_dcgm.figure(word) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "status"),
+    [
+        ("tcp6", "   0: 00000000000000000000000000000000:24B8 0:0 0A x\n", "pass"),
+        ("tcp", "   0: 0100007F:24B8 0100007F:9C40 01 x\n", "not_applicable"),
+        ("tcp", "   0: 0100007F:24B9 00000000:0000 0A x\n", "not_applicable"),
+    ],
+)
+def test_exporter_is_asked_where_something_listens_on_its_port(name, row, status):
+    host = served(exporter())
+    host.files = {f"/proc/net/{name}": row}
+    found = by_id(host)
+    assert found["dcgm.xid" if status == "pass" else "dcgm.fields"].status == status
+    assert bool(host.calls) is (status == "pass")
+
+
+@pytest.mark.parametrize(("most", "status"), [(45, "pass"), (44.9, "fail"), (0, "fail")])
+def test_temperature_may_be_the_highest_that_is_allowed(told_by, most, status):
+    found = by_id(told_by(), most_celsius=most)["dcgm.temperature"]
+    assert (found.status, found.expected) == (status, most)
+    # That of the memory has no bound.
+    assert by_id(told_by(), most_celsius=0)["dcgm.memory_temperature"].status == "not_applicable"
+
+
+def test_gpus_are_named_in_the_order_of_their_numbers():
+    rows = [f"GPU {at} {' '.join({**GOOD, 'ecc_uncorrected': 'ERR!'}.values())}" for at in (10, 2, 1)]
+    found = by_id(engine("\n".join(rows)))["dcgm.ecc_uncorrected"]
+    assert [part.split()[0] for part in found.message.split("; ")] == ["gpu1", "gpu2", "gpu10"]
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"), [(("1", "3", "2"), "3"), (("N/A", "3"), "N/A"), (("3", "ERR!", "9"), "ERR!"), (("0", "0"), "0")]
+)
+def test_of_several_words_the_worst_is_kept(words, kept):
+    lines = [f'DCGM_FI_DEV_POWER_USAGE{{gpu="0",GPU_I_ID="{at}"}} {word}' for at, word in enumerate(words)]
+    assert health_dcgm.parse_exporter("\n".join(lines))[0]["power"] == {"gpu0": kept}
+
+
+def test_xid_of_two_gpus_has_the_severity_of_the_worse():
+    values = [[{**GOOD, "xid": xid}[name] for name in NAMES] for xid in ("48", "79")]
+    text = "\n".join(f"GPU {at} {' '.join(row)}" for at, row in enumerate(values))
+    found = by_id(engine(text))["dcgm.xid"]
+    assert (found.status, found.severity, found.scope.device) == ("fail", "reboot", None)
+    assert found.message == "gpu0 last reported Xid 48; gpu1 last reported Xid 79"

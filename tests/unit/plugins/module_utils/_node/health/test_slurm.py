@@ -166,3 +166,17 @@ def test_without_slurm():
 
 
 # The container profile inside an image.
+
+
+def test_severity_and_words_of_a_slurm_that_fails(host):
+    host.commands[f"{BIN}/scontrol --details"] = CommandResult(1, "", "Node n1 not found")
+    found = slurm_of(host, kind="compute")["slurm.node"]
+    assert (found.severity, found.message) == ("reset", "Slurm does not know n1")
+    assert slurm_of(host)["slurm.controller"].found == "head up"
+    host.commands[f"{BIN}/scontrol ping"] = "Slurmctld(primary) at head is DOWN\n"
+    found = slurm_of(host)["slurm.controller"]
+    assert (found.severity, found.expected, found.message) == ("reset", "up", "no controller answers")
+    host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, "said\n", "")
+    assert slurm_of(host)["slurm.controller"].reason == "no controller is known: said"
+    host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, "", "")
+    assert slurm_of(host)["slurm.controller"].reason == "no controller is known: it said nothing"

@@ -287,3 +287,32 @@ def test_containers_are_judged_by_their_own_verdicts(monkeypatch):
 
     monkeypatch.setattr(system.enroot, "survey", broken)
     assert only(system.check_containers(Made())).reason == "no enroot.conf"
+
+
+@pytest.mark.parametrize(("free", "status", "severity"), [(5, "pass", "none"), (4.99, "fail", "reset")])
+def test_root_may_have_just_enough(monkeypatch, free, status, severity):
+    monkeypatch.setattr(system.scratch, "free_percent", lambda where: {"bytes": 90, "inodes": free})
+    one = only(system.check_root(TrainingHost()))
+    assert (one.status, one.severity, one.expected, one.found) == (status, severity, 5, free)
+
+
+def test_severity_of_what_a_node_lacks():
+    assert only(system.check_clock(with_answers({CLOCK: "no\n"}))).severity == "monitor"
+    made = TrainingHost()
+    made.files.update({"/proc/sys/kernel/osrelease": "6.8\n", "/lib/modules/6.9/modules.dep": ""})
+    one = only(system.check_kernel(made))
+    assert (one.severity, one.expected, one.found) == ("monitor", "6.8", "6.9")
+
+
+@pytest.mark.parametrize(
+    ("status", "judged", "severity"),
+    [("WARNING", "fail", "monitor"), ("FAILURE", "fail", "reset"), ("SKIPPED", "not_applicable", "none")],
+)
+def test_check_of_pcluster_diag_without_words_says_its_status(status, judged, severity):
+    one = only(of_diag(diag({"check_id": "IMDS", "status": status, "errors": [7], "infos": "x"})))
+    assert (one.status, one.severity, one.message or one.reason) == (judged, severity, status)
+
+
+def test_service_that_reloads_runs():
+    (one,) = system.check_services(with_answers({UNITS: unit("slurmd.service", "reloading")}))
+    assert (one.status, one.found) == ("pass", "reloading")
