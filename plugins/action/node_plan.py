@@ -5,10 +5,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ansible import constants
@@ -29,6 +31,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.hardware impo
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.judgement import judge
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.options import (
     checksum,
+    is_wanted,
     role_options,
     system_problems,
 )
@@ -36,9 +39,9 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.variables imp
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import journal
 
 MODULE = "mlcluster.aws.node_plan"
-# The fact with the answers of this run: {role: {"sum": ..., "answer": ...}}. An answer is JSON text: Ansible walks
-# through all facts for every task.
-KEPT = "mlcluster_plan"
+# The facts with the answers of this run begin so, and end with the key of a role: {"sum": ..., "answer": ...}, empty
+# once it was taken. An answer is JSON text: Ansible walks through all facts for every task.
+KEPT = "mlcluster_plan_"
 RETURNED = ("plan", "results", "lines", "problems", "shown", "details")
 # Tags that all roles have, and those of Ansible that take all tasks in.
 COMMON = {"all", "tagged", "build", "boot"}
@@ -85,6 +88,7 @@ class ActionModule(ActionBase):
                 "again": {"type": "bool", "default": False},
                 "verify": {"type": "bool", "default": False},
                 "validate": {"type": "bool", "default": False},
+                "removal": {"type": "str"},
                 "required": {"type": "bool"},
                 "trouble": {"type": "list", "elements": "str", "default": []},
             },
@@ -97,53 +101,68 @@ class ActionModule(ActionBase):
             return {**result, **self._look_first(given)}
         if given["role"] not in DOMAINS:
             raise AnsibleActionFail(f"there is no role {given['role']} that plans: there are {', '.join(DOMAINS)}")
+        if given["removal"] is not None:
+            return {**result, **self._before_removal(DOMAINS[given["role"]].role, given["removal"])}
         return {**result, **self._for_role(DOMAINS[given["role"]], given)}
 
     def _look_first(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The looks of all roles whose options are sound; the others say what is wrong when it is their turn."""
         tags, skipped = self._tags(), self._vars.get("ansible_skip_tags") or []
         groups = set(given["groups"] or ())
-        roles = [role for role, domain in DOMAINS.items() if groups & set(domain.groups)]
+        keys = [key for key, domain in DOMAINS.items() if groups & set(domain.groups)]
         # A role that does not look so may change what the roles behind it see.
-        roles += itertools.takewhile(DOMAINS.__contains__, given["roles"] or ())
+        keys += itertools.takewhile(DOMAINS.__contains__, given["roles"] or ())
+        # A play of site.yml may leave out a part of a role, of which then nobody asks.
+        keys = [key for key in keys if is_wanted(DOMAINS[key], self._vars, self._variables(DOMAINS[key].role))]
         asked = {}
-        for role in roles:
-            if not is_asked(role, tags, skipped):
+        for key in keys:
+            domain = DOMAINS[key]
+            if not is_asked(domain.role, tags, skipped):
                 continue
-            options, problems = role_options(DOMAINS[role], self._variables(role))
+            options, problems = role_options(domain, self._variables(domain.role))
             if not problems:
-                asked[role] = options
+                asked[key] = options
         facts = self._facts(self._ask(asked), asked) if asked else {}
         check = bool(self._task.check_mode)
         self._note(
-            *({"role": role, "begun": False, "check": check, "verified": verifies(role, tags)} for role in asked)
+            *(
+                {"role": key, "begun": False, "check": check, "verified": verifies(DOMAINS[key].role, tags)}
+                for key in asked
+            )
         )
-        told = {role: told_options(DOMAINS[role], options) for role, options in asked.items()}
-        return {"changed": False, "asked": bool(asked), "options": told, "ansible_facts": facts}
+        told = {key: told_options(DOMAINS[key], options) for key, options in asked.items()}
+        return {"changed": False, "asked": bool(asked), "wanted": keys, "options": told, "ansible_facts": facts}
+
+    def _before_removal(self, role: str, what: str) -> dict[str, Any]:
+        """Refuse a removal without consent; what follows one changes the node, and no answer is left."""
+        consent = f"{role}_remove_confirmed"
+        if not boolean(self._variables(role).get(consent, False), strict=False):
+            raise AnsibleActionFail(f"tasks_from: remove {what}; nothing was done, since {consent} is not true")
+        return {"changed": False, "asked": False, "ansible_facts": self._forgotten()}
 
     def _for_role(self, domain: Domain, given: Mapping[str, Any]) -> dict[str, Any]:
-        role, variables = domain.role, self._variables(domain.role)
+        role, variables, key = domain.role, self._variables(domain.role), domain.key
         problems = system_problems(self._name, self._node_facts())
         options: dict[str, Any] = {}
         if not problems:
             options, problems = role_options(domain, variables)
         if problems:
-            self._note({"role": domain.role, "final": True, "problems": problems, "failure": problems[0]})
+            self._note({"role": key, "final": True, "problems": problems, "failure": problems[0]})
             raise AnsibleActionFail("; ".join(problems))
         if given["validate"]:
             return {"changed": False, "asked": False}
-        kept = self._kept().get(role) or {}
-        answer = None if given["again"] else self._answer_of(kept, role, options)
+        answer = None if given["again"] else self._answer_of(key, options)
         facts: dict[str, Any] = {}
         asked = answer is None
         if answer is None:
-            facts = self._facts(self._ask({role: options}), {role: options})
-            answer = json.loads(facts[KEPT][role]["answer"])
-            kept = facts[KEPT][role]
+            facts = self._facts(self._ask({key: options}), {key: options})
+            answer = json.loads(facts[KEPT + key]["answer"])
+        # Taken once: what comes between this task and another one for the role may change the node.
+        facts[KEPT + key] = {}
         answer = self._with_inventory(role, answer, options)
         if given["again"] or not (answer["plan"]["empty"] or self._task.check_mode):
             # Once a role acts, whether it comes to its end or not, the answers of others are those of another node.
-            facts[KEPT] = {role: kept}
+            facts.update(self._forgotten())
         required = given["required"]
         if required is None:
             name = f"{role}_required"
@@ -152,11 +171,11 @@ class ActionModule(ActionBase):
             **{name: answer[name] for name in RETURNED},
             "changed": False,
             "asked": asked,
-            "options": {role: told_options(domain, options)},
+            "options": {key: told_options(domain, options)},
             "ansible_facts": {**answer["facts"], **facts},
         }
         empty, check = answer["plan"]["empty"], bool(self._task.check_mode)
-        note = {"role": role, "differs": not empty, "required": required, "check": check}
+        note = {"role": key, "differs": not empty, "required": required, "check": check}
         if empty and not given["verify"] and not verifies(role, self._tags()):
             self._note({**note, "verified": False})
             return outcome
@@ -180,6 +199,7 @@ class ActionModule(ActionBase):
         outcome["msg"] = "\n".join(lines)
         if judgement.failure is not None:
             # What a task that fails returns is printed whole.
+            self._mark_failed(key)
             failure = {"failed": True, "msg": f"{self._name}: {judgement.failure}", "asked": asked, "changed": False}
             return {**failure, "problems": answer["problems"]}
         return outcome
@@ -227,11 +247,26 @@ class ActionModule(ActionBase):
         # A play may have an expression under this name.
         return self._templar.template(facts) if isinstance(facts, str) else facts
 
-    def _kept(self) -> Mapping[str, Any]:
-        return self._node_facts().get(KEPT) or {}
+    def _forgotten(self) -> dict[str, Any]:
+        """The facts by which no answer of this run is left."""
+        known = self._node_facts()
+        return {KEPT + key: {} for key in DOMAINS if known.get(KEPT + key)}
 
-    def _answer_of(self, kept: Mapping[str, Any], role: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
-        wanted = checksum(role, options, run_id(), bool(self._task.check_mode))
+    def _failure_mark(self, key: str) -> Path:
+        """A file of this run: Ansible takes no facts from a task that fails, so that they cannot say who failed."""
+        digest = hashlib.sha256(f"{self._name}\0{key}".encode()).hexdigest()
+        return Path(run_id()) / f"mlcluster-plan-{digest}.failed"
+
+    def _mark_failed(self, key: str) -> None:
+        with contextlib.suppress(OSError):
+            self._failure_mark(key).touch(mode=0o600)
+
+    def _answer_of(self, key: str, options: Mapping[str, Any]) -> dict[str, Any] | None:
+        if self._failure_mark(key).exists():
+            # What failed is asked again: somebody may have mended it.
+            return None
+        kept = self._node_facts().get(KEPT + key) or {}
+        wanted = checksum(key, options, run_id(), bool(self._task.check_mode))
         return dict(json.loads(kept["answer"])) if kept.get("sum") == wanted else None
 
     def _ask(self, asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -258,10 +293,10 @@ class ActionModule(ActionBase):
         """The facts to set: the answers by role, what roles say about the node, and of the system what is missing."""
         check = bool(self._task.check_mode)
         fresh = {
-            role: {"sum": checksum(role, asked[role], run_id(), check), "answer": json.dumps(answer["roles"][role])}
-            for role in asked
+            KEPT + key: {"sum": checksum(key, asked[key], run_id(), check), "answer": json.dumps(answer["roles"][key])}
+            for key in asked
         }
         known = self._node_facts()
         system = {name: value for name, value in answer["system"].items() if name not in known}
-        said = {name: value for role in asked for name, value in answer["roles"][role]["facts"].items()}
-        return {**system, **said, KEPT: {**self._kept(), **fresh}}
+        said = {name: value for key in asked for name, value in answer["roles"][key]["facts"].items()}
+        return {**system, **said, **fresh}

@@ -17,7 +17,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.release import __version__ as core_version
 from ansible.utils.display import Display
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS, Domain
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.files import replace_file
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result as verdict
 from ansible_collections.mlcluster.aws.plugins.plugin_utils import _artifacts
@@ -124,12 +124,13 @@ class ActionModule(ActionBase):
         judged: dict[tuple[str, str], list[str]] = {}
         roles = set()
         for host, given in raw.items():
-            for role, domain in DOMAINS.items():
-                if not _has_role(role, given):
+            for domain in DOMAINS.values():
+                role = domain.role
+                if not _takes(domain, given):
                     continue
                 roles.add(role)
                 own = {name: given[name] for name in sorted(given) if name.startswith(f"{role}_")}
-                key = (role, repr(own))
+                key = (domain.key, repr(own))
                 # Where a variable is a template, what it gives is another for each host.
                 if key not in judged or "{{" in key[1]:
                     judged[key] = role_options(domain, self._of_role(role, given))[1]
@@ -203,7 +204,12 @@ class ActionModule(ActionBase):
 
 def _has_role(role: str, given: Mapping[str, Any]) -> bool:
     """Whether site.yml applies a role to a host with these variables."""
-    return bool(set(DOMAINS[role].groups) & set(given.get("group_names") or ()))
+    return any(_takes(domain, given) for domain in DOMAINS.values() if domain.role == role)
+
+
+def _takes(domain: Domain, given: Mapping[str, Any]) -> bool:
+    """Whether site.yml applies a role, or a part of one, to a host with these variables."""
+    return bool(set(domain.groups) & set(given.get("group_names") or ()))
 
 
 def _collections() -> dict[str, tuple[str | None, str]]:

@@ -13,7 +13,8 @@ description:
   - Makes the looks and plans of any number of roles side by side, in one module execution, each within its own time
     limit. Changes nothing.
   - Tasks use the action plugin of the same name, which takes the options of a role from its variables. Where it has
-    an answer of this run to the same options already, it does not ask the node again.
+    an answer of this run to the same options already, it does not ask the node again. An answer is taken once, and no
+    answer is left once a role changes the node.
   - The answer of a role is printed, and the task fails as the variable C(<role>_required) asks for it. Without that
     variable every problem fails it.
 author:
@@ -27,7 +28,9 @@ attributes:
     support: none
 options:
   role:
-    description: The role whose tasks ask; its answer is returned and judged.
+    description: >-
+      The role whose tasks ask; its answer is returned and judged. The parts of slurm_jobs for nodes are
+      V(slurm_jobs_checks) and V(slurm_jobs_tools).
     type: str
   roles:
     description:
@@ -54,6 +57,12 @@ options:
     description: Judge the options and the distribution alone, without asking the node.
     type: bool
     default: false
+  removal:
+    description:
+      - What a removal takes away and what it keeps, as the end of a sentence. The task fails with that sentence unless
+        the variable C(<role>_remove_confirmed) is true. Nothing is asked of the node, and no answer of this run is
+        left, since the removal changes the node.
+    type: str
   required:
     description: Whether problems fail the task, in place of the variable C(<role>_required).
     type: bool
@@ -127,13 +136,20 @@ options:
   returned: where options are sound
   type: dict
   sample: {"nvidia_gds": {"mode": "compat"}}
+wanted:
+  description: The roles, and parts of roles, that site.yml has for the node.
+  returned: with O(roles) and O(groups)
+  type: list
+  elements: str
+  sample: [nvme_raid0, slurm_jobs_tools]
 asked:
   description: Whether the node was asked, and not an answer of this run taken.
   returned: always
   type: bool
   sample: false
 ansible_facts:
-  description: C(mlcluster_plan), the answers of this run, and what roles say about the node.
+  description: >-
+    C(mlcluster_plan_ROLE), the answers of this run that no task has taken yet, and what roles say about the node.
   returned: success
   type: dict
   sample: {"mlcluster_gds": {"mounts": {"/data": "compat"}, "reboot_needed": [], "bandwidth": []}}
@@ -155,6 +171,7 @@ def main() -> None:
             "again": {"type": "bool", "default": False},
             "verify": {"type": "bool", "default": False},
             "validate": {"type": "bool", "default": False},
+            "removal": {"type": "str"},
             "required": {"type": "bool"},
             "trouble": {"type": "list", "elements": "str", "default": []},
         },

@@ -4,9 +4,10 @@
 """site.yml pushed from one controller to 1, 10 and 40 nodes over real ssh, with Ansible's strategy and with mitogen's.
 
 The nodes are containers, so there are no disks and no accelerators, but for the recorded driver of a GPU on the last
-one: every role looks, installs what an image of such a node would have and writes its files; the second run changes
-nothing. Every node is this machine, so the seconds of many nodes are those of two cores doing the work of all: what
-carries over to a cluster is the module executions a node, the controller's CPU seconds and the ratio of the strategies.
+one; the first has a real Slurm, for the scripts of jobs. Every role looks, installs what an image of such a node would
+have and writes its files; the second run changes nothing. Every node is this machine, so the seconds of many nodes are
+those of two cores doing the work of all: what carries over to a cluster is the module executions a node, the
+controller's CPU seconds and the ratio of the strategies.
 
 A module execution is one program that Ansible starts on a node; tasks of the controller and facts are not counted.
 Tasks a node are all that the controller has begun for it, skipped ones too: what they cost is the controller's.
@@ -29,7 +30,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.bench.push_nodes import nodes
+from tests.bench.push_nodes import SLURM, nodes
 from tests.build import environments
 from tests.vm.helpers import BIN, FACTS, ON_CONTROLLER, ROOT, items_of
 
@@ -47,6 +48,15 @@ SETTINGS = {
     # Nothing publishes NVIDIA's packages here.
     "nvidia_gds_install_enabled": False,
     "nvidia_gds_cuda_version": "13.0",
+    # The head node has a Slurm of its own, and each compute node takes fio from a package.
+    "slurm_jobs_dir": "/srv/jobs",
+    "slurm_jobs_require_mount": False,
+    "slurm_jobs_slurm_prefix": SLURM,
+    "slurm_jobs_mpi": "none",
+    "slurm_jobs_jobs": [
+        {"name": "smoke", "kind": "node_smoke", "nodes": 1},
+        {"name": "disks", "kind": "local_io", "nodes": 1},
+    ],
 }
 SECONDS = 1800
 

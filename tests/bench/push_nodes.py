@@ -20,17 +20,66 @@ from tests.build import containers
 RELEASE = "debian12"
 RECORDED = Path(__file__).resolve().parents[1] / "unit" / "fixtures" / "gds"
 # With what the roles install from Debian, so that no run measures the mirror of Debian's packages.
-PACKAGES = ("openssh-server", "mdadm", "e2fsprogs", "xfsprogs")
+PACKAGES = ("openssh-server", "mdadm", "e2fsprogs", "xfsprogs", "fio", "munge", "slurmctld", "slurmd", "slurm-client")
+# Where the first node has Slurm: role slurm_jobs is told of it, and no other finds it, as enroot_pyxis, which would
+# install what has to be fetched. The others have none.
+SLURM = "/srv/slurm"
+SLURM_CONF = """ClusterName=bench
+SlurmctldHost={name}
+SlurmUser=slurm
+SlurmdUser=root
+AuthType=auth/munge
+StateSaveLocation=/var/spool/slurmctld
+SlurmdSpoolDir=/var/spool/slurmd
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+MpiDefault=none
+ReturnToService=2
+MailProg=/bin/true
+SlurmdParameters=config_overrides
+NodeName={name} NodeAddr=127.0.0.1 CPUs=8 State=UNKNOWN
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+TAKE_SLURM_AWAY = r"""
+set -e
+mkdir -p "$0/bin"
+for program in /usr/bin/s* /usr/sbin/slurm*; do
+  case $(dpkg-query --search "$program" 2>/dev/null) in slurm*) mv "$program" "$0/bin/" ;; esac
+done
+"""
+START_SLURM = r"""
+set -e
+cat >/etc/slurm/slurm.conf
+echo CgroupPlugin=cgroup/v1 >/etc/slurm/cgroup.conf
+mkdir -p /var/spool/slurmctld /var/spool/slurmd /var/log/slurm
+chown slurm: /var/spool/slurmctld /var/log/slurm
+systemctl restart munge
+"$0/bin/slurmctld"
+"$0/bin/slurmd"
+for try in $(seq 600); do
+  [ "$("$0/bin/sinfo" -h -t idle -o %D)" = 1 ] && exit 0
+  sleep 0.2
+done
+"$0/bin/sinfo"
+exit 1
+"""
 # Each of these holds instances of inotify, of which a kernel gives all containers of a user 128 by default: with them
 # the 26th node does not boot.
-MASKED = ("systemd-ask-password-console.path", "systemd-ask-password-wall.path", "systemd-logind.service")
+MASKED = (
+    "slurmctld.service",
+    "slurmd.service",
+    "systemd-ask-password-console.path",
+    "systemd-ask-password-wall.path",
+    "systemd-logind.service",
+)
 SSH_SECONDS = 120
 
 
 def image() -> str:
     """The name of the containers' image with sshd in it, built when it is not there."""
     base = containers.ensure_image(RELEASE)
-    key = hashlib.sha256(" ".join((base, *PACKAGES, *MASKED)).encode()).hexdigest()[:12]
+    key = hashlib.sha256(" ".join((base, *PACKAGES, *MASKED, TAKE_SLURM_AWAY)).encode()).hexdigest()[:12]
     name = f"{containers.IMAGE_PREFIX}{RELEASE}:ssh-{key}"
     with containers.locked("image-bench"):
         age = containers.image_age(name)
@@ -51,6 +100,8 @@ def image() -> str:
                 *PACKAGES,
             ]
             containers.demand(containers.podman(*install), f"Installing {', '.join(PACKAGES)}")
+            away = ["exec", builder, "bash", "-c", TAKE_SLURM_AWAY, SLURM]
+            containers.demand(containers.podman(*away), "Taking Slurm off the search path")
             mask = ["exec", builder, "systemctl", "mask", "--now", *MASKED]
             containers.demand(containers.podman(*mask), f"Masking {', '.join(MASKED)}")
             containers.demand(containers.podman("stop", builder), f"Stopping {builder}")
@@ -91,6 +142,14 @@ def _show_driver(name: str) -> None:
         subprocess.run(["podman", *write], input=text, text=True, check=True)
 
 
+def _start_slurm(name: str) -> None:
+    """Let a node be a cluster of one, which is idle."""
+    start = ["podman", "exec", "--interactive", name, "bash", "-c", START_SLURM, SLURM]
+    done = subprocess.run(start, input=SLURM_CONF.format(name=name), text=True, capture_output=True, check=False)
+    if done.returncode:
+        raise containers.ContainerError(f"The Slurm of {name} did not start: {done.stdout[-500:]}{done.stderr[-500:]}")
+
+
 def _known_host(address: str) -> str:
     """The node's host keys as ssh wants them, once its sshd answers."""
     deadline = time.monotonic() + SSH_SECONDS
@@ -103,7 +162,7 @@ def _known_host(address: str) -> str:
 
 
 def _inventory(addresses: Sequence[str], folder: Path) -> dict[str, Any]:
-    """The first node is the head node, all others compute nodes; the last has a GPU's driver."""
+    """The first node is the head node and has Slurm, all others are compute nodes; the last has a GPU's driver."""
     names = [f"node{number}" for number in range(1, len(addresses) + 1)]
     hosts = {
         name: {
@@ -136,6 +195,7 @@ def nodes(count: int) -> Iterator[Path]:
         try:
             addresses = [_start(name, kept, public_key) for name in names]
             _show_driver(names[-1])
+            _start_slurm(names[0])
             known = "".join(_known_host(address) for address in addresses)
             (folder / "known_hosts").write_text(known, encoding="utf-8")
             inventory = folder / "inventory.json"

@@ -22,9 +22,9 @@ from .archive import BundleError, Member, Members
 # rest of these packages is for other programs and connections. The one look is made in the process of its task.
 LOADED = re.compile(
     r"^(hooks|site|collections/ansible_collections/mlcluster/aws/plugins/(action/node_(facts|plan)"
-    r"|plugin_utils/(__init__|_here|_roles|_artifacts|_data|_lustre|_runtime)|module_utils/(__init__|_data|_cluster"
-    r"|_node/(__init__|system|storage|verdict|node|gds|efa|lustre|containers|accelerator|slurm|cli/(__init__|log)"
-    r"|health/(__init__|marker)))))\b.*\.py\Z"
+    r"|plugin_utils/(__init__|_here|_roles|_artifacts|_data|_lustre|_runtime|_run)|module_utils/(__init__|_data|_cluster"
+    r"|_node/(__init__|system|storage|verdict|node|gds|efa|lustre|containers|accelerator|slurm|nccl|health|jobs"
+    r"|cli/(__init__|log)))))\b.*\.py\Z"
 )
 OTHERS = re.compile(
     r"^site/(daemon/|lockfile/|packaging/licenses/|ansible/(modules/(?!__init__|setup)|galaxy/"

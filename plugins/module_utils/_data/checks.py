@@ -982,7 +982,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
         "job.end",
         "ended by somebody or something, no report, or a report that contradicts the exit status",
         ("monitor",),
-        ("report",),
+        ("job", "report"),
     ),
     (
         "lustre.client",

@@ -14,15 +14,16 @@ from typing import Any
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS, Domain
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look import option_errors
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.argument_types import coerce, kind_of
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.argument_types import problems as type_problems
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.distribution import UNSUPPORTED
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.variables import read_defaults, role_directory
 
 OLDEST_PYTHON = (3, 9)
 
 
-def _controller_part(role: str) -> Any:
-    """The module of a role in this folder, None for a role without one."""
-    name = f"ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.{role}"
+def _controller_part(key: str) -> Any:
+    """The module of a role, or of a part of one, in this folder; None without one."""
+    name = f"ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.{key}"
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as exc:
@@ -32,8 +33,8 @@ def _controller_part(role: str) -> Any:
 
 
 # Ansible loads an action in its own process and forks one for each task and host: what is loaded here is loaded once.
-PARTS = {role: _controller_part(role) for role in DOMAINS}
-for _role in DOMAINS:
+PARTS = {key: _controller_part(key) for key in DOMAINS}
+for _role in {_domain.role for _domain in DOMAINS.values()}:
     if role_directory(_role).is_dir():
         read_defaults(_role)
 
@@ -41,9 +42,9 @@ for _role in DOMAINS:
 def role_options(domain: Domain, variables: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The options that ``variables`` (whole names) give a role, and what is wrong with them, a sentence each.
 
-    An option that no variable and no default has is left out. A role with more for its node has a module of its name
-    in this folder with ``controller_options(variables) -> dict``, and ``controller_problems(variables)`` where only the
-    controller can judge an option.
+    An option that no variable and no default has is left out. A role with more for its node has a module of its key
+    in this folder with ``controller_options(variables) -> dict``, ``controller_problems(variables)`` where only the
+    controller can judge an option, and ``CONTROLLER_SPEC`` of variables that no node is told, by their whole names.
     """
     prefix = f"{domain.role}_"
     given = {}
@@ -55,13 +56,23 @@ def role_options(domain: Domain, variables: Mapping[str, Any]) -> tuple[dict[str
             # YAML has made 13.1 of 13.10 already.
             return {}, [f"{prefix}{name} is {value}, a number; give a text in quotes, such as '{value}'"]
         given[name] = coerce(kind_of(option), value)
-    found = option_errors(domain, given)
-    part = PARTS.get(domain.role)
+    part = PARTS.get(domain.key)
+    own = getattr(part, "CONTROLLER_SPEC", {})
+    found = [*type_problems({name: variables.get(name) for name in own}, own), *option_errors(domain, given)]
     if part is None or found:
         return given, found
     given.update(part.controller_options(variables))
     problems = getattr(part, "controller_problems", _no_problems)
     return given, [*problems(variables), *option_errors(domain, given)]
+
+
+def is_wanted(domain: Domain, given: Mapping[str, Any], variables: Mapping[str, Any]) -> bool:
+    """Whether site.yml has the role for a node of its groups; ``given`` are the variables without defaults.
+
+    The module of a role may have ``is_wanted(given, variables)``.
+    """
+    ask = getattr(PARTS.get(domain.key), "is_wanted", None)
+    return bool(ask(given, variables)) if ask else True
 
 
 def _no_problems(variables: Mapping[str, Any]) -> list[str]:

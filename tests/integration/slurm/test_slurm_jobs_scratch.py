@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import checks, files
 from ansible_collections.mlcluster.aws.plugins.modules import slurm_info
 
 from tests.rig.slurm import jobs, scripts
@@ -45,10 +46,10 @@ def test_containers_start_beside_the_checks_of_the_nodes(rooted, run_module, tmp
     for path in map(Path, paths.values()):
         path.write_text("#!/bin/sh\nexit 0\n")
         path.chmod(0o755)
-    role = scripts.Role(run_module(slurm_info, cluster), checks=paths)
-    role.variables.update(scripts._load("vars/node_checks.yml"))
-    role.variables["__slurm_jobs_checks"] = role.value("__slurm_jobs_checks_wanted")
-    told = dict(line.split("=", 1) for line in role.value("__slurm_jobs_checks_lines"))
+    found, wanted = run_module(slurm_info, cluster), checks.wanted(paths)
+    state = checks.told(wanted, found["settings"], found["container_options"])
+    text = files.slurm_file(wanted, found["settings"], state).text
+    told = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     inside = ("srun", "--chdir=/", f"--container-image={image}", "/bin/in")
     cluster.configure(**told)
     assert cluster.run(*inside).stdout == "inside\n"

@@ -1,21 +1,15 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The scripts of the role slurm_jobs as Ansible's own templating renders them, without a play."""
+"""The scripts of the role slurm_jobs as its plan has them, without a play."""
 
 from __future__ import annotations
 
-import functools
 import subprocess
 import zipapp
 import zipfile
 from pathlib import Path
 from typing import Any
-
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar
-
-from tests.rig import templating
 
 from .cluster import Cluster
 from .processes import RigError
@@ -42,13 +36,8 @@ FACTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@functools.lru_cache
-def _load(path: str) -> Any:
-    return templating.load(ROLE / path)
-
-
 class Role:
-    """The role's variables with settings (without their prefix), on a cluster in the shape of slurm_info.
+    """What the role writes with settings (without their prefix), on a cluster in the shape of slurm_info.
 
     inventory has groups and hostvars, as Ansible gives them to a play.
     """
@@ -56,24 +45,27 @@ class Role:
     def __init__(
         self, facts: dict[str, Any] | None = None, inventory: dict[str, Any] | None = None, **settings: Any
     ) -> None:
+        # A checkout is found as a collection only after the caller's own preparation.
+        from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import checks, config, files, model
+        from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.settings import settings as wished
+        from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles import slurm_jobs
+        from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.variables import read_defaults
+
+        self.facts = facts or FACTS
         self.variables: dict[str, Any] = {
-            **_load("defaults/main.yml"),
-            **_load("vars/main.yml"),
-            "ansible_search_path": [str(ROLE)],
+            **read_defaults("slurm_jobs"),
             **(inventory or {}),
             **{f"slurm_jobs_{name}": value for name, value in settings.items()},
         }
-        self.variables["__slurm_jobs_look"] = facts or FACTS
-        self.variables["__slurm_jobs_model"] = self.value("__slurm_jobs_with_cluster")
-
-    def value(self, name: str) -> Any:
-        """A variable of the role, evaluated."""
-        return Templar(loader=DataLoader(), variables=self.variables).template(self.variables[name])
-
-    @property
-    def problems(self) -> list[str]:
-        """Why the role would refuse."""
-        return list(self.variables["__slurm_jobs_model"]["problems"])
+        own = {"artifacts": slurm_jobs.artifacts(self.variables), "capacity": slurm_jobs.capacity(self.variables)}
+        given = {name: self.variables.get(f"slurm_jobs_{name}") for name in config.ARGUMENT_SPEC}
+        self.config = config.parse_jobs({**given, **own})
+        self.settings = wished(self.config, checks.scratch(self.config.checks))
+        found = model.model(self.settings, self.facts)
+        # Why the role would refuse.
+        self.problems: list[str] = found["problems"]
+        self.jobs: list[dict[str, Any]] = found["jobs"]
+        self._files = files.job_files(self.jobs)
 
     def scripts(self) -> dict[str, str]:
         """Text of each script by its path."""
@@ -81,7 +73,7 @@ class Role:
 
     def files(self) -> dict[str, str]:
         """Text of each script, and of the file beside it that says what the job runs, by its path."""
-        return {entry["path"]: entry["text"] for entry in self.value("__slurm_jobs_files")}
+        return {entry.path: entry.text for entry in self._files}
 
     def install(self, runtime: Path) -> None:
         """Write what the role would write, for a cluster of the rig."""
@@ -90,24 +82,24 @@ class Role:
             (script.parent / "results").mkdir(parents=True, exist_ok=True)
             script.write_text(text, encoding="utf-8")
             (script.parent / "mlcluster.pyz").write_bytes(runtime.read_bytes())
-        for entry in self.value("__slurm_jobs_data_files"):
-            program = Path(entry["path"])
+        for source in sorted((ROLE / "files" / "mlcluster_data").rglob("*.py")):
+            program = Path(self.config.dir) / source.relative_to(ROLE / "files")
             program.parent.mkdir(parents=True, exist_ok=True)
-            program.write_text(entry["text"], encoding="utf-8")
+            program.write_bytes(source.read_bytes())
 
 
 def write_checks(checks: dict[str, Any]) -> None:
-    """Write the scripts of tasks/node_checks.yml, with these slurm_jobs_checks, as the role would."""
-    role = Role(checks=checks)
-    role.variables.update(_load("vars/node_checks.yml"))
-    role.variables["__slurm_jobs_checks"] = role.value("__slurm_jobs_checks_wanted")
-    if problems := role.value("__slurm_jobs_checks_problems"):
+    """Write the scripts that tasks/node_checks.yml has the role write, with these slurm_jobs_checks."""
+    from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import checks as node_checks
+    from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import files
+
+    if problems := node_checks.problems(checks):
         raise RigError(f"the role would refuse these checks: {'; '.join(problems)}")
-    for entry in role.value("__slurm_jobs_checks_files"):
-        script = Path(entry["path"])
+    for entry in files.check_files(node_checks.wanted(checks)):
+        script = Path(entry.path)
         script.parent.mkdir(parents=True, exist_ok=True)
-        script.write_text(entry["text"], encoding="utf-8")
-        script.chmod(int(entry["mode"], 8))
+        script.write_text(entry.text, encoding="utf-8")
+        script.chmod(int(entry.mode, 8))
 
 
 def build_runtime(folder: Path) -> Path:

@@ -34,7 +34,6 @@ def hold(that, variables):
 
 NAME_AND_REGION = (ROLES / "cluster/tasks/common.yml", "Common | Refuse to go on without a name and a region")
 NETWORK = (ROLES / "cluster/tasks/common.yml", "Common | Refuse a name of the network that would stand for others")
-PACKAGES = (ROLES / "slurm_jobs/tasks/node_tools.yml", "Packages | Refuse what is no name of a package")
 NODE = (PLAYBOOKS / "tasks/upgrade_node.yml", "Refuse a name that is not one node's")
 RELEASE = (PLAYBOOKS / "upgrade_nodes.yml", "Refuse a release that is no name")
 HERE = {"cluster_name": "train", "cluster_region": "us-east-1"}
@@ -47,7 +46,6 @@ HERE = {"cluster_name": "train", "cluster_region": "us-east-1"}
         (NAME_AND_REGION, HERE, {**HERE, "cluster_region": "us-east-1\n"}),
         (NETWORK, {"__cluster_network": "my net"}, {"__cluster_network": "net\n"}),
         (NETWORK, {"__cluster_network": "my net"}, {"__cluster_network": "my\nnet"}),
-        (PACKAGES, {"slurm_jobs_node_packages": ["fio=3.3"]}, {"slurm_jobs_node_packages": ["fio\n"]}),
         (NODE, {"upgrade_nodes_name": "gpu-st-1"}, {"upgrade_nodes_name": "gpu-st-1\n"}),
         (RELEASE, {"upgrade_nodes_release": "0.1.0"}, {"upgrade_nodes_release": "0.1.0\n"}),
     ],
@@ -58,13 +56,3 @@ def test_a_task_refuses_a_line_feed_at_the_end(task, good, bad):
     that = conditions(tasks[0]["tasks"] if "hosts" in tasks[0] else tasks, name)
     assert hold(that, good)
     assert not hold(that, bad)
-
-
-def test_a_path_of_a_check_with_a_line_feed_at_the_end_is_none():
-    variables = load(ROLES / "slurm_jobs/vars/node_checks.yml")
-
-    def absolute(path):
-        given = {**variables, "__slurm_jobs_checks": {"command": path}}
-        return list(Templar(loader=DataLoader(), variables=given).template(variables["__slurm_jobs_checks_absolute"]))
-
-    assert (absolute("/usr/bin/mlcluster"), absolute("/usr/bin/mlcluster\n")) == (["command"], [])

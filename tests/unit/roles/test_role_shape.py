@@ -18,6 +18,7 @@ import yaml
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers import config as containers
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.efa import config as efa
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.gds import config as gds
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import config as jobs
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import config as lustre
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.lustre import layouts
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS
@@ -43,6 +44,7 @@ CONFIGS: dict[str, tuple[str, dict[str, Any], Any, str]] = {
     "fsx_lustre": ("lustre", LUSTRE, lustre.RoleConfig, PLANS),
     "efa_nccl": ("efa", efa.ARGUMENT_SPEC, efa.EfaConfig, PLANS),
     "nvidia_gds": ("gds", gds.ARGUMENT_SPEC, gds.GdsConfig, PLANS),
+    "slurm_jobs": ("jobs", jobs.ARGUMENT_SPEC, jobs.JobsConfig, PLANS),
 }
 # Rooms whose configuration the programs of jobs ask for, and no role.
 OF_JOBS = {"imex"}
@@ -128,10 +130,13 @@ def test_every_option_is_read(role: Path) -> None:
         if f"mlcluster.aws.{shared}" in text:
             files = [path for path in (role.parent / shared).rglob("*") if path.is_file()]
             text += without_comments("\n".join(path.read_text(encoding="utf-8") for path in files))
+        if "removal" in (role / "tasks" / "remove.yml").read_text(encoding="utf-8"):
+            text += f" {role.name}_remove_confirmed"
     # The switch works by rejecting, wherever the role does that.
     switch = f"{role.name}_safe_mode"
     # Whether something reads the fields of a role that decides on the node is asked below.
-    fields = {f"{role.name}_{option}" for option in DOMAINS[role.name].spec} if role.name in DOMAINS else set()
+    domains = [domain for domain in DOMAINS.values() if domain.role == role.name]
+    fields = {f"{role.name}_{option}" for domain in domains for option in domain.spec}
     names = [name for name in role_docs.read_options(role) if name != switch and name not in fields]
     unread = [name for name in names if not re.search(rf"\b{name}\b", text)]
     assert unread == [], "an option that no task, template or variable in use reads does nothing: use it or remove it"

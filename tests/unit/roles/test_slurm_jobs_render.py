@@ -12,14 +12,12 @@ import re
 import subprocess
 
 import pytest
-from ansible.errors import AnsibleUndefinedVariable
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import dry_run
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.kinds import KINDS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.spec import parse
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
-from tests.rig import templating
-from tests.rig.slurm.scripts import FACTS, ROLE, Role
+from tests.rig.slurm.scripts import FACTS, Role
 
 HOSTILE = ["$(touch /tmp/x)", "`id`", "'; rm -rf ~; '", 'a"b', "two words", "-n", "a\nb", "~", "*", "{1,2}", "!!", ""]
 TRAINING = {"kind": "training", "minutes": 60, "checkpoints": "/fsx/c"}
@@ -121,9 +119,7 @@ def test_a_cluster_without_mpi_is_refused():
     assert problem.startswith("job nccl_all: mpi is pmix_v9 and srun offers none, pmi2, pmix")
 
 
-@pytest.mark.parametrize(
-    "value", [text for text in HOSTILE if "\n" not in text and (templating.KEEPS_STRINGS or text != "{1,2}")]
-)
+@pytest.mark.parametrize("value", [text for text in HOSTILE if "\n" not in text])
 def test_no_value_is_more_than_a_word(value, tmp_path):
     """Neither in the script, nor in a line that --dry-run prints for people to paste."""
     job = {**JOBS[-1], "container_image": f"r#{value}", "collectives": ["reduce"]}
@@ -232,21 +228,6 @@ def test_an_end_that_no_calendar_has_is_refused(when):
     (common,) = Role(jobs=[job], ends_at=when).problems
     assert common == f"ends_at is '{when}': give a time such as 2026-12-01T11:30:00Z"
     assert Role(jobs=[{**job, "ends_at": "2028-02-29T11:30:00+0530"}]).problems == []
-
-
-def test_only_what_validates_is_submitted_as_a_validation():
-    work = [{"name": "t", "command": ["x"], **TRAINING}, {"name": "shards", **PREPROCESS}]
-    role = Role(jobs=[*JOBS[:2], *work])
-    assert role.value("__slurm_jobs_run_names") == ["node_smoke", "nccl_all"]
-    assert Role(jobs=JOBS[:2], run=["nccl_all"]).value("__slurm_jobs_run_names") == ["nccl_all"]
-
-
-def test_the_run_gives_its_settings_to_the_verb():
-    role = Role(jobs=JOBS[:1], run_nodelist=["n1", "n2"], run_drain=True, run_timeout=60, run_cluster="train")
-    words = role.value("__slurm_jobs_run_words")
-    assert (words[0], words[-1]) == ("validate", "node_smoke")
-    assert {"--nodelist=n1,n2", "--drain", "--timeout=60", "--cluster=train", "--nodes="} <= set(words)
-    assert "--accept-undeterminable" not in words
 
 
 def test_a_training_is_signalled_requeued_and_appended_to():
@@ -372,20 +353,6 @@ def test_an_array_that_cannot_be_meant_is_refused_all_at_once():
     assert [problem.split(":")[1] for problem in missing] == [
         f" {key} is missing" for key in ("input", "output", "tokenizer")
     ]
-
-
-def test_the_programs_for_data_are_installed_as_they_are():
-    found = {entry["path"]: entry["text"] for entry in Role().value("__slurm_jobs_data_files")}
-    sources = sorted((ROLE / "files" / "mlcluster_data").rglob("*.py"))
-    wanted = {f"/fsx/mlcluster/jobs/{path.relative_to(ROLE / 'files')}": path.read_text() for path in sources}
-    assert len(sources) > 30 and found == wanted
-
-
-def test_package_without_python_files_is_refused():
-    role = Role()
-    role.variables["__slurm_jobs_data_packages"] = ["", "absent"]
-    with pytest.raises(AnsibleUndefinedVariable, match="no Python file lies in mlcluster_data/absent of the role"):
-        role.value("__slurm_jobs_data_files")
 
 
 @pytest.mark.parametrize(

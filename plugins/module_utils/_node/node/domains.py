@@ -18,6 +18,10 @@ from ..efa import role as efa_role
 from ..gds import config as gds_config
 from ..gds import plan as gds_plan
 from ..gds import role as gds_role
+from ..jobs import config as jobs_config
+from ..jobs import node_role as jobs_node_role
+from ..jobs import plan as jobs_plan
+from ..jobs import role as jobs_role
 from ..lustre import config as lustre_config
 from ..lustre import plan as lustre_plan
 from ..lustre import role as lustre_role
@@ -37,8 +41,10 @@ def _tell_nothing(facts: t.Any, config: t.Any) -> Told:
 
 @dataclasses.dataclass(frozen=True)
 class Domain:
-    """One role.
+    """One role, or one of the parts that a role has for nodes of different sorts.
 
+    part
+        What tells parts of a role apart, which share its variables and its tags.
     spec
         Its options without the role's name in front, as an argument spec with defaults. no_log: not kept on the node.
     problems, parse
@@ -67,11 +73,17 @@ class Domain:
     tell: t.Callable[[t.Any, t.Any], Told] = _tell_nothing
     read_only: Raw = dataclasses.field(default_factory=dict)
     transient: t.AbstractSet[str] = frozenset()
+    part: str = ""
+
+    @property
+    def key(self) -> str:
+        """The name in the registry."""
+        return f"{self.role}_{self.part}" if self.part else self.role
 
 
 # In the order in which site.yml applies them.
 DOMAINS: t.Mapping[str, Domain] = {
-    domain.role: domain
+    domain.key: domain
     for domain in (
         Domain(
             role=storage_config.ROLE,
@@ -137,6 +149,43 @@ DOMAINS: t.Mapping[str, Domain] = {
             verify=containers_role.verify,
             read_only=containers_role.READ_ONLY,
             transient=containers_role.TRANSIENT,
+        ),
+        Domain(
+            role=jobs_plan.ROLE,
+            groups=("head",),
+            spec=jobs_config.ARGUMENT_SPEC,
+            problems=jobs_config.jobs_problems,
+            parse=jobs_config.parse_jobs,
+            look=jobs_role.look,
+            seconds=jobs_role.seconds,
+            plan=jobs_plan.make_plan,
+            verify=jobs_role.verify,
+            tell=jobs_role.tell,
+        ),
+        Domain(
+            role=jobs_plan.ROLE,
+            part="checks",
+            # site.yml does not apply it.
+            groups=(),
+            spec=jobs_config.CHECKS_SPEC,
+            problems=jobs_config.checks_problems,
+            parse=jobs_config.parse_checks,
+            look=jobs_node_role.look_checks,
+            seconds=jobs_node_role.seconds,
+            plan=jobs_node_role.plan_checks,
+            verify=jobs_node_role.verify,
+        ),
+        Domain(
+            role=jobs_plan.ROLE,
+            part="tools",
+            groups=("compute",),
+            spec=jobs_config.TOOLS_SPEC,
+            problems=jobs_config.tools_problems,
+            parse=jobs_config.parse_tools,
+            look=jobs_node_role.look_tools,
+            seconds=jobs_node_role.seconds,
+            plan=jobs_node_role.plan_tools,
+            verify=jobs_node_role.verify,
         ),
     )
 }

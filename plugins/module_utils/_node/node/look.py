@@ -69,15 +69,22 @@ def option_errors(domain: Domain, options: Options) -> list[str]:
     found += [
         f"value of {name} must be one of: {', '.join(map(str, spec[name]['choices']))}, got: {value}"
         for name, value in given.items()
-        if spec[name].get("choices") and value is not None and value not in spec[name]["choices"]
+        if spec[name].get("choices") and not set(_each(value)) <= set(spec[name]["choices"])
     ]
     return found or list(domain.problems(options))
+
+
+def _each(value: t.Any) -> list[t.Any]:
+    """The values that have to be among the choices."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def _job(domain: Domain, options: Options, read_only: bool) -> Job:
     given = complete(domain, options)
     config = domain.parse({**given, **(domain.read_only if read_only else {})})
-    return Job(_name(domain.role), lambda host: _look(host, domain, given, config), domain.seconds(config))
+    return Job(_name(domain.key), lambda host: _look(host, domain, given, config), domain.seconds(config))
 
 
 def _look(host: Host, domain: Domain, given: Options, config: t.Any) -> dict[str, t.Any]:
@@ -101,7 +108,7 @@ def _with_role_file(host: Host, domain: Domain, given: Options, plan: Plan) -> P
     if plan.refusals or not plan.concerned:
         return plan
     kept = {name: value for name, value in given.items() if name not in domain.transient}
-    wanted = role_file(domain.role, kept, domain.spec)
+    wanted = role_file(domain.key, kept, domain.spec)
     due = file_due(wanted, host.sha256(wanted.path), host.stat(wanted.path))
     return dataclasses.replace(plan, files=(*plan.files, *due))
 

@@ -91,16 +91,57 @@ def test_an_answer_to_something_else_is_not_taken(node, monkeypatch, change):
     assert len(node.asked) == 2
 
 
+OTHER = f"{node_plan.KEPT}efa_nccl"
+OWN = f"{node_plan.KEPT}nvidia_gds"
+
+
 def other_answers(node):
-    node.variables["ansible_facts"].setdefault(node_plan.KEPT, {})["other"] = {"sum": "1", "answer": "{}"}
+    node.variables["ansible_facts"][OTHER] = {"sum": "1", "answer": "{}"}
+
+
+def left(node):
+    return {name for name, kept in node.variables["ansible_facts"].items() if name.startswith(node_plan.KEPT) and kept}
+
+
+def test_an_answer_is_taken_once(node):
+    """Another task may change the node before the role is applied again."""
+    node.task(roles=["nvidia_gds"])
+    other_answers(node)
+    assert [node.task(role="nvidia_gds")["asked"] for _again in range(3)] == [False, True, True]
+    assert left(node) == {OTHER}
+
+
+def test_a_role_that_was_removed_is_looked_at_again(node):
+    node.task(roles=["nvidia_gds"])
+    other_answers(node)
+    with pytest.raises(AnsibleActionFail, match="tasks_from: remove takes limits away; nothing was done, since efa_nc"):
+        node.task(role="efa_nccl", removal="takes limits away")
+    assert left(node) == {OWN, OTHER}
+    node.variables["efa_nccl_remove_confirmed"] = "yes"
+    assert node.task(role="efa_nccl", removal="takes limits away")["asked"] is False
+    assert (left(node), len(node.asked)) == (set(), 1)
+    assert node.task(role="nvidia_gds")["asked"]
+
+
+def test_a_role_that_failed_is_asked_when_it_is_applied_again(node, monkeypatch, tmp_path):
+    """Ansible sets no facts for a task that fails, and whoever rescues it may have mended the node."""
+    monkeypatch.setattr(node_plan, "run_id", lambda: str(tmp_path))
+    node.variables["nvidia_gds_required"] = True
+    node.answers["nvidia_gds"] = answer(problems=[BAD])
+    node.task(roles=["nvidia_gds"])
+    before = dict(node.variables["ansible_facts"])
+    assert node.task(role="nvidia_gds")["failed"]
+    node.variables["ansible_facts"] = before
+    node.answers["nvidia_gds"] = answer()
+    assert (node.task(role="nvidia_gds")["asked"], len(node.asked)) == (True, 2)
 
 
 def test_after_a_change_the_answers_of_other_roles_are_forgotten(node):
     other_answers(node)
     node.task(role="nvidia_gds")
-    assert set(node.variables["ansible_facts"][node_plan.KEPT]) == {"nvidia_gds", "other"}
+    assert left(node) == {OTHER}
     node.task(role="nvidia_gds", again=True)
-    assert set(node.variables["ansible_facts"][node_plan.KEPT]) == {"nvidia_gds"}
+    assert left(node) == set()
 
 
 @pytest.mark.parametrize("is_kept", [True, False])
@@ -112,9 +153,16 @@ def test_a_role_that_is_about_to_act_forgets_them_too(node, check_mode, is_kept)
         node.task(roles=["nvidia_gds"], check_mode=check_mode)
     other_answers(node)
     node.task(role="nvidia_gds", check_mode=check_mode)
-    left = {"nvidia_gds", "other"} if check_mode else {"nvidia_gds"}
-    assert set(node.variables["ansible_facts"][node_plan.KEPT]) == left
+    assert left(node) == ({OTHER} if check_mode else set())
     assert len(node.asked) == 1
+
+
+def test_a_part_of_a_role_takes_the_variables_of_the_role(node):
+    node.variables["slurm_jobs_node_packages"] = ["fio=3"]
+    assert node.task(groups=["compute"])["options"]["slurm_jobs_tools"] == {"node_packages": ["fio=3"]}
+    assert node.task(role="slurm_jobs_tools")["asked"] is False
+    node.variables["ansible_run_tags"] = ["slurm_jobs_install"]
+    assert list(node.task(groups=["compute"])["options"]) == ["slurm_jobs_tools"]
 
 
 def test_options_are_judged_before_the_node_is_asked(node):

@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The scripts that Slurm runs on nodes before and after jobs, and as its health check: settings, and Slurm's. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import posixpath
+import re
+import typing as t
+
+# What slurm_jobs_checks may set, and what holds where it does not.
+DEFAULTS: dict[str, t.Any] = {
+    # The node runtime as role nvme_raid0 installs it, on a disk of the node: a Prolog must not wait for a file server.
+    "command": "/usr/local/bin/mlcluster",
+    # open: only what is proved to be broken keeps jobs away. closed: also what could not be proved.
+    "gate": "open",
+    # Drain the node with the reason when something keeps jobs away, and end such a drain when it is well again.
+    "drain": True,
+    "undrain": True,
+    # More options of mlcluster health, one list entry a word: [--instance-type, p5.48xlarge].
+    "health_options": [],
+    # Directory above Slurm's bin and its slurm.conf, where Slurm's own way does not find them: slurmd tells neither to
+    # a HealthCheckProgram. Empty: slurm_jobs_slurm_prefix and slurm_jobs_slurm_conf, where they are set.
+    "slurm_prefix": "",
+    "slurm_conf": "",
+    # Whether each job gets a directory of its own, and where it lies; empty: jobs below the volume of nvme_raid0.
+    "scratch": True,
+    "scratch_base": "",
+    # How long what jobs left behind is kept, in hours, and below which percentage of free space it goes all the same.
+    "keep_hours": 0,
+    "least_free_percent": 10,
+    # How many GiB of the local volume each running job may hold, 0 for all there is, and what the health check does to
+    # one that holds more: tell it on its error output, or also cancel it.
+    "quota_gib": 0,
+    "over_quota": "tell",
+    # How long an Epilog may spend on emptying; the rest is done later.
+    "epilog_seconds": 20,
+    # Whether Prolog and Epilog note which job has which GPU, for the labels of metrics (docs/guides/monitoring.md).
+    "labels": True,
+    # How often Slurm runs the health check, in seconds, where the role tells Slurm of it (slurm_jobs_node_checks:
+    # slurm).
+    "interval": 300,
+    # Where the scripts lie on every node, for Prolog, Epilog, TaskProlog and HealthCheckProgram of slurm.conf.
+    "prolog": "/etc/mlcluster/slurm/prolog",
+    "epilog": "/etc/mlcluster/slurm/epilog",
+    "task_prolog": "/etc/mlcluster/slurm/task_prolog",
+    "health_check": "/etc/mlcluster/slurm/health_check",
+}
+# Settings of slurm.conf, and the key with the path of the script for each.
+HOOKS = {
+    "Prolog": "prolog",
+    "Epilog": "epilog",
+    "TaskProlog": "task_prolog",
+    "HealthCheckProgram": "health_check",
+}
+NO_VOLUME = "/scratch"
+CONF = "/etc/slurm/slurm.conf"
+OWN_CONF = "mlcluster_checks.conf"
+# Slurm reads what is included with a bare name from beside slurm.conf, and sends it to nodes that have no files.
+INCLUDE = f"include {OWN_CONF}"
+_PLACES = ("command", "scratch_base", *HOOKS.values())
+_NUMBERS = ("keep_hours", "least_free_percent", "quota_gib", "epilog_seconds", "interval")
+_PATH = re.compile(r"/[A-Za-z0-9_./-]*")
+
+Checks = t.Mapping[str, t.Any]
+
+
+def wanted(
+    given: Checks, volume: str | None = None, slurm_prefix: str | None = None, slurm_conf: str | None = None
+) -> dict[str, t.Any]:
+    """Return all settings of the checks; ``volume`` is where the node has its local disks, None without any."""
+    found = {
+        **DEFAULTS,
+        "scratch_base": f"{volume or NO_VOLUME}/jobs",
+        "slurm_prefix": slurm_prefix or "",
+        "slurm_conf": slurm_conf or "",
+        **{key: value for key, value in given.items() if value != ""},
+    }
+    return {**found, **{key: number(found[key]) for key in _NUMBERS}}
+
+
+def number(value: t.Any) -> int:
+    """Return a whole number, 0 for what is none."""
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return 0
+
+
+def scratch(given: Checks, volume: str | None = None) -> str:
+    """Return where jobs have their directories on the local disks; empty where nothing gives them one."""
+    checks = wanted(given, volume)
+    return str(checks["scratch_base"]) if checks["scratch"] else ""
+
+
+def problems(given: Checks) -> list[str]:
+    """Return a sentence for everything in slurm_jobs_checks that cannot be meant."""
+    checks = wanted(given)
+    unknown = sorted(str(key) for key in set(given) - set(DEFAULTS))
+    found = []
+    if unknown:
+        found.append(
+            f"slurm_jobs_checks has {', '.join(unknown)}, which is not known: it knows {', '.join(sorted(DEFAULTS))}"
+        )
+    for key, allowed in (("gate", ("open", "closed")), ("over_quota", ("tell", "cancel"))):
+        if checks[key] not in allowed:
+            found.append(f"slurm_jobs_checks.{key} is {checks[key]}: give {' or '.join(allowed)}")
+    if not 1 <= checks["interval"] <= 65535:
+        found.append(f"slurm_jobs_checks.interval is {given['interval']}: give 1 to 65535 seconds")
+    if not isinstance(checks["health_options"], list):
+        found.append("slurm_jobs_checks.health_options is no list: give one list entry a word")
+    return found + [
+        f"slurm_jobs_checks.{key} is not an absolute path of plain characters"
+        for key in _PLACES
+        if not isinstance(checks[key], str) or not _PATH.fullmatch(checks[key])
+    ]
+
+
+def paths(checks: Checks) -> dict[str, str]:
+    """Return the path of each script by the setting of slurm.conf."""
+    return {setting: str(checks[key]) for setting, key in HOOKS.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """What Slurm has of the checks.
+
+    ``due`` is what it has to be told, ``taken`` what it runs in their place, ``in_use`` the settings by which it runs
+    our scripts: one of those that is absent drains every node.
+    """
+
+    due: t.Mapping[str, str]
+    taken: tuple[str, ...]
+    in_use: tuple[str, ...]
+
+
+def told(checks: Checks, settings: t.Mapping[str, str | None], container_options: int) -> Told:
+    """Compare the checks with the settings that ``scontrol show config`` has."""
+    scripts = paths(checks)
+    # Newer releases take several programs for one of these.
+    runs = {name: (settings.get(name) or "").split(",") for name in HOOKS if settings.get(name)}
+    programs = [program for found in runs.values() for program in found]
+    # ParallelCluster has folders: Prolog=/opt/slurm/etc/scripts/prolog.d/*.
+    folders = {posixpath.dirname(program) for program in programs if program.endswith("/*")}
+    due = {
+        name: path
+        for name, path in scripts.items()
+        # Pyxis enters the container before Slurm looks for TaskProlog, which is not there, and Slurm ends the step:
+        # none would start in a container.
+        if not (name == "TaskProlog" and container_options) and posixpath.dirname(path) not in folders
+    }
+    ours = set(due.values())
+    return Told(
+        due=due,
+        taken=tuple(program for name in due for program in runs.get(name, ()) if program not in ours),
+        in_use=tuple(sorted(name for name, path in scripts.items() if path in programs)),
+    )
+
+
+def conf_path(settings: t.Mapping[str, str | None]) -> str:
+    """Return the slurm.conf that the controller has read."""
+    return settings.get("SLURM_CONF") or CONF
+
+
+def own_conf_path(settings: t.Mapping[str, str | None]) -> str:
+    """Return the file that slurm.conf has to include."""
+    return f"{posixpath.dirname(conf_path(settings))}/{OWN_CONF}"

@@ -1,0 +1,277 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The data model of the role slurm_jobs: a cluster and a list of jobs in, everything a script says out. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..._data import instance_types
+from ..efa import environment as nccl_env
+from ..slurm import request as slurm_request
+from ..system.host import NodeError
+from . import mounts
+from .kind import Kind
+from .kinds import KINDS
+from .model_problems import shape_problems
+from .spec import Container, Spec
+
+Job = dict[str, Any]
+# What Slurm calls the launches of Open MPI's programs, best first (Slurm's MPI guide).
+MPI_TYPES = ("pmix", "pmi2")
+NEURON_TYPE = "trn1.32xlarge"
+
+
+def model(settings: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """``jobs`` (what each script says) and ``problems`` (a sentence each; with any, there are no jobs).
+
+    ``settings`` are the role's variables without their prefix; ``facts`` is what ``slurm_info`` returned, None before
+    the cluster was looked at.
+    """
+    if settings.get("gpus_per_node") == "":
+        # The role sets None without a number, which ansible-core before 2.19 renders as an empty string.
+        settings = {**settings, "gpus_per_node": None}
+    problems = list(shape_problems(settings))
+    if problems:
+        return {"jobs": [], "problems": problems}
+    jobs = []
+    for wish in settings["jobs"]:
+        kind = KINDS[wish["kind"]]
+        if kind.accelerator and _accelerator(settings) not in (None, kind.accelerator):
+            continue
+        try:
+            job = _job(settings, wish, kind, facts)
+        except NodeError as exc:
+            problems.append(f"job {wish['name']}: {exc}")
+            continue
+        jobs.append(job)
+        if facts is not None:
+            problems += [f"job {wish['name']}: {problem}" for problem in _cluster_problems(job, facts)]
+    return {"jobs": [] if problems else jobs, "problems": problems}
+
+
+def _accelerator(settings: Mapping[str, Any]) -> str | None:
+    known = instance_types.lookup(settings.get("instance_type"))
+    return ((known or {}).get("accelerators") or {}).get("kind")
+
+
+def _known(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    return instance_types.lookup(settings.get("instance_type")) or {}
+
+
+def per_node(settings: Mapping[str, Any], partition: str, facts: Mapping[str, Any] | None) -> int:
+    """Accelerators of a node: as set, as the instance type has, or as the partition's nodes have; else 0."""
+    if settings.get("gpus_per_node") is not None:
+        return int(settings["gpus_per_node"])
+    accelerators = _known(settings).get("accelerators") or {}
+    if accelerators:
+        return int(accelerators["count"])
+    counts = [node["gpus"] for node in _nodes(partition, facts)]
+    return min(counts, default=0)
+
+
+def _nodes(partition: str, facts: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    if facts is None:
+        return []
+    chosen = slurm_request.chosen_partitions({"partition": partition or None}, facts)
+    names = {entry["name"] for entry in chosen}
+    return [node for node in facts["nodes"] if names & set(node["partitions"])]
+
+
+def _mpi(settings: Mapping[str, Any], facts: Mapping[str, Any] | None) -> str:
+    """What goes to ``srun --mpi``. Raises NodeError where the cluster has nothing that fits."""
+    wanted = settings["mpi"]
+    offered = None if facts is None else facts["mpi_types"]
+    if wanted != "auto":
+        if offered is not None and wanted not in offered:
+            raise NodeError(f"mpi is {wanted} and srun offers {', '.join(offered) or 'nothing'}: choose one of those")
+        return str(wanted)
+    if offered is None:
+        return MPI_TYPES[0]
+    for name in MPI_TYPES:
+        if name in offered:
+            return name
+    raise NodeError(
+        f"its ranks find each other over {' or '.join(MPI_TYPES)}, and srun offers {', '.join(offered) or 'nothing'}: "
+        "install Slurm's PMIx plugin"
+    )
+
+
+def _environment(settings: Mapping[str, Any], kind: Kind, container: bool) -> list[str]:
+    """NAME=value for the tasks, from the table of the collection. Raises NodeError for what would do harm."""
+    if kind.use is None:
+        return []
+    known = _known(settings)
+    versions = {key: str(value) for key, value in settings["versions"].items() if value}
+    # What the table has for Neuron is the same for every type with EFA.
+    family = NEURON_TYPE if kind.accelerator == "neuron" else None
+    setting = nccl_env.Setting(
+        instance_type=settings.get("instance_type") or family, use="container" if container else kind.use, **versions
+    )
+    wishes = nccl_env.Wishes(
+        debug=kind.debug,
+        # A test that quietly takes sockets would measure them.
+        pin_network=kind.debug == "INFO" and bool(known.get("efa_interfaces")),
+        extra=dict(settings["environment"]),
+    )
+    found: Mapping[str, str] = nccl_env.render(setting, wishes)["variables"]
+    return [f"{name}={value}" for name, value in found.items()]
+
+
+def _job(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, facts: Mapping[str, Any] | None) -> Job:
+    name, base = wish["name"], settings["dir"]
+    partition = wish.get("partition") or settings["partition"]
+    gpus = per_node(settings, partition, facts)
+    values = kind.values(wish)
+    tasks = 1 if kind.tasks == "one" or values.get("launcher") == "torchrun" else max(gpus, 1)
+    values.update(kind.fill(values, settings))
+    image = wish.get("container_image", settings["container_image"]) if kind.container != "never" else ""
+    if kind.container == "always" and not image:
+        raise NodeError("it runs in a container and none is named: set container_image")
+    nodes = wish.get("nodes", kind.nodes)
+    if nodes == "all":
+        nodes = max(len(_nodes(partition, facts)), 1)
+    job: Job = {
+        "name": name,
+        "kind": wish["kind"],
+        "title": kind.title,
+        "dir": base,
+        "python": settings["python"],
+        "path": f"{base}/{name}.sbatch",
+        "array": kind.array,
+        "judged": kind.judge is not None,
+        "output": f"{base}/results/{name}-{'%A_%a' if kind.array else '%j'}.out",
+        "exit_file": f"{base}/results/{name}-{'%A_%a' if kind.array else '%j'}.exit",
+        "nodes": nodes,
+        "tasks": tasks,
+        "gpus": gpus,
+        "mpi": _mpi(settings, facts) if kind.mpi else "none",
+        "environment": _environment(settings, kind, bool(image)),
+        "image": image,
+        "instance_type": settings.get("instance_type") or "",
+        "mounts": _mounts(settings, wish, kind, values) if image else [],
+        "workdir": values.get("directory") or base,
+        "values": values,
+        "tools": {tool: settings[tool] for tool in kind.tools},
+        "needs": list(_needs(settings, kind, values, image)),
+        "asked": json.dumps(_asked(settings, wish, kind, gpus, tasks, values), sort_keys=True),
+    }
+    job["directives"] = _directives(settings, wish, kind, job)
+    job["spec"] = _spec(settings, job)
+    return job
+
+
+def _spec(settings: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, str]:
+    """The file beside the script: its path, its text, and the beginning of the sum of that."""
+    container = Container(job["image"], tuple(job["mounts"]), job["workdir"]) if job["image"] else None
+    spec = Spec(
+        **{key: job[key] for key in ("name", "kind", "dir", "python", "nodes", "tasks", "gpus", "mpi")},
+        environment=dict(variable.split("=", 1) for variable in job["environment"]),
+        container=container,
+        scratch=settings.get("scratch") or "",
+        sbatch=tuple(line["name"] for line in job["directives"]),
+        values=job["values"],
+        tools=job["tools"],
+        asked=json.loads(job["asked"]),
+    )
+    text = spec.text()
+    # In the script, so that two jobs of one script are the same only where they run the same.
+    return {"path": spec.path, "text": text, "sha256": hashlib.sha256(text.encode()).hexdigest()[:16]}
+
+
+def _needs(settings: Mapping[str, Any], kind: Kind, values: Mapping[str, Any], image: str) -> Iterator[tuple[str, str]]:
+    """What has to be there for the job, as (program, directory, file or image, absolute path)."""
+    wanted = [("program", program) for program in kind.needed_programs(values, settings, image)]
+    wanted += [("directory", values["directory"])] if values.get("directory") else []
+    wanted += [("file", settings["baseline"])] if settings["baseline"] and kind.baseline else []
+    wanted += [("image", image)] if image else []
+    yield from ((what, path) for what, path in wanted if path.startswith("/") and "\n" not in path)
+
+
+def _mounts(settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, values: Mapping[str, Any]) -> list[str]:
+    """Return the mounts of the job's containers. Raises NodeError where they do not show what the job names."""
+    paths = [mounts.Path("slurm_jobs_dir", settings["dir"], True)]
+    paths += [
+        mounts.Path(option, values[option], written)
+        for option, written in kind.paths.items()
+        # An option may name something else, such as a tokenizer of the hub or a prefix in S3.
+        if str(values[option]).startswith("/")
+    ]
+    return mounts.container_mounts(paths, wish.get("container_mounts", settings["container_mounts"]))
+
+
+def _asked(
+    settings: Mapping[str, Any],
+    wish: Mapping[str, Any],
+    kind: Kind,
+    gpus: int,
+    tasks: int,
+    values: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What the verdict has to know and no output tells."""
+    return {
+        "kind": wish["kind"],
+        "name": wish["name"],
+        "tasks_per_node": tasks,
+        "gpus_per_node": gpus,
+        "instance_type": settings.get("instance_type") or None,
+        "tolerance_percent": settings["tolerance_percent"],
+        "baseline": settings["baseline"] or None,
+        **{key: values[key] for key in kind.asked},
+    }
+
+
+def _directives(
+    settings: Mapping[str, Any], wish: Mapping[str, Any], kind: Kind, job: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The #SBATCH lines in order: name, and value (None for a bare option)."""
+    lines: dict[str, Any] = {
+        "job-name": job["name"],
+        "nodes": job["nodes"],
+        "ntasks-per-node": job["tasks"],
+        **_share(kind, job["values"]),
+        "time": wish.get("minutes", kind.minutes),
+        "output": job["output"],
+        "chdir": settings["dir"],
+    }
+    if job["gpus"] and _accelerator(settings) != "neuron" and not kind.array:
+        lines["gpus-per-node"] = job["gpus"]
+    for key in ("partition", "account", "qos", "constraint"):
+        value = wish.get(key) or settings.get(key)
+        if value:
+            lines[key] = value
+    lines["requeue" if kind.requeue else "no-requeue"] = None
+    if kind.signal and job["values"]["signal_seconds"]:
+        lines["signal"] = f"B:USR1@{job['values']['signal_seconds']}"
+    # A cluster with a new head node counts its jobs from 1 again, and truncating is Slurm's default.
+    lines["open-mode"] = "append"
+    for key, value in slurm_request.parse_options(wish.get("options", {})).items():
+        lines[key] = value
+    return [{"name": key, "value": value} for key, value in lines.items()]
+
+
+def _share(kind: Kind, values: Mapping[str, Any]) -> dict[str, Any]:
+    """What of its nodes a job has: all, or the cores that it asks for."""
+    if kind.array:
+        # Submitted as it is, the one task does the work of all; the script itself knows how many there are.
+        return {"cpus-per-task": values["cpus_per_task"], "array": 0}
+    # All the memory of the nodes: with memory-based scheduling a job is otherwise given the default share.
+    return {"exclusive": None, "mem": 0}
+
+
+def _cluster_problems(job: Job, facts: Mapping[str, Any]) -> Iterator[str]:
+    """What this cluster could not run, though the settings are sound by themselves."""
+    options = {line["name"]: None if line["value"] is None else str(line["value"]) for line in job["directives"]}
+    huge = slurm_request.huge_problems(options)
+    if huge:
+        yield from huge
+        return
+    yield from slurm_request.partition_problems(options, facts)
+    yield from slurm_request.account_problems(options, facts)
+    yield from slurm_request.other_problems(options, facts)
+    if job["image"] and not facts["container_options"]:
+        yield "it runs in a container and srun offers no --container-image here: enable Pyxis first"

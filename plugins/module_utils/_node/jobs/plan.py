@@ -1,0 +1,233 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the role slurm_jobs has to do where jobs are submitted, from the facts of ``role.look`` and its options. Pure.
+
+Steps, in their order: directories (a list of path and mode), runtime, data (paths below dir), tool (how one is
+built), slurm_conf (path, line), command.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..system.plan import File, Plan, Step, command, file_due, not_concerned, refused
+from . import checks as node_checks
+from . import files
+from .config import JobsConfig
+from .settings import places
+
+ROLE = "slurm_jobs"
+NO_SLURM = "this machine has no Slurm"
+DIRECTORY_MODE = "0755"
+# Below where the sources of a tool are unpacked and built.
+WORK = "/var/cache/mlcluster/slurm-jobs"
+NEEDS = {
+    "ior": "make, a C compiler, and mpicc in slurm_jobs_mpi_home",
+    "fio": "make, a C compiler, and the headers of libaio",
+    "nccl-tests": (
+        "make, a C++ compiler, CUDA in slurm_jobs_cuda_home, MPI in slurm_jobs_mpi_home, and the headers of NCCL"
+    ),
+}
+
+Facts = t.Mapping[str, t.Any]
+
+
+def make_plan(facts: Facts, config: JobsConfig) -> Plan:
+    """The plan for the machine that submits; one without Slurm is left alone."""
+    if not facts["cluster"]["installed"]:
+        return not_concerned(ROLE, NO_SLURM)
+    refusals = _refusals(facts, config)
+    notes = _notes(facts, config)
+    if refusals:
+        return refused(ROLE, refusals)
+    return Plan(
+        domain=ROLE,
+        notes=tuple(notes),
+        files=tuple(due for entry in wanted_files(facts, config) for due in _due(facts, entry)),
+        steps=tuple(_steps(facts, config)),
+    )
+
+
+def tells_slurm(facts: Facts, config: JobsConfig) -> bool:
+    """Whether Slurm has to run the checks, and answers."""
+    return config.node_checks == "slurm" and bool(facts["cluster"]["healthy"])
+
+
+def state(facts: Facts) -> node_checks.Told:
+    """What Slurm has of the checks."""
+    cluster = facts["cluster"]
+    return node_checks.told(facts["checks"], cluster["settings"], cluster["container_options"])
+
+
+def wanted_files(facts: Facts, config: JobsConfig) -> list[File]:
+    """The files that the role writes whole: scripts of jobs, and those of the checks."""
+    found = files.job_files(facts["model"]["jobs"])
+    if config.node_checks != "none":
+        found += files.check_files(facts["checks"])
+    if tells_slurm(facts, config):
+        found.append(files.slurm_file(facts["checks"], facts["cluster"]["settings"], state(facts)))
+    return found
+
+
+def marks(config: JobsConfig) -> dict[str, File]:
+    """The file that says what was built, for each tool that the role builds."""
+    return {
+        tool: files.mark(tool, place, config.mpi_home, config.cuda_home, config.artifacts[tool]["version"])
+        for tool, place in places(config).items()
+    }
+
+
+def _refusals(facts: Facts, config: JobsConfig) -> list[str]:
+    cluster = facts["cluster"]
+    found: list[str] = []
+    if config.required:
+        found += [] if cluster["healthy"] else cluster["problems"]
+        found += facts["cluster_problems"]
+    if facts["place_problem"]:
+        found.append(
+            f"{facts['place_problem']}: name a directory below a shared one in slurm_jobs_dir, or, for a cluster of "
+            "one machine, set slurm_jobs_require_mount: false"
+        )
+    else:
+        found += _unvouched(facts, config)
+    taken = state(facts).taken if tells_slurm(facts, config) else ()
+    if taken:
+        found.append(
+            f"Slurm runs {', '.join(taken)} already: call the scripts of slurm_jobs_checks from there, or take that "
+            f"out of {node_checks.conf_path(cluster['settings'])}"
+        )
+    return found
+
+
+def _unvouched(facts: Facts, config: JobsConfig) -> list[str]:
+    """Tools that would be built and of whose sources no sum is known."""
+    return [
+        f"{tool} {config.artifacts[tool]['version']} was not downloaded, since no sha256 of it is known: run make "
+        "lock-artifacts on a connected machine, or set slurm_jobs_build_sha256"
+        for tool in _unbuilt(facts, config)
+        if not config.artifacts[tool]["sha256"]
+    ]
+
+
+def _unbuilt(facts: Facts, config: JobsConfig) -> list[str]:
+    return [tool for tool, mark in marks(config).items() if _due(facts, mark)]
+
+
+def _notes(facts: Facts, config: JobsConfig) -> list[str]:
+    """What this cluster could not run where that is no reason to stop, and why Slurm is told of no TaskProlog."""
+    cluster, checks = facts["cluster"], facts["checks"]
+    found = [] if config.required else [*cluster["problems"], *facts["cluster_problems"]]
+    if tells_slurm(facts, config) and cluster["container_options"] and checks["scratch"]:
+        found.append(
+            f"Slurm is not told of {checks['task_prolog']}, since srun has --container-image here and no step would "
+            "start in a container, where Slurm would not find it: the jobs of this role find their directories by "
+            f"themselves, others by export TMPDIR={checks['scratch_base']}/job-$SLURM_JOB_ID/tmp"
+        )
+    if config.node_checks == "slurm" and not cluster["healthy"]:
+        found.append("Slurm is not told of its Prolog and the others, since its controller gives no answer")
+    return found
+
+
+def _due(facts: Facts, entry: File) -> list[File]:
+    return file_due(entry, facts["files"][entry.path], facts["paths"][entry.path])
+
+
+def _steps(facts: Facts, config: JobsConfig) -> list[Step]:
+    found = []
+    directories = _directories_due(facts, config)
+    if directories:
+        found.append(Step("directories", "directories", {"directories": directories}))
+    if _shared_differs(facts, runtime_path(config), config.runtime_sha256, files.EXECUTABLE):
+        found.append(Step("runtime", "runtime"))
+    sums = config.data_sums
+    programs = [name for name, digest in sums.items() if _data_differs(facts, f"{config.dir}/{name}", digest)]
+    if programs:
+        found.append(Step("data", "programs for data", {"paths": programs}))
+    found += [_tool(config, tool) for tool in _unbuilt(facts, config)]
+    if tells_slurm(facts, config):
+        found += _slurm_steps(facts)
+    return found
+
+
+def runtime_path(config: JobsConfig) -> str:
+    """Where every node finds the runtime."""
+    return f"{config.dir}/{files.RUNTIME_NAME}"
+
+
+def directories(config: JobsConfig) -> dict[str, str]:
+    """The mode of each directory that the role makes, by its path."""
+    return {config.dir: DIRECTORY_MODE, f"{config.dir}/results": f"{int(config.results_mode, 8):04o}"}
+
+
+def _directories_due(facts: Facts, config: JobsConfig) -> list[dict[str, str]]:
+    found = []
+    for path, mode in directories(config).items():
+        seen = facts["directories"][path]
+        if seen is None or not seen["is_dir"] or seen["mode"] != mode or not _is_owned(facts, seen):
+            found.append({"path": path, "mode": mode})
+    return found
+
+
+def _is_owned(facts: Facts, seen: t.Mapping[str, t.Any]) -> bool:
+    """An account that the machine does not know owns nothing: whoever tries to give it the file says so."""
+    return bool(seen["uid"] == facts["uid"] and seen["gid"] == facts["gid"])
+
+
+def _shared_differs(facts: Facts, path: str, digest: str, mode: str) -> bool:
+    seen = facts["paths"][path]
+    if facts["files"][path] != digest or seen is None:
+        return True
+    return bool(seen["is_link"] or seen["mode"] != mode or not _is_owned(facts, seen))
+
+
+def _data_differs(facts: Facts, path: str, digest: str) -> bool:
+    seen = facts["paths"][path]
+    if facts["files"][path] != digest or seen is None:
+        return True
+    return bool(seen["is_link"] or seen["mode"] != "0644" or seen["uid"] != 0)
+
+
+def _tool(config: JobsConfig, tool: str) -> Step:
+    """How a tool is built in the folder of its sources, and what that needs.
+
+    IOR: its README. fio: its README, "Compiling". nccl-tests: its README, "Build".
+    """
+    row, place = config.artifacts[tool], places(config)[tool]
+    steps = [["./configure", f"--prefix={place}"], ["make", "--jobs=8"], ["make", "install"]]
+    if tool == "nccl-tests":
+        steps = [
+            ["make", "--jobs=8", "MPI=1", f"MPI_HOME={config.mpi_home}", f"CUDA_HOME={config.cuda_home}"],
+            ["cp", "--recursive", "build", place],
+        ]
+    version = row["version"]
+    mark = marks(config)[tool]
+    return Step(
+        "tool",
+        f"{tool} {version}",
+        {
+            "name": f"{tool} {version}",
+            "work": f"{WORK}-{tool}",
+            "place": place,
+            "folder": f"fio-fio-{version}" if tool == "fio" else f"{tool}-{version}",
+            "url": row["url"],
+            "sha256": row["sha256"],
+            "argv": ["sh", "-c", " && ".join(" ".join(map(files.quote, words)) for words in steps)],
+            "needs": NEEDS[tool],
+            "mark": {"path": mark.path, "text": mark.text},
+        },
+    )
+
+
+def _slurm_steps(facts: Facts) -> list[Step]:
+    """The line in slurm.conf, and Slurm reading it again."""
+    told = state(facts)
+    conf = node_checks.conf_path(facts["cluster"]["settings"])
+    own = files.slurm_file(facts["checks"], facts["cluster"]["settings"], told)
+    found = []
+    if not facts["is_included"]:
+        found.append(Step("slurm_conf", conf, {"path": conf, "line": node_checks.INCLUDE}))
+    if found or _due(facts, own) or not set(told.due) <= set(told.in_use):
+        found.append(command("Slurm's configuration", facts["reconfigure"]))
+    return found

@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Takes away what the role slurm_jobs wrote: first out of Slurm's configuration, then the files. Results stay."""
+
+from __future__ import annotations
+
+import shutil
+import typing as t
+
+from ..slurm.client import Slurm
+from ..slurm.look import survey
+from ..system.host import Host, NodeError
+from ..system.role_file import path_of
+from . import checks as node_checks
+from . import files
+
+# Directories below dir that the role makes and owns whole.
+DIRECTORIES = ("tools", "mlcluster_data")
+ROLE_FILES = tuple(path_of(role) for role in ("slurm_jobs", "slurm_jobs_checks", "slurm_jobs_tools"))
+# Replaces the text of slurm.conf, with its owner and mode, and keeps the one that it replaces.
+Rewrite = t.Callable[[str, str], None]
+
+
+def find(host: Host, place: str, checks: t.Mapping[str, t.Any]) -> dict[str, list[str]]:
+    """scripts of checks, files of jobs, and directories that are there and are ours."""
+    scripts = [path for path in node_checks.paths(checks).values() if is_ours(host, path, files.CHECK_MARK)]
+    named = [f"{place}/{name}" for name in sorted(host.listdir(place)) if name.endswith((".sbatch", ".json"))]
+    jobs = [path for path in named if is_ours(host, path, files.JOB_MARK)]
+    own = [path for path in (f"{place}/{files.RUNTIME_NAME}", *ROLE_FILES) if host.stat(path)]
+    whole = [f"{place}/{name}" for name in DIRECTORIES if host.stat(f"{place}/{name}")]
+    return {"scripts": scripts, "files": [*jobs, *own], "directories": whole}
+
+
+def is_ours(host: Host, path: str, mark: str) -> bool:
+    """Whether a plain file has the line by which the role knows its own."""
+    state = host.stat(path)
+    if not state or state["is_link"] or state["is_dir"]:
+        return False
+    return mark in (host.read_text(path) or "")
+
+
+def tell_slurm(host: Host, slurm: Slurm, checks: t.Mapping[str, t.Any], rewrite: Rewrite | None) -> list[str]:
+    """Have Slurm not run the scripts any more; returns the files that were, or would be, changed.
+
+    Without ``rewrite`` nothing is changed. Raises NodeError where nobody can say what Slurm runs, and where it still
+    runs one of the scripts: one that is absent drains every node.
+    """
+    cluster = survey(slurm)
+    if not cluster["installed"]:
+        return []
+    if not cluster["healthy"]:
+        raise NodeError(f"the scripts of slurm_jobs_checks stay: {'; '.join(cluster['problems'])}")
+    conf = node_checks.conf_path(cluster["settings"])
+    own = node_checks.own_conf_path(cluster["settings"])
+    lines = (host.read_text(conf) or "").splitlines(keepends=True)
+    kept = [line for line in lines if line.rstrip("\n") != node_checks.INCLUDE]
+    changed = [conf] if kept != lines else []
+    changed += [own] if host.stat(own) else []
+    if rewrite is None:
+        return changed
+    if kept != lines:
+        rewrite(conf, "".join(kept))
+    host.remove(own)
+    if kept != lines:
+        slurm.ask("scontrol", "reconfigure")
+        cluster = survey(slurm)
+    in_use = node_checks.told(checks, cluster["settings"], cluster["container_options"]).in_use
+    if in_use:
+        raise NodeError(
+            f"the scripts of slurm_jobs_checks stay, since Slurm still runs them as {', '.join(in_use)} and an absent "
+            f"one would drain every node: take that out of {conf} first"
+        )
+    return changed
+
+
+def remove(host: Host, found: t.Mapping[str, t.Sequence[str]]) -> None:
+    """Delete what ``find`` has found."""
+    for path in (*found["scripts"], *found["files"]):
+        host.remove(path)
+    for path in found["directories"]:
+        shutil.rmtree(path)

@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The role slurm_jobs where jobs are submitted: its one look, and what it tells people and other tasks."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ..slurm.client import Slurm
+from ..slurm.look import survey
+from ..storage.record import RECORD_PATH
+from ..system import shared_place
+from ..system.host import Host
+from ..system.plan import Told
+from ..verdict.result import Result
+from . import checks as node_checks
+from .config import JobsConfig
+from .plan import directories, marks, runtime_path, tells_slurm, wanted_files
+from .settings import settings
+
+# Seconds that the file system of dir has to answer.
+PLACE_SECONDS = 30.0
+# A dozen commands of Slurm within a minute each.
+_SECONDS = 900.0
+
+Facts = t.Mapping[str, t.Any]
+
+
+def seconds(config: JobsConfig) -> float:
+    """How long the look may take."""
+    return _SECONDS
+
+
+def look(host: Host, config: JobsConfig) -> dict[str, t.Any]:
+    """The facts of ``plan.make_plan``.
+
+    cluster is what ``slurm.look.survey`` found; place_problem why nothing may be written to dir; model the jobs, for
+    this cluster or, where it could not run them, for the settings alone, with cluster_problems; checks the settings of
+    the checks; files and paths sums and states; is_included whether slurm.conf has our line.
+    """
+    # All kinds of jobs come with it, and a node that only has the volume looked for needs none.
+    from .model import model
+
+    slurm = Slurm(host, config.slurm_prefix, config.slurm_conf)
+    cluster = survey(slurm)
+    volume = volume_path(host)
+    wished = settings(config, node_checks.scratch(config.checks, volume))
+    fitting = model(wished, cluster if cluster["healthy"] else None)
+    facts: dict[str, t.Any] = {
+        "cluster": cluster,
+        "cluster_problems": fitting["problems"],
+        "model": model(wished) if fitting["problems"] else fitting,
+        "checks": node_checks.wanted(config.checks, volume, config.slurm_prefix, config.slurm_conf),
+        "place_problem": place_problem(host, config) if cluster["installed"] else "",
+    }
+    if not cluster["installed"] or facts["place_problem"]:
+        # What gives no answer is not asked again.
+        return {**facts, "files": {}, "paths": {}, "directories": {}}
+    looked_at = [entry.path for entry in (*wanted_files(facts, config), *marks(config).values())]
+    looked_at += [runtime_path(config), *(f"{config.dir}/{name}" for name in config.data_sums)]
+    facts["files"] = {path: host.sha256(path) for path in looked_at}
+    facts["paths"] = {path: host.stat(path) for path in looked_at}
+    facts["directories"] = {path: host.stat(host.realpath(path)) for path in directories(config)}
+    facts["uid"], facts["gid"] = host.uid(config.owner), host.gid(config.group)
+    if tells_slurm(facts, config):
+        text = host.read_text(node_checks.conf_path(cluster["settings"])) or ""
+        facts["is_included"] = node_checks.INCLUDE in map(str.strip, text.splitlines())
+        facts["reconfigure"] = slurm.argv("scontrol", "reconfigure")
+    return facts
+
+
+def volume_path(host: Host) -> str | None:
+    """Where role nvme_raid0 has mounted the local disks; None without any."""
+    record = host.read_json(RECORD_PATH)
+    path = record.get("path") if isinstance(record, dict) else None
+    return path if isinstance(path, str) and path else None
+
+
+def place_problem(host: Host, config: JobsConfig) -> str:
+    """Why other nodes would not see what is written to dir; empty where they would, or need not. Raises NodeError."""
+    if not config.require_mount:
+        shared_place.demand_answer(host, config.dir)
+        return ""
+    return shared_place.problem(shared_place.look(host, config.dir, PLACE_SECONDS), shared_place.shared_mounts(host))
+
+
+def verify(facts: Facts, config: JobsConfig) -> list[Result]:
+    """No verdicts: whether a cluster can run the jobs decides the plan, and the jobs judge it themselves."""
+    return []
+
+
+def tell(facts: Facts, config: JobsConfig) -> Told:
+    """How many scripts there are; ``mlcluster_slurm_jobs`` has the jobs that Slurm can be asked about, and the names of
+    those that a validation runs."""
+    cluster, jobs = facts["cluster"], facts["model"]["jobs"]
+    named = [{"name": job["name"], "path": job["path"]} for job in jobs] if cluster["healthy"] else []
+    shown: tuple[str, ...] = ()
+    if named:
+        shown = (f"{len(named)} jobs in {config.dir}, for Slurm {cluster['version'] or 'of an unknown version'}",)
+    judged = [job["name"] for job in jobs if job["judged"]]
+    return Told(shown=shown, facts={"mlcluster_slurm_jobs": {"jobs": named, "judged": judged}})

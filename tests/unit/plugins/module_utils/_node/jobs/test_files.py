@@ -1,0 +1,230 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The files of the role: scripts of jobs, and those with which Slurm asks for a node's health."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import checks, files
+
+from tests.rig.slurm.processes import wait_for
+from tests.rig.slurm.scripts import Role
+
+NAMES = ("prolog", "epilog", "task_prolog", "health_check")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """written(**checks) gives the text of each script; the same settings are rendered once."""
+    known = {}
+
+    def render(**given):
+        key = json.dumps(given, sort_keys=True)
+        if key not in known:
+            folder = tmp_path_factory.mktemp("checks")
+            assert checks.problems(given) == []
+            entries = files.check_files(checks.wanted(given))
+            assert [(entry.name, entry.mode) for entry in entries] == [(name, "0755") for name in NAMES]
+            # The lock of the node itself is left alone.
+            known[key] = {entry.name: entry.text.replace("/run/mlcluster", f"{folder}/run") for entry in entries}
+        return known[key]
+
+    return render
+
+
+SETTINGS = [
+    {},
+    {"gate": "closed", "drain": False, "undrain": False},
+    {"scratch": False},
+    {"labels": False},
+    {
+        "scratch_base": "/local/jobs",
+        "slurm_prefix": "/opt/slurm",
+        "slurm_conf": "/opt/slurm/etc/slurm.conf",
+        "health_options": ["--instance-type", "p5.48xlarge", "--xid-since", "2026-01-31 12:00:00"],
+    },
+]
+
+
+@pytest.mark.parametrize("given", SETTINGS)
+def test_every_script_is_sound_shell(written, tmp_path, given):
+    for name, text in written(**given).items():
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        done = subprocess.run(["shellcheck", path], capture_output=True, text=True, check=False)
+        assert (done.returncode, text.startswith("#!/bin/sh\n")) == (0, True), f"{name}: {done.stdout}"
+
+
+@pytest.mark.parametrize("given", SETTINGS)
+def test_every_command_of_a_script_is_one_that_the_runtime_knows(written, tmp_path, given):
+    """With a stand-in for the runtime, which is known to take these options."""
+
+    stand_in = tmp_path / "mlcluster"
+    stand_in.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" END | tee -a {tmp_path}/calls\n', encoding="utf-8")
+    stand_in.chmod(0o755)
+    for name in ("prolog", "epilog", "health_check"):
+        (tmp_path / "calls").write_text("", encoding="utf-8")
+        subprocess.run(
+            ["sh", "-c", written(**given)[name].replace("/usr/local/bin/mlcluster", str(stand_in))], check=True
+        )
+        calls = (tmp_path / "calls").read_text(encoding="utf-8").split("END\n")[:-1]
+        verbs = [cli.build_parser("0").parse_args(call.splitlines()).verb for call in calls]
+        scratch = ["scratch"] if given.get("scratch", True) else []
+        label = ["job-label"] if given.get("labels", True) else []
+        expected = {
+            "prolog": ["health", *scratch, *label],
+            "epilog": [*label, *scratch],
+            "health_check": ["health", *scratch],
+        }
+        assert verbs == expected[name]
+
+
+@pytest.mark.parametrize(
+    ("gate", "health", "make", "expected"),
+    [
+        ("open", "echo PASS; exit 0", 0, 0),
+        ("open", "echo FAIL; exit 1", 0, 1),
+        ("open", "exit 1", 0, 0),
+        ("open", "echo '????'; exit 2", 0, 0),
+        ("open", "exit 127", 0, 0),
+        ("open", "echo PASS; exit 0", 2, 0),
+        ("closed", "echo PASS; exit 0", 0, 0),
+        ("closed", "exit 0", 0, 1),
+        ("closed", "echo FAIL; exit 1", 0, 1),
+        ("closed", "exit 1", 0, 1),
+        ("closed", "echo '????'; exit 2", 0, 1),
+        ("closed", "exit 127", 0, 1),
+        ("closed", "echo PASS; exit 0", 2, 1),
+    ],
+)
+def test_what_a_prolog_makes_of_exit_codes_and_of_no_word(written, tmp_path, gate, health, make, expected):
+    stand_in = tmp_path / "mlcluster"
+    stand_in.write_text(f"#!/bin/sh\nif [ $1 = health ]; then {health}; fi\nexit {make}\n", encoding="utf-8")
+    stand_in.chmod(0o755)
+    given = SETTINGS[0] if gate == "open" else SETTINGS[1]
+    text = written(**given)["prolog"].replace("/usr/local/bin/mlcluster", str(stand_in))
+    assert subprocess.run(["sh", "-c", text], check=False).returncode == expected
+
+
+def test_a_prolog_takes_a_runtime_that_a_crash_left_empty_or_cut_for_what_it_is(written, tmp_path):
+    """A shell runs an empty file as a script that does nothing, and Python ends with 1 where it finds no program."""
+    runtime = tmp_path / "mlcluster"
+    runtime.touch(mode=0o755)
+    texts = [written(**given)["prolog"].replace("/usr/local/bin/mlcluster", str(runtime)) for given in SETTINGS[:2]]
+    for content in ("", "#!/usr/bin/env python3\nPK\x03\x04\0\0"):
+        runtime.write_text(content, encoding="utf-8")
+        assert [subprocess.run(["sh", "-c", text], check=False).returncode for text in texts] == [0, 1]
+
+
+def test_an_epilog_and_a_health_check_never_fail(written):
+    for name in ("epilog", "health_check"):
+        text = written()[name].replace("/usr/local/bin/mlcluster", "/bin/false")
+        assert subprocess.run(["sh", "-c", text], check=False).returncode == 0
+
+
+def test_health_checks_never_pile_up_and_one_that_hangs_holds_nobody_up(written, tmp_path):
+    """Slurm starts one at each interval. What an earlier one left hanging goes on, and the next one works again."""
+    stand_in = tmp_path / "mlcluster"
+    stand_in.write_text(
+        f"#!/bin/sh\necho $1 >> {tmp_path}/calls\n[ $1 = health ] || exit 0\n"
+        f"(until [ -e {tmp_path}/free ]; do sleep 0.05; done) &\n"
+        f"until [ -e {tmp_path}/go ]; do sleep 0.05; done\n",
+        encoding="utf-8",
+    )
+    stand_in.chmod(0o755)
+    command = ["sh", "-c", written()["health_check"].replace("/usr/local/bin/mlcluster", str(stand_in))]
+    calls = tmp_path / "calls"
+    first = subprocess.Popen(command)
+    try:
+        wait_for("the first check", calls.exists)
+        assert subprocess.run(command, check=True).returncode == 0
+        assert calls.read_text() == "health\n"
+        (tmp_path / "go").touch()
+        assert first.wait() == 0
+        assert subprocess.run(command, check=True).returncode == 0
+        assert calls.read_text() == "health\nscratch\nhealth\nscratch\n"
+    finally:
+        (tmp_path / "go").touch()
+        (tmp_path / "free").touch()
+        first.wait()
+
+
+def test_a_task_gets_tmpdir_only_where_the_directory_is_its_users(written, tmp_path):
+    text = written()["task_prolog"].replace("base=/scratch/jobs", f"base={tmp_path}")
+    own = tmp_path / "job-7/tmp"
+    command = ["env", "-i", "SLURM_JOB_ID=7", "sh", "-c", text]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""
+    own.mkdir(parents=True)
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said == f"export TMPDIR={own}\nexport MLCLUSTER_SCRATCH={own}\n"
+
+
+def test_where_things_are_unless_it_is_said(written):
+    texts = written()
+    assert (
+        "/usr/local/bin/mlcluster health --profile prolog --scratch /scratch/jobs --fail-open --drain"
+        in texts["prolog"]
+    )
+    assert "--undrain" in texts["health_check"]
+    assert "--undrain" not in texts["prolog"]
+    assert "--xid-since '2026-01-31 12:00:00'" in written(**SETTINGS[-1])["prolog"]
+
+
+def test_slurm_of_the_role_is_passed_to_each_command():
+    wanted = checks.wanted({}, "/nvme", None, "/etc/slurm/slurm.conf")
+    (prolog, *_others) = files.check_files(wanted)
+    assert "--scratch /nvme/jobs --slurm-conf /etc/slurm/slurm.conf" in prolog.text
+
+
+@pytest.mark.parametrize("word", ["a b", "$(id)", "`id`", "'; id; '", 'a"b', "-x"])
+def test_word_of_the_settings_stays_one_word(word):
+    (prolog, *_others) = files.check_files(checks.wanted({"health_options": [word]}))
+    line = prolog.text.partition("said=$(")[2].rpartition(" --fail-open")[0]
+    assert shlex.split(line)[-1] == word
+
+
+def test_mark_says_what_a_tool_was_built_with():
+    mark = files.mark("ior", "/fsx/tools/ior-4.0.0", "/opt/mpi", "/usr/local/cuda", "4.0.0")
+    assert mark.path == "/fsx/tools/ior-4.0.0/.mlcluster.json"
+    assert json.loads(mark.text) == {"cuda_home": "/usr/local/cuda", "mpi_home": "/opt/mpi", "version": "4.0.0"}
+
+
+@pytest.mark.parametrize("containers", [0, 1])
+def test_file_for_slurm_conf_has_what_is_due(containers):
+    wanted = checks.wanted({"interval": "60"})
+    entry = files.slurm_file(wanted, {"SLURM_CONF": "/x/slurm.conf"}, checks.told(wanted, {}, containers))
+    names = [line.partition("=")[0] for line in entry.text.splitlines()[1:]]
+    task = [] if containers else ["TaskProlog"]
+    hooks = ["Prolog", "Epilog", *task, "HealthCheckProgram"]
+    assert names == [*hooks, "HealthCheckInterval", "HealthCheckNodeState"]
+    assert "HealthCheckInterval=60\n" in entry.text
+    assert entry.path == "/x/mlcluster_checks.conf"
+
+
+def test_scripts_have_the_line_by_which_they_are_known_again():
+    jobs = files.job_files(Role(jobs=[{"name": "x", "kind": "node_smoke"}]).jobs)
+    assert [(entry.name, entry.mode) for entry in jobs] == [("x.json", "0644"), ("x.sbatch", "0755")]
+    assert all(files.JOB_MARK in entry.text for entry in jobs)
+    assert all(files.CHECK_MARK in entry.text for entry in files.check_files(checks.wanted({})))
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [("a-b_c@d%e+f=g:h.i/j", "a-b_c@d%e+f=g:h.i/j"), (5, "5"), ("", "''"), ("a b", "'a b'"), ("~", "'~'"),
+     ("a'b", "'a'\"'\"'b'"), ("[x]", "'[x]'"), ("a\nb", "'a\nb'")],
+)  # fmt: skip
+def test_value_is_one_word_of_a_shell(value, word):
+    assert files.quote(value) == word
+
+
+@pytest.mark.parametrize("value", [None, [], {}, (), set(), "a\0b"])
+def test_value_that_is_no_word_is_refused(value):
+    with pytest.raises(ValueError, match="word of a shell"):
+        files.quote(value)

@@ -1,0 +1,222 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the role does where jobs are submitted: the plan of ``role.look`` on a fake machine."""
+
+from __future__ import annotations
+
+import hashlib
+import typing as t
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import role
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.config import parse_jobs
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.plan import NO_SLURM as REASON
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.plan import make_plan
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.plan import Plan
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.fakes.fake_jobs_host import CONF, NO_SLURM, SILENT, JobsHost
+
+RUNTIME = "runtime"
+PROGRAM = "mlcluster_data/cli/arguments.py"
+PROGRAMS = {PROGRAM: "import sys\n", "mlcluster_data/__init__.py": ""}
+TEXTS = {"/fsx/jobs/mlcluster.pyz": RUNTIME, **PROGRAMS}
+SMOKE = {"name": "smoke", "kind": "node_smoke"}
+DISKS = {"name": "disks", "kind": "local_io"}
+TOOLS = {
+    "ior": {"version": "4.0.0", "url": "https://example.com/ior-4.0.0.tar.gz", "sha256": "a" * 64},
+    "nccl-tests": {"version": "2.19.6", "url": "https://example.com/v2.19.6.tar.gz", "sha256": "b" * 64},
+}
+DEFAULTS = {
+    "dir": "/fsx/jobs",
+    "jobs": [SMOKE, DISKS],
+    "artifacts": TOOLS,
+    "data_sums": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in PROGRAMS.items()},
+    "runtime_sha256": hashlib.sha256(RUNTIME.encode()).hexdigest(),
+}
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> JobsHost:
+    return fresh(monkeypatch)
+
+
+def fresh(monkeypatch: pytest.MonkeyPatch) -> JobsHost:
+    found = JobsHost()
+    monkeypatch.setattr(role, "survey", found.survey)
+    return found
+
+
+def plan_of(host: JobsHost, **options: t.Any) -> Plan:
+    config = parse_jobs({**DEFAULTS, **options})
+    return make_plan(role.look(host, config), config)
+
+
+def names(plan: Plan) -> list[str]:
+    return [step.name for step in plan.steps]
+
+
+def test_fresh_head_node_gets_everything_and_then_nothing(host: JobsHost) -> None:
+    options = {"node_checks": "slurm", "build": ["ior"]}
+    plan = plan_of(host, **options)
+    assert names(plan) == ["directories", "runtime", "data", "tool", "slurm_conf", "command"]
+    assert [entry.name for entry in plan.files] == [
+        *("smoke.json", "smoke.sbatch", "disks.json", "disks.sbatch"),
+        *("prolog", "epilog", "task_prolog", "health_check", "mlcluster_checks.conf"),
+    ]
+    host.carry_out(plan, texts=TEXTS)
+    again = plan_of(host, **options)
+    assert (again.differences(), again.refusals) == ([], ())
+
+
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "node_checks": st.sampled_from(["none", "scripts", "slurm"]),
+        "build": st.lists(st.sampled_from(list(TOOLS)), unique=True),
+        "jobs": st.lists(st.sampled_from([SMOKE, DISKS]), unique_by=lambda job: job["name"]),
+        "owner": st.sampled_from(["root", "slurm"]),
+        "group": st.just("root"),
+        "results_mode": st.sampled_from(["1777", "0755", "755"]),
+        "required": st.booleans(),
+        "checks": st.sampled_from([{}, {"scratch": False}, {"prolog": "/opt/prolog"}, {"interval": 60}]),
+    },
+)
+KILLED = st.lists(st.integers(0, 30), max_size=4)
+
+
+@given(OPTIONS, KILLED, st.sampled_from(["healthy", "silent", "containers"]))
+@settings(max_examples=60)
+def test_carried_out_plan_leaves_an_empty_one(options: dict[str, t.Any], lost: list[int], cluster: str) -> None:
+    """Whatever of an earlier run is gone or was changed."""
+    # An account is one for both here.
+    options = {**options, "group": options.get("owner", "root")}
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        host = fresh(monkeypatch)
+        if cluster == "silent":
+            host.cluster = {**SILENT}
+        if cluster == "containers":
+            host.cluster["container_options"] = 1
+        for _run in range(2):
+            plan = plan_of(host, **options)
+            if plan.refusals:
+                assert cluster == "silent" and options.get("required", True)
+                assert plan.differences() == []
+                return
+            host.carry_out(plan, options["group"], TEXTS)
+            assert plan_of(host, **options).differences() == []
+            ours = sorted(path for path in host.texts if path.startswith("/fsx/jobs/"))
+            for number in lost:
+                host.texts[ours[number % len(ours)]] = "changed"
+
+
+def test_machine_without_slurm_is_left_alone(host: JobsHost) -> None:
+    host.cluster = dict(NO_SLURM)
+    plan = plan_of(host)
+    assert (plan.concerned, plan.reason, plan.differences()) == (False, REASON, [])
+    # Nor is a file system asked that may not be there.
+    assert host.ran == []
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_silent_controller_refuses_only_where_it_is_required(host: JobsHost, required: bool) -> None:
+    host.cluster = dict(SILENT)
+    plan = plan_of(host, required=required, node_checks="slurm")
+    if required:
+        assert plan.refusals == ("asked for the controller and none is up",)
+        return
+    assert plan.notes[0] == "asked for the controller and none is up"
+    # For the settings alone, and Slurm is told of nothing.
+    assert {"smoke.sbatch", "prolog"} <= {entry.name for entry in plan.files}
+    assert not {"slurm_conf", "command"} & set(names(plan))
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_job_that_the_cluster_cannot_run_is_named(host: JobsHost, required: bool) -> None:
+    plan = plan_of(host, jobs=[{**SMOKE, "partition": "moon"}], required=required)
+    (said,) = plan.refusals or plan.notes
+    assert said.startswith("job smoke: partition moon does not exist here")
+    assert bool(plan.refusals) == required == (not plan.files)
+
+
+def test_root_disk_is_refused_whatever_is_required(host: JobsHost) -> None:
+    host.mount = "/"
+    plan = plan_of(host, required=False)
+    (problem,) = plan.refusals
+    assert problem.startswith("/fsx/jobs is on no mount: its files would land on this machine's root disk")
+    assert "set slurm_jobs_require_mount: false" in problem
+    assert not plan_of(host, require_mount=False).refusals
+
+
+def test_file_system_that_gives_no_answer_is_not_read(host: JobsHost) -> None:
+    host.is_silent = True
+    (problem,) = plan_of(host).refusals
+    assert problem.startswith("/fsx/jobs gives no answer")
+
+
+def test_sources_without_a_sum_are_refused_before_anything_is_done(host: JobsHost) -> None:
+    artifacts = {"ior": {**TOOLS["ior"], "sha256": ""}}
+    plan = plan_of(host, build=["ior"], artifacts=artifacts)
+    (problem,) = plan.refusals
+    assert problem.startswith("ior 4.0.0 was not downloaded, since no sha256 of it is known: run make lock-artifacts")
+
+
+def test_tool_that_is_there_needs_no_sum(host: JobsHost) -> None:
+    host.carry_out(plan_of(host, build=["ior"]), texts=TEXTS)
+    artifacts = {"ior": {**TOOLS["ior"], "sha256": ""}}
+    assert plan_of(host, build=["ior"], artifacts=artifacts).differences() == []
+    # Another MPI is another build.
+    assert names(plan_of(host, build=["ior"], mpi_home="/opt/mpi")) == ["tool"]
+
+
+def test_place_of_another_prolog_is_not_taken(host: JobsHost) -> None:
+    host.cluster["settings"]["Prolog"] = "/site/prolog"
+    plan = plan_of(host, node_checks="slurm")
+    (problem,) = plan.refusals
+    assert problem.startswith("Slurm runs /site/prolog already: call the scripts of slurm_jobs_checks from there, or ")
+    assert problem.endswith(CONF)
+    assert not plan_of(host, node_checks="scripts").refusals
+
+
+def test_slurm_that_has_not_read_its_configuration_reads_it(host: JobsHost) -> None:
+    host.carry_out(plan_of(host, node_checks="slurm"), texts=TEXTS)
+    host.cluster["settings"] = {"SLURM_CONF": CONF}
+    (step,) = plan_of(host, node_checks="slurm").steps
+    assert step.arguments["argv"][-1] == "reconfigure" and step.arguments["argv"][-2].endswith("/scontrol")
+
+
+def test_container_of_pyxis_is_why_there_is_no_task_prolog(host: JobsHost) -> None:
+    host.cluster["container_options"] = 1
+    plan = plan_of(host, node_checks="slurm")
+    assert plan.notes[0].startswith("Slurm is not told of /etc/mlcluster/slurm/task_prolog")
+    conf = next(entry for entry in plan.files if entry.name == "mlcluster_checks.conf")
+    assert "TaskProlog" not in conf.text
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "step"),
+    [
+        ("/fsx/jobs", {"mode": "0700"}, "directories"),
+        ("/fsx/jobs/results", {"uid": 7}, "directories"),
+        ("/fsx/jobs/mlcluster.pyz", {"mode": "0644"}, "runtime"),
+        ("/fsx/jobs/mlcluster.pyz", {"gid": 7}, "runtime"),
+        ("/fsx/jobs/mlcluster.pyz", {"is_link": True}, "runtime"),
+        (f"/fsx/jobs/{PROGRAM}", {"uid": 7}, "data"),
+        (f"/fsx/jobs/{PROGRAM}", {"is_link": True}, "data"),
+    ],
+)
+def test_what_is_not_as_wanted_is_done_again_alone(
+    host: JobsHost, path: str, change: dict[str, t.Any], step: str
+) -> None:
+    host.carry_out(plan_of(host), texts=TEXTS)
+    host.states[path] = {**host.states.get(path, {}), **change}
+    plan = plan_of(host)
+    assert (names(plan), plan.files) == ([step], ())
+
+
+def test_account_that_is_unknown_is_left_to_the_task_that_says_so(host: JobsHost) -> None:
+    host.carry_out(plan_of(host), texts=TEXTS)
+    assert names(plan_of(host, owner="nobody-here")) == ["directories", "runtime"]

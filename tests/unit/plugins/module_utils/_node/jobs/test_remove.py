@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The way back: first out of Slurm's configuration, then the files; what is not ours stays."""
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import checks as node_checks
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import files, remove
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+
+from tests.rig.slurm.scripts import Role
+from tests.unit.fakes.fake_jobs_host import CONF, NO_SLURM, SILENT, JobsHost
+
+CHECKS = node_checks.wanted({})
+OWN = "/etc/slurm/mlcluster_checks.conf"
+OTHER = "NodeName=n1\n"
+
+
+@pytest.fixture
+def host(monkeypatch):
+    """A machine where the role has written everything, and Slurm runs it."""
+    found = JobsHost()
+    monkeypatch.setattr(remove, "survey", found.survey)
+    jobs = Role(jobs=[{"name": "smoke", "kind": "node_smoke"}], dir="/fsx/jobs").jobs
+    state = node_checks.told(CHECKS, found.cluster["settings"], 0)
+    own = files.slurm_file(CHECKS, found.cluster["settings"], state)
+    for entry in (*files.job_files(jobs), *files.check_files(CHECKS), own):
+        found.texts[entry.path] = entry.text
+    found.texts.update(
+        {"/fsx/jobs/mlcluster.pyz": "", "/fsx/jobs/mine.sbatch": "#!/bin/sh\n", "/fsx/jobs/b.json": "{}"}
+    )
+    found.texts[CONF] += f"{node_checks.INCLUDE}\n{OTHER}"
+    found.reconfigure()
+    return found
+
+
+def tell(host, changes=True):
+    written = {}
+
+    def rewrite(path, text):
+        written[path] = host.texts[path] = text
+
+    changed = remove.tell_slurm(host, Slurm(host), CHECKS, rewrite if changes else None)
+    return changed, written
+
+
+def test_only_our_files_are_found(host):
+    found = remove.find(host, "/fsx/jobs", CHECKS)
+    assert found["scripts"] == list(node_checks.paths(CHECKS).values())
+    assert found["files"] == ["/fsx/jobs/smoke.json", "/fsx/jobs/smoke.sbatch", "/fsx/jobs/mlcluster.pyz"]
+    host.texts["/etc/mlcluster/slurm/prolog"] = "#!/bin/sh\nexit 0\n"
+    host.states["/etc/mlcluster/slurm/epilog"] = {"is_link": True}
+    assert [path.rpartition("/")[2] for path in remove.find(host, "/fsx/jobs", CHECKS)["scripts"]] == [
+        "task_prolog",
+        "health_check",
+    ]
+
+
+def test_slurm_is_told_before_a_script_goes(host):
+    changed, written = tell(host)
+    assert (changed, written) == ([CONF, OWN], {CONF: f"ClusterName=c\n{OTHER}"})
+    assert host.ran[-1][-1] == "reconfigure" and OWN not in host.texts
+
+
+def test_check_mode_changes_nothing(host):
+    before = dict(host.texts)
+    assert tell(host, changes=False) == ([CONF, OWN], {})
+    assert (host.texts, host.ran) == (before, [])
+
+
+def test_script_that_slurm_still_runs_stays(host):
+    host.texts[CONF] = "Prolog=/etc/mlcluster/slurm/prolog\n"
+    host.cluster["settings"] = {"SLURM_CONF": CONF, "Prolog": "/etc/mlcluster/slurm/prolog"}
+    with pytest.raises(NodeError, match=r"Slurm still runs them as Prolog and an absent one would drain every node"):
+        tell(host)
+
+
+def test_scripts_stay_while_the_controller_is_silent(host):
+    host.cluster = dict(SILENT)
+    with pytest.raises(NodeError, match="the scripts of slurm_jobs_checks stay: asked for the controller"):
+        tell(host)
+    assert host.texts[OWN]
+
+
+def test_machine_without_slurm_has_nobody_to_tell(host):
+    host.cluster = dict(NO_SLURM)
+    assert tell(host) == ([], {})
+
+
+def test_everything_found_is_deleted(host, tmp_path):
+    (tmp_path / "tools/ior/bin").mkdir(parents=True)
+    found = {**remove.find(host, "/fsx/jobs", CHECKS), "directories": [str(tmp_path / "tools")]}
+    remove.remove(host, found)
+    assert sorted(path for path in host.texts if path.startswith("/fsx")) == [
+        "/fsx/jobs/b.json",
+        "/fsx/jobs/mine.sbatch",
+    ]
+    assert list(tmp_path.iterdir()) == []
