@@ -19,6 +19,15 @@ options:
       - Keys are not taken as options; they come from the standard chain of environment, files, single sign-on, and
         instance role.
     type: str
+  profiles:
+    description:
+      - Several profiles, in the place of O(profile); the hosts of all of them are in the inventory. They are all asked
+        for O(regions), or for the region of the first.
+      - One that does not exist or has no credentials is a warning, unless O(strict_regions) is set.
+      - Not with O(assume_role_arn), and not with the connection V(ssm), which takes one profile for all hosts.
+    type: list
+    elements: str
+    default: []
   region:
     description:
       - Region to ask when O(regions) is empty, and the one whose STS endpoint is used.

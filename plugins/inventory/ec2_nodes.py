@@ -420,7 +420,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         if not self.get_option("cache"):
             return self._ask(settings)
         key = _ec2_cache.key(self.get_cache_key(path), settings.asked(path), os.environ)
-        identity = _ec2_cache.who(os.environ, settings.access.profile)
+        identity = _ec2_cache.who(os.environ, settings.access.profile or " ".join(settings.access.profiles))
         answer = self._cached(key, identity) if may_read else None
         if answer is None:
             answer = self._ask(settings)

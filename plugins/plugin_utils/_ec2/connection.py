@@ -28,6 +28,7 @@ class Connection:
     ssm_bucket: str | None = None
     ssm_plugin: str = "amazon.aws.aws_ssm"
     profile: str | None = None
+    profiles: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
 
 
@@ -45,6 +46,11 @@ def check(options: Connection) -> Connection:
         raise ConnectionOptionError(
             f"connection: ssm takes a profile and no role, and assume_role_arn has {options.roles[0]}; make a profile "
             "with that role_arn in the AWS configuration files and name it in the option profile"
+        )
+    if options.kind == "ssm" and options.profiles:
+        raise ConnectionOptionError(
+            "connection: ssm takes one profile, and which host is of which cannot be told to it; use an inventory file "
+            "for each profile"
         )
     if options.bastion_port is not None and not 0 < options.bastion_port < 65536:
         raise ConnectionOptionError(f"bastion_port: {options.bastion_port} is not a port; use 1 to 65535")

@@ -78,6 +78,7 @@ class Settings:
         return {
             "path": path,
             "profile": access.profile,
+            "profiles": access.profiles,
             "roles": access.roles,
             "region": access.region,
             "endpoint_url": access.endpoint_url,
@@ -144,11 +145,17 @@ def _access(get: Callable[[str], Any]) -> _ec2_session.Access:
     for role in roles:
         if not _ec2_session.ROLE.fullmatch(role):
             raise OptionError(f"assume_role_arn: '{role}' is not the ARN of a role")
+    profiles = tuple(dict.fromkeys(flat(get("profiles"))))
+    for other, given in (("profile", _some(get("profile"))), ("assume_role_arn", roles)):
+        if profiles and given:
+            raise OptionError(f"profiles: several profiles and {other} cannot be used together; leave one out")
     region = _some(get("region"))
     if region:
         _ec2_session.check_region(region)
     return _ec2_session.Access(
-        profile=_some(get("profile")),
+        # A list of one is that profile, for which the connection can be made too.
+        profile=profiles[0] if len(profiles) == 1 else _some(get("profile")),
+        profiles=profiles if len(profiles) > 1 else (),
         region=region,
         roles=roles,
         external_id=_some(get("assume_role_external_id")),
@@ -178,7 +185,7 @@ def _enrich(given: Any) -> tuple[str, ...]:
     return names
 
 
-def _connection(get: Callable[[str], Any], profile: str | None, roles: tuple[str, ...]) -> _ec2_connection.Connection:
+def _connection(get: Callable[[str], Any], access: _ec2_session.Access) -> _ec2_connection.Connection:
     port = get("bastion_port")
     return _ec2_connection.check(
         _ec2_connection.Connection(
@@ -189,8 +196,9 @@ def _connection(get: Callable[[str], Any], profile: str | None, roles: tuple[str
             bastion_port=None if port is None else int(port),
             ssm_bucket=_some(get("ssm_bucket")),
             ssm_plugin=text(get("ssm_connection_plugin")),
-            profile=profile,
-            roles=roles,
+            profile=access.profile,
+            profiles=access.profiles,
+            roles=access.roles,
         )
     )
 
@@ -246,7 +254,7 @@ def read(get: Callable[[str], Any], given: Container[str] = ("cluster_name",)) -
         return Settings(
             access=access,
             question=question,
-            connection=_connection(get, access.profile, access.roles),
+            connection=_connection(get, access),
             hostnames=hostnames,
             variables=variables,
             include=include,

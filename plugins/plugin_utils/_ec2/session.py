@@ -35,7 +35,7 @@ class AccessError(Exception):
 
 
 class RoleError(AccessError):
-    """A role that was refused; ``lasting`` when asking again later would be refused as well."""
+    """A role or one of several profiles that was refused; ``lasting``: asking again later would be refused too."""
 
     def __init__(self, text: str, lasting: bool) -> None:
         super().__init__(text)
@@ -44,9 +44,10 @@ class RoleError(AccessError):
 
 @dataclass(frozen=True)
 class Access:
-    """How to reach AWS. ``roles`` empty: the profile's own credentials."""
+    """How to reach AWS. ``roles`` empty: the profile's own credentials. ``profiles``: those of several instead."""
 
     profile: str | None = None
+    profiles: tuple[str, ...] = ()
     region: str | None = None
     roles: tuple[str, ...] = ()
     external_id: str | None = None
@@ -60,7 +61,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Credentials:
-    """Keyword arguments for a client; empty for the credentials of the session. ``label`` names the role."""
+    """Keyword arguments for a client; empty for the credentials of the session. ``label`` names role or profile."""
 
     label: str = ""
     keys: dict[str, str] = field(default_factory=dict, repr=False)
@@ -122,7 +123,9 @@ class Aws:
             botocore.parsers.ResponseParserError,
         )
         self._access = access
-        self._session = botocore.session.Session(profile=access.profile)
+        self._refused: list[RoleError] = []
+        self._keys: list[Credentials] = []
+        self._session = self._first_session()
         # As the AWS command line does: times stay the text that the API answered.
         self._session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=lambda text: text)
         self._config = botocore.config.Config(
@@ -131,29 +134,65 @@ class Aws:
             read_timeout=access.read_timeout,
             user_agent_extra="mlcluster.aws.ec2_nodes",
         )
-        self._check_credentials()
 
-    def _who(self) -> str:
-        profile = self._access.profile or os.environ.get("AWS_PROFILE")
+    def _first_session(self) -> Any:
+        """The session of everything; of several profiles the first that has credentials. Raises AccessError."""
+        from botocore.session import Session
+
+        if not self._access.profiles:
+            session = Session(profile=self._access.profile)
+            self._check_credentials(session, self._access.profile)
+            return session
+        first = None
+        for profile in self._access.profiles:
+            session = Session(profile=profile)
+            try:
+                self._check_credentials(session, profile)
+                self._keys.append(self._of_profile(session, profile))
+            except AccessError as exc:
+                self._refused.append(exc if isinstance(exc, RoleError) else RoleError(str(exc), lasting=True))
+                continue
+            first = first or session
+        if first is None:
+            raise self._refused[0]
+        return first
+
+    def _of_profile(self, session: Any, profile: str) -> Credentials:
+        """The keys of a profile as they are now: they outlast a run of the inventory."""
+        try:
+            keys = session.get_credentials().get_frozen_credentials()
+        except self.errors as exc:
+            raise RoleError(
+                f"the credentials of profile '{profile}' cannot be had: {reason(exc)}", lasting(exc)
+            ) from exc
+        given = {"aws_access_key_id": keys.access_key, "aws_secret_access_key": keys.secret_key}
+        return Credentials(
+            label=f"profile {profile}", keys={**given, **({"aws_session_token": keys.token} if keys.token else {})}
+        )
+
+    @staticmethod
+    def _who(profile: str | None) -> str:
+        profile = profile or os.environ.get("AWS_PROFILE")
         return f"profile '{profile}'" if profile else "the standard chain (environment, files, instance role)"
 
-    def _check_credentials(self) -> None:
+    def _check_credentials(self, session: Any, profile: str | None) -> None:
         import botocore.exceptions
 
         try:
-            found = self._session.get_credentials()
+            found = session.get_credentials()
             # Keys in the environment hide a wrong AWS_PROFILE until something else is read from it.
-            self._session.get_scoped_config()
+            session.get_scoped_config()
         except botocore.exceptions.ProfileNotFound as exc:
             raise AccessError(
                 f"the AWS profile '{exc.kwargs['profile']}' does not exist; known are "
                 f"{', '.join(sorted(self._profiles())) or 'none'}"
             ) from exc
         except botocore.exceptions.BotoCoreError as exc:
-            raise AccessError(f"the credentials of {self._who()} cannot be loaded: {reason(exc)}") from exc
+            raise AccessError(f"the credentials of {self._who(profile)} cannot be loaded: {reason(exc)}") from exc
         if found is None:
             raise AccessError(
-                f"no AWS credentials were found in {self._who()}; set AWS_PROFILE, log in, or give the option profile"
+                f"no AWS credentials were found in {self._who(profile)}; set AWS_PROFILE, log in, or give the option "
+                "profile"
             )
 
     def _profiles(self) -> list[str]:
@@ -162,7 +201,9 @@ class Aws:
         return list(botocore.session.Session().available_profiles)
 
     def credentials(self) -> tuple[list[Credentials], list[RoleError]]:
-        """One set for each role, or the session's own; and why roles were refused. Raises AccessError without any."""
+        """One set for each role or profile, or the session's own; and why some were refused. Raises AccessError."""
+        if self._access.profiles:
+            return self._keys, self._refused
         if not self._access.roles:
             return [Credentials()], []
         sts = self.client("sts", self.default_region() or FALLBACK_REGION, Credentials())

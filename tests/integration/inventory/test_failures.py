@@ -176,6 +176,22 @@ def test_amazon_aws_1908_two_roles_give_the_hosts_of_both_accounts(play, invento
     assert (accounts.count("111122223333"), accounts.count("444455556666")) == (2, 3)
 
 
+def test_two_profiles_give_the_hosts_of_both_accounts(play, inventory):
+    endpoint = play(Fleet(count=2), Fleet(count=3, account="444455556666"))
+    keys = inventory.folder / "credentials"
+    sections = (("one", "AKIARIGMAIN"), ("two", "AKIARIGOTHER"))
+    keys.write_text(
+        "".join(f"[{name}]\naws_access_key_id = {key}\naws_secret_access_key = x\n" for name, key in sections),
+        encoding="utf-8",
+    )
+    inventory.environment = {"AWS_REGION": "us-east-1"}
+    path = inventory.file(inventory.options(endpoint, profiles=["one", "gone", "two"]))
+    listed = inventory.read(path, AWS_SHARED_CREDENTIALS_FILE=str(keys))
+    accounts = [host["ec2_account_id"] for host in listed.hosts.values()]
+    assert (accounts.count("111122223333"), accounts.count("444455556666")) == (2, 3)
+    assert "the AWS profile 'gone' does not exist" in listed.said and "its hosts are missing" in listed.said
+
+
 def test_an_external_id_and_a_session_name_are_passed_on(inventory):
     role = Role("arn:aws:iam::444455556666:role/guarded", "444455556666", external_id="secret-word")
     with Endpoint(Scenario((Region("us-east-1", (Fleet(account="444455556666"),)),), roles=(role,))) as endpoint:

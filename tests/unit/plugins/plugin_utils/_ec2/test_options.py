@@ -50,6 +50,12 @@ def test_defaults_ask_for_running_instances():
         ({"read_timeout": -1}, "read_timeout: -1 is too small"),
         ({"hardware_cache_timeout": -1}, "hardware_cache_timeout: -1 is too small; use 0 or more"),
         ({"assume_role_arn": ["role/x"]}, "assume_role_arn: 'role/x' is not the ARN of a role"),
+        ({"profiles": ["a", "b"], "profile": "c"}, "profiles: several profiles and profile cannot be used together"),
+        (
+            {"profiles": ["a"], "assume_role_arn": ["arn:aws:iam::111122223333:role/x"]},
+            "profiles: several profiles and assume_role_arn cannot be used together",
+        ),
+        ({"profiles": ["a", "b"], "connection": "ssm"}, "connection: ssm takes one profile"),
         ({"region": "us-east-1.evil"}, "regions: 'us-east-1.evil' is not the name of a region"),
         ({"regions": ["all", "east"]}, "regions: 'east' is not the name of a region"),
         ({"tag_keys": ["x"]}, "tag_keys: must map cluster, node_type, queue, compute_resource to tags, found list"),
@@ -61,6 +67,12 @@ def test_option_that_cannot_be_used_is_one_sentence(given, sentence):
     with pytest.raises(options.OptionError) as caught:
         read(**given)
     assert str(caught.value).startswith(sentence)
+
+
+def test_one_profile_in_the_list_is_that_profile():
+    one, two = read(profiles=["lab", "lab"]), read(profiles=["lab", "prod"])
+    assert (one.access.profile, one.access.profiles, one.connection.profile) == ("lab", (), "lab")
+    assert (two.access.profile, two.access.profiles) == (None, ("lab", "prod"))
 
 
 def test_cluster_that_nobody_names_selects_by_filters_alone():
@@ -94,7 +106,13 @@ def test_variables_of_an_enrichment_come_with_it():
 def test_key_of_the_cache_has_what_was_asked_and_no_secret():
     one, other = (read(assume_role_external_id=secret).asked("/x") for secret in ("s1", "s2"))
     assert one == other and "s1" not in str(one)
-    for change in ({"regions": ["us-west-2"]}, {"profile": "lab"}, {"full_record": True}, {"states": ["stopped"]}):
+    for change in (
+        {"regions": ["us-west-2"]},
+        {"profile": "lab"},
+        {"profiles": ["a", "b"]},
+        {"full_record": True},
+        {"states": ["stopped"]},
+    ):
         assert read(**change).asked("/x") != one
 
 

@@ -96,6 +96,39 @@ def test_profile_that_does_not_exist_is_named(aws):
         aws(profile="lab")
 
 
+@pytest.fixture
+def two_profiles(aws, monkeypatch, tmp_path):
+    """aws() with files of the AWS CLI that have two profiles, the second with a session token."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    (tmp_path / "AWS_SHARED_CREDENTIALS_FILE").write_text(
+        "[one]\naws_access_key_id = A1\naws_secret_access_key = s1\n"
+        "[two]\naws_access_key_id = A2\naws_secret_access_key = s2\naws_session_token = t2\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "AWS_CONFIG_FILE").write_text("[profile one]\nregion = eu-west-1\n", encoding="utf-8")
+    return aws
+
+
+def test_several_profiles_give_the_keys_of_each(two_profiles):
+    made = two_profiles(profiles=("one", "two"))
+    found, refused = made.credentials()
+    assert [one.label for one in found] == ["profile one", "profile two"] and refused == []
+    assert [one.keys["aws_access_key_id"] for one in found] == ["A1", "A2"]
+    assert ["aws_session_token" in one.keys for one in found] == [False, True]
+    assert made.regions([], found[1]) == ["eu-west-1"]
+
+
+def test_a_profile_that_is_refused_leaves_the_others(two_profiles):
+    found, refused = two_profiles(profiles=("lab", "two")).credentials()
+    assert [one.label for one in found] == ["profile two"]
+    assert [(str(one), one.lasting) for one in refused] == [
+        ("the AWS profile 'lab' does not exist; known are one, two", True)
+    ]
+    with pytest.raises(session.AccessError, match="the AWS profile 'lab' does not exist"):
+        two_profiles(profiles=("lab", "bal"))
+
+
 def test_session_without_credentials_is_refused(aws, monkeypatch):
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
