@@ -391,6 +391,12 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
         ("job",),
     ),
     (
+        "nccl.nvlink_domain",
+        "NCCL went over the network where NVLink joins the nodes of an UltraServer",
+        ("reset",),
+        ("job",),
+    ),
+    (
         "nccom.fabric",
         "not all ranks and nodes took part in one run, or data went over sockets, or counters stood still",
         ("monitor",),

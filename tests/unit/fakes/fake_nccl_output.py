@@ -39,6 +39,14 @@ class Plan:
     in_place_wrong: str = "0"
     nvls: int = 16
     silent: tuple[str, ...] = ()
+    # Hosts of one NVLink domain each, in the order of hosts; none: no NVLink between hosts.
+    domains: tuple[int, ...] = ()
+
+    def domain(self, host: str) -> int:
+        """The NVLink domain of a host."""
+        bounds = [sum(self.domains[: index + 1]) for index in range(len(self.domains))]
+        place = self.hosts.index(host)
+        return next((index for index, bound in enumerate(bounds) if place < bound), -1 - place)
 
     @property
     def ranks(self) -> list[tuple[int, str, int]]:
@@ -100,20 +108,22 @@ def log(plan: Plan) -> list[str]:
                 f"{start} NET/OFI Initializing aws-ofi-nccl 1.21.1",
                 f"{start} NET/OFI Selected provider is {plan.provider}, fabric is efa-direct (found 32 nics)",
             ]
-        sizes = f"nRanks {total} nNodes {len(plan.hosts)} localRanks {plan.gpus} localRank {device} MNNVL 0"
+        count, mnnvl = (len(plan.domains), 1) if plan.domains else (len(plan.hosts), 0)
+        sizes = f"nRanks {total} nNodes {count} localRanks {plan.gpus} localRank {device} MNNVL {mnnvl}"
         lines += [f"{start} comm 0x5{rank:x} rank {rank} {sizes}"]
         lines += [f"{start} 16 coll channels, 16 collnet channels, {plan.nvls} nvls channels, 32 p2p channels"]
         for channel in ("00/0", "01/0"):
-            if plan.ranks[before][1] != host:
+            if plan.domain(plan.ranks[before][1]) != plan.domain(host):
                 via = f"NET/{plan.network}/{device}{plan.gdr}"
                 lines += [
                     f"{start} Channel {channel} : {before}[{last_device}] -> {rank}[{device}] [receive] via {via}"
                 ]
-            if plan.ranks[after][1] != host:
+            if plan.domain(plan.ranks[after][1]) != plan.domain(host):
                 via = f"NET/{plan.network}/{device}({rank}){plan.gdr}/Shared"
                 lines += [f"{start} Channel {channel} : {rank}[{device}] -> {after}[{next_device}] [send] via {via}"]
             else:
-                lines += [f"{start} Channel {channel} : {rank}[{device}] -> {after}[{next_device}] via P2P/CUMEM/read"]
+                inside = "P2P/MNNVL" if plan.domains else "P2P/CUMEM/read"
+                lines += [f"{start} Channel {channel} : {rank}[{device}] -> {after}[{next_device}] via {inside}"]
     return lines
 
 

@@ -48,6 +48,7 @@ def add_verbs(subparsers: t.Any) -> None:
     verb.add_argument("--ranks", type=_positive, help="how many ranks were to take part")
     verb.add_argument("--nodes", type=_positive, help="how many nodes were to take part")
     verb.add_argument("--instance-type", help="EC2 instance type of the nodes")
+    verb.add_argument("--domains", type=int, help="of how many UltraServers the nodes are")
     verb.add_argument("--collective", help="which collective to judge, such as all_reduce")
     verb.add_argument("--tool", choices=(NCCL_TESTS, NCCOM_TEST), help="which test it is (default: as the output says)")
     verb.add_argument("--rc", type=int, help="exit status of the test")
@@ -85,6 +86,7 @@ def asked_from(args: argparse.Namespace, host: Host) -> Asked:
         after=after,
         baseline=load(host, args.baseline) if args.baseline else (),
         tolerance_percent=args.tolerance,
+        domains=args.domains,
     )
 
 

@@ -10,17 +10,21 @@ import itertools
 import posixpath
 import typing as t
 
+from ..imex.parse import blocks as parse_blocks
 from ..nccl.baseline import Entry, load
 from ..nccl.counters import Snapshot, parse_snapshots
 from ..nccl.log import short_host
 from ..nccl.parse import parse_file
 from ..nccl.table import NCCL_TESTS, NCCOM_TEST
 from ..nccl.verify import Asked, judge
+from ..slurm.parse import expand
 from ..system.host import Host, NodeError
 from ..verdict import result
 from .job import Job
 
 RUNS = "runs.tsv"
+# What Slurm prints of its topology, where the layout or the type of the nodes asks for UltraServers.
+TOPOLOGY = "topology"
 
 
 def _tool(job: Job) -> str:
@@ -52,9 +56,13 @@ def judge_collectives(job: Job, host: Host) -> list[result.Result]:
     """Every run of nccl-tests or nccom-test by nccl_verdict, whether all are there, and which nodes stand out."""
     runs = read_runs(host.read_text(posixpath.join(job.results, RUNS)))
     baseline = load(host, job.asked["baseline"]) if job.asked.get("baseline") else ()
-    outputs = [(run, *_judge_run(job, run, host, baseline)) for run in runs]
+    topology = host.read_text(posixpath.join(job.results, TOPOLOGY)) or ""
+    outputs = [(run, *_judge_run(job, run, host, baseline, domains_joined(run.nodes, topology))) for run in runs]
     judged = [(run, verdicts) for run, verdicts, _hosts in outputs]
-    results = [_complete(job, runs), *_one_for_two(job, runs, {run: hosts for run, _verdicts, hosts in outputs})]
+    results = [
+        _complete(job, runs, topology),
+        *_one_for_two(job, runs, {run: hosts for run, _verdicts, hosts in outputs}),
+    ]
     for run, verdicts in judged:
         # What ran between two nodes is of neither alone: a report draws its map of pairs by this.
         where = result.Scope(
@@ -71,13 +79,15 @@ def judge_collectives(job: Job, host: Host) -> list[result.Result]:
                 )
             )
     if job.asked["layout"] != "all":
-        stand_out = nodes_that_stand_out([(run.nodes, result.overall(verdicts[:2])) for run, verdicts in judged])
+        stand_out = nodes_that_stand_out(
+            [(run.nodes, result.overall([*verdicts[:2], *verdicts[3:]])) for run, verdicts in judged]
+        )
         results += [dataclasses.replace(one, id=f"{job.asked['kind']}.nodes") for one in stand_out]
     return results
 
 
 def _judge_run(
-    job: Job, run: Ran, host: Host, baseline: t.Sequence[Entry]
+    job: Job, run: Ran, host: Host, baseline: t.Sequence[Entry], domains: int | None
 ) -> tuple[tuple[result.Result, ...], frozenset[str]]:
     """Return the verdicts on the output of a run, and the hosts that it names."""
     before, after = (_counters(job, run, host, side) for side in ("before", "after"))
@@ -93,6 +103,7 @@ def _judge_run(
         after=after,
         baseline=baseline,
         tolerance_percent=float(job.asked["tolerance_percent"]),
+        domains=domains,
     )
     path = posixpath.join(job.results, f"{run.unit}.{run.collective}.out")
     try:
@@ -114,16 +125,42 @@ def _counters(job: Job, run: Ran, host: Host, side: str) -> dict[str, Snapshot] 
     return found if any(found.values()) else None
 
 
+def domains_of(nodes: t.Sequence[str], topology: str) -> list[tuple[str, ...]]:
+    """Return the nodes by UltraServer, which is a block of Slurm's topology; a node in no block is by itself.
+
+    Without any block all nodes are taken for one UltraServer.
+    """
+    blocks = parse_blocks(topology)
+    if not blocks:
+        return [tuple(nodes)]
+    block_of = {name: block for block, names in blocks.items() for name in expand(names)}
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        found.setdefault(block_of.get(node, f"/{node}"), []).append(node)
+    return [tuple(one) for one in found.values()]
+
+
+def domains_joined(nodes: t.Sequence[str], topology: str | None) -> int | None:
+    """Return of how many UltraServers some nodes are; None where Slurm has no blocks."""
+    return len(domains_of(nodes, topology)) if topology and parse_blocks(topology) else None
+
+
 def expected_runs(
-    layout: str, collectives: t.Sequence[str], nodes: t.Sequence[str]
+    layout: str, collectives: t.Sequence[str], nodes: t.Sequence[str], topology: str = ""
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """Return collective and nodes of every run that a layout makes; of ``bisect`` the one that it begins with."""
+    """Return collective and nodes of every run that a layout makes; of ``bisect`` the one that it begins with.
+
+    ``domains``: each UltraServer by itself, then all of them together.
+    """
     count = len(nodes)
     groups: list[tuple[str, ...]]
     if layout == "bisect":
         return [(collectives[0], tuple(nodes))]
     if layout == "single":
         groups = [(node,) for node in nodes]
+    elif layout == "domains":
+        groups = domains_of(nodes, topology)
+        groups += [tuple(nodes)] if len(groups) > 1 else []
     elif layout == "pairs" and count > 1:
         # Each node with its neighbour on either side; two nodes are one pair.
         starts = [*range(0, count - 1, 2), *(range(1, count, 2) if count > 2 else ())]
@@ -133,10 +170,10 @@ def expected_runs(
     return [(collective, group) for collective in collectives for group in groups]
 
 
-def _complete(job: Job, runs: t.Sequence[Ran]) -> result.Result:
+def _complete(job: Job, runs: t.Sequence[Ran], topology: str) -> result.Result:
     """Return whether every run of the layout is there, each on the nodes that it has to be on."""
     check = f"{job.asked['kind']}.complete"
-    wanted = expected_runs(job.asked["layout"], job.asked["collectives"], job.nodes)
+    wanted = expected_runs(job.asked["layout"], job.asked["collectives"], job.nodes, topology)
     had = {(run.collective, frozenset(run.nodes)) for run in runs}
     missing = [(collective, group) for collective, group in wanted if (collective, frozenset(group)) not in had]
     if missing or not wanted:

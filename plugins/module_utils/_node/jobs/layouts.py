@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes run a collective together: all, each by itself (single), pairs of neighbours, or halves of what fails
-(bisect).
+"""Which nodes run a collective together: all, each by itself (single), pairs of neighbours, halves of what fails
+(bisect), or each UltraServer and then all (domains).
 
 Each run leaves its output, a line of runs.tsv and, around its round, the counters of the EFA devices of every node.
 """
@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import typing as t
 
+from ..._data.ultraservers import is_ultraserver
 from ..nccl.parse import parse_file
 from ..nccl.table import NCCOM_TEST
 from ..nccl.verify import Asked, judge
 from ..system.host import NodeError
 from ..verdict import result
-from .collectives import RUNS, expected_runs
+from .collectives import RUNS, TOPOLOGY, domains_of, expected_runs
 from .step import Step, each_node
 from .work import Work
 
@@ -103,8 +104,13 @@ def run_layout(work: Work, launch: Launch, ranks: int, pairs_side_by_side: bool 
         work.note("halves a group of nodes as long as it fails; each that fails runs with one that does not")
         bisect(work.nodes, lambda group: rounds.fails(collectives[0], group))
         return
+    topology = _topology(work, layout)
     for collective in collectives:
-        groups = [group for _collective, group in expected_runs(layout, [collective], work.nodes)]
+        groups = [group for _collective, group in expected_runs(layout, [collective], work.nodes, topology)]
+        if layout == "domains" and len(groups) > 1:
+            rounds.run(collective, groups[:-1], pairs_side_by_side)
+            rounds.run(collective, groups[-1:])
+            continue
         if layout != "pairs":
             rounds.run(collective, groups)
             continue
@@ -114,6 +120,16 @@ def run_layout(work: Work, launch: Launch, ranks: int, pairs_side_by_side: bool 
         for batch in (groups[:half], groups[half:]):
             if batch:
                 rounds.run(collective, batch, pairs_side_by_side)
+
+
+def _topology(work: Work, layout: str) -> str:
+    """Return what Slurm prints of its blocks, for the verdict too; empty where no UltraServer is asked about."""
+    if layout != "domains" and not is_ultraserver(work.spec.asked.get("instance_type")):
+        return ""
+    text = work.ask("scontrol", "show", "topology")
+    work.write(TOPOLOGY, text)
+    work.note(f"{len(domains_of(work.nodes, text))} UltraServers by the blocks of Slurm's topology")
+    return text
 
 
 def bisect(nodes: Nodes, fails: t.Callable[[Nodes], bool]) -> None:

@@ -52,6 +52,18 @@ def damaged(run: Run, ranks: int | None) -> str | None:
     return None
 
 
+def nvlink_groups(hosts: t.Iterable[str], between: t.Mapping[str, HostChannels]) -> list[list[str]]:
+    """Return the hosts in groups that channels over NVLink join, directly or by way of others. Pure."""
+    group = {host: {host} for host in hosts}
+    for host, channels in between.items():
+        for peer in channels.nvlink:
+            if host in group and peer in group and group[host] is not group[peer]:
+                group[host] |= group[peer]
+                for name in group[peer]:
+                    group[name] = group[host]
+    return sorted(sorted(one) for one in {id(one): one for one in group.values()}.values())
+
+
 def posing(runs: t.Sequence[Run], ranks: int | None, nodes: int | None) -> str | None:
     """Says that several outputs of fewer ranks were given for one of all; None where they may be something else."""
     if len(runs) < 2 or nodes is None or nodes < 2:
@@ -120,7 +132,7 @@ def _missing(run: Run, between: t.Mapping[str, HostChannels]) -> tuple[str, str]
         return "contradictory", "channels were logged by other hosts than those their ranks are on"
     if run.log.unread:
         return "unread", f"{run.log.unread} lines of channels name a transport that is not known here"
-    silent = sorted(host for host in run.hosts if host not in between or not between[host].efa)
+    silent = _silent(run, between)
     if silent and (run.log.mnnvl or any(channels.direct for channels in between.values())):
         return "not_the_network", "nodes talked to each other over NVLink (MNNVL), which says nothing of EFA"
     if silent:
@@ -131,6 +143,15 @@ def _missing(run: Run, between: t.Mapping[str, HostChannels]) -> tuple[str, str]
     if not any(row.size for row in run.rows):
         return "no_traffic", "the channels were set up, and the table has no row: nothing was seen to cross them"
     return None
+
+
+def _silent(run: Run, between: t.Mapping[str, HostChannels]) -> list[str]:
+    """Return the hosts that logged no channel over EFA; of an NVLink domain among several one host speaks for all."""
+    talks = {host for host in run.hosts if host in between and between[host].efa}
+    domains = nvlink_groups(run.hosts, between)
+    if len(domains) > 1:
+        talks |= {host for domain in domains if talks & set(domain) for host in domain}
+    return sorted(set(run.hosts) - talks)
 
 
 def _one_node(check: str) -> result.Result:
@@ -145,7 +166,8 @@ def _some(hosts: t.Sequence[str]) -> str:
 def _proved(
     check: str, run: Run, between: t.Mapping[str, HostChannels], before: Counters, after: Counters
 ) -> result.Result:
-    counted = _counted(check, run.hosts, _least(run, len(run.hosts)), before, after)
+    groups = nvlink_groups(run.hosts, between)
+    counted = _counted(check, run.hosts, _least(run, len(run.hosts)), before, after, groups)
     if isinstance(counted, result.Result):
         return counted
     channels = sum(host.efa for host in between.values())
@@ -180,7 +202,12 @@ def _least(run: Run, nodes: int) -> int:
 
 
 def _counted(
-    check: str, hosts: t.Iterable[str], least: int, before: Counters, after: Counters
+    check: str,
+    hosts: t.Iterable[str],
+    least: int,
+    before: Counters,
+    after: Counters,
+    groups: t.Sequence[t.Sequence[str]] = (),
 ) -> dict[str, int] | result.Result | None:
     if before is None and after is None:
         return None
@@ -202,6 +229,9 @@ def _counted(
         )
     counted = {name: value for name, value in sums.items() if value is not None}
     idle = [name for name, value in counted.items() if value < max(least, 1)]
+    # Of an NVLink domain any host may carry what the others have for the network.
+    busy = {host for group in groups if len(group) > 1 and set(group) - set(idle) for host in group}
+    idle = [name for name in idle if name not in busy]
     if idle:
         return result.failed(
             check,

@@ -60,11 +60,15 @@ def short_host(name: str) -> str:
 
 @dataclasses.dataclass
 class HostChannels:
-    """Channels that one host logged between itself and another: by network, and how many of them use GPUDirect RDMA."""
+    """Channels that one host logged between itself and another: by network, and how many of them use GPUDirect RDMA.
+
+    ``direct`` counts those over NVLink, and ``nvlink`` has the hosts that they lead to.
+    """
 
     networks: dict[str, int] = dataclasses.field(default_factory=dict)
     gpudirect: int = 0
     direct: int = 0
+    nvlink: set[str] = dataclasses.field(default_factory=set)
 
     @property
     def efa(self) -> int:
@@ -83,7 +87,7 @@ class NcclLog:
     providers and networks: host to the names it logged; ranks and nodes: sizes of communicators; hosts: those that
     logged anything; unread: lines of channels whose transport is not one of those known; nvls: channels of NVLink
     SHARP, which only NVSwitch has. mnnvl: NCCL joined hosts by NVLink, and counts all hosts of one NVLink domain as one
-    node. failures: lines of a task that ended; notes: lines that may be harmless.
+    node; joined has the words of that by host. failures: lines of a task that ended; notes: lines that may be harmless.
     """
 
     def __init__(self) -> None:
@@ -96,6 +100,7 @@ class NcclLog:
         self.failures: list[str] = []
         self.notes: list[str] = []
         self.mnnvl = False
+        self.joined: dict[str, set[str]] = {}
         self.plugin: str | None = None
         self.version: str | None = None
         self.intra: dict[str, int] = {}
@@ -150,6 +155,8 @@ class NcclLog:
             if found.group(2):
                 self.nodes.add(int(found.group(2)))
             self.mnnvl = self.mnnvl or found.group(3) == "1"
+            if found.group(3):
+                _note(self.joined, host, found.group(3))
         elif found := _NVLS.match(text):
             self.nvls = max(self.nvls or 0, int(found.group(1)))
         elif found := _VERSION.match(text):
@@ -166,7 +173,8 @@ class NcclLog:
                 return
             transport, direct = f"NET/{net.group(1)}", "/GDRDMA" in net.group(2)
         elif intra := _INTRA.fullmatch(via):
-            transport, direct = intra.group(1), False
+            # With MNNVL the channels inside a host are called so too.
+            transport, direct = ("P2P/MNNVL" if via.startswith("P2P/MNNVL") else intra.group(1)), False
         else:
             self.unread += bool(_UNKNOWN.fullmatch(via))
             return
@@ -186,7 +194,8 @@ class NcclLog:
             if home is None or away is None or short_host(home) != host:
                 self.contradictions += number
             elif short_host(away) == host:
-                self.intra[transport] = self.intra.get(transport, 0) + number
+                name = transport.partition("/")[0] if transport.startswith("P2P") else transport
+                self.intra[name] = self.intra.get(name, 0) + number
             else:
                 between = self._between.setdefault(host, HostChannels())
                 if transport.startswith("NET/"):
@@ -195,6 +204,8 @@ class NcclLog:
                     between.gpudirect += number if direct else 0
                 else:
                     between.direct += number
+                    if transport == "P2P/MNNVL":
+                        between.nvlink.add(short_host(away))
         self._pending.clear()
 
     def between(self, where: t.Mapping[int, str]) -> dict[str, HostChannels]:

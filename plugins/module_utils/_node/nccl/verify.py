@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Three verdicts on a run of nccl-tests or nccom-test: correct, fabric, bandwidth. Pure functions."""
+"""Verdicts on a run of nccl-tests or nccom-test: correct, fabric, bandwidth, on UltraServers nvlink_domain. Pure."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ..accelerator.parse import is_model
 from ..verdict import result
 from ..verdict.evidence import Field, Subject, decide, exactly, is_number, within
 from . import fabric as nccl_fabric
+from . import nvlink_domain
 from .baseline import Entry, figures
 from .counters import Snapshot
 from .parse import Output
@@ -30,7 +31,8 @@ class Asked:
 
     ranks, nodes, instance_type and collective are what was asked for (None: not said). rc is the exit status of the
     test. checked: nccom-test ran with --check. before and after: host to byte counters of its EFA devices. baseline:
-    entries of a site's own figures. tolerance_percent: by how much a bandwidth may stay below the figure.
+    entries of a site's own figures. tolerance_percent: by how much a bandwidth may stay below the figure. domains: of
+    how many UltraServers the nodes are.
     """
 
     ranks: int | None = None
@@ -43,6 +45,7 @@ class Asked:
     after: t.Mapping[str, Snapshot] | None = None
     baseline: t.Sequence[Entry] = ()
     tolerance_percent: float = TOLERANCE_PERCENT
+    domains: int | None = None
 
     @property
     def operation(self) -> str | None:
@@ -55,7 +58,7 @@ class Asked:
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """The three verdicts, and the run they are about (None where there is not exactly one)."""
+    """The three verdicts, and a fourth where NVLink joins hosts; the run they are about (None: not exactly one)."""
 
     results: tuple[result.Result, ...]
     run: Run | None
@@ -72,7 +75,15 @@ def judge(output: Output, asked: Asked, tool: str | None = None) -> Judged:
     taken = nccl_fabric.took_part(run, asked.ranks, asked.nodes) if run else None
     fabric = _fabric(prefix, runs, run, problem, taken, asked, output)
     bandwidth = _bandwidth(prefix, run, problem, taken, correct, asked)
-    return Judged((correct, fabric, bandwidth), run, facts(run, output))
+    domain = None
+    if run is not None and run.tool == NCCL_TESTS and not taken:
+        domain = nvlink_domain.verdict(run, asked.ranks, asked.instance_type, asked.domains)
+    if domain is None:
+        return Judged((correct, fabric, bandwidth), run, facts(run, output))
+    whole = domain.status == result.PASS and isinstance(domain.found, dict) and len(domain.found["domains"]) == 1
+    if whole and fabric.reason == "not_the_network":
+        fabric = result.not_applicable(fabric.id, "one_domain", message="NVLink joins all hosts of the run")
+    return Judged((correct, fabric, bandwidth, domain), run, facts(run, output))
 
 
 def select(runs: t.Sequence[Run], asked: Asked) -> tuple[Run | None, str | None]:
@@ -490,7 +501,7 @@ def _compared(
 
 def entries(judged: Judged, asked: Asked, now: str) -> tuple[list[Entry], str | None]:
     """What a baseline records of a run, or none and the sentence why this run must not become one."""
-    run, (correct, fabric, bandwidth) = judged.run, judged.results
+    run, (correct, fabric, bandwidth) = judged.run, judged.results[:3]
     missing = [name for name in ("instance_type", "nodes", "ranks") if getattr(asked, name) is None]
     collective = (run.program if run else None) or asked.operation
     if collective is None:

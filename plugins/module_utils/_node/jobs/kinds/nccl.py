@@ -10,7 +10,7 @@ import typing as t
 from ..collectives import judge_collectives
 from ..kind import Kind, Values
 from ..layouts import run_layout
-from ..options import Option, choices
+from ..options import LAYOUTS, Option, choice, choices
 from ..step import container_options, srun, with_variables
 from ..sweep import COLLECTIVES, SWEEP, size_problems
 from ..work import Work
@@ -71,7 +71,11 @@ KIND = Kind(
     container="may",
     accelerator="gpu",
     baseline=True,
-    options={"collectives": Option(choices(*COLLECTIVES, least=1), list(COLLECTIVES)), **SWEEP},
+    options={
+        "collectives": Option(choices(*COLLECTIVES, least=1), list(COLLECTIVES)),
+        **SWEEP,
+        "layout": Option(choice(*LAYOUTS, "domains"), "all"),
+    },
     asked=("collectives", "layout"),
     tools=("nccl_tests_dir",),
     programs=programs,

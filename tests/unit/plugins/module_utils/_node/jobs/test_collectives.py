@@ -264,3 +264,19 @@ def test_run_that_was_made_twice_is_one(tmp_path):
     nccl.ran("a", ("n1", "n2"))
     nccl.ran("a", ("n2", "n1"))
     assert complete(job) == []
+
+
+BLOCKS = "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 BlockIndex=1 Nodes=n3 BlockSize=2\n"
+
+
+def test_nodes_by_ultraserver():
+    assert collectives.domains_of(["n1", "n3", "n2", "n9"], BLOCKS) == [("n1", "n2"), ("n3",), ("n9",)]
+    assert collectives.domains_of(["n1", "n3"], "") == [("n1", "n3")]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "topology", "count"),
+    [(["n1", "n2"], BLOCKS, 1), (["n1", "n3"], BLOCKS, 2), (["n1", "n3"], "", None), (["n1"], None, None)],
+)
+def test_number_of_ultraservers_of_a_run(nodes, topology, count):
+    assert collectives.domains_joined(nodes, topology) == count

@@ -130,3 +130,32 @@ def test_run_with_wrong_results_fails(tmp_path, monkeypatch):
     work.statuses = {"run": 1}
     rounds = layouts.Rounds(work, lambda name, group: ("run", *group), 2, counts=False)
     assert rounds.fails("all_reduce", ("n1", "n2"))
+
+
+BLOCKS = "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 BlockIndex=1 Nodes=n[3,9] BlockSize=2\n"
+
+
+def in_blocks(text, nodes=FOUR, **options):
+    work = FakeWork(spec_of("nccl", **{"layout": "domains", "collectives": ["all_reduce"], **options}), nodes)
+    work.answers = {"scontrol": text}
+    layouts.run_layout(work, lambda name, group: ("run", name, *group), 2)
+    batches = [[line for line in batch if line.startswith("run ")] for batch in work.batches]
+    return work, [[line.partition(" >")[0].split()[2:] for line in batch] for batch in batches if batch]
+
+
+def test_each_ultraserver_runs_by_itself_and_then_all():
+    work, found = in_blocks(BLOCKS)
+    # A node in no block is by itself.
+    assert found == [[["n1", "n2"], ["n3"], ["n4"]], [["n1", "n2", "n3", "n4"]]]
+    assert work.files["topology"] == BLOCKS
+    runs = {run.nodes for run in read_runs(work.files["runs.tsv"])}
+    assert runs == {group for _name, group in expected_runs("domains", ["all_reduce"], FOUR, BLOCKS)}
+
+
+@pytest.mark.parametrize(("text", "nodes"), [("", FOUR), (BLOCKS, ("n1", "n2"))])
+def test_one_ultraserver_runs_once(text, nodes):
+    assert in_blocks(text, nodes)[1] == [[list(nodes)]]
+
+
+def test_slurm_is_asked_for_blocks_only_for_ultraservers():
+    assert "topology" not in in_blocks(BLOCKS, layout="all")[0].files

@@ -119,7 +119,7 @@ def spoilt():
             replaced("MNNVL 0", "MNNVL 1", without(good(), "via NET")),
         ),
         P5,
-        "pup",
+        "pupu",
     )
     yield "a rank lost", without(good(), "#  Rank 15"), P5, "puu"
     yield "shared GPUs", replaced("[0000:01:00]", "[0000:00:00]"), P5, "puu"

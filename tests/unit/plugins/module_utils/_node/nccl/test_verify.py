@@ -295,7 +295,8 @@ def test_hosts_of_one_nvlink_domain_say_nothing_of_efa():
         if "[send]" not in line and "[receive]" not in line
     ]
     asked = Asked(ranks=8, nodes=2, instance_type="p6e-gb200.36xlarge")
-    correct, fabric, _bandwidth = judge(parse(lines), asked).results
+    correct, fabric, _bandwidth, domain = judge(parse(lines), asked).results
+    assert (domain.status, domain.reason) == ("undeterminable", "no_channels")
     assert (correct.status, fabric.status, fabric.reason) == ("pass", "undeterminable", "not_the_network")
     assert "over NVLink (MNNVL), which says nothing of EFA" in fabric.message
     # Without MNNVL the same numbers are a run that fell apart.

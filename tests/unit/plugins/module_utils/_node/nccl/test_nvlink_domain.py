@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.fabric import nvlink_groups
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.log import HostChannels
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+
+from tests.unit.fakes.fake_nccl_output import Plan, header, log, output, snapshots, without
+
+HOSTS = ("u1-1", "u1-2", "u2-1", "u2-2")
+TYPE = "p6e-gb200.36xlarge"
+
+
+def judged(lines, domains=None, hosts=4, **more):
+    asked = Asked(ranks=hosts * 4, nodes=hosts, instance_type=TYPE, domains=domains, **more)
+    return {one.id: one for one in judge(parse(lines), asked).results}
+
+
+def made(domains=(4,), hosts=HOSTS):
+    return output(hosts=hosts, gpus=4, domains=domains)
+
+
+def test_one_domain_is_proved_and_needs_no_network():
+    found = judged(made())
+    assert found["nccl.nvlink_domain"].status == "pass"
+    assert found["nccl.nvlink_domain"].found["domains"] == [sorted(HOSTS)]
+    assert (found["nccl.fabric"].status, found["nccl.fabric"].reason) == ("not_applicable", "one_domain")
+
+
+def test_two_domains_talk_over_nvlink_inside_and_efa_between():
+    found = judged(made((2, 2)), domains=2)
+    domain = found["nccl.nvlink_domain"]
+    assert (domain.status, domain.found["domains"]) == ("pass", [["u1-1", "u1-2"], ["u2-1", "u2-2"]])
+    assert found["nccl.fabric"].status == "pass"
+
+
+def test_domain_without_efa_is_told_apart():
+    lines = [line for line in made((2, 2)) if not (line.startswith("u2") and "via NET" in line)]
+    found = judged(lines, domains=2)
+    assert found["nccl.nvlink_domain"].status == "pass"
+    assert (found["nccl.fabric"].status, found["nccl.fabric"].reason) == ("undeterminable", "not_the_network")
+
+
+def test_counters_of_one_host_speak_for_its_domain():
+    before, after = snapshots(HOSTS, 0), snapshots(HOSTS, 1 << 40)
+    after["u1-1"], after["u2-1"] = before["u1-1"], before["u2-1"]
+    assert judged(made((2, 2)), before=before, after=after)["nccl.fabric"].status == "pass"
+    after["u2-2"] = before["u2-2"]
+    assert judged(made((2, 2)), before=before, after=after)["nccl.fabric"].reason == "counters_idle"
+
+
+def test_fall_back_to_the_network_is_found_where_domains_are_known():
+    lines = made(())
+    unknown = judged(lines)["nccl.nvlink_domain"]
+    assert (unknown.status, unknown.reason) == ("undeterminable", "not_joined")
+    failed = judged(lines, domains=1)["nccl.nvlink_domain"]
+    assert (failed.status, failed.severity) == ("fail", "reset")
+    assert "NCCL went over the network where NVLink joins the nodes: u1-1, u1-2, u2-1 and 1 more" in failed.message
+
+
+def test_more_groups_than_ultraservers_is_a_failure():
+    failed = judged(made((2, 2)), domains=1)["nccl.nvlink_domain"]
+    assert failed.status == "fail" and "of 1 UltraServers, and NVLink joined them to 2 groups" in failed.message
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        (without(made(), "MNNVL 1"), "no_log"),
+        (without(made(), "P2P/MNNVL"), "no_channels"),
+        ([line.replace("P2P/MNNVL", "P2P/CUMEM/read") for line in made()], "no_channels"),
+        ([line.replace("nNodes 1", "nNodes 2") for line in made()], "unread"),
+        ([line.replace("u1-2:", "u9-2:") if "Channel" in line else line for line in made()], "contradictory"),
+        (header(Plan(HOSTS, 4, domains=(4,))) + log(Plan(HOSTS, 4, domains=(4,))), "no_traffic"),
+        ([line.replace("MNNVL 1", "MNNVL 0") if line.startswith("u2-1:") else line for line in made()], "not_joined"),
+    ],
+)
+def test_what_is_missing_proves_nothing(lines, reason):
+    one = judged(lines)["nccl.nvlink_domain"]
+    assert (one.status, one.reason) == ("undeterminable", reason)
+
+
+def test_nodes_of_one_ultraserver_each_use_no_nvlink():
+    one = judged(made((), HOSTS[:2]), domains=2, hosts=2)["nccl.nvlink_domain"]
+    assert (one.status, one.reason) == ("not_applicable", "one_each")
+
+
+def test_one_node_does_not_use_the_domain():
+    one = judged(made((), HOSTS[:1]), hosts=1)["nccl.nvlink_domain"]
+    assert (one.status, one.reason) == ("not_applicable", "one_node")
+
+
+def test_other_types_have_no_such_verdict():
+    assert len(judge(parse(output()), Asked(ranks=8, nodes=4, instance_type="p5.48xlarge")).results) == 3
+
+
+def test_groups_are_joined_by_way_of_others():
+    between = {"a": HostChannels(nvlink={"b"}), "c": HostChannels(nvlink={"b", "gone"}), "d": HostChannels()}
+    assert nvlink_groups(["d", "c", "b", "a"], between) == [["a", "b", "c"], ["d"]]
