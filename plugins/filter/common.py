@@ -10,7 +10,6 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._file_drift import file_drift
 from jinja2.runtime import Undefined
 
 
@@ -32,4 +31,4 @@ class FilterModule:
     """Ansible's way to find the filter of this file."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"file_drift": file_drift, "kind_problems": kind_problems}
+        return {"kind_problems": kind_problems}

@@ -21,8 +21,6 @@ except ImportError:
     _MARK: dict[str, Any] = {}
 else:
     _MARK = {"trusted_as_template": True}
-# Whether a template's result stays a string that looks like a list or a set; before 2.19 Python evaluates it.
-KEEPS_STRINGS = bool(_MARK)
 
 
 def trusted(value: str) -> str:

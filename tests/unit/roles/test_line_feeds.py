@@ -12,9 +12,9 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 
 from tests.rig import templating
-from tests.unit.roles.rendered import ROLES
+from tests.unit.checkout import CHECKOUT
 
-PLAYBOOKS = ROLES.parent / "playbooks"
+ROLES, PLAYBOOKS = CHECKOUT / "roles", CHECKOUT / "playbooks"
 
 
 def load(path):
