@@ -84,17 +84,29 @@ def test_largest_number_of_nvls_channels_counts():
 
 
 @pytest.mark.parametrize(
-    ("text", "networks", "gpudirect", "direct"),
+    ("text", "networks", "gpudirect", "direct", "nvlink"),
     [
-        ("Channel 00/0 : 0[0] -> 2[0] [send] via NET/Libfabric/0/GDRDMA", {"Libfabric": 1}, 1, 0),
-        ("Channel 00/0 : 0[0] -> 2[0] [send] via NET/Libfabric/0/Shared", {"Libfabric": 1}, 0, 0),
-        ("Channel 00/0 : 2[0] -> 0[0] [receive] via NET/Socket/0", {"Socket": 1}, 0, 0),
-        ("Channel 00/0 : 0[0] -> 2[0] via P2P/MNNVL", {}, 0, 1),
+        ("Channel 00/0 : 0[0] -> 2[0] [send] via NET/Libfabric/0/GDRDMA", {"Libfabric": 1}, 1, 0, set()),
+        ("Channel 00/0 : 0[0] -> 2[0] [send] via NET/Libfabric/0/Shared", {"Libfabric": 1}, 0, 0, set()),
+        ("Channel 00/0 : 2[0] -> 0[0] [receive] via NET/Socket/0", {"Socket": 1}, 0, 0, set()),
+        ("Channel 00/0 : 0[0] -> 2[0] via P2P/MNNVL", {}, 0, 1, {"b"}),
+        # Not over NVLink between hosts, whatever it is.
+        ("Channel 00/0 : 0[0] -> 2[0] via P2P/CUMEM", {}, 0, 1, set()),
     ],
 )
-def test_channel_between_hosts(text, networks, gpudirect, direct):
+def test_channel_between_hosts(text, networks, gpudirect, direct, nvlink):
     between = fed(text).between(WHERE)
-    assert between == {"a": nccl_log.HostChannels(networks, gpudirect, direct)}
+    assert between == {"a": nccl_log.HostChannels(networks, gpudirect, direct, nvlink)}
+
+
+def test_words_on_nvlink_are_kept_by_host():
+    found = fed("comm 0x5 rank 0 nRanks 16 nNodes 2 x MNNVL 1", "comm 0x5 rank 0 nRanks 16 nNodes 2 x MNNVL 0")
+    assert found.joined == {"a": {"0", "1"}} and fed("comm 0x5 rank 1 nranks 8").joined == {}
+
+
+def test_channels_over_mnnvl_inside_a_host_are_p2p():
+    found = fed("Channel 00/0 : 0[0] -> 1[0] via P2P/MNNVL")
+    assert found.between(WHERE) == {} and found.intra == {"P2P": 1}
 
 
 def test_channels_are_counted_each_time_they_are_logged():
