@@ -441,3 +441,150 @@ def test_nvlink_counters_are_summed_over_the_links_of_a_gpu():
     found = parse.parse_nvlink_counters(NVLINK_ERRORS)
     assert found == {"0": {"replay_errors": 3, "crc_errors": 0}, "1": {"data_tx": 5}}
     assert parse.parse_nvlink_counters("\t Link 0: Replay Errors: 1\nGPU 0: X\n") == {}
+
+
+def gpu_of(xml):
+    (gpu,) = parse.parse_smi(f'<?xml version="1.0"?><nvidia_smi_log><gpu id="{"b" * 50}">{xml}</gpu></nvidia_smi_log>')[
+        "gpus"
+    ]
+    return gpu
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [("Enabled", True), ("Active", True), ("Yes", True), ("Disabled", False), ("Not Active", False), ("No", False),
+     ("Maybe", None), ("", None), ("N/A", None)],
+)  # fmt: skip
+def test_switch_is_on_off_or_unknown(word, value):
+    gpu = gpu_of(f"<persistence_mode>{word}</persistence_mode>")
+    assert gpu["persistence"] is value
+    assert gpu["unreadable"] == ({} if value is not None else {"persistence": word})
+
+
+def test_texts_are_cut_to_a_length():
+    gpu = gpu_of(f"<product_name>{'x' * 300}</product_name><fabric><state>N/A</state></fabric>")
+    assert (len(gpu["name"]), len(gpu["bus_id"])) == (200, 40)
+    gpu = gpu_of(f"<minor_number>{'x' * 300}</minor_number><a><b>ERR! {'y' * 300} error</b></a>")
+    assert len(gpu["unreadable"]["minor"]) == 80
+    assert [len(text) for text in gpu["errors"].values()] == [80]
+
+
+def test_errors_of_a_gpu_are_named_by_their_path_and_what_runs_is_none():
+    gpu = gpu_of(
+        "<a><b>Unknown Error</b></a><c>GPU requires reset</c><d>N/A</d><processes><name>an error</name></processes>"
+    )
+    assert gpu["errors"] == {"a/b": "Unknown Error", "c": "GPU requires reset"}
+    assert gpu["requires_reset"] is True and gpu_of("<a>Unknown Error</a>")["requires_reset"] is False
+    many = gpu_of("".join(f"<a{number}>ERR!</a{number}>" for number in range(30)))
+    assert len(many["errors"]) == parse.MAX_EVENTS
+
+
+@pytest.mark.parametrize(
+    ("word", "value"), [("None", "None"), ("none", "none"), ("Reset GPU", "Reset GPU"), ("N/A", None), ("", None)]
+)
+def test_action_that_is_none_is_an_answer(word, value):
+    assert gpu_of(f"<gpu_recovery_action>{word}</gpu_recovery_action>")["recovery_action"] == value
+
+
+@pytest.mark.parametrize(
+    ("reasons", "throttled"),
+    [
+        ({}, None),
+        ({"gpu_idle": "Not Active"}, []),
+        ({"gpu_idle": "Active", "a": "Active"}, ["a", "gpu_idle"]),
+        ({"gpu_idle": "Active", "a": "ERR!"}, None),
+    ],
+)
+@pytest.mark.parametrize("kind", ["event", "throttle"])
+def test_clock_reasons_of_either_name(kind, reasons, throttled):
+    rows = "".join(
+        f"<clocks_{kind}_reason_{name}>{word}</clocks_{kind}_reason_{name}>" for name, word in reasons.items()
+    )
+    gpu = gpu_of(f"<clocks_{kind}_reasons>{rows}</clocks_{kind}_reasons>")
+    assert gpu["throttle_reasons"] == throttled
+    assert gpu["unreadable"] == ({"clock_reasons.a": "ERR!"} if "ERR!" in reasons.values() else {})
+
+
+VOLTA = ("single_bit/total", "double_bit/total")
+TURING = ("sram_correctable", "sram_uncorrectable", "dram_correctable", "dram_uncorrectable")
+AMPERE = ("sram_correctable", "sram_uncorrectable_parity", "sram_uncorrectable_secded", *TURING[2:])
+
+
+def counted(names, values):
+    """The elements of counters; of a path with two parts the second lies in the first."""
+    rows = []
+    for name, value in zip(names, values):
+        outer, _slash, inner = name.partition("/")
+        text = f"<{inner}>{value}</{inner}>" if inner else f"{value}"
+        rows.append(f"<{outer}>{text}</{outer}>")
+    return "".join(rows)
+
+
+@pytest.mark.parametrize(
+    ("names", "values", "sums"),
+    [
+        (VOLTA, (2, 3), (2, 3)),
+        (TURING, (1, 2, 3, 4), (4, 6)),
+        (AMPERE, (1, 2, 3, 4, 5), (5, 10)),
+        (AMPERE[:1], (1,), (None, None)),
+        (VOLTA, ("N/A", 3), (None, 3)),
+        ((), (), (None, None)),
+    ],
+)
+def test_counters_of_each_generation_are_summed(names, values, sums):
+    found = gpu_of(f"<ecc_errors><volatile>{counted(names, values)}</volatile></ecc_errors>")["ecc"]["volatile"]
+    assert (found["correctable"], found["uncorrectable"]) == sums
+
+
+def test_lines_around_the_document_are_warnings_up_to_a_number():
+    text = "first\n\n" + RECORDED_XML + "\n" + "\n".join(f"warning {number} " + "x" * 300 for number in range(30))
+    found = parse.parse_smi(text)["warnings"]
+    assert (found[0], found[1][:9], len(found)) == ("first", "warning 0", parse.MAX_EVENTS)
+    assert max(map(len, found)) == 200
+
+
+@pytest.mark.parametrize(
+    ("wanted", "name", "same"),
+    [
+        ("A100", "NVIDIA A100-SXM4-40GB", True),
+        ("a100", "NVIDIA A100", True),
+        ("A10", "NVIDIA A10G", False),
+        ("RTX PRO", "NVIDIA RTX PRO 6000", True),
+        ("RTX PRO", "NVIDIA RTX 6000", False),
+    ],
+)
+def test_model_has_all_words_of_its_name(wanted, name, same):
+    assert parse.is_model(wanted, name) is same
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("", None),
+        ("no time\n2026-01-31T11:00:00+0000 a\n2026-01-31T12:00:00+0000 b\n", 1769857200.0),
+        ("2026-01-31T12:00:00,5+01:00 a\n", 1769857200.0),
+        ("2026-13-31T12:00:00+0100 a\n2026-01-31T11:00:00+0000 b\n", 1769857200.0),
+    ],
+)
+def test_first_time_of_a_log(text, time):
+    assert parse.first_time(text) == time
+
+
+def test_last_events_of_a_code_are_kept():
+    lines = [f"NVRM: Xid (PCI:0000:53:00): 31, {number}" for number in range(25)]
+    texts = [event["text"] for event in parse.parse_xids("\n".join(lines))["xids"]]
+    assert texts == [str(number) for number in range(5, 25)]
+    assert len(parse.parse_xids(f"NVRM: Xid (PCI:0000:53:00): 31, {'x' * 400}")["xids"][0]["text"]) == 300
+
+
+def test_link_of_a_second_header_belongs_to_it():
+    text = (
+        "GPU 0: X (UUID: GPU-1)\n Link 0: <inactive>\nGPU 1: X (UUID: GPU-2)\n Link 0: 25.781 GB/s\n Link 1: 1 GB/s\n"
+    )
+    found = parse.parse_nvlinks(text)
+    assert [(one["active"], one["inactive"]) for one in found.values()] == [(0, 1), (2, 0)]
+
+
+def test_columns_of_a_topology_are_gpus_and_cards_alone():
+    text = "\tGPU0\tNIC0\tCPU Affinity\nGPU0\t X \tPIX\t0-7\nNIC0\tPIX\t X \t\nLegend:\nGPUx\ty\n"
+    assert parse.parse_topology(text) == {"GPU0": {"NIC0": "PIX"}, "NIC0": {"GPU0": "PIX"}}
