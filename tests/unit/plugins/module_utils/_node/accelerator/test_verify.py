@@ -548,3 +548,15 @@ def test_gpus_whose_number_of_nvlinks_nobody_knows():
     facts["expected"] = {**facts["expected"], "name": "H900"}
     found = {one.id: one for one in verify(facts)}["gpu.nvlink"]
     assert (found.status, found.reason) == ("undeterminable", "how many NVLinks H900 has is not known")
+
+
+@pytest.mark.parametrize(
+    ("expected", "on_bus", "status"),
+    [(None, None, "undeterminable"), (None, 0, "undeterminable"), (None, 1, "fail"), (1, None, "fail")],
+)
+def test_no_gpu_at_all_is_judged_by_what_is_known(expected, on_bus, status):
+    facts = accelerator.look(node(), accelerator.Wishes())
+    facts["smi"].update(gpus=[], attached=0)
+    facts["expected"] = {**facts["expected"], "count": expected} if expected else None
+    facts["pci_gpus"] = None if on_bus is None else {"0000:53:00.0": {}} if on_bus else {}
+    assert {one.id: one for one in verify(facts)}["gpu.count"].status == status
