@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
@@ -328,3 +329,76 @@ def test_what_lsblk_listed_counts_whatever_its_status():
 
     host.run = run
     assert sorted(disks_of(host)) == ["nvme0n1", "nvme1n1", "nvme2n1"]
+
+
+class Head:
+    """A host whose only device begins with these bytes; without any it cannot be opened."""
+
+    def __init__(self, head):
+        self.head = head
+
+    @contextlib.contextmanager
+    def opened_device(self, path):
+        if self.head is None:
+            raise OSError(5, "Input/output error")
+        yield self
+
+    def read(self, start, length):
+        assert (start, length) == (0, 4096)
+        return self.head
+
+
+def superblock(**fields):
+    """The first 4 KiB of an ext4 that was just made: 1,000 inodes, 11 of them used."""
+    places = {"inodes": (0, 4), "free": (16, 4), "mounted": (44, 4), "mounts": (52, 2), "magic": (56, 2)}
+    values = {"inodes": 1000, "free": 989, "magic": 0xEF53, **fields}
+    head = bytearray(b"\xff" * 4096)
+    head[1024:2048] = bytes(1024)
+    for name, value in values.items():
+        start, size = places[name]
+        head[1024 + start : 1024 + start + size] = value.to_bytes(size, "little")
+    return bytes(head)
+
+
+@pytest.mark.parametrize(
+    ("fields", "pristine"),
+    [
+        ({}, True),
+        ({"inodes": 70000, "free": 69989}, True),
+        ({"free": 988}, False),
+        ({"free": 990}, False),
+        ({"inodes": 1000 + (1 << 24), "free": 989}, False),
+        ({"mounted": 1}, False),
+        ({"mounted": 1 << 31}, False),
+        ({"mounts": 1}, False),
+        ({"mounts": 1 << 15}, False),
+        ({"magic": 0xEF52}, False),
+        ({"magic": 0xEE53}, False),
+    ],
+)
+def test_ext4_is_pristine_only_as_mkfs_left_it(fields, pristine):
+    found = block.filesystem_use(Head(superblock(**fields)), "/dev/x", "ext4")
+    assert found == {"finished": True, "pristine": pristine}
+
+
+@pytest.mark.parametrize(("inprogress", "finished"), [(0, True), (1, False), (255, False)])
+def test_xfs_that_mkfs_did_not_finish_says_so_and_is_never_pristine(inprogress, finished):
+    head = bytearray(b"XFSB" + bytes(4092))
+    head[125] = head[127] = 7
+    head[126] = inprogress
+    assert block.filesystem_use(Head(bytes(head)), "/dev/x", "xfs") == {"finished": finished, "pristine": False}
+
+
+@pytest.mark.parametrize(
+    ("head", "fstype"),
+    [
+        (None, "ext4"),
+        (b"", "ext4"),
+        (b"", "xfs"),
+        (superblock(), "xfs"),
+        (superblock(), "vfat"),
+        (b"XFSB" + bytes(4092), "ext4"),
+    ],
+)
+def test_filesystem_that_cannot_be_read_counts_as_finished_and_used(head, fstype):
+    assert block.filesystem_use(Head(head), "/dev/x", fstype) == {"finished": True, "pristine": False}
