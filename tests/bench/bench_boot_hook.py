@@ -9,6 +9,8 @@ the two collections that the roles of this one need there too: the bundle has wh
 
 Both are measured at each load of ``LOADS`` in one run, and compared by their CPU seconds. TMPDIR names the filesystem:
 one that is slow with small files, as of some containers, costs the hook more than it costs pip.
+
+``python -m tests.bench.bench_boot_hook`` measures the hook with all roles alone, in a container without their hardware.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from plugins.module_utils._bundle import archive, build, content, manifest, wheels
+from tests.build import containers
 from tests.rig.vm.command import RigError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,8 +41,8 @@ TASKS = b"""- name: Leave a mark
   ansible.builtin.debug:
     msg: "{{ lookup('ansible.builtin.pipe', 'touch $MARK') }}"
 """
-# Roles that do nothing on a machine without their hardware.
-ROLES = ("nvme_raid0", "efa_nccl", "nvidia_gds")
+# All of this collection: they do nothing on a machine without their hardware and Slurm. Only a head node has the last.
+ROLES = ("nvme_raid0", "efa_nccl", "nvidia_gds", "fsx_lustre", "enroot_pyxis", "slurm_jobs")
 # Processes beside what is measured that never wait.
 LOADS = (0, 20)
 # Least CPU seconds of pip for one of the hook.
@@ -111,27 +114,40 @@ def by_hook(folder: Path, bundle: Path, sha: str, title: str) -> dict[str, Any]:
     return {**row, "first_role": mark.stat().st_mtime - begun, "seconds": seconds, "changed": changed}
 
 
-def by_roles(folder: Path, bundle: Path, sha: str, title: str) -> dict[str, Any]:
-    """One run of the hook with real roles, which find none of their hardware here. Raises RigError."""
-    row: dict[str, Any] = {"run": title, "first_role": None}
+def by_roles(name: str, sha: str, title: str) -> dict[str, Any]:
+    """One run of the hook with all roles in a container, which has none of their hardware. Raises ContainerError."""
+    hook = ["bash", "/srv/hook.sh", "--root", "/srv/root", "--bundle", "/srv/bundle.tar.gz", "--sha256", sha]
+    hook += ["--roles", ",".join(ROLES), "--node-type", "head", "--on-failure", "terminate"]
+    quiet = ["exec", "--env", "AWS_EC2_METADATA_DISABLED=true", name]
     begun = time.time()
-    with cpu(row):
-        done = subprocess.run(
-            [
-                *("bash", str(ROOT / "hooks/on_node_configured.sh"), "--root", str(folder), "--bundle", str(bundle)),
-                *("--sha256", sha, "--roles", ",".join(ROLES), "--node-type", "standalone"),
-                *("--on-failure", "terminate"),
-            ],
-            env=environment(AWS_EC2_METADATA_DISABLED="true"),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    run = containers.podman(*quiet, "python3", "/srv/cost.py", "/srv/cost.json", *hook)
     seconds = time.time() - begun
-    if done.returncode:
-        raise RigError(f"the hook failed: {done.stdout[-500:]}{done.stderr[-500:]}")
-    status = json.loads((folder / "var/log/mlcluster/status.json").read_text(encoding="utf-8"))
-    return {**row, "seconds": seconds, "changed": sum(role["changed"] for role in status["roles"])}
+    containers.demand(run, f"The hook in {name}")
+    status = json.loads(
+        containers.demand(
+            containers.podman("exec", name, "cat", "/srv/root/var/log/mlcluster/status.json"), "Its status"
+        )
+    )
+    cost = json.loads(containers.demand(containers.podman("exec", name, "cat", "/srv/cost.json"), "Its cost"))
+    changed = sum(role["changed"] for role in status["roles"])
+    return {"run": title, "first_role": None, "cpu": cost["cpu_seconds"], "seconds": seconds, "changed": changed}
+
+
+def measure_roles(bundle: Path, sha: str) -> list[dict[str, Any]]:
+    """A first run of the hook with all roles, and one with nothing to do. Raises ContainerError."""
+    name = f"{containers.PREFIX}bench-hook-debian12"
+    containers.up(name)
+    try:
+        for source, target in (
+            (bundle, "bundle.tar.gz"),
+            (ROOT / "hooks" / "on_node_configured.sh", "hook.sh"),
+            (Path(__file__).with_name("cost.py"), "cost.py"),
+        ):
+            containers.demand(containers.podman("cp", str(source), f"{name}:/srv/{target}"), f"Copying {source}")
+        containers.demand(containers.podman("exec", name, "mkdir", "/srv/root"), "Making a place for the hook")
+        return [{**by_roles(name, sha, f"all roles, {title}"), "load": 0} for title in ("first", "no change", "again")]
+    finally:
+        containers.down([name])
 
 
 def local_index() -> Path:
@@ -229,9 +245,7 @@ def measure() -> dict[str, Any]:
             runs += [first, again, other]
             ratios[load] = {"cpu": other["cpu"] / first["cpu"], "seconds": other["first_role"] / first["first_role"]}
             assert again["changed"] == 0, "the second run changed something"
-        (folder / "roles").mkdir()
-        for name in ("first", "no change"):
-            runs.append({**by_roles(folder / "roles", bundle, sha, f"real roles, {name}"), "load": 0})
+        runs += measure_roles(bundle, sha)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     least = min(ratio["cpu"] for ratio in ratios.values())
@@ -255,3 +269,10 @@ def table(figures: Mapping[str, Any]) -> list[str]:
             f"{ratio['seconds']:.1f} times later"
         )
     return lines
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="mlcluster-bench-") as scratch:
+        made = Path(scratch) / "bundle.tar.gz"
+        rows = measure_roles(made, make_bundle(made))
+    print("\n".join(table({"python": PYTHON, "runs": rows, "ratios": {}})))
