@@ -27,7 +27,7 @@ UNIT = "mlcluster-storage.service"
 # Actions that never leave the controller, and those that only gather facts: all others run on the node.
 ON_CONTROLLER = {
     "add_host", "assert", "debug", "fail", "group_by", "import_role", "import_tasks", "include_role", "include_tasks",
-    "include_vars", "meta", "pause", "run_names", "set_fact", "set_stats", "validate_argument_spec",
+    "include_vars", "meta", "pause", "run_names", "run_verdict", "set_fact", "set_stats", "validate_argument_spec",
 }  # fmt: skip
 FACTS = {"setup", "gather_facts"}
 
