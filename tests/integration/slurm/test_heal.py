@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.integration.slurm.health_rig import checked_cluster, state_of
+from tests.integration.slurm.health_rig import PRIVATE, checked_cluster, state_of
+from tests.rig.aws import Aws
 from tests.rig.slurm.fixture import needs_slurm
 from tests.rig.slurm.processes import wait_for
 
@@ -20,6 +28,7 @@ pytestmark = needs_slurm
 MARKER = "/var/lib/mlcluster/drain.json"
 # Where a reset would need a GPU, a reboot is what a rig can do.
 POLICY = {"schema": "mlcluster.heal/1", "actions": ["reset", "reboot"], "most": 1, "times": 3}
+ROOT = Path(__file__).parents[3]
 DRAINED = "mlcluster health: node.drain_marker (reboot): the driver hangs"
 
 
@@ -107,3 +116,192 @@ def test_drained_nodes_are_rebooted_within_the_budget_and_resume_by_proof_alone(
     journal = cluster.run(*inside, rig[1]["command"], "heal", "--journal").stdout.splitlines()
     assert [line.split()[2] for line in journal] == ["reboot", "again", "reboot", "resumed", "isolated"]
     assert log.read_text(encoding="utf-8") == ""
+
+
+def inside(rig, name="n1"):
+    """The words before a command that runs on a node."""
+    return ["nsenter", f"--target={rig[0]._init(name)}", "--mount", "--uts", "--pid", "--"]
+
+
+@pytest.fixture
+def fresh(rig):
+    """The rig with idle nodes, no journal and the policy of this file."""
+    cluster, _scripts, _log = rig
+    (cluster.root / "heal.json").write_text(json.dumps(POLICY), encoding="utf-8")
+    state_of(cluster, "n1", "/var/lib/mlcluster/heal.jsonl").unlink(missing_ok=True)
+    yield rig
+    for name in ("n1", "n2"):
+        cluster.run("scontrol", "update", f"NodeName={name}", "State=RESUME", check=False)
+
+
+def test_check_nodes_shows_what_healing_did(fresh, tmp_path):
+    """The journal that mlcluster heal wrote on the head node, where the playbook looks for it."""
+    cluster, _scripts, _log = fresh
+    cluster.run("scontrol", "update", "NodeName=n2", "State=DRAIN", f"Reason={DRAINED.replace('reboot', 'reset')}")
+    assert "n2: reset (node.drain_marker): severity reset" in heal(fresh)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {shlex.join(inside(fresh))} /usr/bin/python3 "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    head = {"ansible_connection": "local", "ansible_python_interpreter": str(python)}
+    inventory = {"head": {"hosts": {"n1": head}, "vars": {"ec2_instance_type": "m7i.4xlarge"}}}
+    (tmp_path / "nodes.yml").write_text(yaml.safe_dump(inventory), encoding="utf-8")
+    command = [Path(sys.executable).with_name("ansible-playbook"), "-i", tmp_path / "nodes.yml"]
+    command += ["-e", f"check_nodes_directory={tmp_path}/report", "-e", "ansible_become=false"]
+    done = subprocess.run(
+        [*command, "-e", '{"check_nodes_options": {"seconds": 20}}', "playbooks/check_nodes.yml"],
+        cwd=ROOT, env={**cluster.environment(), "ANSIBLE_NOCOLOR": "1"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    shown = re.findall(r"\d{4}-\d\d-\d\dT[\d:]+Z (n2: .*)", done.stdout)
+    assert shown and shown[0].startswith("n2: reset (node.drain_marker): severity reset"), done.stdout + done.stderr
+
+
+# What nvidia-smi does where a process has a GPU, or a monitoring agent; the number of its status is made up.
+NVIDIA_SMI = """#!/bin/sh
+echo "$*" >> {log}
+case "$*" in
+"--query-compute-apps=pid --format=csv,noheader") cat {busy} ;;
+--gpu-reset)
+    if [ -s {busy} ] || [ -e {held} ]; then
+        echo "GPU 00000000:51:00.0 is currently in use by another process." >&2
+        exit 19
+    fi
+    echo "GPU 00000000:51:00.0 was successfully reset." ;;
+*) exit 9 ;;
+esac
+"""
+
+
+@pytest.fixture
+def gpus(fresh, tmp_path):
+    """A node whose nvidia-smi writes down what it is asked; a folder with the files that make its GPUs busy."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    tmp_path.chmod(0o755)
+    names = {name: tmp_path / name for name in ("log", "busy", "held")}
+    names["busy"].touch()
+    names["log"].touch()
+    (programs / "nvidia-smi").write_text(NVIDIA_SMI.format(**names), encoding="utf-8")
+    (programs / "nvidia-smi").chmod(0o755)
+    fresh[0].run(*inside(fresh, "n2"), "mount", "--bind", str(programs), "/usr/local/sbin")
+    yield tmp_path
+    fresh[0].run(*inside(fresh, "n2"), "umount", "/usr/local/sbin")
+
+
+def reset_is_due(rig):
+    cluster = rig[0]
+    cluster.run("scontrol", "update", "NodeName=n2", "State=DRAIN", f"Reason={DRAINED.replace('reboot', 'reset')}")
+    assert "n2: reset (node.drain_marker): severity reset" in heal(rig)
+
+
+@pytest.mark.parametrize(
+    "fault, problem",
+    [("busy", "processes have GPUs: 4711"), ("held", "GPU 00000000:51:00.0 is currently in use by another process")],
+)
+def test_gpus_that_are_in_use_are_not_reset_and_a_reboot_is_asked_for(fresh, gpus, fault, problem):
+    (gpus / fault).write_text("4711\n", encoding="utf-8")
+    reset_is_due(fresh)
+    told = heal(fresh, "n2", "--node")
+    assert f"n2 could not reset its GPUs: {problem}" in told or problem in told, told
+    assert ("--gpu-reset" in (gpus / "log").read_text(encoding="utf-8")) is (fault == "held")
+    state, reason = node(fresh[0], "n2")
+    assert "DRAIN" in state and reason.startswith("mlcluster health: node.drain_marker (reboot): the reset failed: ")
+    assert "n2: reboot" in heal(fresh, "n1", "--dry-run")
+
+
+def test_gpus_are_reset_once_and_the_node_resumes_by_the_full_check(fresh, gpus):
+    reset_is_due(fresh)
+    told = heal(fresh, "n2", "--node")
+    assert "n2 takes jobs again: the full check proved node.drain_marker" in told, told
+    assert (gpus / "log").read_text(encoding="utf-8").split("\n").count("--gpu-reset") == 1
+    wait_for("n2 to answer", lambda: node(fresh[0], "n2") == ("IDLE", ""))
+    assert "n2: resumed (node.drain_marker)" in heal(fresh)
+    assert heal(fresh, "n2", "--node") == ""
+
+
+# In the place of ParallelCluster's programs: an instance of EC2 for each node that Slurm powers up, which they end.
+POWER = """#!{python}
+import os, subprocess, sys
+import boto3
+keys = {{"aws_access_key_id": "x", "aws_secret_access_key": "x"}}
+ec2 = boto3.client("ec2", endpoint_url={url!r}, region_name="us-east-1", **keys)
+verb, node = {verb!r}, sys.argv[1]
+if verb == "power-on":
+    tags = [{{"ResourceType": "instance", "Tags": [{{"Key": "Name", "Value": node}}]}}]
+    ec2.run_instances(ImageId={image!r}, MinCount=1, MaxCount=1, InstanceType="p5.48xlarge", TagSpecifications=tags)
+else:
+    found = ec2.describe_instances(Filters=[{{"Name": "tag:Name", "Values": [node]}},
+                                            {{"Name": "instance-state-name", "Values": ["running"]}}])
+    ec2.terminate_instances(InstanceIds=[one["InstanceId"] for r in found["Reservations"] for one in r["Instances"]])
+os.environ["PATH"] = {path!r}
+subprocess.run([sys.executable, "-m", "tests.rig.slurm", verb, "--name", {name!r}, node], cwd={root!r}, check=True)
+"""
+
+
+@pytest.fixture
+def cloud(tmp_path):
+    """A cluster of n1 and the dynamic node c1, and the EC2 that its instances come from."""
+    name = f"replace-{os.getpid()}"
+    aws = Aws(tmp_path)
+    image = aws.client("ec2", "us-east-1").describe_images()["Images"][0]["ImageId"]
+    programs = {}
+    for verb in ("power-on", "power-off"):
+        programs[verb] = tmp_path / verb
+        filled = {"python": sys.executable, "url": aws.url, "verb": verb, "image": image, "name": name}
+        programs[verb].write_text(
+            POWER.format(**filled, root=str(ROOT), path=f"{tmp_path}:{os.environ['PATH']}"), encoding="utf-8"
+        )
+        programs[verb].chmod(0o755)
+    # With -b slurmd says that it has booted just now.
+    (tmp_path / "slurmd").write_text('#!/bin/sh\nexec /usr/sbin/slurmd -b "$@"\n', encoding="utf-8")
+    (tmp_path / "slurmd").chmod(0o755)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    dynamic = f"c1 NodeHostname=c1 NodeAddr=127.0.0.1 Port={port} CPUs=8 RealMemory=1000 State=CLOUD"
+    settings = {"NodeName": dynamic, "SuspendProgram": str(programs["power-off"]), "SuspendTime": "86400"}
+    # As ParallelCluster has it: Slurm hides a dynamic node without an instance otherwise.
+    settings |= {"PartitionName": "dynamic Nodes=c1 State=UP", "PrivateData": "cloud"}
+    settings |= {"ResumeProgram": str(programs["power-on"]), "SuspendTimeout": "3", "ResumeTimeout": "600"}
+    with checked_cluster(name, nodes=1, **settings) as (cluster, scripts):
+        (cluster.root / "spool/c1").mkdir()
+        with (cluster.root / "etc/hosts").open("a", encoding="utf-8") as hosts:
+            hosts.write("127.0.0.1 c1\n")
+        for index in range(len(PRIVATE) + 1):
+            (cluster.root / "nodes/c1" / str(index)).mkdir(parents=True)
+        yield (cluster, scripts, None), aws.client("ec2", "us-east-1")
+    aws.stop()
+
+
+def instances(ec2, *states):
+    found = ec2.describe_instances(Filters=[{"Name": "tag:Name", "Values": ["c1"]}])["Reservations"]
+    return [one["InstanceId"] for each in found for one in each["Instances"] if one["State"]["Name"] in states]
+
+
+def powered_up(cluster, ec2):
+    """Power c1 up, as Slurm does for a job; its instance."""
+    cluster.run("scontrol", "update", "NodeName=c1", "State=POWER_UP")
+    wait_for("c1 to take jobs", lambda: node(cluster, "c1")[0] == "IDLE+CLOUD")
+    (instance,) = instances(ec2, "running")
+    return instance
+
+
+@pytest.mark.slow
+def test_a_dynamic_node_is_replaced_and_its_instance_terminated(cloud):
+    rig, ec2 = cloud
+    cluster = rig[0]
+    (cluster.root / "heal.json").write_text(json.dumps({**POLICY, "actions": ["replace"]}), encoding="utf-8")
+    first = powered_up(cluster, ec2)
+    # A node that Slurm does not power up is not replaced.
+    for name in ("c1", "n1"):
+        reason = DRAINED.replace("reboot", "isolate")
+        cluster.run("scontrol", "update", f"NodeName={name}", "State=DRAIN", f"Reason={reason}")
+    told = heal(rig)
+    assert "c1: replace (node.drain_marker): severity isolate" in told
+    assert "n1: wait (node.drain_marker): replace is for nodes that Slurm powers up and down" in told
+    wait_for("the instance to end", lambda: instances(ec2, "terminated", "shutting-down") == [first])
+    wait_for("c1 to be down", lambda: "POWERED_DOWN" in node(cluster, "c1")[0])
+    assert "c1" not in heal(rig, "n1", "--dry-run").replace("c1: resumed", "")
+    cluster.run("scontrol", "update", "NodeName=c1", "State=RESUME", check=False)
+    second = powered_up(cluster, ec2)
+    assert second != first
+    assert "c1: resumed (node.drain_marker)" in heal(rig) + heal(rig, "n1", "--journal")

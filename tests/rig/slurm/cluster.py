@@ -115,7 +115,7 @@ class Cluster:
         self.start("slurmctld")
         for node in spec.names:
             self.power_on(node)
-        self._wait(lambda: len(self.nodes_in("idle")) == spec.nodes, *spec.names, "slurmctld")
+        self._wait(lambda: set(spec.names) <= set(self.nodes_in("idle")), *spec.names, "slurmctld")
 
     # State
 
