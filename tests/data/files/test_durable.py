@@ -287,3 +287,29 @@ def test_private_directories_have_random_names(here):
     with here.private(".x-") as first, here.private(".x-") as second:
         assert first.path != second.path and first.path.name.startswith(".x-")
         assert first.path.stat().st_mode & 0o777 == 0o700
+
+
+def test_tree_is_removed_and_nothing_that_it_leads_to(tmp_path, victim):
+    (tmp_path / "tree" / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "tree" / "deep" / "file").write_bytes(b"ours")
+    (tmp_path / "tree" / "link").symlink_to(victim.parent)
+    os.mkfifo(tmp_path / "tree" / "pipe")
+    durable.remove_tree(tmp_path / "tree")
+    durable.remove_tree(tmp_path / "tree")
+    assert not (tmp_path / "tree").exists() and victim.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("what", [what for what in PLANTED if what != "directory"])
+def test_tree_that_is_no_directory_is_an_error_at_once(tmp_path, victim, what):
+    plant(tmp_path / "tree", what, victim)
+    with pytest.raises(OSError, match="tree"):
+        durable.remove_tree(tmp_path / "tree")
+    assert os.path.lexists(tmp_path / "tree") and victim.read_bytes() == b"precious"
+
+
+def test_tree_that_is_too_deep_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(durable.Directory.remove_tree, "__defaults__", (3,))
+    (tmp_path / "1" / "2" / "3" / "4").mkdir(parents=True)
+    with pytest.raises(OSError, match="too many directories in each other"):
+        durable.remove_tree(tmp_path / "1")
+    durable.remove_tree(tmp_path / "1" / "2")

@@ -18,7 +18,6 @@ import logging
 import os
 import re
 import secrets
-import shutil
 import stat
 import time
 import typing as t
@@ -297,7 +296,8 @@ class DirectoryStore:
             top.write(LATEST, naming(step))
 
     def discard(self, step: int, token: str) -> None:
-        shutil.rmtree(self.path / _incoming(step, token), ignore_errors=True)
+        with contextlib.suppress(OSError):
+            durable.remove_tree(self.path / _incoming(step, token))
 
     def steps(self) -> list[int]:
         found = []

@@ -16,11 +16,12 @@ import hashlib
 import os
 import re
 import secrets
-import shutil
 import stat
 import typing as t
 from pathlib import Path
 
+# How many directories in each other are removed: each is open meanwhile, and 1024 files are what a process may have.
+DEEPEST = 200
 CHUNK = 8 << 20
 # What a file system allows for a name, in bytes (NAME_MAX of Linux).
 NAME_MOST = 255
@@ -178,6 +179,20 @@ class Directory:
         """Remove a file, or a link itself; nothing where there is none, or it cannot be removed."""
         with contextlib.suppress(OSError):
             os.unlink(name, dir_fd=self.descriptor)
+
+    def remove_tree(self, name: str, deepest: int = DEEPEST) -> None:
+        """Remove a directory and all in it, of which nothing is followed. Raises OSError, also for what is none."""
+        if not deepest:
+            raise OSError(errno.ENAMETOOLONG, "has too many directories in each other", str(self.path / name))
+        with self.below(name) as place:
+            for entry in os.listdir(place.descriptor):
+                with contextlib.suppress(FileNotFoundError):
+                    state = place.state(entry)
+                    if state is not None and stat.S_ISDIR(state.st_mode):
+                        place.remove_tree(entry, deepest - 1)
+                    else:
+                        os.unlink(entry, dir_fd=place.descriptor)
+        os.rmdir(name, dir_fd=self.descriptor)
 
     def lock_file(self, name: str) -> int:
         """Open a file for the kernel's lock, made where it is missing; return its descriptor.
@@ -344,13 +359,12 @@ def copy(source: Path, file: t.BinaryIO) -> FileSum:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a directory and all in it, also where another process does the same. Raises OSError, also for a link."""
-    shutil.rmtree(path, onerror=_unless_gone)
+    """Remove a directory and all in it, also where another process does the same.
 
-
-def _unless_gone(_function: t.Any, _path: str, about: t.Any) -> None:
-    if not isinstance(about[1], FileNotFoundError):
-        raise about[1]
+    Raises OSError, also for what is none: shutil.rmtree() would wait for ever for a pipe of that name.
+    """
+    with contextlib.suppress(FileNotFoundError), Directory.open(path.parent) as parent:
+        parent.remove_tree(path.name)
 
 
 def reason(error: BaseException) -> str:
