@@ -6,6 +6,9 @@
 
 from __future__ import annotations
 
+import os
+
+import pytest
 from hypothesis import settings
 
 from tests.unit.plugins.inventory import finder
@@ -18,3 +21,17 @@ finder.install()
 settings.register_profile("search", deadline=None)
 settings.register_profile("mlcluster", deadline=None, derandomize=True, database=None)
 settings.load_profile("mlcluster")
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of what the test has synced, in order: what is not among them a power failure may take away."""
+    paths: list[str] = []
+    fsync = os.fsync
+
+    def noted(handle: int) -> None:
+        paths.append(os.readlink(f"/proc/self/fd/{handle}"))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    return paths

@@ -27,3 +27,10 @@ def test_directories_that_are_made_on_the_way_can_be_read(tmp_path, umask):
         assert os.umask(before) == umask
     for name in ("a", "a/b", "c", "c/d", "e", "e/f", "g", "g/h"):
         assert (tmp_path / name).stat().st_mode & 0o777 == 0o755, name
+
+
+def test_a_file_that_is_settled_is_on_the_disk(tmp_path, synced):
+    (tmp_path / "image").write_bytes(b"x")
+    EnrootHost().settle(str(tmp_path / "image"), 0o640)
+    assert synced == [str(tmp_path / "image")]
+    assert (tmp_path / "image").stat().st_mode & 0o777 == 0o640

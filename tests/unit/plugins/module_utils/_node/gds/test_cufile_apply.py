@@ -319,3 +319,9 @@ def test_no_copy_stays_of_a_file_that_could_not_be_replaced(file, monkeypatch):
     with pytest.raises(NodeError, match=r"Device or resource busy.*the file itself is no mount"):
         change(FileHost(), Wish(path=str(file), settings=ALLOW), lock=str(file.parent / "lock"))
     assert ([path.name for path in target.parent.iterdir()], target.read_bytes()) == (["cufile.json"], OLD)
+
+
+def test_the_copy_is_on_the_disk_before_the_file_is_replaced(file, synced):
+    copy = run(file).backup_file
+    folder = str(target_of(file).parent)
+    assert synced[:2] == [copy, folder] and synced[-1] == folder and len(synced) == 4

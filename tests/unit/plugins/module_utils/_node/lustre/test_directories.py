@@ -50,3 +50,13 @@ def test_the_lock_is_waited_for_and_named(host, monkeypatch):
     ):
         lustre_directories.make(host, config, rows)
     assert os.listdir(mount) == []
+
+
+def test_a_directory_that_was_made_outlasts_a_power_failure(host, synced):
+    mount = host.mount("fsx")
+    config = lustre_directories.LustreConfig(
+        file_systems=(FileSystem(mount),),
+        directories=(lustre_directories.Directory(f"{mount}/a", ME, MY_GROUP),),
+    )
+    lustre_directories.make(host, config, lustre_directories.look(host, config, [mount]))
+    assert os.listdir(mount) == ["a"] and synced == [str(mount)]

@@ -254,3 +254,8 @@ def test_root_and_the_working_directory_are_directories(tmp_path, monkeypatch):
 def test_controller_without_handles_of_paths_opens_by_path(tmp_path, monkeypatch):
     monkeypatch.delattr(files.os, "O_PATH")
     assert entered(tmp_path) == str(tmp_path)
+
+
+def test_directory_is_synced(tmp_path, synced):
+    files.sync_directory(tmp_path)
+    assert synced == [str(tmp_path)]

@@ -571,3 +571,11 @@ def test_character_device_has_its_numbers_and_mode_whatever_the_umask(tmp_path):
 def test_addresses_of_a_name():
     assert HOST.addresses_of("127.0.0.3") == ["127.0.0.3"]
     assert HOST.addresses_of("no.such.name.invalid") == []
+
+
+def test_what_is_removed_stays_so_after_a_power_failure(tmp_path, synced):
+    (tmp_path / "file").write_text("x")
+    HOST.remove(str(tmp_path / "file"))
+    assert synced == [str(tmp_path)] and not (tmp_path / "file").exists()
+    HOST.remove(str(tmp_path / "file"))
+    HOST.remove(str(tmp_path / "absent" / "file"))
