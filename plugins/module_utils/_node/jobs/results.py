@@ -103,8 +103,12 @@ class Results:
         fresh = f"{target}.{secrets.token_hex(8)}"
         with open(self.output, "rb") as source, os.fdopen(files.open_new(fresh), "wb") as copy:
             shutil.copyfileobj(source, copy)
+            copy.flush()
             os.fchmod(copy.fileno(), 0o644)
+            os.fsync(copy.fileno())
         os.rename(fresh, target)
+        # What was there is taken away only once the copy outlasts a power failure.
+        files.sync_directory(posixpath.dirname(target) or ".")
         os.ftruncate(STDOUT, 0)
 
 

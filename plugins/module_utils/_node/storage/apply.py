@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import itertools
 import typing as t
 
 from ..system.host import CommandError, Host, NodeError
@@ -469,7 +470,10 @@ def _mask_unit(host: Host, action: Action) -> None:
     host.run(["systemctl", "disable", "--now", action["unit"]], timeout=60)
     path = f"/etc/systemd/system/{action['unit']}"
     if host.exists(path) and host.realpath(path) != "/dev/null":
-        host.rename(path, f"{path}.replaced-by-mlcluster")
+        aside = f"{path}.replaced-by-mlcluster"
+        # An earlier one may be what somebody had changed, and the image has brought its own again since.
+        names = itertools.chain([aside], (f"{aside}.{number}" for number in itertools.count(2)))
+        host.rename(path, next(name for name in names if not host.exists(name)))
     host.run(["systemctl", "mask", action["unit"]], timeout=60)
 
 

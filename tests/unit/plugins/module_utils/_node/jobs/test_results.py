@@ -54,6 +54,14 @@ def test_output_of_an_earlier_job_is_kept_and_this_job_keeps_its_file(results, t
     ]  # fmt: skip
 
 
+def test_output_outlasts_a_power_failure_before_it_is_taken_away(results, tmp_path, output, synced, monkeypatch):
+    earlier(tmp_path)
+    monkeypatch.setattr(os, "ftruncate", lambda _handle, size: synced.append(f"cut to {size}"))
+    results.set_earlier_aside(again=False)
+    assert synced[0].startswith(f"{tmp_path}/x-7.earlier-1.out.")
+    assert synced[1:] == [str(tmp_path), "cut to 0"]
+
+
 def test_output_that_goes_elsewhere_leaves_that_of_the_earlier_job_as_it_is(results, tmp_path):
     earlier(tmp_path)
     (tmp_path / "x-7.out").write_text("of the first\n")

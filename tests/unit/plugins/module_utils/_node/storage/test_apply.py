@@ -235,6 +235,17 @@ def test_mask_unit_moves_a_unit_file_of_its_own_away():
     act(host, "mask_unit", unit=scene.DLAMI_UNIT)
 
 
+def test_no_unit_file_that_was_moved_away_before_is_replaced():
+    host = scene.node(1)
+    path = f"/etc/systemd/system/{scene.PCLUSTER_UNIT}"
+    for text in ("first", "second", "third"):
+        host.machine.files[path] = text
+        act(host, "mask_unit", unit=scene.PCLUSTER_UNIT)
+        del host.machine.links[path]
+    kept = [host.machine.files[f"{path}.replaced-by-mlcluster{end}"] for end in ("", ".2", ".3")]
+    assert kept == ["first", "second", "third"]
+
+
 def test_directory_with_owner_and_mode():
     host = scene.node(0)
     fields = {"path": "/data/scratch", "owner": "ml", "group": None, "mode": "1777"}
