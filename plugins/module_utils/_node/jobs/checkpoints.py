@@ -13,15 +13,15 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import dataclasses
+import errno
 import logging
 import os
 import posixpath
 import re
-import shutil
 import sys
 import typing as t
 
-from ..system.files import sync_directory
+from ..system import files
 from ..system.host import Host
 from ..verdict import result
 
@@ -41,8 +41,8 @@ _REMOVED = re.compile(rf"{re.escape(REMOVING)}(?!\.)(.*?)\d+(?:-[0-9a-f]{{8}})?"
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """One directory: its path, its number, whether it is complete, whether its copy was verified, and its name
-    without the number.
+    """One directory: its path, its number, whether it is complete, whether its copy was verified, its name without the
+    number, and the device and inode that it had when it was looked at.
     """
 
     path: str
@@ -50,6 +50,7 @@ class Checkpoint:
     complete: bool
     backed_up: bool
     prefix: str = ""
+    identity: tuple[int, int] | None = None
 
 
 def find(host: Host, directory: str, marker: str) -> list[Checkpoint]:
@@ -64,10 +65,17 @@ def find(host: Host, directory: str, marker: str) -> list[Checkpoint]:
         path = posixpath.join(directory, name)
         state = host.stat(path) if match else None
         if match and state and state["is_dir"] and not state["is_link"]:
+            # Before anything in it is looked at: what is removed has to be what was judged.
+            identity = _identity(path)
             complete = _whole(host, path, marker)
             backed_up = host.exists(posixpath.join(path, BACKED_UP))
-            found.append(Checkpoint(path, int(match.group(2)), complete, backed_up, match.group(1)))
+            found.append(Checkpoint(path, int(match.group(2)), complete, backed_up, match.group(1), identity))
     return sorted(found, key=lambda entry: (-entry.step, entry.path))
+
+
+def _identity(path: str, directory: int | None = None) -> tuple[int, int]:
+    state = os.stat(path, dir_fd=directory, follow_symlinks=False)
+    return state.st_dev, state.st_ino
 
 
 def _names(directory: str) -> list[str]:
@@ -171,27 +179,35 @@ def leftovers(host: Host, directory: str, found: t.Sequence[Checkpoint]) -> list
 
 
 def remove(entry: Checkpoint) -> bool:
-    """Take a checkpoint away; False where another was faster with it. Raises OSError."""
+    """Take a checkpoint away; False where another was faster with it.
+
+    Raises OSError, also where something else has its name by now: a link in its path may have been exchanged.
+    """
     directory, name = posixpath.split(entry.path)
-    leaving = posixpath.join(directory, REMOVING + name)
+    handle = files.open_directory(directory)
     try:
-        os.rename(entry.path, leaving)
-    except FileNotFoundError:
-        return False
-    # Before its files go: half a checkpoint must not have its name again after a power cut.
-    sync_directory(directory)
-    clear(leaving)
+        try:
+            if entry.identity not in (None, _identity(name, handle)):
+                raise OSError(errno.ESTALE, "it is another directory than was looked at", entry.path)
+            os.rename(name, REMOVING + name, src_dir_fd=handle, dst_dir_fd=handle)
+        except FileNotFoundError:
+            return False
+        # Before its files go: half a checkpoint must not have its name again after a power cut.
+        os.fsync(handle)
+        files.remove_tree(handle, REMOVING + name)
+    finally:
+        os.close(handle)
     return True
 
 
 def clear(leaving: str) -> None:
     """Empty what is on its way out. Raises OSError; that another does the same is none, and all of it goes."""
-    shutil.rmtree(leaving, onerror=_unless_gone)
-
-
-def _unless_gone(_function: t.Any, _path: str, about: t.Any) -> None:
-    if not isinstance(about[1], FileNotFoundError):
-        raise about[1]
+    directory, name = posixpath.split(leaving)
+    handle = files.open_directory(directory)
+    try:
+        files.remove_tree(handle, name)
+    finally:
+        os.close(handle)
 
 
 def add_verbs(subparsers: t.Any) -> None:

@@ -23,6 +23,8 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # A step on the way to one: what may be entered need not be readable.
 STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 LINKS_MOST = 40
+# How many directories in each other are removed: each is open meanwhile, and 1024 files are what a process may have.
+DEEPEST = 200
 AnyPath = t.Union[str, "os.PathLike[str]"]
 
 
@@ -178,6 +180,28 @@ def replace_in(
         raise
     if sync:
         os.fsync(directory)
+
+
+def remove_tree(directory: int, name: str, deepest: int = DEEPEST) -> None:
+    """Remove a directory of an open one and all in it, also where another process does the same.
+
+    Nothing is followed or waited for: shutil.rmtree() would open a pipe of that name. Raises OSError, also for what is
+    no directory.
+    """
+    if not deepest:
+        raise OSError(errno.ENAMETOOLONG, "has too many directories in each other", name)
+    with contextlib.suppress(FileNotFoundError):
+        handle = os.open(name, DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+        try:
+            for entry in os.listdir(handle):
+                with contextlib.suppress(FileNotFoundError):
+                    if stat.S_ISDIR(os.stat(entry, dir_fd=handle, follow_symlinks=False).st_mode):
+                        remove_tree(handle, entry, deepest - 1)
+                    else:
+                        os.unlink(entry, dir_fd=handle)
+        finally:
+            os.close(handle)
+        os.rmdir(name, dir_fd=directory)
 
 
 def sync_directory(path: AnyPath) -> None:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import hashlib
 import json
@@ -114,7 +115,7 @@ def test_the_newest_good_one_never_goes(entries, keep, backed_up_only):
 
 def test_a_removal_that_is_cut_short_leaves_nothing_that_looks_whole(tmp_path, monkeypatch):
     path = make(tmp_path, 1)
-    monkeypatch.setattr(checkpoints.shutil, "rmtree", refuse)
+    monkeypatch.setattr(checkpoints.files, "remove_tree", refuse)
     (entry,) = checkpoints.find(Host(), str(tmp_path), "complete")
     with pytest.raises(OSError, match="I/O error"):
         checkpoints.remove(entry)
@@ -188,14 +189,30 @@ def test_removal_is_synced_before_its_first_file_goes(tmp_path, verb, monkeypatc
     for step in (1, 2):
         make(folder, step)
     order = []
-    for module, call in ((checkpoints.os, "rename"), (checkpoints, "sync_directory"), (checkpoints.shutil, "rmtree")):
+    for module, call in ((checkpoints.os, "rename"), (checkpoints.os, "fsync"), (checkpoints.files, "remove_tree")):
         real = getattr(module, call)
         monkeypatch.setattr(
-            module, call, lambda *args, n=call, r=real, **more: order.append((n, str(args[0]))) or r(*args, **more)
+            module, call, lambda *args, n=call, r=real, **more: order.append((n, args[-1])) or r(*args, **more)
         )
     assert verb("--prune", "1")[0] == 0
-    leaving = str(folder / f"{checkpoints.REMOVING}step-1")
-    assert order == [("rename", str(folder / "step-1")), ("sync_directory", str(folder)), ("rmtree", leaving)]
+    (_fsync, handle), leaving = order[1], f"{checkpoints.REMOVING}step-1"
+    assert order == [("rename", leaving), ("fsync", handle), ("remove_tree", leaving)]
+
+
+def test_what_took_the_name_since_the_look_stays(tmp_path, verb):
+    """The directory above is a link that leads to somebody else's checkpoints by then."""
+    for folder in ("mine", "theirs"):
+        (tmp_path / folder).mkdir()
+        for step in (1, 2):
+            make(tmp_path / folder, step)
+    (tmp_path / "link").symlink_to("mine")
+    old = checkpoints.find(Host(), str(tmp_path / "link"), "complete")[-1]
+    (tmp_path / "link").unlink()
+    (tmp_path / "link").symlink_to("theirs")
+    with pytest.raises(OSError, match="it is another directory than was looked at"):
+        checkpoints.remove(old)
+    assert sorted(os.listdir(tmp_path / "theirs")) == ["step-1", "step-2"]
+    assert not checkpoints.remove(dataclasses.replace(old, path=str(tmp_path / "mine" / "step-9")))
 
 
 @pytest.mark.parametrize("what", ["stat", "listdir"])

@@ -259,3 +259,33 @@ def test_controller_without_handles_of_paths_opens_by_path(tmp_path, monkeypatch
 def test_directory_is_synced(tmp_path, synced):
     files.sync_directory(tmp_path)
     assert synced == [str(tmp_path)]
+
+
+def test_tree_is_removed_and_nothing_that_it_leads_to(tmp_path):
+    (tmp_path / "tree" / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "file").write_bytes(b"precious")
+    (tmp_path / "tree" / "link").symlink_to(tmp_path / "kept")
+    os.mkfifo(tmp_path / "tree" / "deep" / "pipe")
+    handle = files.open_directory(tmp_path)
+    try:
+        with pytest.raises(OSError, match="too many directories in each other"):
+            files.remove_tree(handle, "tree", 2)
+        files.remove_tree(handle, "tree")
+        files.remove_tree(handle, "tree")
+    finally:
+        os.close(handle)
+    assert os.listdir(tmp_path) == ["kept"] and os.listdir(tmp_path / "kept") == ["file"]
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "dangling link", "pipe"])
+def test_tree_that_is_no_directory_is_an_error_at_once(tmp_path, kind):
+    (tmp_path / "victim").mkdir()
+    plant(kind, tmp_path / "x", tmp_path / "victim")
+    handle = files.open_directory(tmp_path)
+    try:
+        with pytest.raises(NotADirectoryError):
+            files.remove_tree(handle, "x")
+    finally:
+        os.close(handle)
+    assert sorted(os.listdir(tmp_path)) == ["victim", "x"]
