@@ -115,6 +115,7 @@ pictures: setup ## Draw the pictures of the README again (needs chromium-headles
 .PHONY: docs
 docs: setup ## Write the generated parts of the documentation again, and build the site into docs/_build/html
 	@$(VENV)/python -m tests.docs_check.role_docs
+	@$(VENV)/python -m tests.data_tables.make_checks
 	@$(VENV)/python -m tests.docs_check.guide_tables
 	@$(VENV)/python -m tests.build.layers
 	@$(START) docs_site

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import posixpath
 import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
+
+from tests.docs_check import docs_markdown
 
 CHECKOUT = Path(__file__).parents[3]
 BIN = CHECKOUT / ".venv/bin"
@@ -20,7 +23,7 @@ PLAYBOOKS = sorted(path.stem for path in (CHECKOUT / "playbooks").glob("*.yml"))
 # What only contributors need, and what no archive may hold.
 UNWANTED = (
     "molecule/",
-    "inventories/",
+    "inventories/demo",
     "requirements/build",
     "requirements/lint",
     "requirements/matrix",
@@ -88,10 +91,30 @@ def test_it_holds_what_users_need_and_nothing_else(archive):
         "playbooks/site.yml",
         "hooks/on_node_configured.sh",
         "docs/report.md",
+        "docs/pictures/run.svg",
+        "inventories/static/hosts.yml",
         "requirements/collections.txt",
         "requirements/node-py310.txt",
     ):
         assert needed in names, f"{needed} is not in the archive"
+
+
+def test_no_link_of_its_pages_leads_out_of_it(archive):
+    dead, pages = [], 0
+    with tarfile.open(archive) as opened:
+        names = set(opened.getnames())
+        for name in sorted(name for name in names if name.endswith(".md")):
+            pages += 1
+            text = opened.extractfile(name).read().decode()
+            for target in {link.target.partition("#")[0] for link in docs_markdown.read(text).links}:
+                path = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+                if (
+                    target
+                    and "://" not in target
+                    and not any(one == path or one.startswith(f"{path}/") for one in names)
+                ):
+                    dead.append(f"{name}: {target}")
+    assert pages > 20 and dead == []
 
 
 @pytest.mark.parametrize("kind", ["module", "lookup", "filter", "inventory"])
