@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.integration.slurm.health_rig import PRIVATE, runtime
+from tests.integration.slurm.health_rig import PRIVATE, render, runtime
 from tests.rig.slurm.cluster import Cluster
 from tests.rig.slurm.spec import Spec, address_of
 
@@ -100,6 +100,16 @@ class Ultra:
             path.write_text(f"#!/bin/sh\n{self.folder}/mlcluster {line}\nexit 0\n", encoding="utf-8")
             path.chmod(0o755)
         return {name: str(self.folder / name.lower()) for name in lines}
+
+    def role_hooks(self) -> dict[str, str]:
+        """The scripts of role slurm_jobs, with the domain of jobs."""
+        folder = self.folder / "role"
+        folder.mkdir()
+        conf, base = f"{self.cluster.root}/etc/slurm.conf", f"{self.cluster.root}/local/jobs"
+        more = ["--instance-type", TYPE, "--seconds", "20"]
+        # What a node of this type lacks here is no matter of this test.
+        paths = render(folder, base, conf, imex_options=more, labels=False)
+        return {"Prolog": paths["prolog"], "Epilog": paths["epilog"]}
 
 
 @contextmanager

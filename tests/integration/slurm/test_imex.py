@@ -224,6 +224,18 @@ def test_prolog_of_the_site_is_left_alone(ultra):
     assert "91_imex configures IMEX for jobs, and is left alone" in one
 
 
+def test_scripts_of_the_role_do_the_same(ultra):
+    ultra.cluster.configure(**ultra.role_hooks())
+    job = jobs.finish(ultra.cluster, TABLE, EXCLUSIVE, "--nodelist=n[1-2]")
+    assert job.output.count("Domain State: UP") == 1
+    down(ultra, "n1", "n2")
+    ultra.fault("n2", masked=True)
+    number = jobs.submit(ultra.cluster, "echo ran", EXCLUSIVE, "--nodelist=n[1-2]")
+    assert "the unit of the IMEX daemon is masked" in drained(ultra, "n2")
+    assert jobs.look(ultra.cluster, number).output == ""
+    ultra.cluster.run("scancel", str(number))
+
+
 def test_reboot_in_between_makes_the_channel_again(ultra):
     jobs.finish(ultra.cluster, "true", EXCLUSIVE, "--nodelist=n[1-2]")
     down(ultra, "n1", "n2")

@@ -61,6 +61,10 @@ def act(args: argparse.Namespace, host: Host | None = None) -> int:
         results = {"up": _up, "down": _down, "status": _status, "forget": _forget}[args.action](host, slurm, options)
     except NodeError as exc:
         results = [undeterminable("imex.domain", "unread", message=str(exc))]
+    except Exception as exc:
+        # A Prolog takes a command without words for a damaged runtime, which keeps no job away.
+        LOGGER.exception("imex: stopped by an unexpected error")
+        results = [undeterminable("imex.domain", "unexpected", message=f"stopped by {type(exc).__name__}: {exc}")]
     code = print_report(host, results, {"mlcluster.aws": args.runtime_version}, args.json)
     bad = [one for one in results if one.status not in (PASS, NOT_APPLICABLE)]
     for verdict in bad:

@@ -11,6 +11,8 @@ import posixpath
 import re
 import typing as t
 
+from ..imex.config import MODES as IMEX_MODES
+
 # What slurm_jobs_checks may set, and what holds where it does not.
 DEFAULTS: dict[str, t.Any] = {
     # The node runtime as role nvme_raid0 installs it, on a disk of the node: a Prolog must not wait for a file server.
@@ -22,6 +24,8 @@ DEFAULTS: dict[str, t.Any] = {
     "undrain": True,
     # More options of mlcluster health, one list entry a word: [--instance-type, p5.48xlarge].
     "health_options": [],
+    # More options of mlcluster imex up, one list entry a word: [--seconds, "120"].
+    "imex_options": [],
     # Directory above Slurm's bin and its slurm.conf, where Slurm's own way does not find them: slurmd tells neither to
     # a HealthCheckProgram. Empty: slurm_jobs_slurm_prefix and slurm_jobs_slurm_conf, where they are set.
     "slurm_prefix": "",
@@ -69,15 +73,23 @@ Checks = t.Mapping[str, t.Any]
 
 
 def wanted(
-    given: Checks, volume: str | None = None, slurm_prefix: str | None = None, slurm_conf: str | None = None
+    given: Checks,
+    volume: str | None = None,
+    slurm_prefix: str | None = None,
+    slurm_conf: str | None = None,
+    imex: str = IMEX_MODES[0],
 ) -> dict[str, t.Any]:
-    """Return all settings of the checks; ``volume`` is where the node has its local disks, None without any."""
+    """Return all settings of the checks; ``volume`` is where the node has its local disks, None without any.
+
+    ``imex`` is what slurm_jobs_imex says, which is no setting of slurm_jobs_checks.
+    """
     found = {
         **DEFAULTS,
         "scratch_base": f"{volume or NO_VOLUME}/jobs",
         "slurm_prefix": slurm_prefix or "",
         "slurm_conf": slurm_conf or "",
         **{key: value for key, value in given.items() if value != ""},
+        "imex": imex,
     }
     return {**found, **{key: number(found[key]) for key in _NUMBERS}}
 
@@ -110,8 +122,9 @@ def problems(given: Checks) -> list[str]:
             found.append(f"slurm_jobs_checks.{key} is {checks[key]}: give {' or '.join(allowed)}")
     if not 1 <= checks["interval"] <= 65535:
         found.append(f"slurm_jobs_checks.interval is {given['interval']}: give 1 to 65535 seconds")
-    if not isinstance(checks["health_options"], list):
-        found.append("slurm_jobs_checks.health_options is no list: give one list entry a word")
+    for key in ("health_options", "imex_options"):
+        if not isinstance(checks[key], list):
+            found.append(f"slurm_jobs_checks.{key} is no list: give one list entry a word")
     return found + [
         f"slurm_jobs_checks.{key} is not an absolute path of plain characters"
         for key in _PLACES

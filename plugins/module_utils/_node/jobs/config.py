@@ -14,6 +14,7 @@ import dataclasses
 import re
 import typing as t
 
+from ..imex.config import MODES as IMEX_MODES
 from . import checks as node_checks
 from .settings import settings
 
@@ -71,12 +72,17 @@ ARGUMENT_SPEC: dict[str, dict[str, t.Any]] = {
     "required": {"type": "bool", "default": True},
     "node_checks": {"type": "str", "choices": ["none", "scripts", "slurm"], "default": "none"},
     "checks": {"type": "dict", "default": {}},
+    "imex": {"type": "str", "choices": list(IMEX_MODES), "default": IMEX_MODES[0]},
     "artifacts": {"type": "dict", "default": {}},
     "capacity": {"type": "list", "elements": "dict", "default": []},
     "data_sums": {"type": "dict", "default": {}},
     "runtime_sha256": {"type": "str", "default": ""},
 }
-CHECKS_SPEC: dict[str, dict[str, t.Any]] = {"checks": ARGUMENT_SPEC["checks"], **_SLURM}
+CHECKS_SPEC: dict[str, dict[str, t.Any]] = {
+    "checks": ARGUMENT_SPEC["checks"],
+    "imex": ARGUMENT_SPEC["imex"],
+    **_SLURM,
+}
 TOOLS_SPEC: dict[str, dict[str, t.Any]] = {"node_packages": {"type": "list", "elements": "str", "default": ["fio"]}}
 
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+._-]*(=[A-Za-z0-9.+:~_-]+)?")
@@ -126,6 +132,7 @@ class JobsConfig:
     required: bool = True
     node_checks: str = "none"
     checks: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    imex: str = IMEX_MODES[0]
     artifacts: t.Mapping[str, t.Mapping[str, str]] = dataclasses.field(default_factory=dict)
     capacity: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
     data_sums: t.Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -137,6 +144,7 @@ class ChecksConfig:
     """The options of the scripts that Slurm runs on a node before and after jobs, and as its health check."""
 
     checks: t.Mapping[str, t.Any] = dataclasses.field(default_factory=dict)
+    imex: str = IMEX_MODES[0]
     slurm_prefix: str | None = None
     slurm_conf: str | None = None
 

@@ -14,6 +14,7 @@ import re
 import shlex
 import typing as t
 
+from ..imex.config import RECORD
 from ..system.plan import File
 from .checks import OWN_CONF, Checks, Told, own_conf_path
 
@@ -158,7 +159,23 @@ def _prolog(checks: Checks) -> str:
     if checks["labels"]:
         text += "# Metrics without the name of the job are no reason to keep it away.\n"
         text += f"{_words([checks['command']])} job-label add >/dev/null 8<&-\n"
-    return f"{text}exit 0\n"
+    return f"{text}{_imex(checks, closed)}exit 0\n"
+
+
+def _imex(checks: Checks, closed: bool) -> str:
+    """The NVLink domain of a job. It may take a minute, in which nobody waits for the lock."""
+    if checks["imex"] == "none":
+        return ""
+    drain = ["--drain"] if checks["drain"] else []
+    options = ["--mode", checks["imex"], *drain, *_slurm(checks), *checks["imex_options"]]
+    command = _words([checks["command"], "imex", "up", *options])
+    text = "# On an UltraServer the NVLink domain of the job comes up before the job starts; other nodes have none.\n"
+    text += "exec 8<&-\n" if checks["labels"] else ""
+    if checks["imex"] == "best_effort":
+        return f"{text}{command} >/dev/null\n"
+    if closed:
+        return f"{text}{command} >/dev/null || exit 1\n"
+    return f'{text}said=$({command}) || [ -z "$said" ] || exit 1\n'
 
 
 def _epilog(checks: Checks) -> str:
@@ -172,6 +189,10 @@ def _epilog(checks: Checks) -> str:
     if checks["labels"]:
         text += "# While a run of mlcluster watch writes the job into the metrics, its label cannot go.\n"
         text += f"{_WATCH_LOCK}{_words([checks['command']])} job-label remove >/dev/null 8<&-\nexec 8<&-\n"
+    if checks["imex"] != "none":
+        # On other nodes, and for jobs without a domain, there is no record and nothing to start for.
+        command = _words([checks["command"], "imex", "down", *_slurm(checks)])
+        text += f"[ ! -e {RECORD} ] || {command} >/dev/null\n"
     if checks["scratch"]:
         text += f"{_scratch(checks)} remove --seconds {checks['epilog_seconds']} >/dev/null\n"
     return f"{text}exit 0\n"

@@ -40,7 +40,7 @@ def verify(facts: Facts, config: ChecksConfig | ToolsConfig) -> list[Result]:
 
 def look_checks(host: Host, config: ChecksConfig) -> dict[str, t.Any]:
     """checks (all their settings), and sums and states of the scripts."""
-    checks = node_checks.wanted(config.checks, volume_path(host), config.slurm_prefix, config.slurm_conf)
+    checks = node_checks.wanted(config.checks, volume_path(host), config.slurm_prefix, config.slurm_conf, config.imex)
     paths = list(node_checks.paths(checks).values())
     return {
         "checks": checks,

@@ -52,7 +52,7 @@ def look(host: Host, config: JobsConfig) -> dict[str, t.Any]:
         "cluster": cluster,
         "cluster_problems": fitting["problems"],
         "model": model(wished) if fitting["problems"] else fitting,
-        "checks": node_checks.wanted(config.checks, volume, config.slurm_prefix, config.slurm_conf),
+        "checks": node_checks.wanted(config.checks, volume, config.slurm_prefix, config.slurm_conf, config.imex),
         "place_problem": place_problem(host, config) if cluster["installed"] else "",
     }
     if not cluster["installed"] or facts["place_problem"]:

@@ -79,7 +79,7 @@ def test_every_command_of_a_script_is_one_that_the_runtime_knows(written, tmp_pa
         scratch = ["scratch"] if given.get("scratch", True) else []
         label = ["job-label"] if given.get("labels", True) else []
         expected = {
-            "prolog": ["health", *scratch, *label],
+            "prolog": ["health", *scratch, *label, "imex"],
             "epilog": [*label, *scratch],
             "health_check": ["health", *scratch],
         }
@@ -111,6 +111,46 @@ def test_what_a_prolog_makes_of_exit_codes_and_of_no_word(written, tmp_path, gat
     given = SETTINGS[0] if gate == "open" else SETTINGS[1]
     text = written(**given)["prolog"].replace("/usr/local/bin/mlcluster", str(stand_in))
     assert subprocess.run(["sh", "-c", text], check=False).returncode == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "gate", "imex", "expected"),
+    [
+        ("required", "open", "echo PASS; exit 0", 0),
+        ("required", "open", "echo FAIL; exit 1", 1),
+        ("required", "open", "echo '????'; exit 1", 1),
+        # No word: no runtime that could judge, which an open gate lets through.
+        ("required", "open", "exit 127", 0),
+        ("required", "closed", "exit 127", 1),
+        ("required", "closed", "echo FAIL; exit 1", 1),
+        ("best_effort", "open", "echo FAIL; exit 1", 0),
+        ("best_effort", "closed", "echo FAIL; exit 1", 0),
+        ("none", "open", "echo FAIL; exit 1", 0),
+    ],
+)
+def test_prolog_keeps_a_job_away_without_its_domain(tmp_path, mode, gate, imex, expected):
+    stand_in = tmp_path / "mlcluster"
+    stand_in.write_text(f"#!/bin/sh\n[ $1 != imex ] || {{ {imex}; }}\necho PASS\n", encoding="utf-8")
+    stand_in.chmod(0o755)
+    prolog = files.check_files(checks.wanted({"gate": gate, "command": str(stand_in)}, imex=mode))[0]
+    text = prolog.text.replace("/run/mlcluster", f"{tmp_path}/run")
+    assert subprocess.run(["sh", "-c", text], check=False).returncode == expected
+    assert ("imex up --mode" in text) is (mode != "none")
+
+
+@pytest.mark.parametrize(
+    ("mode", "record", "called"), [("required", True, True), ("required", False, False), ("none", True, False)]
+)
+def test_epilog_takes_a_domain_away_where_there_is_one(tmp_path, mode, record, called):
+    stand_in, run = tmp_path / "mlcluster", tmp_path / "run"
+    stand_in.write_text(f"#!/bin/sh\necho $1 $2 >> {tmp_path}/calls\n", encoding="utf-8")
+    stand_in.chmod(0o755)
+    run.mkdir()
+    if record:
+        (run / "imex.json").touch()
+    epilog = files.check_files(checks.wanted({"command": str(stand_in)}, imex=mode))[1]
+    subprocess.run(["sh", "-c", epilog.text.replace("/run/mlcluster", str(run))], check=True)
+    assert ("imex down" in (tmp_path / "calls").read_text()) is called
 
 
 def test_a_prolog_takes_a_runtime_that_a_crash_left_empty_or_cut_for_what_it_is(written, tmp_path):
