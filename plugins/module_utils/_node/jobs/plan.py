@@ -131,7 +131,13 @@ def _notes(facts: Facts, config: JobsConfig) -> list[str]:
 
 
 def _due(facts: Facts, entry: File) -> list[File]:
-    return file_due(entry, facts["files"][entry.path], facts["paths"][entry.path])
+    return file_due(entry, facts["files"][entry.path], _state(facts, entry.path))
+
+
+def _state(facts: Facts, path: str) -> t.Mapping[str, t.Any] | None:
+    """What was seen of a file: one of slurm_jobs_owner is as good as root's, who is that account with root squash."""
+    seen: dict[str, t.Any] | None = facts["paths"][path]
+    return {**seen, "uid": 0} if seen and seen["uid"] == facts["uid"] else seen
 
 
 def _steps(facts: Facts, config: JobsConfig) -> list[Step]:
@@ -183,7 +189,7 @@ def _shared_differs(facts: Facts, path: str, digest: str, mode: str) -> bool:
 
 
 def _data_differs(facts: Facts, path: str, digest: str) -> bool:
-    seen = facts["paths"][path]
+    seen = _state(facts, path)
     if facts["files"][path] != digest or seen is None:
         return True
     return bool(seen["is_link"] or seen["mode"] != "0644" or seen["uid"] != 0)

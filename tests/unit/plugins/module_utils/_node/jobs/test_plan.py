@@ -220,3 +220,15 @@ def test_what_is_not_as_wanted_is_done_again_alone(
 def test_account_that_is_unknown_is_left_to_the_task_that_says_so(host: JobsHost) -> None:
     host.carry_out(plan_of(host), texts=TEXTS)
     assert names(plan_of(host, owner="nobody-here")) == ["directories", "runtime"]
+
+
+def test_what_root_writes_may_belong_to_the_owner_of_the_directory(host: JobsHost) -> None:
+    """As where a file system maps root to another account."""
+    host.carry_out(plan_of(host), texts=TEXTS)
+    for path in host.texts:
+        if path.startswith("/fsx/jobs"):
+            host.states[path] = {**host.states.get(path, {}), "uid": 64, "gid": 64}
+    for path in ("/fsx/jobs", "/fsx/jobs/results"):
+        host.states[path].update(uid=64, gid=64)
+    assert plan_of(host, owner="slurm", group="slurm").differences() == []
+    assert set(names(plan_of(host))) == {"directories", "runtime", "data"}
