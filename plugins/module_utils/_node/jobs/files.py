@@ -33,8 +33,9 @@ fi
 """
 _CHECK_LOCK = """\
 # Slurm starts one at each interval, whether or not the last has ended: where that is slow they would pile up and make
-# each other slower. What hangs in the kernel must not hold the lock, so nothing but this shell has it.
-if mkdir -p /run/mlcluster && touch /run/mlcluster/health_check.lock; then
+# each other slower. What hangs in the kernel must not hold the lock, so nothing but this shell has it. Only root may
+# open it, or any user could hold it and keep every check away.
+if mkdir -p /run/mlcluster && (umask 077 && : >>/run/mlcluster/health_check.lock); then
   exec 9</run/mlcluster/health_check.lock
   flock --nonblock 9
   [ $? -eq 1 ] && exit 0

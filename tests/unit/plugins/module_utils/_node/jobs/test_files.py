@@ -7,8 +7,11 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
+import stat
 import subprocess
+from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
@@ -51,6 +54,15 @@ SETTINGS = [
         "health_options": ["--instance-type", "p5.48xlarge", "--xid-since", "2026-01-31 12:00:00"],
     },
 ]
+
+
+@pytest.mark.parametrize("name", ["prolog", "epilog", "health_check"])
+def test_lock_of_a_script_is_for_root_alone(written, name):
+    text = written()[name].replace("/usr/local/bin/mlcluster", "/bin/true")
+    (path,) = set(re.findall(r"(?<=<)/\S+\.lock", text))
+    Path(path).unlink(missing_ok=True)
+    subprocess.run(["sh", "-c", f"umask 022; {text}"], check=False)
+    assert stat.S_IMODE(Path(path).stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("given", SETTINGS)
