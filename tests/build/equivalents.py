@@ -17,11 +17,18 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     (f"{NODE}/nccl/log.py", "constant", "KEPT_TEXTS = 5"): "how much of a long output is kept, for people",
     (f"{NODE}/nccl/log.py", "constant", "KEPT_NAMES = 10_000"): "a bound on memory, above what a cluster has",
     (f"{NODE}/nccl/log.py", "constant", "_PENDING = 20_000"): "a bound on memory: what is over it is settled earlier",
-    (f"{NODE}/nccl/log.py", "constant", "transport, direct = intra.group(1), False"): (
-        "GPUDirect RDMA is counted for networks alone"
-    ),
+    (
+        f"{NODE}/nccl/log.py",
+        "constant",
+        'transport, direct = ("P2P/MNNVL" if via.startswith("P2P/MNNVL") else intra.group(1)), False',
+    ): "GPUDirect RDMA is counted for networks alone",
     (f"{NODE}/nccl/parse.py", "constant", "MAX_LINE = 65536"): "a bound on memory: a longer line is read in pieces",
     (f"{NODE}/nccl/parse.py", "constant", "MAX_TABLE_LINE = 4096"): "a bound on time, far above any row",
+    (
+        f"{NODE}/nccl/parse.py",
+        "constant",
+        'found = _ANCHOR.search(line[: MAX_DECORATION + 40]) if "# " in line else None',
+    ): "longer than any line that begins an output",
     (f"{NODE}/nccl/parse.py", "constant", "MAX_DECORATION = 200"): "a bound on time, far above any decoration",
 }
 

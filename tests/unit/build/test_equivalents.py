@@ -34,5 +34,5 @@ def test_change_that_is_excused_can_be_made(module, name, line):
     source = (CHECKOUT / module).read_text(encoding="utf-8")
     lines = source.splitlines()
     made = {(what, lines[number - 1].strip()) for _place, number, what, _change in mutants.spots(ast.parse(source))}
-    assert (name, line) in made
+    assert (name, line) in made, f"{module} has no such line any more: correct EQUIVALENT in tests/build/equivalents.py"
     assert equivalents.why(module, name, f"  {line}") and equivalents.why(module, "another", line) is None

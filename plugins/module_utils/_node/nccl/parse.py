@@ -48,7 +48,7 @@ class _Decorations:
 
     def strip(self, line: str) -> str:
         """Return a line without its decoration."""
-        found = _ANCHOR.search(line, 0, MAX_DECORATION + 40) if "# " in line else None
+        found = _ANCHOR.search(line[: MAX_DECORATION + 40]) if "# " in line else None
         if found and found.start() and found.start() <= MAX_DECORATION and len(self._shapes) < MAX_DECORATIONS:
             shape = _shape(line[: found.start()])
             self._shapes.setdefault(shape, re.compile(shape))
@@ -82,8 +82,8 @@ def parse(lines: t.Iterable[str]) -> Output:
         if line[:1] in "[ 0123456789" and (label := _LABEL.match(line)):
             line = line[label.end() :]
         line = decorations.strip(line)
-        mark = line.find(" NCCL ")
-        found = NCCL_LINE.search(line, max(0, mark - PREFIX)) if mark >= 0 else None
+        start, mark, _rest = line.partition(" NCCL ")
+        found = NCCL_LINE.search(line, max(0, len(start) - PREFIX)) if mark else None
         if found is None:
             text = line.lstrip()
             # A comment of the test ends no task, whatever it says.

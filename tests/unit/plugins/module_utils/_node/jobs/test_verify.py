@@ -80,3 +80,10 @@ def test_report_of_a_job_is_written_and_returned(monkeypatch, name, shown):
     report = verify.write_report(host, "/r/x", results, "1.2.3")
     assert (report.host, report.versions, report.results) == (shown, {"mlcluster.aws": "1.2.3"}, tuple(results))
     assert host.written == {"/r/x/report.json": dumps(report) + "\n"}
+
+
+def test_verdicts_of_a_job_are_those_of_its_kind(tmp_path):
+    job = Job({"kind": "node_smoke", "name": "x", "tasks_per_node": 1, "gpus_per_node": 0}, ("n1",), str(tmp_path))
+    found = judge_job(job, Host())
+    assert found == KINDS["node_smoke"].judge(job, Host())
+    assert [one.status for one in found if one.id == "smoke.tasks"] == ["fail"]
