@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -65,6 +66,28 @@ def test_a_job_is_in_the_labels_of_its_gpus_until_its_epilog(rig):
     end(cluster, number)
     wait_for("the Epilog", lambda: not list(state_of(cluster, "n1", "/run/mlcluster/jobs").glob("*.json")))
     assert labels(rig) == []
+
+
+def test_step_times_of_a_job_are_metrics_until_its_epilog(rig):
+    cluster, _scripts = rig
+    # As a training does that is told MLCLUSTER_STEP_FILE; another user's file for the same job is not believed.
+    text = 'echo "120 96.5 31.25" > /dev/shm/mlcluster-steps.$SLURM_JOB_ID.0; echo up; sleep 600'
+    number = jobs.submit(cluster, text, *as_user(cluster, NOBODY, "-wn1", "--gres=gpu:1"))
+    wait_for("the job itself", lambda: "up" in jobs.look(cluster, number).output)
+    planted = Path(f"/dev/shm/mlcluster-steps.{number}.1")
+    planted.write_text("9 9 9")
+    try:
+        assert labels(rig)
+        found = (cluster.local_of("n1") / "textfile/mlcluster.prom").read_text(encoding="utf-8")
+        assert re.findall(r"^mlcluster_job_step.*$", found, re.MULTILINE) == [
+            f'mlcluster_job_steps_total{{hpc_job="{number}",process="0"}} 120',
+            f'mlcluster_job_step_seconds_total{{hpc_job="{number}",process="0",part="all"}} 96.5',
+            f'mlcluster_job_step_seconds_total{{hpc_job="{number}",process="0",part="own"}} 31.25',
+        ]
+        end(cluster, number)
+        wait_for("the Epilog", lambda: not list(Path("/dev/shm").glob(f"mlcluster-steps.{number}.*")))
+    finally:
+        planted.unlink(missing_ok=True)
 
 
 @pytest.mark.slow
