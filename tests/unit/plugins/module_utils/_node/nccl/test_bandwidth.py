@@ -292,3 +292,26 @@ def test_baseline_of_an_unnamed_collective_is_refused():
     lines = without(output(), "Collective test", "nccl-tests version")
     recorded, problem = baseline(lines, FOUR)
     assert (recorded, problem) == ([], "a baseline needs to know collective: say what was run")
+
+
+@pytest.mark.parametrize(
+    ("tool", "ids", "message"),
+    [
+        (None, "nccl", "there are 2 outputs in it where one was expected"),
+        ("nccl-tests", "nccl", None),
+        ("nccom-test", "nccom", None),
+    ],
+)
+def test_run_of_the_tool_that_was_named_is_judged(tool, ids, message):
+    judged = judge(parse([*output(), *NCCOM]), Asked(ranks=8, nodes=4), tool)
+    assert {one.id.partition(".")[0] for one in judged.results} == {ids}
+    assert (judged.run.tool if judged.run else None) == tool
+    assert message is None or judged.results[0].message == message
+
+
+def test_output_without_a_run_says_so():
+    judged = judge(parse(["nothing"]), FOUR)
+    assert (judged.run, judged.facts["tool"]) == (None, None)
+    assert [one.message for one in judged.results] == ["there is no output of nccl-tests or nccom-test in it"] * 3
+    judged = judge(parse(output()), dataclasses.replace(FOUR, collective="broadcast"))
+    assert judged.results[0].message == "asked for broadcast, and found only all_reduce"
