@@ -39,6 +39,8 @@ from ansible_collections.mlcluster.aws.hooks.mlcluster_boot.tracker import Track
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import printable
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import journal, verdict
 
+CONTROLLER = "localhost"
+
 
 def _task_fields(task: Any) -> dict[str, Any]:
     """Return role (its short name, empty outside of roles), name and action of a task."""
@@ -140,9 +142,17 @@ class CallbackModule(CallbackBase):
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         self.screen.end()
-        tables = {name: getattr(stats, name) for name in (*STATS.values(), "processed")}
-        counts = closing_counts(tables)
-        self._handle(Event("stats", time.monotonic(), counts=counts), self._verdict(stats))
+        tables = {name: dict(getattr(stats, name)) for name in (*STATS.values(), "processed")}
+        lines = self._verdict(stats)
+        if CONTROLLER in tables["processed"] and len(tables["processed"]) > 1:
+            # It is none of the nodes, but what fails on it fails the run.
+            if tables["failures"].get(CONTROLLER):
+                lines.append("the run FAILED on the controller; its message is above")
+            tables = {
+                name: {host: count for host, count in table.items() if host != CONTROLLER}
+                for name, table in tables.items()
+            }
+        self._handle(Event("stats", time.monotonic(), counts=closing_counts(tables)), lines)
 
     def _verdict(self, stats: Any) -> list[str]:
         """The verdict that no task has told: Ansible ends a run as soon as no node of a play is left."""
@@ -151,5 +161,5 @@ class CallbackModule(CallbackBase):
             return []
         bad = {*stats.failures, *stats.dark}
         known = {entry.host for entry in entries}
-        hosts = [host for host in sorted(stats.processed) if host != "localhost" or host in known]
+        hosts = [host for host in sorted(stats.processed) if host != CONTROLLER or host in known]
         return verdict.lines(verdict.table(entries, hosts, bad))

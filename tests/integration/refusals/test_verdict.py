@@ -53,3 +53,15 @@ def test_check_mode_fails_for_nothing_that_it_cannot_prove(said, tmp_path):
     status, words = said("site.yml", groups, mlcluster_verdict_report=str(report))
     assert status == 0 and "n1 failed" in words, words
     assert not report.exists()
+
+
+def test_a_node_that_does_not_answer_fails_no_other(said):
+    """The controller tells the verdict, and is no node."""
+    lost = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+    groups = {"gpu": {"n1": {}, "lost": lost}}
+    progress = "mlcluster.aws.cluster_progress"
+    status, words = said("playbooks/verify_nodes.yml", groups, check=False, display=progress)
+    assert status != 0 and "verdict nvidia_gds lost - n1 not applicable" in words, words
+    assert "FAILED localhost | Show what was proved" in words and "lost (not reached)" in words
+    assert "1 of 2 nodes FAILED: lost; 0 changed;" in words
+    assert "the run FAILED on the controller; its message is above" in words
