@@ -110,6 +110,11 @@ lost_gpus:
   type: list
   elements: str
   sample: []
+ultraserver:
+  description: Whether the instance type is part of an UltraServer, whose NVLink spans several instances.
+  returned: always
+  type: bool
+  sample: false
 smi:
   description: What nvidia-smi tells, null where nothing speaks for a GPU.
   returned: always

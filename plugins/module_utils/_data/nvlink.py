@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NVLink of each GPU in the table of instance types.
 
-``LINKS``: NVLinks of one GPU, by NVIDIA's data sheets and architecture papers of these GPUs.
+``LINKS``: NVLinks of one GPU, by NVIDIA's data sheets and architecture papers of these GPUs; of GB200 by Crusoe's
+description of its systems in MLPerf inference 6.1, where ``nvidia-smi topo -m`` shows NV18.
 ``SWITCHED``: GPUs that NVSwitches join on types with ``SWITCHED_COUNT`` of them (EC2 documentation of P4d, P5 and P6).
 ``WITHOUT``: GPUs that have no NVLink on EC2, with the reason. Every GPU of a type with more than one stands in one of
 ``LINKS`` and ``WITHOUT``.
@@ -11,7 +12,7 @@
 
 from __future__ import annotations
 
-LINKS: dict[str, int] = {"V100": 6, "A100": 12, "H100": 18, "H200": 18, "B200": 18, "B300": 18}
+LINKS: dict[str, int] = {"V100": 6, "A100": 12, "H100": 18, "H200": 18, "B200": 18, "B300": 18, "GB200": 18}
 SWITCHED = ("A100", "H100", "H200", "B200", "B300")
 SWITCHED_COUNT = 8
 _PCIE = "a PCI Express card without an NVLink connector (NVIDIA's data sheet)"

@@ -10,6 +10,8 @@ instances over NVLink only while an IMEX domain joins the hosts (NVIDIA IMEX gui
 
 from __future__ import annotations
 
+from typing import Any
+
 TYPES = ("p6e-gb200.36xlarge", "p6e-gb200.72xlarge", "p6e-gb300.36xlarge", "p6e-gb300.72xlarge")
 # Instances of a u-p6e-gb200x72 (ParallelCluster User Guide, "Support NVIDIA-Imex with p6e-gb200 instance").
 MOST_INSTANCES = 18
@@ -18,3 +20,17 @@ MOST_INSTANCES = 18
 def is_ultraserver(instance_type: object) -> bool:
     """Return whether instances of this type are part of an UltraServer."""
     return instance_type in TYPES
+
+
+# What sources confirm of the GPUs. Nothing else of these types (memory, disks, EFA, vCPUs) is confirmed by a source at
+# hand, so that they are in no other table. Count and name: SageMaker HyperPod User Guide, topology-aware scheduling.
+_GPUS: dict[str, tuple[str, int]] = {"p6e-gb200.36xlarge": ("GB200", 4)}
+SOURCE = "SageMaker HyperPod User Guide, topology-aware scheduling"
+
+
+def accelerators(instance_type: object) -> dict[str, Any] | None:
+    """The GPUs of a type in the shape of ``instance_types``, without their memory; None where they are not known."""
+    if not isinstance(instance_type, str) or instance_type not in _GPUS:
+        return None
+    name, count = _GPUS[instance_type]
+    return {"kind": "gpu", "name": name, "count": count, "memory_mib": None}

@@ -10,7 +10,7 @@ import dataclasses
 import re
 import typing as t
 
-from ..._data import instance_types
+from ..._data import instance_types, ultraservers
 from ..system.ask import ask
 from ..system.host import CommandError, Host
 from ..system.instance import instance_type
@@ -45,8 +45,9 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     """Everything in one mapping; the RETURN section of the module accelerator_info says what is in it."""
     known = wishes.instance_type or instance_type(host)
     table = instance_types.lookup(known)
+    expected = table["accelerators"] if table else ultraservers.accelerators(known)
     pci = pci_gpus(host)
-    wanted = (table["accelerators"] or {}).get("kind") if table else None
+    wanted = (expected or {}).get("kind")
     has_smi = host.which("nvidia-smi") is not None
     gpus_expected = bool(pci) or wanted == "gpu" or (has_smi and wanted is None)
     proc = host.read_text("/proc/driver/nvidia/version") or ""
@@ -57,9 +58,10 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     more = bool(smi) and has_smi and not problem
     return {
         "instance_type": known,
-        "expected": table["accelerators"] if table else None,
-        "type_known": table is not None,
-        "expected_source": table["source"] if table else None,
+        "expected": expected,
+        "type_known": table is not None or expected is not None,
+        "expected_source": table["source"] if table else ultraservers.SOURCE if expected else None,
+        "ultraserver": ultraservers.is_ultraserver(known),
         "pci_gpus": pci,
         "lost_gpus": lost_gpus(host, pci or ()),
         "smi": smi,

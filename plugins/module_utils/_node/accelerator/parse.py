@@ -178,6 +178,8 @@ FIELDS: dict[str, tuple[_Reader, str]] = {
     "pcie.replay_rollovers": (_whole, "pci/replay_rollover_counter"),
     "fabric.state": (_text, "fabric/state"),
     "fabric.status": (_text, "fabric/status"),
+    "fabric.clique": (_text, "fabric/cliqueId"),
+    "fabric.cluster_uuid": (_text, "fabric/clusterUuid"),
     **{f"fabric.health.{name}": (_plain, f"fabric/health/{name}") for name in _HEALTH},
     "recovery_action": (_action, "gpu_recovery_action"),
     "reset_status.required": (_switch, "gpu_reset_status/reset_required"),

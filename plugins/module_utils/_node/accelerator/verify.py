@@ -266,7 +266,7 @@ def _model(facts: Facts, gpus: t.Sequence[Subject]) -> Result:
 
 
 def _memory(facts: Facts, gpus: t.Sequence[Subject]) -> Result:
-    if not facts["expected"]:
+    if not facts["expected"] or facts["expected"]["memory_mib"] is None:
         return undeterminable("gpu.memory", "how much memory each GPU should have is not known")
     wanted = facts["expected"]["memory_mib"]
     floor = wanted * (100 - MEMORY_TOLERANCE_PERCENT) // 100
@@ -717,6 +717,8 @@ def _mig(gpus: t.Sequence[Subject], wanted: bool) -> Result:
 
 def _switched(facts: Facts) -> bool | None:
     """Return whether the GPUs are joined by NVSwitches; None where the instance type is not known."""
+    if facts["ultraserver"]:
+        return True
     return joined_by_nvswitch(facts["expected"]) if facts["type_known"] else None
 
 
@@ -781,10 +783,40 @@ def _fabric(facts: Facts, gpus: t.Sequence[Subject], driver: str | None) -> Resu
     outside = _unless_switched(facts, check)
     if outside:
         return outside
+    if facts["ultraserver"]:
+        return _rack_fabric(check, gpus, driver)
     if facts["expected"]["name"] == "A100":
         return not_applicable(check, "A100 does not report its fabric state")
     hint = "start the fabric manager; look with 'journalctl -u nvidia-fabricmanager'"
     return decide(check, _fabric_evidence(driver), gpus, "Completed", hint=hint)
+
+
+_NO_UUID = "00000000-0000-0000-0000-000000000000"
+
+
+def _rack_fabric(check: str, gpus: t.Sequence[Subject], driver: str | None) -> Result:
+    """Return whether all GPUs of a node are of one NVLink domain: cluster and clique, which a report compares."""
+    first = gpus[0].facts["fabric"] if gpus else {}
+    cluster, clique = first.get("cluster_uuid"), first.get("clique")
+    same = (
+        _field(
+            "fabric.cluster_uuid",
+            lambda value: is_text(value) and value == cluster and value != _NO_UUID,
+            lambda value: is_text(value) and (value != cluster or value == _NO_UUID),
+            f"is of NVLink cluster {{}}, and gpu0 of {cluster}",
+            "isolate",
+        ),
+        _field(
+            "fabric.clique",
+            lambda value: is_text(value) and value == clique,
+            lambda value: is_text(value) and value != clique,
+            f"is of clique {{}}, and gpu0 of {clique}",
+            "isolate",
+        ),
+    )
+    found = {"state": "Completed", "cluster_uuid": cluster, "clique": clique}
+    hint = "the switches of an UltraServer are AWS's: reboot, then replace the instance"
+    return decide(check, [*_fabric_evidence(driver), *same], gpus, found, hint=hint)
 
 
 # Fields of the fabric's health, what is good in them besides N/A, and the driver that has to print them.
@@ -840,6 +872,8 @@ def _topology(facts: Facts, mig: bool) -> Result:
     outside = _unless_switched(facts, check) or _unless_mig(check, mig)
     if outside:
         return outside
+    if not facts["expected"] or facts["expected"]["name"] not in LINKS:
+        return undeterminable(check, "how many NVLinks these GPUs have is not known")
     if topology["problem"]:
         return undeterminable(check, topology["problem"])
     rows = {name: row for name, row in topology["matrix"].items() if name.startswith("GPU")}

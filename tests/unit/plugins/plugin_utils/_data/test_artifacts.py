@@ -17,3 +17,11 @@ def test_every_published_checksum_is_one_of_an_artifact_and_has_a_source(name):
     assert name in [row["name"] for row in ARTIFACTS]
     assert PUBLISHED[name]["source"]
     assert all(re.fullmatch(r"[0-9a-f]{64}", checksum) for checksum in PUBLISHED[name]["sha256"].values())
+
+
+def test_each_download_is_there_for_both_architectures():
+    pairs = {"deb-amd64": "deb-arm64", "rpm-x86_64": "rpm-aarch64"}
+    there = {(entry["name"], entry["platform"]) for entry in ARTIFACTS}
+    for name, platform in there:
+        assert platform == "any" or platform in {*pairs, *pairs.values()}, name
+        assert platform not in pairs or (name, pairs[platform]) in there, f"{name} has no file for {pairs[platform]}"

@@ -126,15 +126,17 @@ def test_the_recorded_gpu():
             "replays": 0,
             "replay_rollovers": 0,
         },
-        "fabric": {"state": None, "status": None, "health": dict.fromkeys(health, "N/A")},
+        "fabric": {
+            **dict.fromkeys(("state", "status", "clique", "cluster_uuid")),
+            "health": dict.fromkeys(health, "N/A"),
+        },
         "recovery_action": "None",
         "reset_status": {"required": None, "recommended": None},
         "errors": {},
         "requires_reset": False,
         "unreadable": {
             **{f"retired_pages.{name}": "N/A" for name in untold},
-            "fabric.state": "N/A",
-            "fabric.status": "N/A",
+            **{f"fabric.{name}": "N/A" for name in ("state", "status", "clique", "cluster_uuid")},
         },
     }
 

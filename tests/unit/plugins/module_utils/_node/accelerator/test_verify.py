@@ -560,3 +560,45 @@ def test_no_gpu_at_all_is_judged_by_what_is_known(expected, on_bus, status):
     facts["expected"] = {**facts["expected"], "count": expected} if expected else None
     facts["pci_gpus"] = None if on_bus is None else {"0000:53:00.0": {}} if on_bus else {}
     assert {one.id: one for one in verify(facts)}["gpu.count"].status == status
+
+
+ULTRA = "p6e-gb200.36xlarge"
+UUID = "814d0000-0000-4000-8000-00000000b5b7"
+
+
+def rack(cluster=UUID, clique="32766", last=None):
+    """A document whose GPUs are of an NVLink cluster; last: (cluster, clique) of the last of them."""
+    text = re.sub("<cliqueId>[^<]*<", f"<cliqueId>{clique}<", eight_gpus())
+    text = re.sub("<clusterUuid>[^<]*<", f"<clusterUuid>{cluster}<", text)
+    if last:
+        head, _sep, tail = text.rpartition("<gpu id=")
+        tail = tail.replace(cluster, last[0]).replace(f"<cliqueId>{clique}<", f"<cliqueId>{last[1]}<")
+        text = f"{head}<gpu id={tail}"
+    return judge(node(text), instance_type=ULTRA)
+
+
+def test_gpus_of_an_ultraserver_are_of_one_cluster_and_clique():
+    fabric = rack()["gpu.fabric"]
+    assert (fabric.status, fabric.found) == ("pass", {"state": "Completed", "cluster_uuid": UUID, "clique": "32766"})
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "said"),
+    [
+        ({"last": ("other", "32766")}, "fail", "gpu7 is of NVLink cluster other"),
+        ({"last": (UUID, "1")}, "fail", "gpu7 is of clique 1, and gpu0 of 32766"),
+        ({"cluster": "00000000-0000-0000-0000-000000000000"}, "fail", "gpu0 is of NVLink cluster 00000000"),
+        ({"cluster": "N/A"}, "undeterminable", "clusterUuid reads 'N/A'"),
+        ({"clique": "N/A"}, "undeterminable", "cliqueId reads 'N/A'"),
+    ],
+)
+def test_gpu_outside_of_the_cluster(given, status, said):
+    fabric = rack(**given)["gpu.fabric"]
+    assert fabric.status == status and said in fabric.message
+
+
+def test_what_no_source_says_of_an_ultraserver_is_undeterminable():
+    found = rack()
+    assert found["gpu.memory"].status == "undeterminable"
+    assert judge(node(), instance_type="p6e-gb300.36xlarge")["gpu.count"].status == "undeterminable"
+    assert judge(node(), instance_type="p6e-gb300.36xlarge")["gpu.topology"].status == "undeterminable"
