@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Real mount units, automounts and boots; Lustre itself is a mount helper and programs that answer as its own do.
 
-The programs are those of the scenario fsx_lustre: by its source a mount counts as Lustre.
+The programs, and the mount table that Python reads, are those of the scenario fsx_lustre: by its source a mount counts as
+Lustre.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tests.vm.helpers import HERE, ROOT, Run
 
 pytestmark = pytest.mark.vm
 GuestFactory = Callable[..., Guest]
-STANDIN = ROOT / "molecule" / "fsx_lustre" / "files" / "lustre_standin.py"
+FILES = ROOT / "molecule" / "fsx_lustre" / "files"
 UNIT = "mlcluster-lustre.service"
 SOURCE = "fs-0123456789abcdef0.fsx.us-west-2.amazonaws.com@tcp:/abcdefgh"
 NAMES = {"dns_name": SOURCE.partition("@")[0], "mount_name": "abcdefgh"}
@@ -32,6 +33,8 @@ cd /usr/local/sbin
 chmod 0755 lctl
 for name in lfs lnetctl stat modinfo; do ln -s lctl "$name"; done
 install -m 0755 /root/guest_mount_lustre.sh /sbin/mount.lustre
+install -m 0644 /root/lustre_mounts.py /usr/lib/python3/dist-packages/
+echo import lustre_mounts >/usr/lib/python3/dist-packages/lustre_mounts.pth
 mkdir -p "/usr/lib/modules/$(uname -r)/extra"
 echo stands for a module >"/usr/lib/modules/$(uname -r)/extra/lustre.ko"
 mkfs.ext4 -q "$1"
@@ -41,7 +44,8 @@ echo "UUID=$(blkid -s UUID -o value "$1")" >/etc/lustre-server
 
 def furnish(node: Guest) -> Guest:
     """A node with a Lustre client, and a disk in the place of its server."""
-    node.copy_to(STANDIN, "/root/lustre_standin.py")
+    for name in ("lustre_standin.py", "lustre_mounts.py"):
+        node.copy_to(FILES / name, f"/root/{name}")
     node.copy_to(HERE / "guest_mount_lustre.sh", "/root/guest_mount_lustre.sh")
     node.script(FURNISH, node.instance_store()[0])
     return node
