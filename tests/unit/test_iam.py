@@ -31,6 +31,22 @@ def test_actions_are_named_one_by_one(path):
         assert [
             action for action in statement["Action"] if not re.fullmatch(r"[a-z0-9]+:[A-Z][A-Za-z0-9]+", action)
         ] == []
-        # Only what EC2 and FSx make, whose names nobody knows before, may be everything.
+        # AWS takes no resource for what only describes.
         if statement["Resource"] == "*":
             assert {action.split(":")[0] for action in statement["Action"]} <= {"ec2", "fsx"}
+            assert all(action.split(":")[1].startswith("Describe") for action in statement["Action"])
+
+
+# What EC2 and FSx make has names that nobody knows before, so its tags tell whose it is; these two have none.
+UNTAGGED = {"arn:aws:ec2:*:*:security-group-rule/*", "arn:aws:fsx:*:*:association/*/*"}
+
+
+@pytest.mark.parametrize("name", ["create_network", "create_cluster", "destroy_network"])
+def test_what_changes_something_is_bound_to_a_tag(name):
+    policy = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    for statement in policy["Statement"]:
+        resources = [statement["Resource"]] if isinstance(statement["Resource"], str) else statement["Resource"]
+        changes = [action for action in statement["Action"] if re.match(r"(ec2|fsx):(?!Describe)", action)]
+        if changes and not set(resources) <= UNTAGGED:
+            (keys,) = statement["Condition"].values()
+            assert any(re.fullmatch(r"aws:(Request|Resource)Tag/mlcluster:(network|cluster)", key) for key in keys)

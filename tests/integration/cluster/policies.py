@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs" / "iam"
 
@@ -55,3 +58,115 @@ def check_policy(policy: str, operations: set[str], unasked: tuple[str, ...] = (
     granted = allowed(policy)
     assert sorted(needed - granted) == [], f"docs/iam/{policy}.json lacks what was asked for"
     assert sorted(granted - needed) == sorted(unasked), f"docs/iam/{policy}.json allows what was never asked for"
+
+
+# The name that the policies have in the place of the network's and the cluster's.
+EXAMPLE = "p5e-80node-cluster"
+NEW = ""
+# The resources that a call concerns, by type, and the parameter that names them (Service Authorization Reference,
+# Amazon EC2 and Amazon FSx). One that the call makes has no name yet, and its tags are those of the request.
+CONCERNS: dict[str, dict[str, str]] = {
+    "ec2:AllocateAddress": {"elastic-ip": NEW},
+    "ec2:AssociateRouteTable": {"route-table": "RouteTableId", "subnet": "SubnetId"},
+    "ec2:AttachInternetGateway": {"internet-gateway": "InternetGatewayId", "vpc": "VpcId"},
+    "ec2:AuthorizeSecurityGroupEgress": {"security-group": "GroupId", "security-group-rule": NEW},
+    "ec2:AuthorizeSecurityGroupIngress": {"security-group": "GroupId", "security-group-rule": NEW},
+    "ec2:CreateInternetGateway": {"internet-gateway": NEW},
+    "ec2:CreateNatGateway": {"natgateway": NEW, "elastic-ip": "AllocationId", "subnet": "SubnetId"},
+    "ec2:CreateRoute": {"route-table": "RouteTableId"},
+    "ec2:CreateRouteTable": {"route-table": NEW, "vpc": "VpcId"},
+    "ec2:CreateSecurityGroup": {"security-group": NEW, "vpc": "VpcId"},
+    "ec2:CreateSubnet": {"subnet": NEW, "vpc": "VpcId"},
+    "ec2:CreateVpc": {"vpc": NEW},
+    "ec2:CreateVpcEndpoint": {"vpc-endpoint": NEW, "route-table": "RouteTableIds", "vpc": "VpcId"},
+    "ec2:DeleteInternetGateway": {"internet-gateway": "InternetGatewayId"},
+    "ec2:DeleteNatGateway": {"natgateway": "NatGatewayId"},
+    "ec2:DeleteRouteTable": {"route-table": "RouteTableId"},
+    "ec2:DeleteSecurityGroup": {"security-group": "GroupId"},
+    "ec2:DeleteSubnet": {"subnet": "SubnetId"},
+    "ec2:DeleteVpc": {"vpc": "VpcId"},
+    "ec2:DeleteVpcEndpoints": {"vpc-endpoint": "VpcEndpointIds"},
+    "ec2:DetachInternetGateway": {"internet-gateway": "InternetGatewayId", "vpc": "VpcId"},
+    "ec2:ImportKeyPair": {"key-pair": NEW},
+    "ec2:ModifySubnetAttribute": {"subnet": "SubnetId"},
+    "ec2:ModifyVpcAttribute": {"vpc": "VpcId"},
+    "ec2:ReleaseAddress": {"elastic-ip": "AllocationId"},
+    "ec2:RevokeSecurityGroupEgress": {"security-group": "GroupId"},
+    "ec2:RevokeSecurityGroupIngress": {"security-group": "GroupId"},
+    "fsx:CreateFileSystem": {"file-system": NEW},
+}
+# What the names of resources begin with.
+KINDS = {
+    "eipalloc": "elastic-ip", "igw": "internet-gateway", "key": "key-pair", "nat": "natgateway", "rtb": "route-table",
+    "sg": "security-group", "subnet": "subnet", "vpc": "vpc", "vpce": "vpc-endpoint",
+}  # fmt: skip
+# EC2 names an association, and asks for the rights to what it joins.
+BY_ASSOCIATION = {"ec2:DisassociateRouteTable": ("route-table", "subnet")}
+
+
+def asked(call: Mapping[str, Any], mine: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """What IAM judges of a call: (action, ARN, keys for conditions). mine: the tags of what an association joins."""
+    operation, given = call["operation"], call["parameters"]
+    service = operation.partition(":")[0]
+    there: dict[str, dict[str, str]] = {}
+    for tag in call["tags"]:
+        there.setdefault(tag["ResourceId"], {})[tag["Key"]] = tag["Value"]
+    requested = {tag["Key"]: tag["Value"] for one in given.get("TagSpecifications", ()) for tag in one["Tags"]}
+    requested.update({tag["Key"]: tag["Value"] for tag in given.get("Tags", ())})
+    request = {f"aws:RequestTag/{key}": value for key, value in requested.items()}
+    for kind in BY_ASSOCIATION.get(operation, ()):
+        yield operation, f"arn:aws:{service}:region:account:{kind}/x", _keys("Resource", mine)
+    if operation == "ec2:CreateTags":
+        for name in given["Resources"]:
+            arn = f"arn:aws:ec2:region:account:{KINDS[name.partition('-')[0]]}/{name}"
+            yield operation, arn, {**request, **_keys("Resource", there.get(name, {}))}
+    if operation in BY_ASSOCIATION or operation == "ec2:CreateTags":
+        return
+    for kind, parameter in CONCERNS[operation].items():
+        arn = f"arn:aws:{service}:region:account:{kind}/"
+        if parameter == NEW:
+            yield operation, f"{arn}*", request
+            if requested and kind != "security-group-rule":
+                tagging = "ec2:CreateTags" if service == "ec2" else "fsx:TagResource"
+                yield tagging, f"{arn}*", {**request, "ec2:CreateAction": operation.partition(":")[2]}
+        for name in [given[parameter]] if isinstance(given.get(parameter), str) else given.get(parameter, ()):
+            yield operation, f"{arn}{name}", _keys("Resource", there.get(name, {}))
+
+
+def _keys(kind: str, tags: Mapping[str, str]) -> dict[str, str]:
+    return {f"aws:{kind}Tag/{key}": value for key, value in tags.items()}
+
+
+def allows(policy: Mapping[str, Any], action: str, arn: str, keys: Mapping[str, str]) -> bool:
+    """Whether a policy allows an action on a resource."""
+    return any(
+        action in statement["Action"]
+        and any(fnmatch.fnmatchcase(arn, pattern) for pattern in _listed(statement["Resource"]))
+        and all(
+            keys.get(key) in _listed(values)
+            for operator, wanted in statement.get("Condition", {}).items()
+            for key, values in wanted.items()
+            if operator == "StringEquals" or _unknown(operator)
+        )
+        for statement in policy["Statement"]
+    )
+
+
+def _listed(value: Any) -> list[str]:
+    return value if isinstance(value, list) else [value]
+
+
+def _unknown(operator: str) -> bool:
+    raise AssertionError(f"what does the condition {operator} mean?")
+
+
+def check_changes(name: str, calls: list[dict[str, Any]], own: str) -> None:
+    """Every change that was asked for is allowed for the network or cluster of that name, and for no other one."""
+    text = (FOLDER / f"{name}.json").read_text(encoding="utf-8")
+    policies = [json.loads(text.replace(EXAMPLE, one)) for one in (own, "another")]
+    assert calls, "nothing was changed"
+    for call in calls:
+        judged = list(asked(call, {"mlcluster:network": own}))
+        for action, arn, keys in judged:
+            assert allows(policies[0], action, arn, keys), f"docs/iam/{name}.json denies {action} on {arn} with {keys}"
+        assert not all(allows(policies[1], *one) for one in judged), f"{call['operation']} is allowed to everybody"

@@ -14,7 +14,7 @@ import pytest
 
 from tests.integration.cluster.conftest import REGION, ROOT
 from tests.integration.cluster.example import own
-from tests.integration.cluster.policies import check_policy
+from tests.integration.cluster.policies import check_changes, check_policy
 
 # Each play starts a dozen programs, which take as long as the machine is busy.
 pytestmark = pytest.mark.timeout(1800)
@@ -57,7 +57,7 @@ def test_the_example_as_it_is_makes_no_cluster_and_is_judged_all_the_same(aws_ac
         "cluster_ssh_cidrs is '203.0.113.0/24', a placeholder",
     ):
         assert said in refused.said
-    aws_account.record.unlink(missing_ok=True)
+    aws_account.forget()
     judged = play(
         "create_cluster",
         "--tags",
@@ -108,6 +108,7 @@ def test_the_shipped_cluster_is_foretold_made_and_then_left_alone(aws_account, p
     assert (again.status, again.changed) == (0, 0), again.said
     assert "create-cluster" not in calls(tmp_path)
     check_policy("create_cluster", aws_account.operations(), UNASKED)
+    check_changes("create_cluster", aws_account.changes(), NAME)
 
 
 def test_a_cluster_is_deleted_with_consent_and_what_goes_and_stays_is_what_it_really_has(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.cluster.conftest import REGION
-from tests.integration.cluster.policies import check_policy
+from tests.integration.cluster.policies import check_changes, check_policy
 
 # Each play starts a dozen programs, which take as long as the machine is busy.
 pytestmark = pytest.mark.timeout(1800)
@@ -54,7 +54,7 @@ def test_network_is_foretold_made_and_then_left_alone(aws_account, play):
         assert part in foretold.said
     assert vpcs(ec2) == []
 
-    aws_account.record.unlink()
+    aws_account.forget()
     made = play("create_network", **WISHES)
     assert made.status == 0, made.said
     (vpc,) = vpcs(ec2)
@@ -73,6 +73,7 @@ def test_network_is_foretold_made_and_then_left_alone(aws_account, play):
     again = play("create_network", **WISHES)
     assert (again.status, again.changed) == (0, 0), again.said
     check_policy("create_network", aws_account.operations(), UNASKED)
+    check_changes("create_network", aws_account.changes(), "train")
 
 
 def test_a_name_with_wildcards_is_no_network_of_others(aws_account):
@@ -111,7 +112,7 @@ def test_network_is_taken_down_with_consent_and_the_key_stays(aws_account, play)
     assert play("create_network", **WISHES).status == 0
     assert addresses(ec2) == [address]
     (vpc,) = vpcs(ec2)
-    aws_account.record.unlink()
+    aws_account.forget()
     kept = play("destroy_network", **WISHES)
     assert kept.status == 2
     assert "nothing was deleted; to delete the network train, give its cluster's name once more" in kept.said
@@ -124,6 +125,7 @@ def test_network_is_taken_down_with_consent_and_the_key_stays(aws_account, play)
     twice = play("destroy_network", cluster_consent="train", **WISHES)
     assert (twice.status, twice.changed) == (0, 0), twice.said
     check_policy("destroy_network", aws_account.operations(), ("ec2:DeleteKeyPair",))
+    check_changes("destroy_network", aws_account.changes(), "train")
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ conditions.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -29,6 +30,7 @@ class Aws:
 
     def __init__(self, folder: Path) -> None:
         self.record = folder / "operations.txt"
+        self._changes = folder / "operations.txt.changes"
         self._kill = folder / "operations.txt.kill"
         # A process of its own: all of moto's servers of a process have one content, and resetting one empties them all.
         self._server = subprocess.Popen(
@@ -59,6 +61,16 @@ class Aws:
         """Every operation that was asked for since the last reset, as ``ec2:DescribeVpcs``."""
         return set(self.record.read_text(encoding="utf-8").split()) if self.record.exists() else set()
 
+    def changes(self) -> list[dict[str, Any]]:
+        """What was to change something of EC2 or FSx: {operation, parameters, tags}, tags as DescribeTags had them."""
+        text = self._changes.read_text(encoding="utf-8") if self._changes.exists() else ""
+        return [json.loads(line) for line in text.splitlines()]
+
+    def forget(self) -> None:
+        """Begin the record anew."""
+        self.record.unlink(missing_ok=True)
+        self._changes.unlink(missing_ok=True)
+
     def kill_at(self, operation: str) -> None:
         """Let each process with the server's environment die when it comes to ask for ``operation``; "": no more."""
         self._kill.write_text(operation, encoding="utf-8")
@@ -66,7 +78,7 @@ class Aws:
     def reset(self) -> None:
         """An empty account and an empty record."""
         with urllib.request.urlopen(urllib.request.Request(f"{self.url}/moto-api/reset", method="POST")):  # noqa: S310
-            self.record.unlink(missing_ok=True)
+            self.forget()
             self._kill.unlink(missing_ok=True)
 
     def stop(self) -> None:

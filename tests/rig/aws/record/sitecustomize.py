@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.util
+import json
 import os
 import signal
 import sys
@@ -15,7 +16,8 @@ import sys
 def recorded(call, path):
     """BaseClient's method, with one line for each call in the file ``path``.
 
-    A process that comes to ask for the operation in the file ``path``.kill dies instead.
+    A process that comes to ask for the operation in the file ``path``.kill dies instead. What changes something of EC2
+    or FSx is a line of JSON in the file ``path``.changes, too: with its parameters and what is tagged how by then.
     """
 
     def make(self, operation_name, api_params):
@@ -26,6 +28,12 @@ def recorded(call, path):
                     os.kill(os.getpid(), signal.SIGKILL)
         with open(path, "a", encoding="utf-8") as stream:
             stream.write(f"{operation}\n")
+        service, changes = self.meta.service_model.service_name, not operation_name.startswith("Describe")
+        if service in ("ec2", "fsx") and changes:
+            tags = call(self, "DescribeTags", {})["Tags"] if service == "ec2" else []
+            entry = {"operation": operation, "parameters": api_params, "tags": tags}
+            with open(f"{path}.changes", "a", encoding="utf-8") as stream:
+                stream.write(json.dumps(entry, default=str) + "\n")
         return call(self, operation_name, api_params)
 
     return make
