@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Real mount units, automounts and boots; Lustre itself is a mount helper and programs that answer as its own do.
 
-The programs, and the mount table that Python reads, are those of the scenario fsx_lustre: by its source a mount counts as
-Lustre.
+The programs, and the mount table that Python reads, are those of the scenario fsx_lustre: by its source a mount counts
+as Lustre.
 """
 
 from __future__ import annotations
