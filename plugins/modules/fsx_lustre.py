@@ -10,7 +10,7 @@ module: fsx_lustre
 short_description: Find or make a file system of FSx for Lustre
 version_added: 0.1.0
 description:
-  - Makes a PERSISTENT_2 file system with LZ4 that outlives every cluster, or finds the one that is there.
+  - Makes a persistent file system with LZ4 that outlives every cluster, or finds the one that is there.
   - Ties it to S3.
   - Never deletes anything, and changes nothing of a file system that is there but its missing ties.
 author:
@@ -40,9 +40,14 @@ options:
     description: Capacity in GiB, 1200 or a multiple of 2400; not needed with O(file_system_id).
     type: int
   throughput:
-    description: MB/s for each TiB.
+    description: MB/s for each TiB; 50, 100 and 200 are those of V(PERSISTENT_1), the others of V(PERSISTENT_2).
     type: int
-    choices: [125, 250, 500, 1000]
+    choices: [50, 100, 125, 200, 250, 500, 1000]
+  deployment:
+    description: Its deployment type. V(PERSISTENT_1) is for regions without V(PERSISTENT_2), and has no EFA.
+    type: str
+    choices: [PERSISTENT_2, PERSISTENT_1]
+    default: PERSISTENT_2
   efa:
     description: Whether clients reach it over EFA, and GPUDirect Storage works; cannot be changed later.
     type: bool
@@ -96,7 +101,7 @@ EXAMPLES = r"""
   mlcluster.aws.fsx_lustre:
     region: ap-southeast-3
     name: fsx-checkpoints
-    gib: 7200
+    gib: 9600
     throughput: 1000
     efa: true
     subnet: subnet-0123456789abcdef1
@@ -194,7 +199,8 @@ def main() -> None:
             "file_system_id": {"type": "str", "default": ""},
             "cluster": {"type": "str", "default": ""},
             "gib": {"type": "int"},
-            "throughput": {"type": "int", "choices": [125, 250, 500, 1000]},
+            "throughput": {"type": "int", "choices": [50, 100, 125, 200, 250, 500, 1000]},
+            "deployment": {"type": "str", "choices": ["PERSISTENT_2", "PERSISTENT_1"], "default": "PERSISTENT_2"},
             "efa": {"type": "bool", "default": False},
             "subnet": {"type": "str"},
             "groups": {"type": "list", "elements": "str", "default": []},

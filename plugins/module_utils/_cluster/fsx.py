@@ -94,7 +94,7 @@ def _described(fsx: t.Any, identifiers: t.Sequence[str]) -> list[dict[str, t.Any
 def request(wanted: Wanted) -> dict[str, t.Any]:
     """The creation, as CreateFileSystem takes it; the same wishes give the same token, so that it is made once."""
     lustre: dict[str, t.Any] = {
-        "DeploymentType": "PERSISTENT_2",
+        "DeploymentType": wanted.get("deployment") or "PERSISTENT_2",
         "PerUnitStorageThroughput": wanted["throughput"],
         "DataCompressionType": "LZ4",
     }
@@ -125,7 +125,7 @@ def differences(found: t.Mapping[str, t.Any], wanted: Wanted) -> list[str]:
         return [f"{found['FileSystemId']} is of type {found['FileSystemType']} and not LUSTRE; give another one"]
     lustre = found.get("LustreConfiguration", {})
     pairs = [
-        ("type", lustre.get("DeploymentType"), "PERSISTENT_2"),
+        ("type", lustre.get("DeploymentType"), wanted.get("deployment") or "PERSISTENT_2"),
         ("gib", found.get("StorageCapacity"), wanted["gib"]),
         ("throughput", lustre.get("PerUnitStorageThroughput"), wanted["throughput"]),
         ("compression", lustre.get("DataCompressionType", "NONE"), "LZ4"),

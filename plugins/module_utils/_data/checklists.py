@@ -4,9 +4,9 @@
 """What a head node, a compute node and a training container must have, as data.
 
 Each check: ``id``; ``what`` it is about, for people; ``fact``, the name in the facts that it looks at; ``kind`` and the
-parameters of that kind (``health.checklist.evaluate`` says what each means); ``places`` where a program may be
-that is not on the system path; ``hint``; ``severity``; ``source`` of the values. Values are the least that the
-reference architecture of two p5.48xlarge nodes asks for; a site overrides them by id.
+parameters of that kind (``health.checklist.evaluate`` says what each means); ``hint``; ``severity``; ``source`` of the
+values. Values are the least that the reference architecture of two p5.48xlarge nodes asks for. Those that the instance
+type decides take its values instead (``health.checklist.of_machine``); a site overrides them by id.
 """
 
 from __future__ import annotations
@@ -49,12 +49,10 @@ CHECKLISTS: dict[str, tuple[dict[str, Any], ...]] = {
         _ENROOT,
         {
             "id": "checklist.slurm",
-            "what": "Slurm",
-            "fact": "program.sinfo",
+            "what": "Slurm's controller, a running slurmctld,",
+            "fact": "daemon.slurmctld",
             "kind": "present",
-            # ParallelCluster's own place for Slurm.
-            "places": ("/opt/slurm/bin/sinfo",),
-            "hint": "put Slurm's programs in place",
+            "hint": "start slurmctld, and look at its log where it ends",
         },
         {
             "id": "checklist.gpus",
@@ -103,6 +101,13 @@ CHECKLISTS: dict[str, tuple[dict[str, Any], ...]] = {
         _SCRATCH,
         _DOCKER,
         _ENROOT,
+        {
+            "id": "checklist.slurm",
+            "what": "Slurm's daemon, a running slurmd,",
+            "fact": "daemon.slurmd",
+            "kind": "present",
+            "hint": "start slurmd, and look at its log where it ends",
+        },
     ),
     "container": (
         {

@@ -201,7 +201,7 @@ def _filesystem(number: int, filesystem: Settings, identifiers: Settings) -> dic
     else:
         lustre = {
             "StorageCapacity": given["gib"],
-            "DeploymentType": "PERSISTENT_2",
+            "DeploymentType": given["deployment"],
             "PerUnitStorageThroughput": given["throughput"],
             "DataCompressionType": "LZ4",
             # The default deletes the data with the cluster.

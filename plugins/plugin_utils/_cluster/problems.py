@@ -15,8 +15,11 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import 
 
 Settings = Mapping[str, Any]
 
-# Amazon FSx: throughput in MB/s for each TiB of a PERSISTENT_2 file system with SSD.
-PERSISTENT_2_THROUGHPUT = (125, 250, 500, 1000)
+# FSx for Lustre User Guide, managing throughput capacity: MB/s for each TiB of a file system with SSD, by its type.
+THROUGHPUT = {"PERSISTENT_2": (125, 250, 500, 1000), "PERSISTENT_1": (50, 100, 200)}
+# The same guide, EFA-enabled file systems: the GiB of which the capacity is a multiple, by the throughput. Only
+# PERSISTENT_2 has EFA.
+EFA_STEP_GIB = {1000: 4800, 500: 9600, 250: 19200, 125: 38400}
 S3_URI = re.compile(r"s3://(?P<bucket>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])/(?P<key>[^\s*?]+)")
 NAME = re.compile(r"[a-z][a-z0-9-]{0,24}")
 CLUSTER_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]{0,59}")
@@ -48,6 +51,7 @@ FILESYSTEM_DEFAULTS: dict[str, Any] = {
     "by_cluster": False,
     "gib": None,
     "throughput": None,
+    "deployment": "PERSISTENT_2",
     "efa": False,
     "associations": [],
 }
@@ -80,7 +84,7 @@ QUEUE_KINDS = {
     "s3": "a list of mappings",
 }
 FILESYSTEM_KINDS = {
-    **dict.fromkeys(("name", "mount", "id"), "a text"),
+    **dict.fromkeys(("name", "mount", "id", "deployment"), "a text"),
     **dict.fromkeys(("gib", "throughput"), "a whole number"),
     **dict.fromkeys(("by_cluster", "efa"), "true or false"),
     "associations": "a list of mappings",
@@ -183,12 +187,34 @@ def filesystem_problems(filesystem: Settings) -> Iterator[str]:
             yield f"{what} is there already, so that only name, mount and id apply; take out {', '.join(extra)}"
         return
     yield from _missing(what, filesystem, ("gib", "throughput"))
+    kind = given["deployment"]
+    if kind not in THROUGHPUT:
+        yield f"{what}: deployment is {kind}; give one of {', '.join(THROUGHPUT)}"
+        return
     if given["gib"] and not (given["gib"] == 1200 or given["gib"] % 2400 == 0):
-        yield f"{what}: gib is {given['gib']}; PERSISTENT_2 has 1200 or a multiple of 2400"
-    if given["throughput"] and given["throughput"] not in PERSISTENT_2_THROUGHPUT:
-        yield f"{what}: throughput is {given['throughput']}; PERSISTENT_2 has 125, 250, 500 or 1000 MB/s for each TiB"
+        yield f"{what}: gib is {given['gib']}; {kind} has 1200 or a multiple of 2400"
+    if given["throughput"] and given["throughput"] not in THROUGHPUT[kind]:
+        most = THROUGHPUT[kind]
+        allowed = f"{', '.join(map(str, most[:-1]))} or {most[-1]}"
+        yield f"{what}: throughput is {given['throughput']}; {kind} has {allowed} MB/s for each TiB"
+    if given["efa"]:
+        yield from _efa_problems(what, given)
     if given["by_cluster"] and given["efa"]:
         yield f"{what}: ParallelCluster makes none with EFA; take out by_cluster, and it is made beside the cluster"
+
+
+def _efa_problems(what: str, given: Settings) -> Iterator[str]:
+    """What FSx refuses of a file system with EFA, which it is asked for only after the network was made."""
+    if given["deployment"] != "PERSISTENT_2":
+        yield f"{what}: deployment is {given['deployment']} and efa is true; only PERSISTENT_2 has EFA"
+        return
+    step = EFA_STEP_GIB.get(given["throughput"])
+    if step and given["gib"] and given["gib"] % step:
+        more = -(-given["gib"] // step) * step
+        yield (
+            f"{what}: gib is {given['gib']}; with EFA and {given['throughput']} MB/s for each TiB it is a multiple of "
+            f"{step}: give {more}, or another throughput"
+        )
 
 
 def hook_arguments(hook: Settings) -> list[tuple[str, str]]:

@@ -40,6 +40,7 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
     facts = accelerator.look(host, accelerator.Wishes(instance_type=args.instance_type, timeout=args.timeout))
     results = verify(facts, args.mig)
     if args.checklist:
-        checks = accelerator_checklist.choose(args.checklist, {})
+        own = accelerator_checklist.of_machine(host, args.checklist, facts["instance_type"])
+        checks = accelerator_checklist.choose(args.checklist, own)
         results += accelerator_checklist.evaluate(checks, accelerator_checklist.gather(host, checks, facts))
     return print_report(host, results, {"mlcluster.aws": args.runtime_version}, args.json)

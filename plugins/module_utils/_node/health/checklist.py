@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import typing as t
 
-from ..._data import checklists
+from ..._data import checklists, instance_types
 from ..accelerator.cuda import CUDA_HOME, cuda_version
 from ..efa import parse as efa_parse
 from ..efa.look import MARKER_PATH
 from ..efa.plugin import choose_plugin, find_plugins, nccl_version, try_load
 from ..efa.tools import fi_info_program, libfabric_version
 from ..system.host import Host, NodeError
+from ..system.state import STATE_DIRECTORY
 from ..system.versions import at_least, version_key
 from ..verdict.result import SEVERITIES, Result, failed, passed, undeterminable
 
@@ -49,6 +50,34 @@ def choose(name: str, parameters: t.Mapping[str, t.Mapping[str, t.Any]]) -> list
         if check["kind"] == "size":
             check["fact"] = f"size.{check['path']}"
     return [check for check in merged if not check.get("skip")]
+
+
+def of_machine(host: Host, name: str, instance_type: str | None) -> dict[str, dict[str, t.Any]]:
+    """Return the parameters that the instance type and the local volume of a machine decide, for ``choose``.
+
+    Of a type that the table does not know the values of the reference architecture stay.
+    """
+    known = instance_types.lookup(instance_type)
+    if name != "compute" or known is None:
+        return {}
+    accelerators, disks = known.get("accelerators") or {}, known.get("instance_store") or {}
+    gpus = accelerators.get("count", 0) if accelerators.get("kind") == "gpu" else 0
+    found: dict[str, dict[str, t.Any]] = {"checklist.gpus": {"expected": gpus}}
+    if not gpus:
+        found["checklist.driver"] = {"skip": True}
+    if not known.get("efa_interfaces"):
+        found["checklist.efa"] = {"skip": True}
+    found["checklist.scratch"] = (
+        {"expected": disks["total_gb"] * 10**9, "path": _volume(host)} if disks.get("total_gb") else {"skip": True}
+    )
+    return found
+
+
+def _volume(host: Host) -> str:
+    """Return where the local volume of this node is, which the reference architecture has at /scratch."""
+    record = host.read_json(f"{STATE_DIRECTORY}/local_storage.json")
+    path = record.get("path") if isinstance(record, dict) else None
+    return path if isinstance(path, str) and path.startswith("/") else "/scratch"
 
 
 def _unfit(check: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) -> list[str]:
@@ -123,7 +152,9 @@ def gather(host: Host, checks: t.Sequence[t.Mapping[str, t.Any]], seen: t.Mappin
         name = check["fact"]
         kind, _dot, rest = name.partition(".")
         if kind == "program":
-            facts[name] = host.which(rest) or next(filter(host.exists, check.get("places", ())), None)
+            facts[name] = host.which(rest)
+        elif kind == "daemon":
+            facts[name] = _daemon(host, rest)
         elif kind == "size":
             facts[name] = host.filesystem_size(rest) if host.exists(rest) else None
         else:
@@ -131,6 +162,12 @@ def gather(host: Host, checks: t.Sequence[t.Mapping[str, t.Any]], seen: t.Mappin
             if value is not UNKNOWN:
                 facts[name] = value
     return facts
+
+
+def _daemon(host: Host, name: str) -> str | None:
+    """Return the process that has this name, None where there is none."""
+    pids = [pid for pid in host.listdir("/proc") if pid.isdecimal()]
+    return next((f"pid {pid}" for pid in pids if (host.read_text(f"/proc/{pid}/comm") or "").strip() == name), None)
 
 
 # A source that could not find out, as against one that found nothing.

@@ -80,6 +80,14 @@ def test_what_is_made():
     assert "EfaEnabled" not in fsx.request({**WANTED, "efa": False})["LustreConfiguration"]
 
 
+def test_another_deployment_type_is_made_and_held_against():
+    older = {**WANTED, "efa": False, "throughput": 200, "deployment": "PERSISTENT_1"}
+    assert fsx.request(older)["LustreConfiguration"]["DeploymentType"] == "PERSISTENT_1"
+    there = other(LustreConfiguration={"DeploymentType": "PERSISTENT_1"})
+    assert any("type PERSISTENT_1 and not PERSISTENT_2" in one for one in fsx.differences(there, WANTED))
+    assert not any("type" in one for one in fsx.differences(there, older))
+
+
 def test_the_same_wishes_have_the_same_token_and_others_another():
     first, second = fsx.request(WANTED), fsx.request(dict(reversed(WANTED.items())))
     assert first["ClientRequestToken"] == second["ClientRequestToken"]

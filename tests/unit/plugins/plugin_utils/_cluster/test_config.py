@@ -182,7 +182,7 @@ def test_filesystems_existing_beside_and_by_the_cluster():
         filesystems=[
             {"name": "data", "mount": "/fsx1", "by_cluster": True, "gib": 7200, "throughput": 1000,
              "associations": [{"path": "/datasets", "s3": "s3://data/datasets/", "export": True}]},
-            {"name": "beside", "mount": "/fsx2", "gib": 7200, "throughput": 1000, "efa": True},
+            {"name": "beside", "mount": "/fsx2", "gib": 9600, "throughput": 1000, "efa": True},
             {"name": "old", "mount": "/fsx3", "id": "fs-0123456789abcdef3"},
             {"name": "later", "mount": "/fsx4", "gib": 1200, "throughput": 125},
         ],
@@ -194,6 +194,13 @@ def test_filesystems_existing_beside_and_by_the_cluster():
     assert beside == {"FileSystemId": "fs-0123456789abcdef2"}
     assert old == {"FileSystemId": "fs-0123456789abcdef3"}
     assert later == {"FileSystemId": "fs-00000000000000003"}
+
+
+def test_the_deployment_type_is_the_one_that_is_given():
+    older = {"name": "data", "mount": "/fsx1", "by_cluster": True, "gib": 1200, "throughput": 100}
+    config = rendered(filesystems=[{**older, "deployment": "PERSISTENT_1"}])
+    (made,) = (entry["FsxLustreSettings"] for entry in config["SharedStorage"])
+    assert (made["DeploymentType"], made["PerUnitStorageThroughput"]) == ("PERSISTENT_1", 100)
 
 
 def test_groups_are_added_and_never_replace():

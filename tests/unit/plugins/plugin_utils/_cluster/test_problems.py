@@ -77,12 +77,36 @@ def test_refusals(changes, sentence):
         ({"id": "fs-0123456789abcdef3", "gib": 1200}, "is there already, so that only name, mount and id apply"),
         ({"by_cluster": True, "efa": True}, "ParallelCluster makes none with EFA; take out by_cluster"),
         ({"gib": None}, "lacks 'gib'; give it"),
+        ({"deployment": "PERSISTENT"}, "deployment is PERSISTENT; give one of PERSISTENT_2, PERSISTENT_1"),
+        ({"deployment": "PERSISTENT_1"}, "throughput is 125; PERSISTENT_1 has 50, 100 or 200 MB/s for each TiB"),
+        ({"deployment": "PERSISTENT_1", "throughput": 200, "efa": True}, "only PERSISTENT_2 has EFA"),
+        (
+            {"gib": 7200, "throughput": 1000, "efa": True},
+            "with EFA and 1000 MB/s for each TiB it is a multiple of 4800: give 9600, or another throughput",
+        ),
+        ({"gib": 4800, "throughput": 500, "efa": True}, "a multiple of 9600: give 9600"),
+        ({"gib": 9600, "throughput": 250, "efa": True}, "a multiple of 19200: give 19200"),
+        ({"gib": 40800, "throughput": 125, "efa": True}, "a multiple of 38400: give 76800"),
     ],
 )
 def test_refusals_of_filesystems(changes, sentence):
     filesystem = {"name": "data", "mount": "/fsx", "gib": 1200, "throughput": 125, **changes}
     found = _cluster_problems.problems(settings(filesystems=[filesystem]))
     assert [problem for problem in found if sentence in problem]
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"gib": 9600, "throughput": 1000, "efa": True},
+        {"gib": 38400, "throughput": 125, "efa": True},
+        {"gib": 7200, "throughput": 1000},
+        {"gib": 2400, "throughput": 200, "deployment": "PERSISTENT_1"},
+    ],
+)
+def test_sizes_that_fsx_makes(sizes):
+    filesystem = {"name": "data", "mount": "/fsx", **sizes}
+    assert [one for one in _cluster_problems.problems(settings(filesystems=[filesystem])) if "data" in one] == []
 
 
 def test_parallelcluster_makes_one_filesystem_at_most():

@@ -27,6 +27,7 @@ def compute_node():
     host.files["/scratch"] = ""
     # Eight disks of 3800 GB with ext4 on them.
     host.sizes["/scratch"] = 8 * 3_800_000_000_000 * 98 // 100
+    host.files["/proc/4712/comm"] = "slurmd\n"
     return host
 
 
@@ -44,7 +45,7 @@ def test_a_good_compute_node():
     found = go_through(compute_node(), "compute")
     assert {key: result.status for key, result in found.items()} == dict.fromkeys(
         ["checklist.driver", "checklist.efa", "checklist.gpus", "checklist.scratch"]
-        + ["checklist.docker", "checklist.enroot"],
+        + ["checklist.docker", "checklist.enroot", "checklist.slurm"],
         "pass",
     )
     assert (found["checklist.driver"].found, found["checklist.efa"].found) == ("580.159.04", "1.43.0")
@@ -61,6 +62,7 @@ def test_a_compute_node_that_lacks_everything():
         "checklist.scratch": "fail",
         "checklist.docker": "fail",
         "checklist.enroot": "fail",
+        "checklist.slurm": "fail",
     }
     assert (found["checklist.gpus"].severity, found["checklist.gpus"].found) == ("isolate", 0)
 
@@ -78,16 +80,49 @@ def test_a_head_node():
     host = TrainingHost()
     host.files["/sys/bus/pci/devices/0000:00:00.0/vendor"] = "0x8086\n"
     host.files["/opt/amazon/efa_installed_packages"] = "# EFA installer version: 1.26.1\n"
-    host.programs |= {"docker", "enroot", "sinfo"}
+    host.programs |= {"docker", "enroot"}
+    host.files["/proc/7/comm"] = "slurmctld\n"
     assert {result.status for result in go_through(host, "head").values()} == {"pass"}
     assert go_through(good_node(), "head")["checklist.gpus"].status == "fail"
 
 
-def test_slurm_of_parallelcluster_is_not_on_the_system_path():
+@pytest.mark.parametrize(("name", "daemon"), [("head", "slurmctld"), ("compute", "slurmd")])
+def test_the_daemon_of_slurm_has_to_run(name, daemon):
     host = TrainingHost()
-    assert go_through(host, "head")["checklist.slurm"].message == "Slurm is not there"
+    host.files["/proc/8/comm"] = "slurmstepd\n"
     host.files["/opt/slurm/bin/sinfo"] = ""
-    assert go_through(host, "head")["checklist.slurm"].found == "/opt/slurm/bin/sinfo"
+    assert f"a running {daemon}, is not there" in go_through(host, name)["checklist.slurm"].message
+    host.files["/proc/9/comm"] = f"{daemon}\n"
+    assert go_through(host, name)["checklist.slurm"].found == "pid 9"
+
+
+@pytest.mark.parametrize(
+    ("instance_type", "gpus", "scratch", "skipped"),
+    [
+        ("p5.48xlarge", 8, 30_400_000_000_000, set()),
+        ("g6.xlarge", 1, 250_000_000_000, {"checklist.efa"}),
+        ("trn1.32xlarge", 0, 7_600_000_000_000, {"checklist.driver"}),
+        ("c7i.24xlarge", 8, 30_720_000_000_000, set()),
+    ],
+)
+def test_values_follow_from_the_instance_type(instance_type, gpus, scratch, skipped):
+    """A type that the table does not know keeps the values of the reference architecture."""
+    own = checklist.of_machine(TrainingHost(), "compute", instance_type)
+    checks = {check["id"]: check for check in checklist.choose("compute", own)}
+    assert (checks["checklist.gpus"]["expected"], checks["checklist.scratch"]["expected"]) == (gpus, scratch)
+    assert {check["id"] for check in CHECKLISTS["compute"]} - set(checks) == skipped
+
+
+def test_the_volume_is_looked_for_where_it_is():
+    host = TrainingHost()
+    host.read_json = lambda path: {"path": "/data"} if path == "/var/lib/mlcluster/local_storage.json" else None
+    (scratch,) = (
+        check
+        for check in checklist.choose("compute", checklist.of_machine(host, "compute", "p5.48xlarge"))
+        if check["id"] == "checklist.scratch"
+    )
+    assert (scratch["path"], scratch["fact"]) == ("/data", "size./data")
+    assert checklist.of_machine(host, "head", "p5.48xlarge") == {}
 
 
 def test_a_container():
