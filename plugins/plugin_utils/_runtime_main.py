@@ -96,6 +96,17 @@ def hold_signals() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, [getattr(signal, name) for name in names])
 
 
+def command():  # type: ignore[no-untyped-def]
+    """Return what runs the command; what every rank of a training starts comes without the modules of other verbs."""
+    if sys.argv[1:2] == ["job-exec"]:
+        from mlcluster._node.cli import job_exec
+
+        return job_exec.main
+    from mlcluster._node.cli import main
+
+    return main.main
+
+
 def start() -> None:
     """Run the command, and end with its exit code."""
     if sys.version_info[:2] < OLDEST:
@@ -112,13 +123,14 @@ def start() -> None:
         sys.path[0] = place
         try:
             from mlcluster import __version__
-            from mlcluster._node.cli import main
+
+            run = command()
         except Exception as error:
             damage = error
             for name in [name for name in sys.modules if name.partition(".")[0] == "mlcluster"]:
                 del sys.modules[name]
         else:
-            sys.exit(main.main(version=__version__))
+            sys.exit(run(version=__version__))
     # Python itself would end with 1, which is the verdict "broken".
     end(2, f": {sys.argv[0]} is damaged or was replaced just now ({damage}): run the role that wrote it again")
 

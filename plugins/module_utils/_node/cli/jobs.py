@@ -16,10 +16,8 @@ import typing as t
 
 from ..health.container import mounted_root
 from ..jobs import dry_run
-from ..jobs.execute import scratch_directory, task_command, task_variables
 from ..jobs.job import Job
 from ..jobs.kinds import KINDS
-from ..jobs.live import become
 from ..jobs.run import load, run_job, run_part
 from ..jobs.tasks import TASK_PREFIX
 from ..jobs.verify import REPORT, judge_job, parse_asked, write_report
@@ -43,16 +41,6 @@ def add_verbs(subparsers: t.Any) -> None:
         help="more options of sbatch, for an array that is submitted",
     )
     job.set_defaults(handler=run)
-    task = subparsers.add_parser("job-exec", help="start a program as a task of a job, with what only the task knows")
-    task.add_argument("--scratch", default="", metavar="DIRECTORY", help="where nodes make directories for jobs")
-    task.add_argument("--ranks", action="store_true", help="set RANK, LOCAL_RANK and WORLD_SIZE")
-    task.add_argument("--node-rank", action="store_true", help="give the program --node-rank=N, the number of its node")
-    task.add_argument(
-        "--without", action="append", default=[], metavar="NAME=VALUE", help="leave out a variable that has this value"
-    )
-    task.add_argument("--spool", action="store_true", help="set MLCLUSTER_SPOOL to that directory, if there is none")
-    task.add_argument("command", nargs="+", metavar="WORD", help="the program and its arguments, behind --")
-    task.set_defaults(handler=job_exec)
     part = subparsers.add_parser("job-node", help="do the part of a job that belongs to one node, as a step of it")
     part.add_argument("file", metavar="NAME.json", help="the job, beside its script")
     part.add_argument("words", nargs="*", metavar="WORD", help="what the job says to its nodes")
@@ -83,18 +71,6 @@ def run(args: argparse.Namespace, host: Host | None = None) -> int:
         LOGGER.error("job: %s", exc)
         return result.EXIT_USAGE
     return result.EXIT_OK
-
-
-def job_exec(args: argparse.Namespace, host: Host | None = None) -> int:
-    """Become the program of a task; an exit status is returned only where it cannot be started."""
-    host, own = host or Host(), dict(os.environ)
-    try:
-        scratch = scratch_directory(host, args.scratch, own)
-        variables = task_variables(own, scratch, args.ranks, args.spool, args.without)
-        return become(task_command(own, args.command, args.node_rank), variables)
-    except NodeError as exc:
-        LOGGER.error("job-exec: %s", exc)
-        return result.EXIT_USAGE
 
 
 def run_on_node(args: argparse.Namespace, host: Host | None = None) -> int:

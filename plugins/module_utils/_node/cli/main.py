@@ -17,7 +17,6 @@ import logging
 import platform
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
 from ..jobs import checkpoints
 from ..slurm import notice as slurm_notice
@@ -31,6 +30,7 @@ from . import gds as gds_cli
 from . import heal as heal_cli
 from . import health as health_cli
 from . import imex as imex_cli
+from . import job_exec as job_exec_cli
 from . import jobs as slurm_verdict_cli
 from . import log, streams
 from . import lustre as lustre_cli
@@ -41,6 +41,7 @@ from . import storage as storage_cli
 from . import submit_training as submit_training_cli
 from . import validate as validate_cli
 from . import watch as watch_cli
+from .parser import Parser
 
 PROVIDERS = (
     storage_cli,
@@ -51,6 +52,7 @@ PROVIDERS = (
     nccl_cli,
     lustre_cli,
     slurm_verdict_cli,
+    job_exec_cli,
     checkpoints,
     health_cli,
     scratch_cli,
@@ -66,14 +68,6 @@ PROVIDERS = (
 )
 
 
-class _Parser(argparse.ArgumentParser):
-    """argparse ends with 2 on a usage error; here 2 means undeterminable."""
-
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(result.EXIT_USAGE, f"{self.prog}: {message}\n")
-
-
 def _version(args: argparse.Namespace) -> int:
     sys.stdout.write(f"mlcluster {args.runtime_version} (Python {platform.python_version()})\n")
     return result.EXIT_OK
@@ -81,7 +75,7 @@ def _version(args: argparse.Namespace) -> int:
 
 def build_parser(version: str) -> argparse.ArgumentParser:
     """The parser with every verb there is; ``version`` is what ``mlcluster version`` prints."""
-    parser = _Parser(prog="mlcluster", description="Checks and boot-time work of an mlcluster.aws node.")
+    parser = Parser(prog="mlcluster", description="Checks and boot-time work of an mlcluster.aws node.")
     parser.set_defaults(runtime_version=version)
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for provider in PROVIDERS:

@@ -11,7 +11,7 @@ import json
 import os
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import jobs
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import job_exec
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
 
 from tests.unit.fakes.fake_job_work import spec_of
@@ -132,7 +132,7 @@ def test_part_of_a_node_measures_and_leaves_nothing(tmp_path, capsys, monkeypatc
 
 def test_program_of_a_task_gets_what_only_the_task_knows(tmp_path, capsys, monkeypatch):
     started = []
-    monkeypatch.setattr(jobs, "become", lambda argv, variables: started.append((argv, variables)) or 0)
+    monkeypatch.setattr(job_exec, "become", lambda argv, variables: started.append((argv, variables)) or 0)
     for name, value in {"SLURM_PROCID": "9", "SLURM_LOCALID": "1", "SLURM_NTASKS": "16", "SLURM_NODEID": "1",
                         "SLURM_JOB_ID": "7"}.items():  # fmt: skip
         monkeypatch.setenv(name, value)

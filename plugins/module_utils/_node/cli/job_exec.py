@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The verb job-exec of the mlcluster command: what stands in front of the program of a task.
+
+Every rank of a training starts it, in a container from sources that Python compiles first. So it is imported without
+the other verbs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import typing as t
+
+from ..jobs.execute import scratch_directory, task_command, task_variables
+from ..jobs.live import become
+from ..system.host import Host, NodeError
+from ..verdict import result
+from . import streams
+from .parser import Parser
+
+
+def add_arguments(task: argparse.ArgumentParser) -> None:
+    """Add the options of the verb to its parser."""
+    task.add_argument("--scratch", default="", metavar="DIRECTORY", help="where nodes make directories for jobs")
+    task.add_argument("--ranks", action="store_true", help="set RANK, LOCAL_RANK and WORLD_SIZE")
+    task.add_argument("--node-rank", action="store_true", help="give the program --node-rank=N, the number of its node")
+    task.add_argument(
+        "--without", action="append", default=[], metavar="NAME=VALUE", help="leave out a variable that has this value"
+    )
+    task.add_argument("--spool", action="store_true", help="set MLCLUSTER_SPOOL to that directory, if there is none")
+    task.add_argument("command", nargs="+", metavar="WORD", help="the program and its arguments, behind --")
+
+
+def add_verbs(subparsers: t.Any) -> None:
+    """Register the verb with the mlcluster command."""
+    task = subparsers.add_parser("job-exec", help="start a program as a task of a job, with what only the task knows")
+    add_arguments(task)
+    task.set_defaults(handler=run)
+
+
+def main(argv: t.Sequence[str] | None = None, version: str = "unknown") -> int:
+    """Run the verb without the others; ``argv`` begins with its name, as that of the command does."""
+    streams.open_missing()
+    parser = Parser(prog="mlcluster job-exec")
+    add_arguments(parser)
+    return run(parser.parse_args(list(sys.argv[1:] if argv is None else argv)[1:]))
+
+
+def run(args: argparse.Namespace, host: Host | None = None) -> int:
+    """Become the program of a task; an exit status is returned only where it cannot be started."""
+    host, own = host or Host(), dict(os.environ)
+    try:
+        scratch = scratch_directory(host, args.scratch, own)
+        variables = task_variables(own, scratch, args.ranks, args.spool, args.without)
+        return become(task_command(own, args.command, args.node_rank), variables)
+    except NodeError as exc:
+        # Without a log: the ranks of all nodes would write into it.
+        sys.stderr.write(f"job-exec: {exc}\n")
+        return result.EXIT_USAGE

@@ -1,0 +1,20 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The parser of the mlcluster command."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import NoReturn
+
+from ..verdict import result
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse ends with 2 on a usage error; here 2 means undeterminable."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(result.EXIT_USAGE, f"{self.prog}: {message}\n")
