@@ -46,7 +46,8 @@ def datasets_documents(source: str, division: Division, field: str) -> Iterator[
         rows = datasets.load_dataset(name, config or None, split=split or "train", streaming=True)
         texts = (row[field] for row in rows)
         if division.kind in ("heading", "blank"):
-            yield from division.documents(f"{text.rstrip()}\n" for text in texts)
+            # A blank before the end of a line is part of wikitext's headings.
+            yield from division.documents("{}\n".format(text.rstrip("\r\n")) for text in texts)
         else:
             yield from (text for text in texts if text.strip())
     except KeyError as exc:
