@@ -56,7 +56,7 @@ format: setup ## Bring Python into the project's style
 	@.venv-lint/bin/ruff format --quiet .
 
 .PHONY: sanity
-sanity: ## Run ansible-test sanity; CORE=2.17 for that ansible-core
+sanity: ## Run ansible-test sanity; CORE=2.21 for that ansible-core
 	@$(START) sanity $(CORE)
 
 .PHONY: unit

@@ -177,7 +177,7 @@ def galaxy_importer(session: nox.Session) -> bool:
 def sanity(session: nox.Session) -> None:
     """Run ansible-test sanity, without the host that its pip bootstrap is fetched from.
 
-    The first argument may be a version of ansible-core, such as 2.17: then that of the matrix, not that of .venv-lint.
+    The first argument may be a version of ansible-core, such as 2.21: then that of the matrix, not that of .venv-lint.
     """
     programs, words = LINT, list(session.posargs)
     if words and words[0] in MATRIX:
