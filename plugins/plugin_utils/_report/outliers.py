@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which nodes have another value than their neighbours. Pure.
 
-Nodes are compared with those of the same instance type and kind only. A value that differs on every node (a serial
+Nodes are compared with those of the same instance type and kind only, and of an UltraServer with those of the same one:
+the GPUs of each are an NVLink cluster of their own. A value that differs on every node (a serial
 number) has no majority and says nothing; a number is judged by its distance from the median in units of the spread.
 One with a fraction was measured, and that most nodes agree on it makes no other value odd: 99.9 % free among 100.0 %.
 """
@@ -15,6 +16,8 @@ import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.module_utils._data.ultraservers import is_ultraserver
 
 from .input import is_figure
 
@@ -39,9 +42,11 @@ def find(nodes: Sequence[Mapping[str, Any]], curves: Sequence[Mapping[str, Any]]
     ``JOB COLLECTIVE``), kind (``value`` or ``number``), found,
     expected (the majority's value, or the median), agree and of (numbers of nodes), message.
     """
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = collections.defaultdict(list)
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = collections.defaultdict(list)
     for node in nodes:
-        groups[(str(node.get("instance_type")), str(node.get("kind")))].append(node)
+        kind = str(node.get("instance_type"))
+        place = node.get("place") or () if is_ultraserver(kind) else ()
+        groups[(kind, str(node.get("kind")), *place)].append(node)
     found = [odd for _key, group in sorted(groups.items()) for odd in _among(group)]
     found += _runs(curves)
     often = collections.Counter(odd["node"] for odd in found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -245,3 +246,15 @@ def test_reboot_in_between_makes_the_channel_again(ultra):
     job = jobs.finish(ultra.cluster, TABLE, EXCLUSIVE, "--nodelist=n[1-2]")
     assert job.output.count("Domain State: UP") == 1
     assert ultra.path("n1", f"{CHANNELS}/channel0").exists()
+
+
+def test_job_over_two_ultraservers_has_a_domain_in_each():
+    version = subprocess.run(["slurmd", "-V"], capture_output=True, text=True, check=True).stdout
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < (23, 11):
+        pytest.skip("Slurm has topology/block since 23.11: run this by python -m tests.rig.slurm.newer")
+    topology = "BlockName=u1 Nodes=n[1-2]\nBlockName=u2 Nodes=n[3-4]\nBlockSizes=2\n"
+    with ultra_cluster(f"imexb-{os.getpid()}", topology=topology) as ultra:
+        job = jobs.finish(ultra.cluster, TABLE, EXCLUSIVE, "--nodes=4", "--segment=2")
+        assert (job.state, job.output.count("Domain State: UP"), job.output.count("READY")) == ("COMPLETED", 1, 2)
+        assert ultra.members("n1") == ultra.members("n2") == [ultra.address("n1"), ultra.address("n2")]
+        assert ultra.members("n3") == ultra.members("n4") == [ultra.address("n3"), ultra.address("n4")]

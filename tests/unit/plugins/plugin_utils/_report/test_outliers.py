@@ -123,3 +123,15 @@ def test_a_long_value_is_cut_in_the_sentence_only():
     nodes = [*with_values(*["x"] * 5), scene.node("odd", scene.verdict("clock.offset_ms", found="y" * 5000))]
     (one,) = _report_outliers.find(_report_model.build(nodes, scene.TIME)["nodes"])
     assert len(one["message"]) < 300 and len(one["found"]) == 5000
+
+
+def in_ultraserver(name, block, cluster):
+    fabric = scene.verdict("gpu.fabric", found={"cluster_uuid": cluster, "clique": "1"})
+    return {**scene.node(name, fabric, instance_type="p6e-gb200.36xlarge"), "place": ["nn-1", block]}
+
+
+def test_node_of_another_cluster_is_odd_within_its_ultraserver_only():
+    first = [in_ultraserver(f"a{at}", "cb-a", "uuid-a") for at in range(6)]
+    second = [in_ultraserver(f"b{at}", "cb-b", "uuid-b") for at in range(4)]
+    assert odd(*first, *second) == []
+    assert odd(*first, *second, in_ultraserver("odd", "cb-b", "uuid-a")) == [("odd", "gpu.fabric")]
