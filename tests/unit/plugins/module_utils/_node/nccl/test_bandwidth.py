@@ -315,3 +315,16 @@ def test_output_without_a_run_says_so():
     assert [one.message for one in judged.results] == ["there is no output of nccl-tests or nccom-test in it"] * 3
     judged = judge(parse(output()), dataclasses.replace(FOUR, collective="broadcast"))
     assert judged.results[0].message == "asked for broadcast, and found only all_reduce"
+
+
+def test_baseline_of_hosts_that_nvlink_joins_is_refused_without_efa():
+    lines = [
+        line.replace("nNodes 2", "nNodes 1").replace("MNNVL 0", "MNNVL 1")
+        for line in output(hosts=("gb200-1", "gb200-2"), gpus=4)
+        if "[send]" not in line and "[receive]" not in line
+    ]
+    asked = Asked(ranks=8, nodes=2, instance_type="p6e-gb200.36xlarge")
+    judged = judge(parse(lines), asked)
+    assert len(judged.results) == 4
+    recorded, problem = entries(judged, asked, "2026-11-27T00:00:00Z")
+    assert recorded == [] and problem.startswith("this run is no baseline: ???? nccl.fabric")

@@ -447,3 +447,24 @@ def test_values_out_of_bounds_count_one_more_where_the_test_failed():
     lines = output()
     for line, found in (("0 OK", 0), ("2 OK", 2), ("2 FAILED", 3), ("0 FAILED", 1)):
         assert parse([old.replace("0 OK", line) for old in lines]).runs[0].out_of_bounds == found
+
+
+def test_failure_counts_what_was_wrong():
+    broken = [line[:-1] + "3" if line.startswith(("     4194304", "    16777216")) else line for line in output()]
+    found = only(broken, "correct")
+    assert (found.expected, found.found, found.unit) == (0, 2, "wrong values")
+    found = only([line.replace("0 OK", "7 FAILED") for line in output()], "correct")
+    assert (found.expected, found.found) == (0, 8)
+
+
+def test_failed_status_is_compared_with_none():
+    judged = judge(parse(output()), Asked(ranks=8, nodes=4, rc=3)).results[0]
+    assert (judged.status, judged.expected, judged.found) == ("fail", 0, 3)
+    assert judged.message == "the test ended with status 3"
+
+
+def test_rows_that_were_not_compared_are_counted():
+    lines = [line[:-1] + "N/A" if line.startswith("     4194304") else line for line in output()]
+    found = only(lines, "correct")
+    assert (found.status, found.reason) == ("undeterminable", "not_checked")
+    assert found.message == "1 rows were not checked"
