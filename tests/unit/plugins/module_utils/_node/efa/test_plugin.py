@@ -337,3 +337,11 @@ def test_plugin_that_loads_is_chosen_before_one_that_does_not():
     plugins = [plugin("a", False, []), plugin("b", True, []), plugin("c", True, ["ncclNetPlugin_v10"])]
     assert efa_plugin.choose_plugin(plugins)["net"] == "c"
     assert efa_plugin.choose_plugin(plugins[:2])["net"] == "a"
+
+
+@needs_compiler
+def test_interfaces_up_to_a_number_are_looked_for(tmp_path):
+    last = efa_plugin._INTERFACES
+    names = ("ncclNetPlugin_v0", "ncclNetPlugin_v1", f"ncclNetPlugin_v{last}", f"ncclNetPlugin_v{last + 1}")
+    library = build(tmp_path / "libnccl-net-ofi.so", "".join(f"int {name};" for name in names))
+    assert efa_plugin.try_load(HOST, str(library))["symbols"] == list(names[1:3])
