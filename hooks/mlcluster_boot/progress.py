@@ -15,6 +15,11 @@ OUTSIDE = "other tasks"
 NAMES = 5
 
 
+def _count(number: int) -> str:
+    """Return a number of nodes in words."""
+    return f"{number} node{'' if number == 1 else 's'}"
+
+
 @dataclasses.dataclass
 class Part:
     """A role's turn: when it began (seconds), and which nodes did what in it."""
@@ -28,7 +33,7 @@ class Part:
 
     def summary(self, now: float) -> str:
         """The line that stays."""
-        told = [f"{len(self.hosts)} nodes", f"{len(self.changed)} changed"]
+        told = [_count(len(self.hosts)), f"{len(self.changed)} changed"]
         if self.failed:
             names = sorted(self.failed)
             more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
@@ -133,7 +138,8 @@ class Progress:
         bad = sorted(host for host, mine in counts.items() if mine.get("failed") or mine.get("unreachable"))
         changed = sum(bool(mine.get("changed")) for mine in counts.values())
         more = f": {', '.join(bad[:NAMES])}" + (f" and {len(bad) - NAMES} more" if len(bad) > NAMES else "")
-        verdict = f"{len(bad)} of {len(counts)} nodes FAILED{more}" if bad else f"all {len(counts)} nodes are done"
+        whole = "the node is done" if len(counts) == 1 else f"all {len(counts)} nodes are done"
+        verdict = f"{len(bad)} of {_count(len(counts))} FAILED{more}" if bad else whole
         if not counts:
             verdict = "no node took part"
         return f"{verdict}; {changed} changed; {now - self.began:.1f} s"

@@ -28,7 +28,7 @@ def test_a_role_that_no_node_took_part_in_has_none():
     progress.task("nvme_raid0", "Look", 0.0)
     assert progress.task("", "Something", 1.0) == []
     run(progress, ["n1"], changed=True)
-    assert progress.end_part(2.0) == ["other tasks      1 nodes, 1 changed, 1.0 s"]
+    assert progress.end_part(2.0) == ["other tasks      1 node, 1 changed, 1.0 s"]
     assert progress.end_part(2.0) == []
 
 
@@ -64,7 +64,7 @@ def test_the_line_of_now_names_the_last_few():
 def test_the_end():
     counts = {"n1": {"ok": 3, "changed": 1}, "n2": {"failed": 1}, "n3": {"unreachable": 1}}
     assert Progress(0.0).verdict(counts, 9.0) == "2 of 3 nodes FAILED: n2, n3; 1 changed; 9.0 s"
-    assert Progress(0.0).verdict({"n1": {"ok": 1}}, 2.0) == "all 1 nodes are done; 0 changed; 2.0 s"
+    assert Progress(0.0).verdict({"n1": {"ok": 1}}, 2.0) == "the node is done; 0 changed; 2.0 s"
     assert Progress(0.0).verdict({}, 2.0) == "no node took part; 0 changed; 2.0 s"
 
 
@@ -81,6 +81,6 @@ def test_roles_that_are_interleaved_have_one_line_each_when_the_play_is_over():
     assert shown == []
     assert progress.end_part(60.0) == [
         "nvme             2 nodes, 0 changed, 1 FAILED (b), 6.0 s",
-        "gds              1 nodes, 1 changed, 2.5 s",
+        "gds              1 node, 1 changed, 2.5 s",
     ]
     assert progress.end_part(61.0) == []

@@ -81,7 +81,7 @@ def test_tasks_that_roles_share_count_for_the_role_whose_turn_it_is():
     assert tracker.roles() == {"nvme_raid0": 5.0, "efa_nccl": 0.0}
     assert [(task.title(), task.changed) for task in tracker.tasks][1] == ("nvme_raid0 : Packages | Install", 1)
     assert tracker.failures[0]["role"] == "nvme_raid0"
-    assert ("role", "nvme_raid0       1 nodes, 1 changed, 1 FAILED (n1), 5.0 s") in shown
+    assert ("role", "nvme_raid0       1 node, 1 changed, 1 FAILED (n1), 5.0 s") in shown
     # One without main tasks has no turn of its own.
     roles = Path(run_tracker.__file__).parents[2] / "roles"
     assert {path.name for path in roles.iterdir() if not (path / "tasks/main.yml").is_file()} >= run_tracker.SHARED
