@@ -429,3 +429,9 @@ def test_script_changes_with_what_it_runs():
     job = {"name": "x", "kind": "nccl", "collectives": ["reduce"]}
     first, again, other = (texts(jobs=[one])["x"] for one in (job, job, {**job, "iterations": 7}))
     assert first == again != other
+
+
+def test_segment_of_a_job_on_ultraservers():
+    job = {"name": "domains", "kind": "nccl", "layout": "domains", "options": {"segment": 1}}
+    lines = texts(jobs=[job])["domains"].splitlines()
+    assert {"#SBATCH --segment=1", "#SBATCH --nodes=2", "#SBATCH --exclusive"} <= set(lines)

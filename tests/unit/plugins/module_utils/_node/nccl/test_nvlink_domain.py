@@ -47,6 +47,14 @@ def test_domain_without_efa_is_told_apart():
     assert (found["nccl.fabric"].status, found["nccl.fabric"].reason) == ("undeterminable", "not_the_network")
 
 
+def test_one_host_over_efa_does_not_speak_for_a_single_domain():
+    lines = made()
+    at = next(index for index, line in enumerate(lines) if "MNNVL 1" in line)
+    start = lines[at].partition(" comm ")[0]
+    lines.insert(at, f"{start} Channel 00/0 : 0[0] -> 4[0] [send] via NET/Libfabric/0")
+    assert judged(lines)["nccl.fabric"].status == "not_applicable"
+
+
 def test_counters_of_one_host_speak_for_its_domain():
     before, after = snapshots(HOSTS, 0), snapshots(HOSTS, 1 << 40)
     after["u1-1"], after["u2-1"] = before["u1-1"], before["u2-1"]
