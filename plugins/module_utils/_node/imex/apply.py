@@ -142,13 +142,15 @@ def take_away(host: Host, options: config.Options, job_id: int) -> list[Result]:
         return [not_applicable("imex.domain", f"job {job_id} has no domain on this node")]
     if record.get("state") == "failed" and record.get("blame") == "own":
         # The next health check has to find why no domain came up here; the daemon goes all the same.
-        _stop(host, options)
-        return [passed("imex.domain", "taken away, and the record of its failure kept")]
-    problem = _stop(host, options)
-    host.remove(config.RECORD)
+        done = "taken away, and the record of its failure kept"
+        problem = _stop(host, options)
+    else:
+        done = f"that of job {job_id} is taken away"
+        problem = _stop(host, options)
+        host.remove(config.RECORD)
     if problem:
         return [failed("imex.domain", problem, severity="monitor")]
-    return [passed("imex.domain", f"that of job {job_id} is taken away")]
+    return [passed("imex.domain", done)]
 
 
 def _stop(host: Host, options: config.Options) -> str:

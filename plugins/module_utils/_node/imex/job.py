@@ -11,14 +11,16 @@ import ipaddress
 import typing as t
 
 from ..slurm import parse as slurm_parse
-from ..slurm.client import Slurm, node_name
+from ..slurm.client import Slurm, is_unanswered, node_name
 from ..system.host import Host, NodeError
 from . import parse
 
 SECONDS = 10
-# Words of SLURM_JOB_OVERSUBSCRIBE, of scontrol's OverSubscribe= and of SLURM_JOB_EXCLUSIVE for a job that has its nodes
-# for itself (Slurm's prolog guide; AWS PCS User Guide).
-EXCLUSIVE = ("NO", "TOPO", "NODE", "EXCLUSIVE")
+# Whether a job has its nodes for itself: by the words of SLURM_JOB_EXCLUSIVE and of scontrol's Exclusive=, of Slurm
+# 26.05, and by those of SLURM_JOB_OVERSUBSCRIBE and OverSubscribe= before (Slurm's prolog guide; AWS PCS User Guide).
+# NO means one thing in the first and the other in the second.
+EXCLUSIVE = {"NODE": True, "TOPO": True, "NO": False, "USER": False, "MCS": False}
+OVERSUBSCRIBE = {"NO": True, "TOPO": True, "EXCLUSIVE": True, "YES": False, "OK": False, "USER": False, "MCS": False}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,34 +48,46 @@ def look_job(host: Host, slurm: Slurm) -> Job:
         raise NodeError("no job is named: run this where Slurm sets SLURM_JOB_ID, such as in a Prolog")
     node = node_name()
     expression, restarts = host.variable("SLURM_NODELIST"), host.variable("SLURM_JOB_RESTART_COUNT")
-    shared = host.variable("SLURM_JOB_EXCLUSIVE") or host.variable("SLURM_JOB_OVERSUBSCRIBE")
-    if expression is None or restarts is None or shared is None:
+    words = host.variable("SLURM_JOB_EXCLUSIVE"), host.variable("SLURM_JOB_OVERSUBSCRIBE")
+    if expression is None or restarts is None or not any(words):
         asked = ask_job(slurm, job_id)
-        expression, shared = expression or asked["nodes"], shared or asked["shared"]
+        expression, words = expression or asked["nodes"], words if any(words) else asked["sharing"]
         restarts = restarts or str(asked["restarts"])
     names = slurm_parse.expand(expression)
     if node not in names:
         raise NodeError(f"Slurm has job {job_id} on {expression or 'no node'}, and this node is {node}")
+    exclusive = is_exclusive(*words)
     within, outside = in_block(slurm, node, names)
     return Job(
         job_id=job_id,
         restarts=slurm_parse.number(restarts) or 0,
         node=node,
-        exclusive=shared in EXCLUSIVE,
-        members=members(host, slurm, within) if shared in EXCLUSIVE else {},
+        exclusive=exclusive,
+        members=members(host, slurm, within) if exclusive else {},
         outside=tuple(outside),
     )
 
 
+def is_exclusive(exclusive: str | None, oversubscribe: str | None) -> bool:
+    """Return whether a job has its nodes for itself. Raises ``NodeError`` for a word that is not known."""
+    word, known = (exclusive, EXCLUSIVE) if exclusive else (oversubscribe, OVERSUBSCRIBE)
+    if word not in known:
+        raise NodeError(
+            f"Slurm has {word or 'no word'} for whether the job has its nodes for itself, and {', '.join(known)} are "
+            "known: see 'scontrol show job'"
+        )
+    return known[word]
+
+
 def ask_job(slurm: Slurm, job_id: int) -> dict[str, t.Any]:
-    """Return nodes, restarts and the word for shared nodes of a job. Raises ``NodeError``."""
+    """Return nodes, restarts and the words for shared nodes of a job. Raises ``NodeError``."""
     text = slurm.ask("scontrol", "--oneliner", "show", "job", str(job_id), timeout=SECONDS)
     found = slurm_parse.jobs(text, job_id)
     # Every element of a heterogeneous job is printed for its leader.
     own = [one for one in found if one["job_id"] == job_id]
     if len(own) != 1:
         raise NodeError(f"asked Slurm for job {job_id} and it showed {len(own)}: see 'scontrol show job {job_id}'")
-    return {**own[0], "shared": slurm_parse.sharing(text)}
+    return {**own[0], "sharing": slurm_parse.sharing(text)}
 
 
 def in_block(slurm: Slurm, node: str, names: t.Sequence[str]) -> tuple[list[str], list[str]]:
@@ -84,6 +98,8 @@ def in_block(slurm: Slurm, node: str, names: t.Sequence[str]) -> tuple[list[str]
     if len(names) == 1:
         return list(names), []
     done = slurm.run("scontrol", "show", "topology", timeout=SECONDS)
+    if is_unanswered(done):
+        raise NodeError(f"asked Slurm for its topology and had no answer ({done.stderr.strip()}): see 'scontrol ping'")
     for expression in parse.blocks(done.stdout).values():
         block = set(slurm_parse.expand(expression))
         if node in block:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import posixpath
 import typing as t
 
@@ -99,17 +100,21 @@ def daemons(host: Host) -> list[Facts]:
 def look_slurm(host: Host, slurm: Slurm) -> Facts:
     """Return ``prologs``, the text of each file that Slurm runs as Prolog here, and ``switch``, its SwitchType.
 
-    Both are empty where Slurm does not tell.
+    Both are empty where Slurm does not tell, and ``slurm_problem`` says why.
     """
+    problem = ""
     try:
         told = slurm_parse.settings(slurm.ask("scontrol", "show", "config", timeout=10))
-    except NodeError:
-        told = {}
+    except NodeError as exc:
+        told, problem = {}, str(exc)
     paths: list[str] = []
     for pattern in filter(None, (part.strip() for part in (told.get("Prolog") or "").split(","))):
         folder, name = posixpath.split(pattern)
-        paths += [f"{folder}/{entry}" for entry in host.listdir(folder)] if name == "*" else [pattern]
-    return {"prologs": {path: host.read_text(path) or "" for path in paths}, "switch": told.get("SwitchType")}
+        # Slurm takes any pattern of glob(7).
+        matching = fnmatch.filter(host.listdir(folder), name) if set(name) & set("*?[") else [name]
+        paths += [posixpath.join(folder, entry) for entry in matching]
+    texts = {path: host.read_text(path) or "" for path in paths}
+    return {"prologs": texts, "switch": told.get("SwitchType"), "slurm_problem": problem}
 
 
 def _file(host: Host, path: str) -> Facts:

@@ -76,6 +76,8 @@ def other_hands(facts: Facts) -> str:
 def obstacles(job: Job, facts: Facts) -> t.Iterator[str]:
     """Yield why no domain can be made, a sentence each."""
     unit, own, nodes = facts["unit"], facts["config"], facts["nodes"]
+    if facts.get("slurm_problem"):
+        yield f"whether another Prolog makes the domains of jobs here is not known: {facts['slurm_problem']}"
     missing = [name for name, path in facts["programs"].items() if not path]
     if missing:
         yield f"looked for {' and '.join(missing)} and did not find them: install the package nvidia-imex"

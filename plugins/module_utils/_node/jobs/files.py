@@ -176,7 +176,8 @@ def _imex(checks: Checks, closed: bool) -> str:
         return f"{text}{command} >/dev/null\n"
     if closed:
         return f"{text}{command} >/dev/null || exit 1\n"
-    return f'{text}said=$({command}) || [ -z "$said" ] || exit 1\n'
+    # Options that are refused have no word either.
+    return f'{text}said=$({command}) || {{ [ $? -ne 3 ] && [ -z "$said" ]; }} || exit 1\n'
 
 
 def _epilog(checks: Checks) -> str:

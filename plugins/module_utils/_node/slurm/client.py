@@ -17,6 +17,8 @@ PREFIXES = ("/opt/slurm",)
 # AWS PCS has a folder slurm-VERSION for each version below this one (docs.aws.amazon.com/pcs, spank_install).
 PCS_SCHEDULERS = "/opt/aws/pcs/scheduler"
 TIMEOUT = 60.0
+# What Slurm's commands say of a controller that did not answer in time (slurm_errno.h), which may have heard them.
+_NO_ANSWER = re.compile(r"timed out|zero bytes|unable to contact|unexpected message", re.IGNORECASE)
 _GONE = re.compile(r"Invalid job id specified|Invalid job array id", re.IGNORECASE)
 
 
@@ -88,6 +90,11 @@ class Slurm:
 def unknown_job(done: CommandResult) -> bool:
     """Whether Slurm answered that it does not know the job, as opposed to not answering."""
     return done.rc != 0 and bool(_GONE.search(done.stderr + done.stdout))
+
+
+def is_unanswered(done: CommandResult) -> bool:
+    """Whether a command failed since the controller did not answer it."""
+    return done.rc != 0 and bool(_NO_ANSWER.search(done.stderr or done.stdout))
 
 
 def node_name() -> str:

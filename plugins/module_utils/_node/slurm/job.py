@@ -17,15 +17,13 @@ from . import needs as slurm_needs
 from . import outcome as slurm_result
 from . import parse as slurm_parse
 from . import request as slurm_request
-from .client import Slurm, SlurmError, unknown_job
+from .client import Slurm, SlurmError, is_unanswered, unknown_job
 from .look import survey
 from .request import RequestError
 
 # How long the accounting may still call a job running that the controller has forgotten; slurmdbd is told in batches.
 ACCOUNTING_LAG = 15.0
 COMMENT = "mlcluster:"
-# What Slurm's commands say of a controller that did not answer in time (slurm_errno.h), which may have heard them.
-_NO_ANSWER = re.compile(r"timed out|zero bytes|unable to contact|unexpected message", re.IGNORECASE)
 _MAY_BE_THERE = "the controller may have taken the job all the same: look with squeue before you submit it again"
 _NAME = re.compile(r"[\w.+-]{1,64}")
 
@@ -141,7 +139,7 @@ def _sbatch(slurm: Slurm, request: Request, *first: str) -> str:
     path = f"{slurm.prefix}/bin:{SYSTEM_PATH}" if slurm.prefix else SYSTEM_PATH
     done = slurm.host.run(["env", "-u", "LC_ALL", "-u", "LANGUAGE", f"PATH={path}", *words], check=False)
     said = " ".join((done.stderr or done.stdout).split())
-    if done.rc != 0 and _NO_ANSWER.search(said):
+    if is_unanswered(done):
         raise SlurmError(f"sbatch had no answer for {request.script}", said, _MAY_BE_THERE)
     if done.rc != 0:
         raise SlurmError(f"sbatch does not take {request.script}", said, "change what it names, then submit again")

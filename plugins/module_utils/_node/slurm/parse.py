@@ -290,16 +290,13 @@ def _numbers_of(found: t.Mapping[str, t.Any]) -> tuple[t.Any, ...]:
     return found["job_id"], found["array_job_id"]
 
 
-def sharing(text: str) -> t.Optional[str]:
-    """The word of a job of `scontrol --oneliner show job` on nodes with other jobs: NO, TOPO and NODE are for itself.
-
-    Slurm 26.05 has Exclusive= besides OverSubscribe=.
-    """
+def sharing(text: str) -> tuple[t.Optional[str], t.Optional[str]]:
+    """The words of Exclusive= (Slurm 26.05) and OverSubscribe= of a job of `scontrol --oneliner show job`."""
     for line in text.splitlines():
         values = fields(_JOB_NAME.sub(" ", _without_command(line)))
         if "OverSubscribe" in values:
-            return absent(values.get("Exclusive")) or values["OverSubscribe"]
-    return None
+            return absent(values.get("Exclusive")), absent(values["OverSubscribe"])
+    return None, None
 
 
 def requeues(text: str) -> bool:

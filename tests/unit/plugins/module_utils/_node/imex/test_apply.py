@@ -12,7 +12,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex import ap
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex.job import Job
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex.look import look
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, NodeError
 
 from tests.unit.fakes.fake_imex_host import ADDRESSES, CHANNEL, NODES, TYPE, WHOLE, FakeImexHost, table
 
@@ -147,6 +147,17 @@ def test_record_of_an_own_fault_outlives_the_job():
     assert (service.status, service.severity) == ("fail", "reset")
     apply.forget(host, OPTIONS)
     assert config.RECORD not in host.files
+
+
+@pytest.mark.parametrize("after_restart", [None, "active"])
+def test_daemon_that_does_not_stop_is_not_taken_away(monkeypatch, after_restart):
+    host = FakeImexHost()
+    host.after_restart = after_restart
+    make(host)
+    answer, refused = host._answer, CommandResult(1, "", "Failed to stop nvidia-imex.service")
+    monkeypatch.setattr(host, "_answer", lambda line: refused if "systemctl stop" in line else answer(line))
+    (result,) = apply.take_away(host, OPTIONS, 7)
+    assert (result.status, result.severity) == ("fail", "monitor")
 
 
 def test_domain_of_a_running_job_is_not_forgotten():

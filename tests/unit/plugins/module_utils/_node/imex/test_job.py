@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex.job import look_job
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import NodeError
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, NodeError
 
 from tests.unit.fakes.fake_imex_host import ADDRESSES, FakeImexHost
 
@@ -44,8 +44,29 @@ def test_job_that_shares_its_nodes(word, exclusive):
     assert look(FakeImexHost(SLURM_JOB_OVERSUBSCRIBE=word)).exclusive is exclusive
 
 
-def test_newer_slurm_has_a_variable_of_its_own():
-    assert look(FakeImexHost(SLURM_JOB_EXCLUSIVE="NODE", SLURM_JOB_OVERSUBSCRIBE="OK")).exclusive
+@pytest.mark.parametrize(("word", "exclusive"), [("NODE", True), ("TOPO", True), ("NO", False), ("USER", False)])
+def test_newer_slurm_has_a_variable_of_its_own(word, exclusive):
+    host = FakeImexHost(SLURM_JOB_EXCLUSIVE=word, SLURM_JOB_OVERSUBSCRIBE="NO")
+    assert look(host).exclusive is exclusive
+    host = FakeImexHost()
+    del host.variables["SLURM_JOB_OVERSUBSCRIBE"]
+    host.slurm["show job"] = host.slurm["show job"].strip() + f" Exclusive={word}\n"
+    assert look(host).exclusive is exclusive
+
+
+@pytest.mark.parametrize("variable", ["SLURM_JOB_EXCLUSIVE", "SLURM_JOB_OVERSUBSCRIBE"])
+def test_unknown_word_on_shared_nodes_is_no_answer(variable):
+    with pytest.raises(NodeError, match="Slurm has RACK for whether"):
+        look(FakeImexHost(**{variable: "RACK"}))
+
+
+def test_topology_without_an_answer_is_no_single_block(monkeypatch):
+    host = FakeImexHost()
+    answer = host._answer
+    silent = CommandResult(1, "", "slurm_load_topo error: Unable to contact slurm controller (connect failure)")
+    monkeypatch.setattr(host, "_answer", lambda line: silent if "topology" in line else answer(line))
+    with pytest.raises(NodeError, match="asked Slurm for its topology and had no answer"):
+        look(host)
 
 
 def test_nodes_of_other_blocks_are_outside():

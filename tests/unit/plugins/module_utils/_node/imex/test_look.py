@@ -86,7 +86,16 @@ def test_programs_that_slurm_runs_as_prolog():
     assert found["switch"] == "switch/nvidia_imex"
 
 
+def test_prologs_by_any_pattern():
+    host = FakeImexHost()
+    host.slurm["show config"] = "Prolog = /opt/p.d/[0-9]*.sh\n"
+    host.files.update({"/opt/p.d/90_a.sh": "a", "/opt/p.d/README": "b"})
+    assert imex_look.look_slurm(host, Slurm(host))["prologs"] == {"/opt/p.d/90_a.sh": "a"}
+
+
 def test_slurm_that_does_not_answer_tells_nothing():
     host = FakeImexHost()
     del host.slurm["show config"]
-    assert imex_look.look_slurm(host, Slurm(host)) == {"prologs": {}, "switch": None}
+    found = imex_look.look_slurm(host, Slurm(host))
+    assert (found["prologs"], found["switch"]) == ({}, None)
+    assert "show config ended with status 1" in found["slurm_problem"]

@@ -169,3 +169,9 @@ def broken(**changes):
 def test_obstacle_is_a_refusal(host, said):
     made = plan.make_plan(OPTIONS, JOB, facts(host))
     assert said in "; ".join(made.refusals) and made.differences() == []
+
+
+def test_unknown_prologs_are_a_refusal():
+    made = plan.make_plan(OPTIONS, JOB, {**facts(), "slurm_problem": "no answer"})
+    assert made.refusals == ("whether another Prolog makes the domains of jobs here is not known: no answer",)
+    assert not made.files

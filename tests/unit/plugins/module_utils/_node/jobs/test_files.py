@@ -133,6 +133,7 @@ def test_what_a_prolog_makes_of_exit_codes_and_of_no_word(written, tmp_path, gat
         ("required", "open", "echo '????'; exit 1", 1),
         # No word: no runtime that could judge, which an open gate lets through.
         ("required", "open", "exit 127", 0),
+        ("required", "open", "exit 3", 1),
         ("required", "closed", "exit 127", 1),
         ("required", "closed", "echo FAIL; exit 1", 1),
         ("best_effort", "open", "echo FAIL; exit 1", 0),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm import client
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import find_prefix, node_name
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandResult, Host
 
 PCS = "/opt/aws/pcs/scheduler"
 
@@ -51,3 +51,11 @@ def test_the_name_is_slurms_or_the_short_one_of_the_host(monkeypatch):
     assert node_name() == "n7"
     monkeypatch.setenv("SLURMD_NODENAME", "queue-dy-p5-1")
     assert node_name() == "queue-dy-p5-1"
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "unanswered"),
+    [(1, "Unable to contact slurm controller", True), (1, "Invalid user id", False), (0, "timed out", False)],
+)
+def test_command_that_the_controller_did_not_answer(code, text, unanswered):
+    assert client.is_unanswered(CommandResult(code, "", text)) is unanswered

@@ -470,17 +470,17 @@ def test_array_without_such_indices_is_named():
 
 
 @pytest.mark.parametrize(
-    ("line", "word"),
+    ("line", "words"),
     [
-        ("JobId=7 JobName=OverSubscribe=NO UserId=a(1) JobState=RUNNING OverSubscribe=OK Contiguous=0", "OK"),
-        ("JobId=7 JobName=x UserId=a(1) JobState=RUNNING OverSubscribe=NO", "NO"),
-        ("JobId=7 JobName=x UserId=a(1) JobState=RUNNING OverSubscribe=OK Exclusive=NODE", "NODE"),
-        ("JobId=7 JobName=x UserId=a(1) JobState=RUNNING Command=OverSubscribe=NO WorkDir=/", None),
-        ("", None),
+        ("JobId=7 JobName=OverSubscribe=NO UserId=a(1) JobState=RUNNING OverSubscribe=OK Contiguous=0", (None, "OK")),
+        ("JobId=7 JobName=x UserId=a(1) JobState=RUNNING OverSubscribe=NO", (None, "NO")),
+        ("JobId=7 JobName=x UserId=a(1) JobState=RUNNING OverSubscribe=OK Exclusive=NODE", ("NODE", "OK")),
+        ("JobId=7 JobName=x UserId=a(1) JobState=RUNNING Command=OverSubscribe=NO WorkDir=/", (None, None)),
+        ("", (None, None)),
     ],
 )
-def test_word_on_shared_nodes(line, word):
-    assert slurm_parse.sharing(line) == word
+def test_words_on_shared_nodes(line, words):
+    assert slurm_parse.sharing(line) == words
 
 
 def test_accounted_job_names_its_partition_and_its_node():
