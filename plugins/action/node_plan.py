@@ -266,8 +266,11 @@ class ActionModule(ActionBase):
             # What failed is asked again: somebody may have mended it.
             return None
         kept = self._node_facts().get(KEPT + key) or {}
-        wanted = checksum(key, options, run_id(), bool(self._task.check_mode))
-        return dict(json.loads(kept["answer"])) if kept.get("sum") == wanted else None
+        return dict(json.loads(kept["answer"])) if kept.get("sum") == self._sum(key, options) else None
+
+    def _sum(self, key: str, options: Mapping[str, Any]) -> str:
+        """What an answer of this node is kept under: with run_once, Ansible gives its facts to every host."""
+        return checksum(key, options, f"{run_id()} {self._name}", bool(self._task.check_mode))
 
     def _ask(self, asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """The answer of the module on the node. Raises AnsibleActionFail."""
@@ -291,10 +294,8 @@ class ActionModule(ActionBase):
 
     def _facts(self, answer: Mapping[str, Any], asked: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         """The facts to set: the answers by role, what roles say about the node, and of the system what is missing."""
-        check = bool(self._task.check_mode)
         fresh = {
-            KEPT + key: {"sum": checksum(key, asked[key], run_id(), check), "answer": json.dumps(answer["roles"][key])}
-            for key in asked
+            KEPT + key: {"sum": self._sum(key, asked[key]), "answer": json.dumps(answer["roles"][key])} for key in asked
         }
         known = self._node_facts()
         system = {name: value for name, value in answer["system"].items() if name not in known}

@@ -65,16 +65,18 @@ def _order(role: str) -> tuple[int, str]:
 
 
 def cell(entries: Sequence[Entry], ended: bool = False) -> Cell:
-    """Return what the entries of one role on one node say; the last judgement counts."""
-    last = next((entry for entry in reversed(entries) if entry.final), entries[-1])
+    """Return what the entries of one role on one node say; the last that the role itself has made counts."""
+    # A role that began again after its judgement may have changed what was judged.
+    last = next((entry for entry in reversed(entries) if entry.begun), entries[-1])
     statuses = {str(found.get("status")) for found in last.results}
     results = tuple(last.results)
+    problems = tuple(last.problems) or tuple(map(_line, filter(_is_bad, last.results)))
     missing = any(str(found["id"]).startswith(INVENTORY) for found in last.results)
     counts = (last.required or missing) and not last.check
-    if last.failure or last.problems:
+    if last.failure or problems:
         is_unknown = bool(last.results) and not last.failure and result.FAIL not in statuses
         state = NOT_PROVED if is_unknown and result.UNDETERMINABLE in statuses else FAILED
-        return Cell(state, tuple(last.problems) or (str(last.failure),), counts or bool(last.failure), results)
+        return Cell(state, problems or (str(last.failure),), counts or bool(last.failure), results)
     if not last.final:
         return _unjudged(last, ended)
     if not last.concerned:
@@ -82,6 +84,14 @@ def cell(entries: Sequence[Entry], ended: bool = False) -> Cell:
     if statuses and result.PASS not in statuses:
         return Cell(NOT_APPLICABLE, tuple(dict.fromkeys(_reason(found) for found in last.results)), results=results)
     return Cell(CHANGED if any(entry.differs for entry in entries) else PROVED, results=results)
+
+
+def _is_bad(found: Mapping[str, Any]) -> bool:
+    return found.get("status") not in (result.PASS, result.NOT_APPLICABLE)
+
+
+def _line(found: Mapping[str, Any]) -> str:
+    return result.Result.from_dict(found).line()
 
 
 def _reason(found: Mapping[str, Any]) -> str:

@@ -80,13 +80,16 @@ def test_a_role_alone_asks_and_sets_what_lacks_of_the_facts(node):
     assert node.asked == [{"nvidia_gds": dict(node.asked[0]["nvidia_gds"])}]
 
 
-@pytest.mark.parametrize("change", ["option", "run", "check", "again"])
+@pytest.mark.parametrize("change", ["option", "run", "host", "check", "again"])
 def test_an_answer_to_something_else_is_not_taken(node, monkeypatch, change):
     node.task(roles=["nvidia_gds"])
     if change == "option":
         node.variables["nvidia_gds_mode"] = "nvfs"
     if change == "run":
         monkeypatch.setattr(node_plan, "run_id", lambda: "another")
+    if change == "host":
+        # As with run_once.
+        node.variables["inventory_hostname"] = "node2"
     node.task(role="nvidia_gds", again=change == "again", check_mode=change == "check")
     assert len(node.asked) == 2
 

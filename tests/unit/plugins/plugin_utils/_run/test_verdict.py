@@ -43,6 +43,10 @@ def entry(host="n1", role="efa_nccl", **fields):
         ([entry(final=False, differs=True, verified=False)], "not proved", False),
         ([entry(final=False, differs=True, check=True, reason="would change files")], "not proved", False),
         ([entry(results=[PASS]), entry(final=False, begun=False)], "proved", False),
+        ([entry(results=[PASS]), entry(final=False, differs=True)], "not proved", True),
+        ([entry(results=[FAIL], problems=["gone"]), entry(results=[PASS])], "proved", False),
+        ([entry(results=[PASS, FAIL])], "failed", True),
+        ([entry(results=[PASS, UNKNOWN])], "not proved", True),
     ],
 )
 def test_a_cell_is_what_the_last_judgement_says(entries, state, counts):
