@@ -102,7 +102,12 @@ def addresses(text: str) -> list[str]:
 
 def nodes_text(members: t.Iterable[str]) -> str:
     """Return nodes_config.cfg for these addresses, which is the same on each node: in the order of the addresses."""
-    return "".join(f"{address}\n" for address in sorted(set(members), key=ipaddress.ip_address))
+    return "".join(f"{address}\n" for address in sorted(set(members), key=_order))
+
+
+def _order(address: str) -> tuple[int, int]:
+    found = ipaddress.ip_address(address)
+    return found.version, int(found)
 
 
 def is_address(text: object) -> bool:

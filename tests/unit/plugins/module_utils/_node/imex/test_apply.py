@@ -130,6 +130,23 @@ def test_epilog_takes_the_domain_away():
     assert config.RECORD not in host.files
 
 
+def test_health_check_during_the_epilog_finds_nothing_wrong(monkeypatch):
+    host = FakeImexHost()
+    make(host)
+    seen = []
+    run = host.run
+
+    def watched(argv, *more, **options):
+        done = run(argv, *more, **options)
+        if argv[:2] == ["systemctl", "stop"]:
+            seen.extend(apply.status(host, OPTIONS, Slurm(host)))
+        return done
+
+    monkeypatch.setattr(host, "run", watched)
+    apply.take_away(host, OPTIONS, 7)
+    assert [(one.id, one.status) for one in seen][:2] == [("imex.service", "pass"), ("imex.domain", "not_applicable")]
+
+
 def test_epilog_of_another_job_leaves_it():
     host = FakeImexHost()
     make(host)
