@@ -146,6 +146,8 @@ def take_away(host: Host, options: config.Options, job_id: int) -> list[Result]:
         problem = _stop(host, options)
     else:
         done = f"that of job {job_id} is taken away"
+        # A health check meanwhile must not take the daemon that ends for one that died.
+        write_json(host, config.RECORD, {**record, "state": "ending"})
         problem = _stop(host, options)
         host.remove(config.RECORD)
     if problem:
