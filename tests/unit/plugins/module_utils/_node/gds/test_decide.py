@@ -403,3 +403,18 @@ def test_raid0_with_p2pdma_is_said_aloud_on_x86_and_not_on_arm():
     assert "P2PDMA, asked for here, does not work over md on x86" in gds.layout_advice(mount, "x86_64", True)
     assert gds.layout_advice(mount, None, False) is not None
     assert gds.layout_advice(mount, "aarch64", True) is None
+
+
+def test_hints_are_of_what_is_missing_for_the_paths_asked_for():
+    def item(name, state, *paths):
+        return {"id": name, "hint": f"do {name}", "state": state, "paths": paths}
+
+    items = [
+        item("a", gds.MISSING, gds.NVFS, gds.P2PDMA),
+        item("b", "present", gds.NVFS),
+        item("c", gds.MISSING, gds.P2PDMA),
+        item("a", gds.MISSING, gds.NVFS),
+        item("d", gds.MISSING, gds.NVFS),
+    ]
+    assert gds.hints({"prerequisites": items}, [gds.NVFS]) == ["a: do a", "d: do d"]
+    assert gds.hints({"prerequisites": items}, []) == []

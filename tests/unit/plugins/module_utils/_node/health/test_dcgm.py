@@ -266,7 +266,8 @@ def test_gpus_are_named_in_the_order_of_their_numbers():
 
 
 @pytest.mark.parametrize(
-    ("words", "kept"), [(("1", "3", "2"), "3"), (("N/A", "3"), "N/A"), (("3", "ERR!", "9"), "ERR!"), (("0", "0"), "0")]
+    ("words", "kept"),
+    [(("1", "3", "2"), "3"), (("N/A", "3"), "N/A"), (("3", "ERR!", "9"), "ERR!"), (("1", "1.0"), "1")],
 )
 def test_of_several_words_the_worst_is_kept(words, kept):
     lines = [f'DCGM_FI_DEV_POWER_USAGE{{gpu="0",GPU_I_ID="{at}"}} {word}' for at, word in enumerate(words)]
