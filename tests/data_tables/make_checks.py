@@ -32,6 +32,7 @@ WHO = {
     f"{NODE}health/light.py": "prolog",
     f"{NODE}health/marker.py": "prolog",
     f"{NODE}health/container": "container",
+    f"{NODE}health/checklist.py": "checklist",
     f"{NODE}accelerator/": "full",
     f"{NODE}efa/": "full role",
     f"{NODE}efa/role.py": "role",

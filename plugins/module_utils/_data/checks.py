@@ -16,7 +16,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
             "bus (Xid 79); one that is listed and does not answer (reset)"
         ),
         ("reset", "isolate"),
-        ("prolog", "full"),
+        ("prolog", "full", "checklist"),
     ),
     (
         "gpu.answers",
@@ -49,7 +49,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
             "(ParallelCluster 4127)"
         ),
         ("reboot",),
-        ("full",),
+        ("full", "checklist"),
     ),
     (
         "gpu.ecc",
@@ -253,7 +253,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
         "efa.installer",
         "not installed; an installation did not end; packages of two installers",
         ("monitor",),
-        ("full", "role"),
+        ("full", "checklist", "role"),
     ),
     (
         "efa.devices",
