@@ -22,6 +22,8 @@ RUNTIME_NAME = "mlcluster.pyz"
 EXECUTABLE = "0755"
 # Lines by which the role knows its files again.
 JOB_MARK = "Written by the role slurm_jobs of mlcluster.aws;"
+# In the directory of a tool, once it is built.
+BUILT = ".mlcluster.json"
 CHECK_MARK = "# Written by role slurm_jobs of mlcluster.aws;"
 _CHECK_HEAD = f"{CHECK_MARK} what is changed here is overwritten."
 _SEARCH_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nexport PATH\n\n"
@@ -90,7 +92,7 @@ def job_script(job: t.Mapping[str, t.Any]) -> str:
 def mark(tool: str, place: str, mpi_home: str, cuda_home: str, version: str) -> File:
     """The file that says with what a tool was built; it is written last."""
     made = {"version": version, "mpi_home": mpi_home, "cuda_home": cuda_home}
-    return File(tool, f"{place}/.mlcluster.json", json.dumps(made, indent=2, sort_keys=True) + "\n")
+    return File(tool, f"{place}/{BUILT}", json.dumps(made, indent=2, sort_keys=True) + "\n")
 
 
 def check_files(checks: Checks) -> list[File]:

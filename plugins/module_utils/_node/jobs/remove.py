@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import typing as t
 
@@ -16,21 +17,31 @@ from ..system.role_file import path_of
 from . import checks as node_checks
 from . import files
 
-# Directories below dir that the role makes and owns whole.
-DIRECTORIES = ("tools", "mlcluster_data")
+# Directories below dir: of programs that the role owns whole, and of tools, among which a site may have its own.
+DATA, TOOLS = "mlcluster_data", "tools"
 ROLE_FILES = tuple(path_of(role) for role in ("slurm_jobs", "slurm_jobs_checks", "slurm_jobs_tools"))
 # Replaces the text of slurm.conf, with its owner and mode, and keeps the one that it replaces.
 Rewrite = t.Callable[[str, str], None]
 
 
 def find(host: Host, place: str, checks: t.Mapping[str, t.Any]) -> dict[str, list[str]]:
-    """scripts of checks, files of jobs, and directories that are there and are ours."""
+    """scripts of checks, files of jobs, directories that are there and are ours, and those that are empty then."""
     scripts = [path for path in node_checks.paths(checks).values() if is_ours(host, path, files.CHECK_MARK)]
     named = [f"{place}/{name}" for name in sorted(host.listdir(place)) if name.endswith((".sbatch", ".json"))]
     jobs = [path for path in named if is_ours(host, path, files.JOB_MARK)]
     own = [path for path in (f"{place}/{files.RUNTIME_NAME}", *ROLE_FILES) if host.stat(path)]
-    whole = [f"{place}/{name}" for name in DIRECTORIES if host.stat(f"{place}/{name}")]
-    return {"scripts": scripts, "files": [*jobs, *own], "directories": whole}
+    tools = f"{place}/{TOOLS}"
+    there = [f"{tools}/{name}" for name in host.listdir(tools)] if _is_directory(host, tools) else []
+    built = [path for path in there if _is_directory(host, path) and host.stat(f"{path}/{files.BUILT}")]
+    whole = [path for path in (f"{place}/{DATA}",) if _is_directory(host, path)]
+    emptied = [tools] if _is_directory(host, tools) and built == there else []
+    return {"scripts": scripts, "files": [*jobs, *own], "directories": [*built, *whole], "emptied": emptied}
+
+
+def _is_directory(host: Host, path: str) -> bool:
+    """Whether there is a directory, and no link to one."""
+    state = host.stat(path)
+    return bool(state and state["is_dir"] and not state["is_link"])
 
 
 def is_ours(host: Host, path: str, mark: str) -> bool:
@@ -81,3 +92,5 @@ def remove(host: Host, found: t.Mapping[str, t.Sequence[str]]) -> None:
         host.remove(path)
     for path in found["directories"]:
         shutil.rmtree(path)
+    for path in found["emptied"]:
+        os.rmdir(path)

@@ -50,6 +50,22 @@ def test_everything_but_results_and_other_files_goes(run, tmp_path):
     assert run()["changed"] is False
 
 
+def test_tools_of_the_site_stay(run, tmp_path):
+    tools = tmp_path / "jobs/tools"
+    for name in ("ior-4.0.0", "own", "elsewhere"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "bin").write_text("x")
+    (tmp_path / "ior-4.0.0" / files.BUILT).write_text("{}")
+    (tmp_path / "elsewhere" / files.BUILT).write_text("{}")
+    for name in ("ior-4.0.0", "own"):
+        (tmp_path / name).rename(tools / name)
+    (tools / "linked").symlink_to(tmp_path / "elsewhere")
+    answer = run()
+    assert str(tools / "ior-4.0.0") in answer["removed"] and str(tools) not in answer["removed"]
+    assert {path.name for path in tools.iterdir()} == {"own", "linked"}
+    assert (tools / "own/bin").exists() and (tmp_path / "elsewhere/bin").exists()
+
+
 def test_check_mode_says_it_and_leaves_it(run, tmp_path):
     answer = run(check=True)
     assert answer["changed"] and str(tmp_path / "prolog") in answer["removed"]

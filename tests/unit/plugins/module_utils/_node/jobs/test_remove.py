@@ -93,7 +93,8 @@ def test_machine_without_slurm_has_nobody_to_tell(host):
 
 def test_everything_found_is_deleted(host, tmp_path):
     (tmp_path / "tools/ior/bin").mkdir(parents=True)
-    found = {**remove.find(host, "/fsx/jobs", CHECKS), "directories": [str(tmp_path / "tools")]}
+    ours = {"directories": [str(tmp_path / "tools/ior")], "emptied": [str(tmp_path / "tools")]}
+    found = {**remove.find(host, "/fsx/jobs", CHECKS), **ours}
     remove.remove(host, found)
     assert sorted(path for path in host.texts if path.startswith("/fsx")) == [
         "/fsx/jobs/b.json",
