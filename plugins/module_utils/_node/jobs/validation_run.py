@@ -18,9 +18,10 @@ from ..slurm.follow import Entry, follow
 from ..slurm.look import survey
 from ..slurm.shortages import waits
 from ..system.host import Host, NodeError
+from .files import JOB_MARK
 from .kinds import KINDS
 from .options import NAME
-from .spec import SCHEMA, Spec, parse
+from .spec import RENDER, SCHEMA, Spec, parse
 from .validation import MARK, collect
 from .verify import REPORT
 
@@ -69,12 +70,16 @@ class Run:
 
 def find_jobs(host: Host, directory: str, names: t.Sequence[str] = ()) -> tuple[list[Spec], list[str]]:
     """Return the jobs of a validation, and a message for each name that is none."""
-    there = [entry[: -len(".json")] for entry in sorted(host.listdir(directory)) if entry.endswith(".json")]
+    split = map(posixpath.splitext, host.listdir(directory))
+    there = sorted({name for name, end in split if end in (".json", ".sbatch")})
     specs, problems = [], []
     for name in names or there:
         path = posixpath.join(directory, f"{name}.json")
         document = host.read_json(path) if NAME.fullmatch(name) else None
         if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+            # Left out, such a job would not be missed in the verdict.
+            if not names and JOB_MARK in (host.read_text(posixpath.join(directory, f"{name}.sbatch")) or ""):
+                problems.append(f"{path} is not what {name}.sbatch needs, and that job would not be judged: {RENDER}")
             if names:
                 problems.append(f"{directory} has no job {name}: name one that the role slurm_jobs has rendered there")
             continue

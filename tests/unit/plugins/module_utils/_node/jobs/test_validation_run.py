@@ -150,6 +150,15 @@ def test_a_job_that_cannot_be_read_is_refused(place):
     assert "smoke.json is not a job: tasks is -8, give a whole number from 1" in problem
 
 
+@pytest.mark.parametrize("text", ["", '{"schema": "mlcluster.job/1", ', '{"schema": "mlcluster.job/2"}', None])
+def test_damaged_job_is_not_left_out_of_all(place, text):
+    (place / "nccl.json").unlink() if text is None else (place / "nccl.json").write_text(text)
+    (place / "mine.sbatch").write_text("#!/bin/sh\n")
+    specs, (problem,) = find_jobs(Host(), str(place))
+    assert [spec.name for spec in specs] == ["smoke"]
+    assert "nccl.json is not what nccl.sbatch needs, and that job would not be judged" in problem
+
+
 def test_nodes_that_slurm_does_not_know_or_that_are_not_ours():
     facts = {"nodes": [{"name": "n1", "reason": "mlcluster: nccl: x"}, {"name": "n2", "reason": "mlcluster health: y"}]}
     found = node_problems(Options("/d", nodelist=("n1", "n9"), undrain=("n1", "n2", "n9")), facts)
