@@ -162,4 +162,4 @@ def test_new_directories_are_open_to_all_whatever_the_umask(apply, tmp_path):
 def test_what_the_system_refuses_is_one_sentence(apply, tmp_path):
     (tmp_path / "a").write_text("")
     result = apply([{"path": str(tmp_path / "a" / "b"), "text": "x"}])
-    assert result["msg"] == f"{tmp_path}/a/b could not be changed: File exists; mend that and run again"
+    assert result["msg"] == f"{tmp_path}/a/b could not be changed: Not a directory; mend that and run again"
