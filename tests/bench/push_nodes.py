@@ -44,8 +44,11 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 TAKE_SLURM_AWAY = r"""
 set -e
 mkdir -p "$0/bin"
-for program in /usr/bin/s* /usr/sbin/slurm*; do
-  case $(dpkg-query --search "$program" 2>/dev/null) in slurm*) mv "$program" "$0/bin/" ;; esac
+for name in scontrol sbatch srun squeue sinfo scancel sacct sacctmgr slurmctld slurmd; do
+  program=$(command -v "$name")
+  # Debian's are alternatives.
+  mv "$(readlink --canonicalize "$program")" "$0/bin/$name"
+  rm --force "$program"
 done
 """
 START_SLURM = r"""
