@@ -213,6 +213,8 @@ class Follower:
         # Who may tell the end of the job in a file: its user, and until he is known the one who follows it.
         self.uid = slurm.host.own_uid()
         self._gone_at: t.Optional[float] = None
+        # What had the name of an exit file while its job waited: a cluster with a new head node counts from 1 again.
+        self._earlier: dict[str, t.Optional[tuple[int, int, int]]] = {}
 
     def jobs(self) -> list[Job]:
         """What is known now, in the order of the tasks."""
@@ -247,6 +249,9 @@ class Follower:
         self._forget(lambda bundle: bundle not in listed)
         for job in found:
             task = job["array_task_id"]
+            if self.exit_file and job["state"] == "PENDING":
+                path = expand_pattern(self.exit_file, job)
+                self._earlier[path] = self.slurm.host.identity(path)
             self.expected |= set(slurm_parse.task_ids(task)) if _is_bundle(task) else {task}
             self.seen[task] = slurm_result.merged(job, self.seen.get(task))
 
@@ -303,7 +308,8 @@ class Follower:
             path = expand_pattern(self.exit_file, slurm_result.merged(blank, known))
             state = self.slurm.host.stat(path)
             # Others may write there too: what somebody else left, or a link, says nothing of this job.
-            if state and not state["is_link"] and state["uid"] == self.uid:
+            is_earlier = path in self._earlier and self._earlier[path] == self.slurm.host.identity(path)
+            if state and not state["is_link"] and state["uid"] == self.uid and not is_earlier:
                 found = slurm_result.from_exit_file(blank["job_id"], self.slurm.host.read_text(path))
         self.source = "exit_file" if found else "none"
         return {**(found or blank), "array_job_id": blank["array_job_id"], "array_task_id": task}

@@ -272,6 +272,15 @@ class Host:
             "is_link": stat.S_ISLNK(info.st_mode),
         }
 
+    def identity(self, path: str) -> tuple[int, int, int] | None:
+        """Device, inode and time of the last change in nanoseconds, by which a file differs from one that replaced it;
+        None without a file."""
+        try:
+            info = os.lstat(path)
+        except OSError:
+            return None
+        return info.st_dev, info.st_ino, info.st_mtime_ns
+
     def character_device(self, path: str) -> tuple[int, int, int] | None:
         """Major and minor number and mode of a character device; None where the path is none."""
         try:

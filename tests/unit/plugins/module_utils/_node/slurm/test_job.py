@@ -61,6 +61,9 @@ class Scripted(Host):
             return None
         return {"uid": self.owners.get(path, 1), "is_link": path in self.links, "is_dir": False}
 
+    def identity(self, path):
+        return (1, 1, hash(self.files[path])) if path in self.files else None
+
     def monotonic(self):
         return self.clock
 
@@ -171,6 +174,15 @@ def test_before_the_user_of_a_job_was_seen_the_file_has_to_be_of_whoever_asks():
     host.owners["/e/7"] += 1
     follower = follow(host, exit_file="/e/%j")
     assert follower.wait(5, 0.5) and follower.jobs()[0]["state"] == "LOST"
+
+
+@pytest.mark.parametrize(("fresh", "state"), [(None, "LOST"), ("0 ", "COMPLETED")])
+def test_exit_file_from_before_the_job_began_proves_nothing(fresh, state):
+    host = Scripted(files={"/e/7": "0"}, scontrol=[told(line(7, "PENDING")), GONE])
+    follower = follow(host, exit_file="/e/%j")
+    assert follower.look() is False
+    host.files["/e/7"] = fresh or "0"
+    assert follower.wait(5, 0.5) and follower.jobs()[0]["state"] == state
 
 
 def test_patterns_of_file_names():

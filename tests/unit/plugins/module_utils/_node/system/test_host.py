@@ -579,3 +579,14 @@ def test_what_is_removed_stays_so_after_a_power_failure(tmp_path, synced):
     assert synced == [str(tmp_path)] and not (tmp_path / "file").exists()
     HOST.remove(str(tmp_path / "file"))
     HOST.remove(str(tmp_path / "absent" / "file"))
+
+
+def test_identity_of_a_file_and_of_its_successor(tmp_path):
+    path = tmp_path / "status"
+    assert Host().identity(str(path)) is None
+    path.write_text("0")
+    before = Host().identity(str(path))
+    assert before == Host().identity(str(path))
+    (tmp_path / "new").write_text("0")
+    (tmp_path / "new").rename(path)
+    assert Host().identity(str(path)) != before
