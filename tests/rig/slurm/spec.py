@@ -31,8 +31,8 @@ class Spec:
     `main`, over all nodes. settings are lines of slurm.conf that replace the rig's own (`{"MinJobAge": "2"}`);
     node_settings go to every node (`{"Feature": "p5"}`). topology is the text of topology.conf, plugstack that of
     plugstack.conf. private are existing directories of which each node sees its own empty one. mounts are SOURCE:TARGET
-    of files that every node sees in the place of others. own_addresses: each node has an address of its own on the
-    loopback network.
+    of files that hide others on every node. own_addresses: each node has an address of its own on the loopback
+    network.
     """
 
     nodes: int = 2
