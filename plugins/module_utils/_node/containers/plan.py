@@ -51,7 +51,7 @@ def make_plan(facts: Facts, config: RoleConfig) -> Plan:
     except NodeError as exc:
         return refused(ROLE, [str(exc)], _warnings(facts))
     packages = [*software.packages, *_packages(facts, config)]
-    found = [*software.problems, *_unknown(facts, packages)]
+    found = [*software.problems, *_unknown(facts, packages), *_unknown_holds(facts, config)]
     if found:
         return refused(ROLE, found, _warnings(facts))
     due, validated = _files_due(facts, config.enroot)
@@ -296,6 +296,19 @@ def _unknown(facts: Facts, packages: t.Sequence[Package]) -> list[str]:
         (
             f"{names} has to be installed, and there is no apt or dnf here, or neither dpkg-query nor rpm gave an "
             "answer: see that 'dpkg-query -W' or 'rpm -qa' ends, then run again"
+        )
+    ]
+
+
+def _unknown_holds(facts: Facts, config: RoleConfig) -> list[str]:
+    """Why nobody knows whether what is there is held, where it has to be."""
+    there = [path for path in ((facts["docker"] or {}).get("path"), facts["nvidia"]["tool"]) if path]
+    if not config.hold or not there or facts["package_manager"] is not None or facts["system"]["pkg_mgr"] is None:
+        return []
+    return [
+        (
+            f"whether the packages of {' and '.join(there)} are held is not known, since neither dpkg-query nor rpm "
+            "gave an answer: see that it ends, then run again"
         )
     ]
 

@@ -301,6 +301,15 @@ def test_packages_are_not_installed_where_no_manager_answers(host: rooted.Rooted
     )
 
 
+def test_holds_that_nobody_tells_are_not_nothing_to_do(host: rooted.RootedHost) -> None:
+    good(host).put("/proc/driver/nvidia/version")
+    host.put("/usr/bin/nvidia-container-cli", mode=0o755)
+    Path(host.at("/usr/bin/dpkg-query")).unlink()
+    (refusal,) = plan_of(host).refusals
+    assert refusal.startswith("whether the packages of /usr/bin/nvidia-container-cli are held is not known")
+    assert plan_of(host, hold=False).refusals == ()
+
+
 def test_what_parallelcluster_ships_is_adopted(host: rooted.RootedHost) -> None:
     good(host, "3.4.1")
     assert plugin_of(host)["path"] == PLUGIN  # type: ignore[index]
