@@ -92,6 +92,9 @@ def _refusals(facts: Facts, config: JobsConfig) -> list[str]:
         )
     else:
         found += _unvouched(facts, config)
+    if tells_slurm(facts, config) and cluster["problems"]:
+        # Settings that are not known look like none: a Prolog of the site would be replaced.
+        found.append(f"what Slurm runs already is not known: {'; '.join(cluster['problems'])}")
     taken = state(facts).taken if tells_slurm(facts, config) else ()
     if taken:
         found.append(

@@ -61,8 +61,7 @@ def tell_slurm(host: Host, slurm: Slurm, checks: t.Mapping[str, t.Any], rewrite:
     cluster = survey(slurm)
     if not cluster["installed"]:
         return []
-    if not cluster["healthy"]:
-        raise NodeError(f"the scripts of slurm_jobs_checks stay: {'; '.join(cluster['problems'])}")
+    _demand_settings(cluster)
     conf = node_checks.conf_path(cluster["settings"])
     own = node_checks.own_conf_path(cluster["settings"])
     lines = (host.read_text(conf) or "").splitlines(keepends=True)
@@ -77,6 +76,7 @@ def tell_slurm(host: Host, slurm: Slurm, checks: t.Mapping[str, t.Any], rewrite:
     if kept != lines:
         slurm.ask("scontrol", "reconfigure")
         cluster = survey(slurm)
+        _demand_settings(cluster)
     in_use = node_checks.told(checks, cluster["settings"], cluster["container_options"]).in_use
     if in_use:
         raise NodeError(
@@ -84,6 +84,12 @@ def tell_slurm(host: Host, slurm: Slurm, checks: t.Mapping[str, t.Any], rewrite:
             f"one would drain every node: take that out of {conf} first"
         )
     return changed
+
+
+def _demand_settings(cluster: t.Mapping[str, t.Any]) -> None:
+    """Raise NodeError where it is not known what Slurm runs: settings that nobody told look like none."""
+    if not cluster["healthy"] or not cluster["settings"]:
+        raise NodeError(f"the scripts of slurm_jobs_checks stay: {'; '.join(cluster['problems'])}")
 
 
 def remove(host: Host, found: t.Mapping[str, t.Sequence[str]]) -> None:

@@ -121,6 +121,13 @@ def test_machine_without_slurm_is_left_alone(host: JobsHost) -> None:
     assert host.ran == []
 
 
+def test_unknown_settings_of_slurm_are_no_reason_to_replace_its_prolog(host: JobsHost) -> None:
+    host.cluster.update(settings={}, problems=["scontrol show config ended with status 1"])
+    plan = plan_of(host, node_checks="slurm")
+    assert plan.refusals == ("what Slurm runs already is not known: scontrol show config ended with status 1",)
+    assert plan_of(host, node_checks="scripts").refusals == ()
+
+
 @pytest.mark.parametrize("required", [True, False])
 def test_silent_controller_refuses_only_where_it_is_required(host: JobsHost, required: bool) -> None:
     host.cluster = dict(SILENT)

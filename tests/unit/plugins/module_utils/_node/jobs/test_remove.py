@@ -86,6 +86,16 @@ def test_scripts_stay_while_the_controller_is_silent(host):
     assert host.texts[OWN]
 
 
+@pytest.mark.parametrize("answers", [0, 1])
+def test_scripts_stay_where_settings_are_not_told(host, monkeypatch, answers):
+    host.texts[CONF] = f"Prolog=/etc/mlcluster/slurm/prolog\n{host.texts[CONF]}"
+    unknown = {**host.cluster, "settings": {}, "problems": ["scontrol show config ended with status 1"]}
+    told = [dict(host.cluster)] * answers + [unknown]
+    monkeypatch.setattr(remove, "survey", lambda slurm: told.pop(0))
+    with pytest.raises(NodeError, match="the scripts of slurm_jobs_checks stay: scontrol show config"):
+        tell(host)
+
+
 def test_machine_without_slurm_has_nobody_to_tell(host):
     host.cluster = dict(NO_SLURM)
     assert tell(host) == ([], {})
