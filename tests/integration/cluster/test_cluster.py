@@ -89,6 +89,16 @@ def test_the_shipped_cluster_is_foretold_made_and_then_left_alone(aws_account, p
     assert calls(tmp_path) == ["describe-cluster"] * 3
     assert fsx.describe_file_systems()["FileSystems"] == []
 
+    why = {"level": "ERROR", "type": "CapacityReservationValidator", "message": "cr-0 does not exist"}
+    answer = {"message": "Invalid cluster configuration.", "configurationValidationErrors": [why]}
+    (tmp_path / "refusal.json").write_text(json.dumps(answer))
+    refused = play("create_cluster", **wishes)
+    assert refused.status == 2 and "cr-0 does not exist" in refused.said
+    # Nothing that costs was made: the dry run came first.
+    assert "create-cluster dryrun" in calls(tmp_path)
+    assert fsx.describe_file_systems()["FileSystems"] == []
+    (tmp_path / "refusal.json").unlink()
+
     made = play("create_cluster", **{**wishes, "cluster_key_path": "~/.ssh/k"})
     assert made.status == 0, made.said
     asked = calls(tmp_path)
