@@ -190,7 +190,9 @@ def natural(name: str) -> list[Any]:
 def sentence(entry: result.Result) -> str:
     """What a verdict says without its status and id; figures that are long are in the charts and the JSON."""
     if isinstance(entry.found, (dict, list)) and (entry.message or entry.reason):
-        entry = dataclasses.replace(entry, found="" if entry.status == result.PASS else None, expected=None)
+        # A pass must keep what was found, and its line shows a message alone.
+        kept = {"found": entry.found if entry.status == result.PASS else None, "expected": None}
+        entry = dataclasses.replace(entry, message=entry.message or entry.reason, **kept)
     return str(cut(entry.line().split(": ", 1)[-1], MOST_SENTENCE))
 
 

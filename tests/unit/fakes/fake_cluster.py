@@ -21,7 +21,7 @@ def verdict(check: str, status: str = "pass", **fields: t.Any) -> dict[str, t.An
 # A verdict on each subject of the profile full besides those on the GPUs.
 OTHERS = (
     "node.clock storage.plan scratch.space dcgm.fields efa.devices gds.mode mounts.answer lustre.mounted "
-    "enroot.config slurm.node pcluster.diag"
+    "enroot.config slurm.node imex.service pcluster.diag"
 )
 
 

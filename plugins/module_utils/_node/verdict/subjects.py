@@ -19,5 +19,6 @@ FULL_SUBJECTS: tuple[tuple[str, ...], ...] = (
     ("lustre",),
     ("enroot", "pyxis", "docker"),
     ("slurm",),
+    ("imex",),
     ("pcluster",),
 )

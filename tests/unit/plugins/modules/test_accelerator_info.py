@@ -32,6 +32,7 @@ def test_a_checklist_with_a_sites_values(run_module):
         "checklist.gpus": "fail",
         "checklist.docker": "fail",
         "checklist.enroot": "fail",
+        "checklist.slurm": "pass",
     }
 
 
