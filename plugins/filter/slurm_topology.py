@@ -100,7 +100,9 @@ def _switches(placed: Mapping[str, Path]) -> tuple[dict[str, set[str]], dict[str
 
 def _sizes(block_sizes: Any, smallest: int) -> list[int]:
     """The values of BlockSizes. Each is the first times a power of two (Slurm's topology guide)."""
-    if not isinstance(block_sizes, (list, tuple)) or not all(type(size) is int and size > 0 for size in block_sizes):
+    if not isinstance(block_sizes, (list, tuple)) or not all(
+        isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in block_sizes
+    ):
         raise AnsibleFilterError(f"slurm_topology: block_sizes is {block_sizes!r}: give a list of numbers of nodes")
     sizes = list(block_sizes) or [smallest]
     if sizes[0] > smallest:

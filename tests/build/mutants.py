@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import NoReturn
 
 # In memory before the first fork, which would load it anew for each mutant.
-import hypothesis  # noqa: F401
+import hypothesis  # noqa: F401  # pylint: disable=unused-import
 import pytest
-import yaml  # noqa: F401
+import yaml  # noqa: F401  # pylint: disable=unused-import
 
 from tests.build import covering, equivalents
 

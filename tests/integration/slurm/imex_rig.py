@@ -15,11 +15,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.integration.slurm.health_rig import PRIVATE, render, runtime
+from tests.rig.imex import install
 from tests.rig.slurm.cluster import Cluster
 from tests.rig.slurm.spec import Spec, address_of
 
-STAND_IN = Path(__file__).parents[2] / "rig" / "imex" / "imex_stand_in.py"
-PROGRAMS = ("nvidia-imex", "nvidia-imex-ctl", "systemctl")
 ETC, BIN, CHANNELS = "/etc/nvidia-imex", "/usr/local/sbin", "/dev/nvidia-caps-imex-channels"
 OWN = (*PRIVATE, ETC, BIN, CHANNELS)
 TYPE = "p6e-gb200.36xlarge"
@@ -138,9 +137,8 @@ def ultra_cluster(name: str, nodes: int = 4, topology: str = "", **settings: str
         )
         cluster.up(spec, owned=True)
         for node in spec.names:
-            for program in PROGRAMS:
-                # What is a link out of the checkout would be one to nowhere on a node of another release.
-                shutil.copy(STAND_IN, found.path(node, f"{BIN}/{program}"))
+            # Files of their own: a link out of the checkout would be one to nowhere on a node of another release.
+            install(found.path(node, f"{BIN}/nvidia-imex").parent)
         found.reset()
         yield found
     finally:

@@ -28,6 +28,7 @@ from tests.rig.ec2 import Endpoint, Fleet, Region, Scenario
 from tests.rig.ec2.hosts import expand
 from tests.rig.ec2.services import dynamodb_operation
 from tests.rig.ec2.wire import ApiError
+from tests.rig.imex import install as install_imex
 from tests.rig.slurm.processes import wait_for
 from tests.unit.checkout import CHECKOUT
 from tests.unit.fakes import fake_grammars
@@ -449,8 +450,7 @@ def imex(tmp_path):
     port = free_port()
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name in ("nvidia-imex", "nvidia-imex-ctl", "systemctl"):
-        (programs / name).symlink_to(CHECKOUT / IMEX)
+    install_imex(programs)
     addresses = [f"127.77.{os.getpid() % 250}.{number}" for number in (1, 2, 3)]
     for number, address in enumerate(addresses, 1):
         folder = tmp_path / str(number)
@@ -525,7 +525,7 @@ def test_imex_whose_port_is_taken_ends_with_an_error_in_its_log(imex):
         taken.bind((imex.addresses[0], port))
         taken.listen()
         imex(1, "nvidia-imex {}")
-        wait_for("the log", lambda: (imex.folder / "1/log").exists())
+        wait_for("the log", (imex.folder / "1/log").exists)
         assert "[ERROR]" in (imex.folder / "1/log").read_text()
         assert imex(1, "nvidia-imex-ctl {} -q") == (0, "UNAVAILABLE\n")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import textwrap
 import typing as t
 
@@ -66,7 +67,8 @@ def checks_verb(args: argparse.Namespace) -> int:
     """Print the list; a choice that no check is in is wrong usage."""
     found = chosen(args.prefix, args.profile)
     if args.json:
-        print(json.dumps({"schema": SCHEMA, "checks": found}, indent=1))
+        sys.stdout.write(json.dumps({"schema": SCHEMA, "checks": found}, indent=1) + "\n")
     else:
-        print("\n".join([*lines(found), f"{len(found)} checks; a check fails when what stands below its id is so"]))
+        closing = f"{len(found)} checks; a check fails when what stands below its id is so"
+        sys.stdout.write("\n".join([*lines(found), closing]) + "\n")
     return result.EXIT_OK if found else result.EXIT_USAGE

@@ -178,7 +178,7 @@ def verify_channel(facts: Facts) -> Result:
     fields = (
         Field(
             "major",
-            lambda value: type(value) is int,
+            lambda value: isinstance(value, int) and not isinstance(value, bool),
             exactly(None),
             f"/proc/devices has no {parse.CHANNEL_DRIVER}: the driver has no channels",
             "reset",

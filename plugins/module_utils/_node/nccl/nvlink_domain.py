@@ -68,7 +68,7 @@ def verdict(run: Run, ranks: int | None, instance_type: str | None, domains: int
         Field(
             "domains",
             exactly(len(groups) if domains is None else domains),
-            lambda value: domains is not None and type(value) is int and value > domains,
+            lambda value: domains is not None and isinstance(value, int) and value > domains,
             f"the nodes are of {domains} UltraServers, and NVLink joined them to {{}} groups",
             "reset",
             reason="unread",

@@ -19,7 +19,7 @@ PLAN = {"cluster": {"nodes": 2}, "models": [{"name": "a", "nodes": 1}]}
 class Fake:
     """A run of a plan, of which the test says what fails."""
 
-    refused = None
+    refused: Exception | None = None
     failed = ()
     ended = ()
 
@@ -29,7 +29,7 @@ class Fake:
 
     def prepare(self, plan):
         self.plan = plan
-        if self.refused:
+        if isinstance(self.refused, Exception):
             raise self.refused
 
     def submit(self):

@@ -21,14 +21,14 @@ class Fake:
     verdict = types.MappingProxyType(PASSED)
     late = ()
     lost = ()
-    refused = None
+    refused: Exception | None = None
 
     def __init__(self, slurm, options, say):
         self.slurm, self.options, self.say, self.done, self.changed = slurm, options, say, [], False
         Fake.last = self
 
     def prepare(self):
-        if self.refused:
+        if isinstance(self.refused, Exception):
             raise self.refused
 
     def foretell(self):
