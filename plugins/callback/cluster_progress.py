@@ -13,6 +13,7 @@ description:
   - Shows how far a run over many nodes is. On a terminal, one line is kept up to date with the role, the task, how many
     nodes have ended it, and at last which nodes everybody waits for. Elsewhere, each role has one line when it is over.
   - A failure is shown at once and whole. What C(debug) says is shown, once where many nodes say the same.
+  - Warnings of tasks are shown as the callback C(default) shows them.
   - A run of roles that ends before it has told its verdict, since no node was left, has it told here.
   - Tasks that went well say nothing; with C(-v) those that changed something say so for each node, with C(-vv) all do.
     For what they returned, use another callback.
@@ -139,6 +140,10 @@ class CallbackModule(CallbackBase):
             **_task_fields(result._task),
         )
         self._handle(event, more)
+        if result._result.get("warnings"):
+            # They go to the error output, past the line that is kept up to date.
+            self.screen.end()
+            self._handle_warnings(result._result)
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         self.screen.end()

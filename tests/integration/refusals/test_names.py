@@ -19,10 +19,17 @@ def test_a_tag_that_no_task_has_is_refused(said, playbook, option):
     assert f"{option} nvme_riad0: no task has that tag; did you mean nvme_raid0?" in words
 
 
-def test_variables_and_groups_of_nearly_the_name_are_warnings(said):
+@pytest.mark.parametrize("display", ["ansible.builtin.default", "mlcluster.aws.cluster_progress"])
+def test_variables_and_groups_of_nearly_the_name_are_warnings(said, display):
     groups = {**CLUSTER, "instance_stores": {"n1": {"nvme_raid0_mount_pont": "/x", "nvme_raid0_mine": 1}}}
     status, words = said(
-        "site.yml", groups, "--tags", "never", slurm_jobs_jbos="{{ undefined }}", mlcluster_own_variables=["*_mine"]
+        "site.yml",
+        groups,
+        "--tags",
+        "never",
+        display=display,
+        slurm_jobs_jbos="{{ undefined }}",
+        mlcluster_own_variables=["*_mine"],
     )
     assert status == 0, words
     assert "variable nvme_raid0_mount_pont (of n1) is read by nothing; did you mean nvme_raid0_mount_point?" in words
