@@ -66,9 +66,15 @@ def lines(checks: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
 def checks_verb(args: argparse.Namespace) -> int:
     """Print the list; a choice that no check is in is wrong usage."""
     found = chosen(args.prefix, args.profile)
+    if not found:
+        profile = f" in the profile {args.profile}" if args.profile else ""
+        sys.stderr.write(
+            f"mlcluster checks: no check has an id that begins with {args.prefix!r}{profile}; "
+            "'mlcluster checks' lists all of them\n"
+        )
     if args.json:
         sys.stdout.write(json.dumps({"schema": SCHEMA, "checks": found}, indent=1) + "\n")
-    else:
+    elif found:
         closing = f"{len(found)} checks; a check fails when what stands below its id is so"
         sys.stdout.write("\n".join([*lines(found), closing]) + "\n")
     return result.EXIT_OK if found else result.EXIT_USAGE

@@ -30,7 +30,14 @@ def test_a_profile_and_a_beginning_choose(capsys, tmp_path):
 
 
 def test_a_beginning_that_no_check_has_is_wrong_usage(capsys, tmp_path):
-    assert main.main(["checks", "gpus."], log_dir=str(tmp_path)) == 3
+    assert main.main(["checks", "gpus.", "--profile", "prolog"], log_dir=str(tmp_path)) == 3
+    output = capsys.readouterr()
+    assert not output.out and "begins with 'gpus.' in the profile prolog; 'mlcluster checks' lists all" in output.err
+
+
+def test_json_without_a_check_is_an_empty_list(capsys, tmp_path):
+    assert main.main(["checks", "gpus.", "--json"], log_dir=str(tmp_path)) == 3
+    assert json.loads(capsys.readouterr().out)["checks"] == []
 
 
 @pytest.mark.parametrize("who", checks.ASKED_BY)
