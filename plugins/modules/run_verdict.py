@@ -68,7 +68,7 @@ lines:
   returned: without O(role)
   type: list
   elements: str
-  sample: ["verdict: 76 nodes: all proved"]
+  sample: ["verdict: 76 nodes: all proved (nvme_raid0, efa_nccl)"]
 nodes:
   description: The state of each role on each node.
   returned: without O(role)

@@ -28,8 +28,8 @@ from tests.build import house_rules
 from . import role_docs
 
 OWN = re.compile(r"(?:^|[/=:.,@-])[A-Z][A-Z0-9_]*(?:$|[/=:.,@-])|…|\.\.\.$|^[<$~]")
-# A variable that a play or an inventory asks for: with a default, or as all there is between the braces.
-ASKED = re.compile(r"\b([a-z][a-z0-9_]*)\s*\|\s*default\(|\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
+# A variable that a play or an inventory asks for: with a default, as mandatory, or as all there is between the braces.
+ASKED = re.compile(r"\b([a-z][a-z0-9_]*)\s*\|\s*(?:default|mandatory)\(|\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
 MAKE_VARIABLES = frozenset({"PYTHON", "V"})
 
 

@@ -124,8 +124,11 @@ def lines(cells: Table) -> list[str]:
         states = tuple(by_role[role].state if role in by_role else NO_ROLE for role in roles)
         rows.setdefault(states, []).append(host)
     whole = [states for states in rows if set(states) <= {PROVED, NO_ROLE} and PROVED in states]
-    proved = [host for states in whole for host in rows.pop(states)]
-    told = [f"verdict: {_count(len(proved))}: all proved"] if proved else []
+    # With the roles: --tags leaves some of them out, and groups differ.
+    told = []
+    for states in whole:
+        names = ", ".join(role for role, state in zip(roles, states) if state == PROVED)
+        told.append(f"verdict: {_count(len(rows.pop(states)))}: all proved ({names})")
     if not rows:
         return told
     shown = {states: _named(hosts) for states, hosts in rows.items()}

@@ -47,7 +47,10 @@ def test_what_a_role_has_found_is_told_at_the_end(end, tmp_path):
     assert end({"role": "efa_nccl", "results": [PASS]}) == {"changed": False}
     report = tmp_path / "folder" / "verdict.jsonl"
     result = end({"report": str(report)})
-    assert (result["nodes"], result["lines"]) == ({"n1": {"efa_nccl": "proved"}}, ["verdict: 1 node: all proved"])
+    assert (result["nodes"], result["lines"]) == (
+        {"n1": {"efa_nccl": "proved"}},
+        ["verdict: 1 node: all proved (efa_nccl)"],
+    )
     assert not result.get("failed") and end.printed == result["lines"]
     assert json.loads(report.read_text(encoding="utf-8"))["host"] == "n1"
     assert journal.read(journal.path()) == []

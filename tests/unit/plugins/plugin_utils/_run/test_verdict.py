@@ -74,8 +74,17 @@ def test_an_ended_node_of_proved_roles_is_not_good():
 def test_nodes_that_are_all_proved_are_one_line():
     entries = [entry(f"n{number}", results=[PASS]) for number in range(76)]
     table = verdict.table(entries, [])
-    assert verdict.lines(table) == ["verdict: 76 nodes: all proved"]
+    assert verdict.lines(table) == ["verdict: 76 nodes: all proved (efa_nccl)"]
     assert verdict.sentence(table) == ""
+
+
+def test_proved_nodes_are_counted_by_their_roles():
+    entries = [entry(f"n{number}", results=[PASS]) for number in range(3)]
+    entries += [entry("n0", "nvme_raid0", results=[PASS])]
+    assert verdict.lines(verdict.table(entries, [])) == [
+        "verdict: 1 node: all proved (nvme_raid0, efa_nccl)",
+        "verdict: 2 nodes: all proved (efa_nccl)",
+    ]
 
 
 def test_others_stand_below_with_their_reasons_once():
@@ -84,7 +93,7 @@ def test_others_stand_below_with_their_reasons_once():
     entries += [entry("bad", "nvme_raid0", failure="lost"), entry("bad", final=False, begun=False)]
     table = verdict.table(entries, [], {"bad"})
     assert verdict.lines(table) == [
-        "verdict: 4 nodes: all proved",
+        "verdict: 4 nodes: all proved (nvme_raid0, efa_nccl)",
         "verdict             nvme_raid0  efa_nccl",
         "bad                 failed      not proved",
         "5 nodes (x0 to x4)  -           not applicable",
