@@ -30,11 +30,11 @@ _PROPERTIES = "Id,LoadState,ActiveState,SubState,UnitFileState,ExecStart"
 def look(host: Host, options: config.Options) -> Facts:
     """Return the facts of a node; of one that is no part of an UltraServer only its type.
 
-    ``type``, ``ultraserver`` (None: the type is not known), ``programs`` {name: path or None}, ``unit``, ``config`` and
+    ``type``, ``ultraserver`` (None: not known), ``programs`` {name: path or None}, ``unit``, ``config`` and
     ``nodes`` (files), ``daemons``, ``major``, ``channel``, ``record``, ``domain``.
     """
     kind = options.instance_type or instance_type(host)
-    facts: Facts = {"type": kind, "ultraserver": is_ultraserver(kind) if kind else None}
+    facts: Facts = {"type": kind, "ultraserver": is_ultraserver(kind) if kind else _without_type(host)}
     if not facts["ultraserver"]:
         return facts
     unit = look_unit(host, options.service)
@@ -52,6 +52,12 @@ def look(host: Host, options: config.Options) -> Facts:
         "channel": host.character_device(config.CHANNEL),
         "record": record if isinstance(record, dict) and record.get("schema") == config.SCHEMA else None,
     }
+
+
+def _without_type(host: Host) -> bool | None:
+    """Return False for a machine whose driver has no IMEX channels, and None, not known, for any other."""
+    devices = host.read_text("/proc/devices")
+    return False if devices and parse.channel_major(devices) is None else None
 
 
 def look_unit(host: Host, service: str) -> Facts:

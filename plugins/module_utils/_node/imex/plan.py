@@ -14,6 +14,10 @@ from .job import Job
 from .look import Facts
 
 DOMAIN = "imex"
+UNKNOWN = (
+    "whether this machine is part of an UltraServer is not known: its firmware names no instance type, and its driver "
+    "may have IMEX channels; give --instance-type"
+)
 # What a program that configures IMEX for jobs names, other than this one.
 _NAMES = ("nvidia-imex", "nodes_config")
 _OURS = "mlcluster"
@@ -44,7 +48,7 @@ def unconcerned_node(options: config.Options, facts: Facts) -> str:
     """Return why nothing is done on this node, whatever the job; empty where something is."""
     if options.mode == "none":
         return "slurm_jobs_imex is none: nothing is done for the domains of jobs"
-    if not facts["ultraserver"]:
+    if facts["ultraserver"] is False:
         return f"{facts['type'] or 'this machine'} is no part of an UltraServer"
     return ""
 

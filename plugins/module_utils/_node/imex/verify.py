@@ -16,7 +16,7 @@ from ..verdict.evidence import Field, Subject, Test, decide, exactly, is_text, n
 from ..verdict.result import Result, not_applicable, undeterminable
 from . import config, parse
 from .look import Facts
-from .plan import channel_is_right, other_hands
+from .plan import UNKNOWN, channel_is_right, other_hands
 
 SOURCE = "NVIDIA IMEX guide"
 IDS = ("imex.service", "imex.domain", "imex.channel")
@@ -25,9 +25,11 @@ _LOG_HINT = f"look at {config.LOG}, 'systemctl status {config.SERVICE}' and '{co
 
 def verify(facts: Facts, domain: parse.Domain | None = None, problem: str = "") -> list[Result]:
     """Return the three verdicts; ``domain`` is what the daemon prints, None with ``problem`` where it is not known."""
-    if facts["ultraserver"] is not True:
+    if facts["ultraserver"] is False:
         known = f"{facts['type']} is no part of an UltraServer"
-        return [not_applicable("imex.service", known if facts["type"] else "the instance type is not known")]
+        return [not_applicable("imex.service", known if facts["type"] else "the driver has no IMEX channels")]
+    if facts["ultraserver"] is not True:
+        return [undeterminable("imex.service", "unknown_type", message=UNKNOWN)]
     other = other_hands(facts)
     if other:
         return [not_applicable(check, other) for check in IDS]

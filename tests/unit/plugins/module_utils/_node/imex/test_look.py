@@ -29,11 +29,26 @@ def test_node_of_an_ultraserver():
     assert facts["nodes"] == {"path": NODES, "text": "0.0.0.0\n0.0.0.0\n", "shared": None}
 
 
-@pytest.mark.parametrize(("kind", "ultraserver"), [("p5.48xlarge", False), (None, None)])
-def test_other_node_is_not_looked_at(kind, ultraserver):
+def test_other_node_is_not_looked_at():
     host = FakeImexHost()
-    facts = look(host, config.Options(instance_type=kind))
-    assert facts == {"type": kind, "ultraserver": ultraserver} and host.ran == []
+    facts = look(host, config.Options(instance_type="p5.48xlarge"))
+    assert facts == {"type": "p5.48xlarge", "ultraserver": False} and host.ran == []
+
+
+@pytest.mark.parametrize(
+    ("devices", "ultraserver"),
+    [
+        ("Character devices:\n  1 mem\n", False),
+        ("Character devices:\n234 nvidia-caps-imex-channels\n", None),
+        (None, None),
+    ],
+)
+def test_unknown_type_is_told_by_the_driver(devices, ultraserver):
+    host = FakeImexHost()
+    host.files.pop("/proc/devices")
+    if devices is not None:
+        host.files["/proc/devices"] = devices
+    assert look(host, config.Options()) == {"type": None, "ultraserver": ultraserver} and host.ran == []
 
 
 def test_files_of_the_unit_and_of_its_configuration():

@@ -107,7 +107,8 @@ def test_other_types_have_no_domain():
     assert "p5.48xlarge is no part of an UltraServer" in plan.unconcerned_node(
         OPTIONS, {"type": "p5.48xlarge", "ultraserver": False}
     )
-    assert "this machine is no part" in plan.unconcerned_node(OPTIONS, {"type": None, "ultraserver": None})
+    assert "this machine is no part" in plan.unconcerned_node(OPTIONS, {"type": None, "ultraserver": False})
+    assert plan.unconcerned_node(OPTIONS, {"type": None, "ultraserver": None}) == ""
 
 
 def test_daemon_of_the_dra_driver_is_left_alone():

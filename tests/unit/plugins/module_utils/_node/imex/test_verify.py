@@ -46,10 +46,15 @@ def test_node_with_a_job_is_proved():
     assert found["imex.channel"].found == "234:0 mode 0666"
 
 
-@pytest.mark.parametrize(("kind", "said"), [("p5.48xlarge", "no part of an UltraServer"), (None, "is not known")])
+@pytest.mark.parametrize(("kind", "said"), [("p5.48xlarge", "no part of an UltraServer"), (None, "has no IMEX")])
 def test_other_node_is_not_judged(kind, said):
-    (only,) = verify({"type": kind, "ultraserver": False if kind else None})
+    (only,) = verify({"type": kind, "ultraserver": False})
     assert (only.id, only.status) == ("imex.service", "not_applicable") and said in only.reason
+
+
+def test_unknown_machine_is_undeterminable():
+    (only,) = verify({"type": None, "ultraserver": None})
+    assert (only.id, only.status) == ("imex.service", "undeterminable") and "give --instance-type" in only.message
 
 
 def test_other_hands_are_reported():
