@@ -106,7 +106,9 @@ def copy(client, source, target):
     for name in keys(client, target):
         client.delete_object(Bucket=target, Key=name)
     for name in keys(client, source):
-        client.copy_object(Bucket=target, Key=name, CopySource={"Bucket": source, "Key": name})
+        # Not copy_object: of what came in several parts, moto then has a checksum of parts and no parts.
+        found = client.get_object(Bucket=source, Key=name)
+        client.put_object(Bucket=target, Key=name, Body=found["Body"].read(), Metadata=found["Metadata"])
 
 
 @pytest.fixture
