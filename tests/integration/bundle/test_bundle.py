@@ -19,8 +19,9 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import archi
 from tests.integration.bundle.conftest import CACHE, OWN, ROOT, interpreter
 
 MIB = 1 << 20
-# What an archive may grow to before somebody has to say why; it was 6.6 MiB, 22 MiB unpacked, a quarter of it compiled.
-SIZE, UNPACKED = 8 * MIB, 32 * MIB
+# What an archive may grow to before somebody has to say why. It was 6.6 MiB, 22 MiB unpacked, a quarter of it compiled,
+# and is 8.3 MiB, 27 MiB unpacked, since all roles decide on the node and the modules that do so come compiled too.
+SIZE, UNPACKED = 9 * MIB, 32 * MIB
 ANSIBLE = """
 import runpy, sys
 runpy.run_path(sys.argv[1])["isolate"]()
