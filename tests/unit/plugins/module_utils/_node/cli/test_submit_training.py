@@ -19,7 +19,7 @@ PLAN = {"cluster": {"nodes": 2}, "models": [{"name": "a", "nodes": 1}]}
 class Fake:
     """A run of a plan, of which the test says what fails."""
 
-    refused: Exception | None = None
+    refused: tuple[Exception, ...] = ()
     failed = ()
     ended = ()
 
@@ -29,8 +29,8 @@ class Fake:
 
     def prepare(self, plan):
         self.plan = plan
-        if isinstance(self.refused, Exception):
-            raise self.refused
+        if self.refused:
+            raise self.refused[0]
 
     def submit(self):
         self.changed = True
@@ -84,7 +84,7 @@ def test_failures_end_with_one(call, capsys):
 
 
 def test_a_refusal_ends_with_two(call, capsys):
-    assert call(refused=NotSubmittedError(["two nodes are missing"])) == (2, {"changed": False})
+    assert call(refused=(NotSubmittedError(["two nodes are missing"]),)) == (2, {"changed": False})
     assert capsys.readouterr().err == "submit-training: nothing was submitted: two nodes are missing.\n"
 
 

@@ -21,15 +21,15 @@ class Fake:
     verdict = types.MappingProxyType(PASSED)
     late = ()
     lost = ()
-    refused: Exception | None = None
+    refused: tuple[Exception, ...] = ()
 
     def __init__(self, slurm, options, say):
         self.slurm, self.options, self.say, self.done, self.changed = slurm, options, say, [], False
         Fake.last = self
 
     def prepare(self):
-        if isinstance(self.refused, Exception):
-            raise self.refused
+        if self.refused:
+            raise self.refused[0]
 
     def foretell(self):
         self.say("smoke: sbatch")
@@ -109,7 +109,7 @@ def test_a_verdict_that_was_not_kept_is_no_pass(call, capsys):
 
 
 def test_a_refusal_submits_nothing(call, capsys):
-    assert call(refused=NotSubmittedError(["no job dance"])) == (2, {"changed": False, "file": None})
+    assert call(refused=(NotSubmittedError(["no job dance"]),)) == (2, {"changed": False, "file": None})
     assert capsys.readouterr().err == "validate: nothing was submitted: no job dance.\n"
 
 
