@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Write the tables of the guides and of the README of slurm_jobs from the collection's own data.
+"""Write the tables of the guides, of the README and of that of slurm_jobs from the collection's own data.
 
 A table stands between the lines ``<!-- table: NAME -->`` and ``<!-- /table -->``; all else in a guide is by hand
 and left alone.
@@ -11,6 +11,7 @@ and left alone.
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -20,11 +21,14 @@ from types import ModuleType
 from plugins.module_utils._node.cli.checks import ASKED_BY
 from plugins.module_utils._node.jobs.kinds import KINDS
 from plugins.module_utils._node.jobs.options import Option
+from plugins.plugin_utils._prove import evidence as proofs
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 GUIDES = CHECKOUT / "docs" / "guides"
 JOBS_README = CHECKOUT / "roles" / "slurm_jobs" / "README.md"
 CHECKS_PAGE = CHECKOUT / "docs" / "checks.md"
+README = CHECKOUT / "README.md"
+EVIDENCE = CHECKOUT / "docs" / "evidence"
 DATA = CHECKOUT / "plugins" / "module_utils" / "_data"
 BLOCK = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 GIB = 1 << 30
@@ -130,9 +134,24 @@ def askers() -> str:
     return table(("word", "who asks"), [(f"`{word}`", text) for word, text in ASKED_BY.items()])
 
 
+def evidence(folder: Path = EVIDENCE) -> str:
+    """What runs in real accounts have proved. Raises ValueError for a file that is not of the schema."""
+    documents = []
+    for path in sorted(folder.glob("*.json")):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        problems = proofs.problems(document)
+        if problems:
+            raise ValueError(f"{path.name} {'; '.join(problems)}: leave it out")
+        documents.append(document)
+    if not documents:
+        return "No run in a real account has been sent yet: what is not testable here is not proved."
+    return table(("instance type", "system", "passed", "did not"), proofs.rows(documents))
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "askers": askers,
     "checks": checks,
+    "evidence": evidence,
     "job-kinds": job_kinds,
     "training-types": training_types,
     "published-bandwidths": published_bandwidths,
@@ -149,7 +168,7 @@ def pages() -> list[Path]:
     """The pages with such tables. Raises FileNotFoundError when there is none."""
     found = [
         path
-        for path in (*sorted(GUIDES.glob("*.md")), CHECKS_PAGE, JOBS_README)
+        for path in (*sorted(GUIDES.glob("*.md")), CHECKS_PAGE, JOBS_README, README)
         if BLOCK.search(path.read_text(encoding="utf-8"))
     ]
     if not found:

@@ -88,9 +88,14 @@ CONCERNS: dict[str, dict[str, str]] = {
     "ec2:DeleteVpcEndpoints": {"vpc-endpoint": "VpcEndpointIds"},
     "ec2:DetachInternetGateway": {"internet-gateway": "InternetGatewayId", "vpc": "VpcId"},
     "ec2:ImportKeyPair": {"key-pair": NEW},
+    "ec2:ModifyInstanceAttribute": {"instance": "InstanceId", "security-group": "Groups"},
     "ec2:ModifySubnetAttribute": {"subnet": "SubnetId"},
     "ec2:ModifyVpcAttribute": {"vpc": "VpcId"},
     "ec2:ReleaseAddress": {"elastic-ip": "AllocationId"},
+    "ec2:RunInstances": {"instance": NEW, "volume": NEW, "image": "ImageId"},
+    "ec2:StartInstances": {"instance": "InstanceIds"},
+    "ec2:StopInstances": {"instance": "InstanceIds"},
+    "ec2:TerminateInstances": {"instance": "InstanceIds"},
     "ec2:RevokeSecurityGroupEgress": {"security-group": "GroupId"},
     "ec2:RevokeSecurityGroupIngress": {"security-group": "GroupId"},
     "fsx:CreateFileSystem": {"file-system": NEW},
@@ -100,8 +105,12 @@ KINDS = {
     "eipalloc": "elastic-ip", "igw": "internet-gateway", "key": "key-pair", "nat": "natgateway", "rtb": "route-table",
     "sg": "security-group", "subnet": "subnet", "vpc": "vpc", "vpce": "vpc-endpoint",
 }  # fmt: skip
-# EC2 names an association, and asks for the rights to what it joins.
-BY_ASSOCIATION = {"ec2:DisassociateRouteTable": ("route-table", "subnet")}
+# EC2 names an association, and asks for the rights to what it joins; of a key pair the call has no id.
+BY_ASSOCIATION = {
+    "ec2:DeleteKeyPair": ("key-pair",),
+    "ec2:DisassociateRouteTable": ("route-table", "subnet"),
+    "ec2:RunInstances": ("key-pair",),
+}
 
 
 def asked(call: Mapping[str, Any], mine: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -120,9 +129,11 @@ def asked(call: Mapping[str, Any], mine: Mapping[str, str]) -> Iterator[tuple[st
         for name in given["Resources"]:
             arn = f"arn:aws:ec2:region:account:{KINDS[name.partition('-')[0]]}/{name}"
             yield operation, arn, {**request, **_keys("Resource", there.get(name, {}))}
-    if operation in BY_ASSOCIATION or operation == "ec2:CreateTags":
+    if operation == "ec2:CreateTags":
         return
-    for kind, parameter in CONCERNS[operation].items():
+    for kind, parameter in (
+        CONCERNS.get(operation, {}) if operation in BY_ASSOCIATION else CONCERNS[operation]
+    ).items():
         arn = f"arn:aws:{service}:region:account:{kind}/"
         if parameter == NEW:
             yield operation, f"{arn}*", request
@@ -160,13 +171,15 @@ def _unknown(operator: str) -> bool:
     raise AssertionError(f"what does the condition {operator} mean?")
 
 
-def check_changes(name: str, calls: list[dict[str, Any]], own: str) -> None:
+def check_changes(
+    name: str, calls: list[dict[str, Any]], own: str, tag: str = "mlcluster:network", example: str = EXAMPLE
+) -> None:
     """Every change that was asked for is allowed for the network or cluster of that name, and for no other one."""
     text = (FOLDER / f"{name}.json").read_text(encoding="utf-8")
-    policies = [json.loads(text.replace(EXAMPLE, one)) for one in (own, "another")]
+    policies = [json.loads(text.replace(example, one)) for one in (own, "another")]
     assert calls, "nothing was changed"
     for call in calls:
-        judged = list(asked(call, {"mlcluster:network": own}))
+        judged = list(asked(call, {tag: own}))
         for action, arn, keys in judged:
             assert allows(policies[0], action, arn, keys), f"docs/iam/{name}.json denies {action} on {arn} with {keys}"
         assert not all(allows(policies[1], *one) for one in judged), f"{call['operation']} is allowed to everybody"

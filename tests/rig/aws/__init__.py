@@ -32,6 +32,8 @@ class Aws:
         self.record = folder / "operations.txt"
         self._changes = folder / "operations.txt.changes"
         self._kill = folder / "operations.txt.kill"
+        # Variables of a test's own, until the next reset.
+        self.more: dict[str, str] = {}
         # A process of its own: all of moto's servers of a process have one content, and resetting one empties them all.
         self._server = subprocess.Popen(
             [sys.executable, "-m", "tests.rig.aws"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -51,6 +53,8 @@ class Aws:
             "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
             "PYTHONPATH": str(RECORDER),
             "MLCLUSTER_RIG_RECORD": str(self.record),
+            "MLCLUSTER_RIG_TESTS": str(os.getpid()),
+            **self.more,
         }
 
     def client(self, service: str, region: str) -> Any:
@@ -72,13 +76,17 @@ class Aws:
         self._changes.unlink(missing_ok=True)
 
     def kill_at(self, operation: str) -> None:
-        """Let each process with the server's environment die when it comes to ask for ``operation``; "": no more."""
+        """Let each process with the server's environment die when it comes to ask for ``operation``; "": no more.
+
+        With ``controller `` before the operation, every program between the tests and that process dies too.
+        """
         self._kill.write_text(operation, encoding="utf-8")
 
     def reset(self) -> None:
         """An empty account and an empty record."""
         with urllib.request.urlopen(urllib.request.Request(f"{self.url}/moto-api/reset", method="POST")):  # noqa: S310
             self.forget()
+            self.more = {}
             self._kill.unlink(missing_ok=True)
 
     def stop(self) -> None:

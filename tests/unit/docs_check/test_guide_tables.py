@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.docs_check import guide_tables
@@ -46,3 +48,28 @@ def test_what_a_type_has_is_told():
 def test_the_least_that_passes_is_below_what_was_published():
     row = next(line for line in guide_tables.published_bandwidths().splitlines() if "p5en.48xlarge | 1 |" in line)
     assert "16 GiB 482.05 | 16 GiB 433.8 |" in row
+
+
+def sent(**change):
+    """A file as prove_on_aws writes it, for this test alone."""
+    step = {"name": "site", "state": "passed", "seconds": 9, "verdicts": [{"id": "a.b", "status": "pass"}]}
+    facts = {"kernel": "6.8.0", "system": "Ubuntu 24.04"}
+    moments = {"started": "2026-01-31T12:00:00Z", "finished": "2026-01-31T12:40:00Z"}
+    document = {"schema": "mlcluster.evidence/1", "type": "c5d.large", "image": "x", "facts": facts, "versions": {}}
+    return json.dumps({**document, **moments, "steps": [step], **change})
+
+
+def test_without_evidence_nothing_is_called_proved(tmp_path):
+    assert "is not proved" in guide_tables.evidence(tmp_path)
+
+
+def test_each_evidence_is_a_row(tmp_path):
+    (tmp_path / "one.json").write_text(sent(), encoding="utf-8")
+    row = guide_tables.evidence(tmp_path).splitlines()[2]
+    assert row == "| c5d.large | Ubuntu 24.04, 6.8.0 | site | nothing |"
+
+
+def test_evidence_with_a_foreign_field_is_no_row(tmp_path):
+    (tmp_path / "one.json").write_text(sent(account="1"), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"one\.json has the field account"):
+        guide_tables.evidence(tmp_path)

@@ -16,16 +16,20 @@ import sys
 def recorded(call, path):
     """BaseClient's method, with one line for each call in the file ``path``.
 
-    A process that comes to ask for the operation in the file ``path``.kill dies instead. What changes something of EC2
-    or FSx is a line of JSON in the file ``path``.changes, too: with its parameters and what is tagged how by then.
+    A process that comes to ask for the operation in the file ``path``.kill dies instead, and with ``controller ``
+    before it every program between it and the tests, too. What changes something of EC2 or FSx is a line of JSON in the
+    file ``path``.changes, too: with its parameters and what is tagged how by then.
     """
 
     def make(self, operation_name, api_params):
         operation = f"{self.meta.service_model.service_name}:{operation_name}"
         if os.path.exists(f"{path}.kill"):
             with open(f"{path}.kill", encoding="utf-8") as stream:
-                if stream.read() == operation:
-                    os.kill(os.getpid(), signal.SIGKILL)
+                wanted = stream.read()
+            if wanted == f"controller {operation}":
+                kill_controller()
+            if wanted in (operation, f"controller {operation}"):
+                os.kill(os.getpid(), signal.SIGKILL)
         with open(path, "a", encoding="utf-8") as stream:
             stream.write(f"{operation}\n")
         service, changes = self.meta.service_model.service_name, not operation_name.startswith("Describe")
@@ -37,6 +41,18 @@ def recorded(call, path):
         return call(self, operation_name, api_params)
 
     return make
+
+
+def kill_controller():
+    """End every process between the tests and this one, the first one first, as a machine does that loses its power."""
+    above, pid = [], os.getppid()
+    while pid > 1 and pid != int(os.environ["MLCLUSTER_RIG_TESTS"]):
+        above.append(pid)
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as stream:
+            pid = int(stream.read().rpartition(")")[2].split()[1])
+    if pid > 1:
+        for one in reversed(above):
+            os.kill(one, signal.SIGKILL)
 
 
 class Watch(importlib.abc.MetaPathFinder):

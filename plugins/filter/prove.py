@@ -1,0 +1,31 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters of the playbook prove_on_aws."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._prove import plan, removals
+
+
+def prove_user_data(minutes: int | str, private: str, public: str) -> str:
+    """Cloud-init's configuration of an instance that ends itself after so many minutes."""
+    # Python's own clock: strftime's seconds, which templates have, depend on the time zone.
+    return plan.user_data(int(time.time()) + int(minutes) * 60, private, public)
+
+
+class FilterModule:
+    """The filters ``mlcluster.aws.prove_plan`` and the others of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        """Filters by name."""
+        return {
+            "prove_inventory": plan.inventory,
+            "prove_plan": plan.plan,
+            "prove_removals": removals.removals,
+            "prove_user_data": prove_user_data,
+        }

@@ -1,0 +1,314 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A proof on one instance of one's own account: what is refused, what it costs, and the order of its steps. Pure."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# Everything that a run makes carries both; nothing else is ever removed.
+PROJECT_TAG, PROJECT = "mlcluster:made-by", "prove_on_aws"
+RUN_TAG = "mlcluster:prove"
+RUN = re.compile(r"prove-[a-z0-9-]{1,40}\Z")
+REGION = re.compile(r"[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}\Z")
+TYPE = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+\Z")
+IMAGE = re.compile(r"ami-[0-9a-f]{8,17}\Z")
+SUBNET = re.compile(r"(subnet-[0-9a-f]{8,17})?\Z")
+# It stands in the options of ssh.
+FOLDER = re.compile(r"[^\s'\"%\\]+\Z")
+USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}\Z")
+LEAST_MINUTES, MOST_MINUTES = 30, 720
+ADDRESSES = ("public", "private")
+# What EC2 bills as plain Linux; the price list is asked for that.
+LINUX = "RunInstances"
+NODE = "prove-node"
+TIMER = "mlcluster-prove-deadline"
+
+# Name of the step, and the playbook that makes it or the state that EC2 is asked for.
+STEPS: tuple[dict[str, str], ...] = (
+    {"name": "wait", "playbook": "node"},
+    {"name": "site", "playbook": "site"},
+    {"name": "verify", "playbook": "verify"},
+    {"name": "reboot", "playbook": "reboot"},
+    {"name": "verify_after_reboot", "playbook": "verify"},
+    {"name": "stop", "state": "stopped"},
+    {"name": "start", "state": "running"},
+    {"name": "wait_after_start", "playbook": "node"},
+    {"name": "verify_after_start", "playbook": "verify"},
+    {"name": "uninstall", "playbook": "uninstall"},
+)
+
+
+def plan(settings: Mapping[str, Any], look: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return ``problem``, one sentence or empty, and without one the plan; ``look`` None judges the settings alone."""
+    problem = settings_problem(settings)
+    if problem or look is None:
+        return {"problem": problem}
+    problem = account_problem(settings, look)
+    if problem:
+        return {"problem": problem}
+    facts, image = look["types"][settings["type"]], look["images"][0]
+    subnet = subnet_of(settings["type"], look) or {}
+    return {
+        "problem": "",
+        "lines": lines(settings, look),
+        "refusal": refusal(settings, look),
+        "tags": tags(settings["run"]),
+        "steps": list(STEPS),
+        "groups": groups(facts),
+        "subnet": subnet["subnet_id"],
+        "vpc": subnet["vpc_id"],
+        "image": image_name(image),
+    }
+
+
+def settings_problem(settings: Mapping[str, Any]) -> str:
+    """Return what is wrong with the variables, before AWS is asked anything."""
+    shapes = (
+        ("region", REGION, "a region like us-east-1"),
+        ("type", TYPE, "an instance type like c5d.large"),
+        ("image", IMAGE, "the id of an image, like ami-0123456789abcdef0"),
+        ("user", USER, "the user that the image has, like ubuntu or ec2-user"),
+        ("subnet", SUBNET, "the id of a subnet, or nothing for a default subnet"),
+        ("run", RUN, "a name like prove-1 of small letters, digits and hyphens"),
+    )
+    for name, shape, hint in shapes:
+        value = settings.get(name)
+        if not isinstance(value, str) or not shape.match(value):
+            return f"nothing was launched: prove_on_aws_{name} is {_shown(value)}; give {hint}"
+    cidr = settings.get("ssh_cidr")
+    if not _is_cidr(cidr):
+        return (
+            f"nothing was launched: prove_on_aws_ssh_cidr is {_shown(cidr)}; give the IPv4 network from which this "
+            "machine reaches the instance, like 203.0.113.7/32, and not everybody's"
+        )
+    if settings.get("address") not in ADDRESSES:
+        return (
+            f"nothing was launched: prove_on_aws_address is {_shown(settings.get('address'))}; give public or private"
+        )
+    minutes = number(settings.get("minutes"))
+    if minutes is None or minutes != int(minutes) or not LEAST_MINUTES <= minutes <= MOST_MINUTES:
+        return (
+            f"nothing was launched: prove_on_aws_minutes is {_shown(settings.get('minutes'))}; give whole minutes, "
+            f"{LEAST_MINUTES} to {MOST_MINUTES}"
+        )
+    most = settings.get("max_dollars_an_hour")
+    if most not in ("", None) and not (number(most) or 0) > 0:
+        return f"nothing was launched: prove_on_aws_max_dollars_an_hour is {_shown(most)}; give a number above 0"
+    folder = settings.get("folder")
+    if not isinstance(folder, str) or not FOLDER.match(folder):
+        return (
+            f"nothing was launched: prove_on_aws_folder is {_shown(folder)}; give a path without quotes, % and spaces"
+        )
+    if not isinstance(settings.get("variables"), Mapping):
+        return "nothing was launched: prove_on_aws_variables is no mapping; give variables of the roles by name"
+    return ""
+
+
+def account_problem(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str:
+    """Return what AWS has not, or has otherwise, of what the variables name."""
+    kind, region = settings["type"], settings["region"]
+    facts = look["types"].get(kind)
+    if facts is None:
+        return f"nothing was launched: {region} offers no {kind}; give a type that it has as prove_on_aws_type"
+    if not groups(facts):
+        return (
+            f"nothing was launched: {kind} has neither instance store nor NVIDIA GPUs, so that nothing would be proved "
+            "on it; give another prove_on_aws_type, like c5d.large"
+        )
+    if not look["images"]:
+        return (
+            f"nothing was launched: {region} has no image {settings['image']} that this account may use; give one of "
+            "that region as prove_on_aws_image"
+        )
+    image = look["images"][0]
+    if str(image.get("platform")).lower() == "windows":
+        return f"nothing was launched: {settings['image']} is an image of Windows; give one of Linux"
+    supported = (facts.get("ProcessorInfo") or {}).get("SupportedArchitectures") or []
+    if image.get("architecture") not in supported:
+        return (
+            f"nothing was launched: {settings['image']} is for {image.get('architecture')}, and {kind} takes "
+            f"{', '.join(supported) or 'nothing that EC2 tells'}; give an image for it as prove_on_aws_image"
+        )
+    if look["taken"]:
+        return (
+            f"nothing was launched: {region} has a key pair or a security group with the name {settings['run']}; give "
+            f"another prove_on_aws_run, or remove that of a run before with -e prove_on_aws_sweep={settings['run']}"
+        )
+    if not look["subnets"]:
+        where = f"no subnet {settings['subnet']}" if settings["subnet"] else "no default subnet"
+        return f"nothing was launched: {region} has {where}; give one of yours as prove_on_aws_subnet"
+    if subnet_of(kind, look) is None:
+        zones = ", ".join(sorted({subnet["availability_zone"] for subnet in look["subnets"]}))
+        return (
+            f"nothing was launched: no subnet lies where {kind} is offered ({zones} do not); give prove_on_aws_subnet"
+        )
+    if settings["address"] == "public" and not (subnet_of(kind, look) or {}).get("map_public_ip_on_launch"):
+        return (
+            f"nothing was launched: the subnet for {kind} gives no public addresses; give another prove_on_aws_subnet, "
+            "or prove_on_aws_address=private where this machine reaches private ones"
+        )
+    return _price_problem(settings, look)
+
+
+def _price_problem(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str:
+    price, most = price_of(look), number(settings.get("max_dollars_an_hour"))
+    if price is None and most is None:
+        return (
+            f"nothing was launched: the price of {settings['type']} is unknown ({_unknown(look)}); look it up, and "
+            "give it as prove_on_aws_max_dollars_an_hour"
+        )
+    if price is not None and most is not None and price > most:
+        return (
+            f"nothing was launched: {settings['type']} costs {price:.2f} dollars an hour, more than "
+            f"prove_on_aws_max_dollars_an_hour ({most:g})"
+        )
+    return ""
+
+
+def price_of(look: Mapping[str, Any]) -> float | None:
+    """Return the dollars an hour of the type with this image, None where nothing says so."""
+    if look["images"] and look["images"][0].get("usage_operation", LINUX) != LINUX:
+        return None
+    return number(look["price"].get("dollars"))
+
+
+def _unknown(look: Mapping[str, Any]) -> str:
+    if look["images"][0].get("usage_operation", LINUX) != LINUX:
+        return "the image has a price of its own"
+    return look["price"].get("reason") or "the price list does not say"
+
+
+def subnet_of(kind: str, look: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the first subnet, by zone, in whose zone the type is offered."""
+    for subnet in sorted(look["subnets"], key=lambda entry: (entry["availability_zone"], entry["subnet_id"])):
+        if kind in look["offered"].get(subnet["availability_zone"], ()):
+            return subnet
+    return None
+
+
+def groups(facts: Mapping[str, Any]) -> list[str]:
+    """Return the groups of site.yml for which the type has something, as DescribeInstanceTypes has it."""
+    gpus = (facts.get("GpuInfo") or {}).get("Gpus") or []
+    found = ["instance_store"] if facts.get("InstanceStorageSupported") else []
+    return found + (["gpu"] if any(gpu.get("Manufacturer") == "NVIDIA" for gpu in gpus) else [])
+
+
+def lines(settings: Mapping[str, Any], look: Mapping[str, Any]) -> list[str]:
+    """Return what is shown before anything is launched."""
+    price, minutes = price_of(look), int(number(settings["minutes"]) or 0)
+    if price is None:
+        most = number(settings["max_dollars_an_hour"]) or 0
+        cost = f"price unknown ({_unknown(look)}); by your word at most {most:.2f} dollars an hour, "
+    else:
+        most, cost = price, f"{price:.2f} dollars an hour on demand, "
+    return [
+        f"run {settings['run']}: one {settings['type']} from {image_name(look['images'][0])} in {settings['region']}",
+        f"{cost}{most * minutes / 60:.2f} for all of its {minutes} minutes; its disks and traffic come on top",
+        f"made: a key pair, a security group that lets ssh in from {settings['ssh_cidr']}, the instance with its disks",
+        f"steps: {', '.join(step['name'] for step in STEPS)}; then everything is removed, whatever happened",
+        f"the instance ends itself after {minutes} minutes, also after a stop; while it is stopped it cannot",
+        f"if this machine dies: -e prove_on_aws_sweep={settings['run']} -e prove_on_aws_region={settings['region']}",
+    ]
+
+
+def refusal(settings: Mapping[str, Any], look: Mapping[str, Any]) -> str:
+    """Return why nothing is launched where the plan was not confirmed."""
+    if settings.get("confirm") == settings["type"]:
+        return ""
+    found = f", and not {_shown(settings['confirm'])}" if settings.get("confirm") else ""
+    return f"nothing was launched: to launch it as shown, give -e prove_on_aws_confirm={settings['type']}{found}"
+
+
+def tags(run: str) -> dict[str, str]:
+    """Return the tags of everything that a run makes."""
+    return {PROJECT_TAG: PROJECT, RUN_TAG: run, "Name": run}
+
+
+def image_name(image: Mapping[str, Any]) -> str:
+    """Return the name of a public image; that of another one is nobody's business."""
+    name = image.get("name")
+    return name if image.get("public") and isinstance(name, str) and name else "a private image"
+
+
+def user_data(deadline: int, private: str, public: str) -> str:
+    """Return cloud-init's configuration: the host key that the controller knows, and a timer that ends the instance.
+
+    ``deadline``: seconds since 1970. The timer is enabled, so that it stands after a reboot, and persistent: an
+    instance that starts after its time ends at once. A power-off from inside terminates, as the launch
+    asks for it.
+    """
+    moment = f"{datetime.datetime.fromtimestamp(deadline, datetime.timezone.utc):%Y-%m-%d %H:%M:%S} UTC"
+    units = {
+        "service": (
+            "[Unit]\nDescription=End this instance\nFailureAction=poweroff-force\n"
+            "[Service]\nType=oneshot\nExecStart=/usr/bin/env systemctl poweroff\n"
+        ),
+        "timer": (
+            "[Unit]\nDescription=The time at which this instance ends\n"
+            f"[Timer]\nOnCalendar={moment}\nPersistent=true\nAccuracySec=1s\n"
+            "[Install]\nWantedBy=timers.target\n"
+        ),
+    }
+    document = {
+        "ssh_deletekeys": True,
+        "ssh_keys": {"ed25519_private": private.strip() + "\n", "ed25519_public": public.strip() + "\n"},
+        "write_files": [
+            {"path": f"/etc/systemd/system/{TIMER}.{kind}", "permissions": "0644", "content": text}
+            for kind, text in units.items()
+        ],
+        "runcmd": [["systemctl", "daemon-reload"], ["systemctl", "enable", "--now", f"{TIMER}.timer"]],
+    }
+    return "#cloud-config\n" + json.dumps(document, indent=1) + "\n"
+
+
+def inventory(settings: Mapping[str, Any], wanted: Sequence[str], address: str, folder: str) -> dict[str, Any]:
+    """Return the inventory of the steps: one node, its groups, and how it is reached."""
+    options = {
+        "UserKnownHostsFile": f"{folder}/known_hosts",
+        "GlobalKnownHostsFile": "/dev/null",
+        # The address changes at the stop, the host key does not.
+        "HostKeyAlias": settings["run"],
+        "StrictHostKeyChecking": "yes",
+        "IdentitiesOnly": "yes",
+        "ConnectTimeout": "15",
+        "ServerAliveInterval": "15",
+        "ServerAliveCountMax": "8",
+    }
+    host = {
+        **settings["variables"],
+        "ansible_host": address,
+        "ansible_user": settings["user"],
+        "ansible_ssh_private_key_file": f"{folder}/key",
+        "ansible_ssh_common_args": " ".join(f"-o '{name}={value}'" for name, value in options.items()),
+        "ec2_instance_type": settings["type"],
+        # The launch gives plain interfaces only.
+        "ec2_efa_attached": 0,
+    }
+    return {"all": {"hosts": {NODE: host}, "children": {group: {"hosts": {NODE: {}}} for group in wanted}}}
+
+
+def number(value: Any) -> float | None:
+    """Return a number that was given as one or as a text, None for anything else."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value):
+        return float(value)
+    return float(value) if isinstance(value, (int, float)) and value == value and abs(value) < 1e9 else None
+
+
+def _is_cidr(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and "/" in value and ipaddress.IPv4Network(value).prefixlen > 0
+    except ValueError:
+        return False
+
+
+def _shown(value: Any) -> str:
+    return f"'{value}'" if value not in ("", None) else "not given"

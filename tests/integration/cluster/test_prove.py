@@ -1,0 +1,280 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""prove_on_aws against an account of moto: nothing is left running, whoever dies and whenever.
+
+The steps that need a node are stand-ins here, which ask for the names of the account and end as they are told.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.server
+import json
+import threading
+
+import pytest
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._prove import plan
+
+from tests.integration.cluster.conftest import REGION
+from tests.integration.cluster.policies import check_changes, check_policy
+
+pytestmark = pytest.mark.timeout(1800)
+
+RUN = "prove-test"
+TYPE = "c5d.large"
+TAGS = plan.tags(RUN)
+# Nobody's: each has one of the two tags, or those of another run.
+FOREIGN = (
+    {"mlcluster:made-by": "prove_on_aws", "mlcluster:prove": "prove-other"},
+    {"mlcluster:prove": RUN},
+    {"mlcluster:made-by": "somebody", "mlcluster:prove": RUN},
+)
+# What IAM wants for tags that come with a call, and what a volume needs that its instance has left.
+UNASKED = ("ec2:CreateTags", "ec2:DeleteVolume")
+# Asked by the steps alone.
+STEP = "iam:ListAccountAliases"
+NODE = """
+- hosts: prove-node
+  connection: local
+  gather_facts: false
+  vars:
+    ansible_python_interpreter: "{{ ansible_playbook_python }}"
+  tasks:
+    - amazon.aws.aws_caller_info:
+        region: "%s"
+    - ansible.builtin.copy:
+        content: "{{ report | to_json }}\n"
+        dest: "{{ mlcluster_verdict_report }}"
+        mode: "0600"
+      vars:
+        report:
+          results: [{id: storage.mount, status: pass, message: /data of 10.1.2.3}]
+    - ansible.builtin.assert:
+        that: '%s'
+"""
+
+
+class Prices(http.server.BaseHTTPRequestHandler):
+    """The price list, which moto has not: a price, or none."""
+
+    dollars = ""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        size = {"unit": "Hrs", "pricePerUnit": {"USD": self.dollars}}
+        product = json.dumps({"terms": {"OnDemand": {"term": {"priceDimensions": {"size": size}}}}})
+        body = json.dumps({"FormatVersion": "aws_v1", "PriceList": [product] if self.dollars else []}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def prices(aws_account, monkeypatch):
+    """prices(dollars) is what the list says from then on."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Prices) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        aws_account.more["AWS_ENDPOINT_URL_PRICING"] = f"http://127.0.0.1:{server.server_port}"
+        yield lambda dollars: monkeypatch.setattr(Prices, "dollars", dollars)
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def prove(prices, aws_account, play, tmp_path):
+    """prove(*options, good=..., **variables) runs the playbook with stand-ins for the steps on the node."""
+    ec2 = aws_account.client("ec2", REGION)
+    images = ec2.describe_images(Filters=[{"Name": "architecture", "Values": ["x86_64"]}])["Images"]
+    image = next(one["ImageId"] for one in images if one.get("Platform") != "windows")
+
+    def run(*options, good="true", **variables):
+        playbook = tmp_path / "node.yml"
+        playbook.write_text(NODE % (REGION, good), encoding="utf-8")
+        steps = dict.fromkeys(("node", "site", "verify", "reboot", "uninstall"), str(playbook))
+        given = {
+            "type": TYPE, "image": image, "region": REGION, "ssh_cidr": "10.9.0.7/32", "run": RUN, "confirm": TYPE,
+            "max_dollars_an_hour": 0.2, "folder": str(tmp_path / "runs"), "playbooks": steps, **variables,
+        }  # fmt: skip
+        named = {f"prove_on_aws_{name}": value for name, value in given.items() if value is not None}
+        return play("prove_on_aws", *options, **named)
+
+    return run
+
+
+@pytest.fixture
+def sweep(play):
+    return lambda run=RUN: play("prove_on_aws", prove_on_aws_sweep=run, prove_on_aws_region=REGION)
+
+
+def tagged(tags):
+    return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def specification(kind, tags):
+    return [{"ResourceType": kind, "Tags": tagged(tags)}]
+
+
+def make_volume(ec2, tags):
+    """A volume that is attached to nothing. Of a snapshot: moto leaves an empty SnapshotId out, and AWS does not."""
+    zone = ec2.describe_availability_zones()["AvailabilityZones"][0]["ZoneName"]
+    snapshot = ec2.describe_snapshots()["Snapshots"][0]["SnapshotId"]
+    ec2.create_volume(
+        AvailabilityZone=zone, Size=1, SnapshotId=snapshot, TagSpecifications=specification("volume", tags)
+    )
+
+
+@pytest.fixture
+def foreign(aws_account):
+    """What is not this run's, before and after."""
+    ec2 = aws_account.client("ec2", REGION)
+    image = ec2.describe_images()["Images"][0]["ImageId"]
+    for number, tags in enumerate(FOREIGN):
+        ec2.run_instances(
+            ImageId=image, MinCount=1, MaxCount=1, InstanceType=TYPE, TagSpecifications=specification("instance", tags)
+        )
+        make_volume(ec2, tags)
+        ec2.create_key_pair(KeyName=f"theirs-{number}", TagSpecifications=specification("key-pair", tags))
+        ec2.create_security_group(
+            GroupName=f"theirs-{number}", Description="x", TagSpecifications=specification("security-group", tags)
+        )
+    return there(aws_account)
+
+
+def there(account):
+    """Names of everything in the account that could cost or open something."""
+    ec2 = account.client("ec2", REGION)
+    instances = [one for entry in ec2.describe_instances()["Reservations"] for one in entry["Instances"]]
+    return {
+        "instances": {one["InstanceId"] for one in instances if one["State"]["Name"] != "terminated"},
+        "volumes": {one["VolumeId"] for one in ec2.describe_volumes()["Volumes"]},
+        "keys": {one["KeyName"] for one in ec2.describe_key_pairs()["KeyPairs"]},
+        "groups": {one["GroupId"] for one in ec2.describe_security_groups()["SecurityGroups"]},
+    }
+
+
+def evidence(tmp_path):
+    text = (tmp_path / "runs" / RUN / "evidence.json").read_text(encoding="utf-8")
+    return json.loads(text), text
+
+
+def test_a_run_passes_every_step_and_leaves_nothing(aws_account, prove, foreign, tmp_path):
+    aws_account.forget()
+    done = prove()
+    assert done.status == 0, done.said
+    assert there(aws_account) == foreign
+    document, text = evidence(tmp_path)
+    assert {step["state"] for step in document["steps"]} == {"passed"}
+    assert document["steps"][1]["verdicts"] == [{"id": "storage.mount", "status": "pass"}]
+    assert (document["type"], document["schema"]) == (TYPE, "mlcluster.evidence/1")
+    assert not [word for word in ("10.1.2.3", "i-", "ami-", "123456789012") if word in text]
+    assert not (tmp_path / "runs" / RUN / "key").exists()
+    check_policy("prove_on_aws", aws_account.operations() - {STEP}, UNASKED)
+    own = plan.PROJECT
+    check_changes("prove_on_aws", aws_account.changes(), own, tag=plan.PROJECT_TAG, example=own)
+
+
+def test_without_consent_price_and_plan_are_shown_only(aws_account, prove, foreign):
+    refused = prove(confirm=None)
+    assert refused.status == 2
+    assert "give -e prove_on_aws_confirm=c5d.large" in refused.said, refused.said
+    assert "by your word at most 0.20 dollars an hour, 0.40 for all of its 120 minutes" in refused.said
+    assert there(aws_account) == foreign
+
+
+@pytest.mark.parametrize(
+    ("variables", "sentence"),
+    [
+        pytest.param({"type": None}, "prove_on_aws_type is not given", marks=pytest.mark.slow),
+        pytest.param({"type": "c5d.huge"}, f"{REGION} offers no c5d.huge", marks=pytest.mark.slow),
+        ({"image": "ami-00000000000000000"}, f"{REGION} has no image ami-00000000000000000"),
+        ({"max_dollars_an_hour": None}, "the price of c5d.large is unknown"),
+    ],
+    ids=["no type", "unknown type", "no image", "no price"],
+)
+def test_what_cannot_be_carried_out_is_one_sentence(aws_account, prove, variables, sentence):
+    before = there(aws_account)
+    refused = prove(**variables)
+    assert refused.status == 2
+    assert f"nothing was launched: {sentence}" in refused.said, refused.said
+    assert there(aws_account) == before
+
+
+def test_a_failed_site_ends_the_instance_all_the_same(aws_account, prove, foreign, tmp_path):
+    failed = prove(good='"/site.jsonl" not in mlcluster_verdict_report')
+    assert failed.status == 2
+    assert "not everything was proved" in failed.said and "site.log says why" in failed.said
+    assert there(aws_account) == foreign
+    states = {step["name"]: step["state"] for step in evidence(tmp_path)[0]["steps"]}
+    assert (states["wait"], states["site"], states["verify"]) == ("passed", "failed", "not run")
+
+
+def test_the_instance_ends_itself_without_its_controller(aws_account, prove):
+    aws_account.kill_at(f"controller {STEP}")
+    assert prove().status == -9
+    ec2 = aws_account.client("ec2", REGION)
+    (instance,) = there(aws_account)["instances"]
+    asked = {"InstanceId": instance, "Attribute": "instanceInitiatedShutdownBehavior"}
+    assert ec2.describe_instance_attribute(**asked)["InstanceInitiatedShutdownBehavior"]["Value"] == "terminate"
+    data = ec2.describe_instance_attribute(InstanceId=instance, Attribute="userData")["UserData"]["Value"]
+    text = base64.b64decode(data).decode()
+    assert text.startswith("#cloud-config") and "Persistent=true" in text
+
+
+@pytest.mark.slow
+def test_a_failed_termination_says_what_may_still_run(aws_account, prove, sweep, foreign):
+    aws_account.kill_at("ec2:TerminateInstances")
+    failed = prove(good="false")
+    assert failed.status == 2
+    assert f"not everything of {RUN} was removed, and its instance may still run" in failed.said, failed.said
+    assert f"-e prove_on_aws_sweep={RUN} -e prove_on_aws_region={REGION}; before that the run had failed" in failed.said
+    aws_account.kill_at("")
+    assert sweep().status == 0
+    assert there(aws_account) == foreign
+
+
+# In the order of a run.
+DEATHS = (
+    "ec2:ImportKeyPair", "ec2:CreateSecurityGroup", "ec2:AuthorizeSecurityGroupIngress", "ec2:RunInstances",
+    STEP, "ec2:StopInstances", "ec2:StartInstances", "ec2:TerminateInstances", "ec2:DeleteKeyPair",
+    "ec2:DeleteSecurityGroup",
+)  # fmt: skip
+MEANWHILE = ("ec2:StopInstances", "ec2:StartInstances", "ec2:TerminateInstances")
+QUICK = ("ec2:RunInstances", STEP)
+
+
+@pytest.mark.parametrize(
+    "operation", [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in DEATHS]
+)
+def test_a_sweep_removes_what_a_killed_controller_left(aws_account, prove, sweep, foreign, operation):
+    aws_account.kill_at(f"controller {operation}")
+    assert prove().status == -9
+    aws_account.kill_at("")
+    left = there(aws_account)
+    assert (left == foreign) is (operation == "ec2:ImportKeyPair")
+    assert (left["instances"] > foreign["instances"]) is (operation in (STEP, *MEANWHILE))
+    swept = sweep()
+    assert swept.status == 0, swept.said
+    assert f"nothing of {RUN} is left; other runs that have something: prove-other" in swept.said
+    assert there(aws_account) == foreign
+
+
+def test_a_sweep_takes_tagged_volumes_that_stayed(aws_account, sweep, foreign):
+    ec2 = aws_account.client("ec2", REGION)
+    make_volume(ec2, TAGS)
+    assert sweep().status == 0
+    assert there(aws_account) == foreign
+
+
+def test_a_sweep_refuses_what_is_no_name_of_a_run(sweep, foreign, aws_account):
+    refused = sweep("*")
+    assert refused.status == 2 and "nothing was removed: prove_on_aws_sweep is '*'" in refused.said
+    listed = sweep("list")
+    assert (listed.status, "prove-other" in listed.said) == (0, True), listed.said
+    assert there(aws_account) == foreign
