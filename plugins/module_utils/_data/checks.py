@@ -229,7 +229,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
         "imex.service",
         (
             "the daemon is not installed, masked, failed or gone while a job needs it; or it made no domain for "
-            "the last job (reset)"
+            "the last job (reset); not known on a machine without an instance type whose driver has IMEX channels"
         ),
         ("reset",),
         ("prolog", "full"),

@@ -116,7 +116,8 @@ def test_variables_of_a_host_can_be_chosen_added_and_renamed(play, load):
     )
     found = changed.vars(host)
     assert found["gpus"] == usual["ec2_accelerators"] and "ec2_accelerators" not in found
-    assert found["count"] == usual["ec2_accelerators"]["count"]
+    # Before ansible-core 2.19 a template gives text.
+    assert int(found["count"]) == usual["ec2_accelerators"]["count"]
     assert changed.group(f"kind_{found['gpus']['kind']}") == [host]
     assert "ec2_tags" not in found and found["ec2_architecture"] == "x86_64"
     assert found["ec2_block_devices"][0]["device_name"] == "/dev/sda1"
