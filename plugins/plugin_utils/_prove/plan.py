@@ -99,7 +99,7 @@ def settings_problem(settings: Mapping[str, Any]) -> str:
             f"{LEAST_MINUTES} to {MOST_MINUTES}"
         )
     most = settings.get("max_dollars_an_hour")
-    if most not in ("", None) and not (number(most) or 0) > 0:
+    if most not in ("", None) and (number(most) or 0) <= 0:
         return f"nothing was launched: prove_on_aws_max_dollars_an_hour is {_shown(most)}; give a number above 0"
     folder = settings.get("folder")
     if not isinstance(folder, str) or not FOLDER.match(folder):
@@ -300,7 +300,7 @@ def number(value: Any) -> float | None:
         return None
     if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value):
         return float(value)
-    return float(value) if isinstance(value, (int, float)) and value == value and abs(value) < 1e9 else None
+    return float(value) if isinstance(value, (int, float)) and abs(value) < 1e9 else None
 
 
 def _is_cidr(value: Any) -> bool:
