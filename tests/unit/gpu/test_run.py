@@ -42,7 +42,12 @@ sys.exit(int(os.environ.get("STATUS_" + sys.argv[1].replace("-", "_").upper(), "
 ALL_REDUCE = """#!/bin/sh
 echo "NCCL INFO Bootstrap: Using eth0:10.1.2.3<0> $NCCL_DEBUG $*"
 # As timeout is told by the kernel that the time is over: how soon others are done is the machine's business.
-[ -z "$HANG" ] || { kill -ALRM "$PPID"; exec sleep 600; }
+# Once it sleeps it knows its child; before that it would end by itself.
+[ -z "$HANG" ] || {
+    until grep -q "^State:.S" "/proc/$PPID/status"; do :; done
+    kill -ALRM "$PPID"
+    exec sleep 600
+}
 """
 
 
