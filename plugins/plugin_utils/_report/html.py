@@ -110,12 +110,6 @@ def more_text(rows: Sequence[object]) -> str:
     return f"and {len(rows) - MOST_ROWS} more, which report.json has"
 
 
-def names_text(names: Sequence[str]) -> str:
-    """Names, the first of them where there are many."""
-    more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
-    return ", ".join(names[:NAMES]) + more
-
-
 def nodes_text(count: int) -> str:
     """A number of nodes in words."""
     return "1 node" if count == 1 else f"{count:,} nodes"

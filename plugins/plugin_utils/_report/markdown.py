@@ -11,8 +11,9 @@ from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import printable
 
+from .._run.names import first_of
 from .charts import number_text, size_text
-from .html import CHANGE_HEADINGS, GLYPHS, MOST_ROWS, WORDS, change_rows, more_text, names_text, summary
+from .html import CHANGE_HEADINGS, GLYPHS, MOST_ROWS, NAMES, WORDS, change_rows, more_text, summary
 
 
 def markdown(document: Mapping[str, Any]) -> str:
@@ -24,7 +25,7 @@ def lines(document: Mapping[str, Any]) -> list[str]:
     """What a terminal shows at the end: the verdict, and what to do first."""
     found = [summary(document)]
     for problem in document["problems"]:
-        nodes = f" [{names_text(problem['nodes'])}]" if problem["nodes"] else ""
+        nodes = f" [{first_of(problem['nodes'], NAMES)}]" if problem["nodes"] else ""
         found.append(f"{GLYPHS[problem['status']]} {problem['id']}: {problem['text']}{nodes}")
     return [printable(line) for line in (*found, *(f"≠ {odd['message']}" for odd in document["outliers"]))]
 
@@ -44,7 +45,7 @@ def _problems(document: Mapping[str, Any]) -> Iterator[str]:
             problem["id"],
             problem["severity"],
             problem["text"],
-            names_text(problem["nodes"]) or problem["job"] or "",
+            first_of(problem["nodes"], NAMES) or problem["job"] or "",
         )
         for problem in document["problems"][:MOST_ROWS]
     ]

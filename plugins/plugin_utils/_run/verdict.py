@@ -183,13 +183,12 @@ def sentence(cells: Table, report: str = "") -> str:
     if not bad:
         return ""
     names = []
-    for host, by_role in list(bad.items())[:NAMES]:
+    for host, by_role in bad.items():
         told = ", ".join(f"{role} {found.state}" for role, found in by_role.items() if found.counts)
         names.append(f"{host} ({told or 'not reached'})")
-    more = f" and {len(bad) - NAMES} more" if len(bad) > NAMES else ""
     where = f", and {report} has every verdict" if report else ""
     return (
-        f"{len(bad)} of {_count(len(cells))} did not get what was asked for: {', '.join(names)}{more}; the table above "
+        f"{len(bad)} of {_count(len(cells))} did not get what was asked for: {first_of(names, NAMES)}; the table above "
         f"says why{where}"
     )
 
