@@ -272,7 +272,8 @@ class Tables:
         elif found := _RANK.fullmatch(line):
             self._rank(run, found)
         elif found := _REDUCED.fullmatch(line):
-            run.header["max"] = min(run.header.get("max", 0), _integer(found.group(1)))
+            if "max" in run.header:
+                run.header["max"] = min(run.header["max"], _integer(found.group(1)))
         elif found := _OUT_OF_BOUNDS.fullmatch(line):
             run.tangled = run.tangled or run.out_of_bounds is not None
             run.out_of_bounds = _integer(found.group(1)) + (found.group(2) == "FAILED")

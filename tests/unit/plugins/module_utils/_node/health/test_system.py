@@ -59,6 +59,11 @@ def test_the_clock(told, status):
     assert only(system.check_clock(with_answers({CLOCK: told}))).status == status
 
 
+def test_clock_that_cannot_be_asked_for_says_why():
+    (one,) = system.check_clock(with_answers({CLOCK: CommandResult(1, "", "Failed to connect to bus")}))
+    assert "Failed to connect to bus" in one.reason
+
+
 def test_a_service_that_is_enabled_has_to_run():
     told = "\n".join(
         [

@@ -91,6 +91,8 @@ def one_node(host, **fields):
         (one_node("a") + one_node("b"), 16, 2, True),
         (one_node("a") + one_node("b"), None, 2, True),
         (one_node("a") + one_node("b"), 8, 1, False),
+        # Of one node there is no fabric, however many ranks its runs have.
+        (one_node("a") + one_node("a"), 16, 1, False),
         (one_node("a") + one_node("b"), 16, None, False),
         (one_node("a"), 16, 2, False),
         (output() + output(), 8, 4, False),

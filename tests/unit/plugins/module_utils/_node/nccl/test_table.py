@@ -468,3 +468,70 @@ def test_rows_that_were_not_compared_are_counted():
     found = only(lines, "correct")
     assert (found.status, found.reason) == ("undeterminable", "not_checked")
     assert found.message == "1 rows were not checked"
+
+
+def test_header_that_announces_nothing_has_no_sizes():
+    assert nccl_table.Run("nccl-tests", None).sizes() == []
+    lines = [line for line in output() if not line.startswith("# nThread")]
+    message = only(lines, "correct").message
+    assert message.startswith("the header does not say which sizes were to be measured")
+
+
+def test_type_of_unknown_width_is_named():
+    run = nccl_table.Run("nccl-tests", None)
+    run.header = {"min": 8, "max": 8, "step": 2, "step_kind": "factor"}
+    run.rows = [nccl_table.Row(8, ("float128", "sum", "-1"), 1.0, 1.0, 0, 0, 1)]
+    assert run.completeness() == "how many bytes a float128 has is not known"
+
+
+def test_reduced_maximum_without_a_header_announces_nothing():
+    reduced = "# Reducing maxBytes to 1048576 due to memory limitation"
+    (run,) = parse(["# Collective test starting: all_reduce_perf", reduced, *output()[5:]]).runs
+    assert (run.header, run.sizes()) == ({}, [])
+
+
+def test_rest_of_a_row_is_kept_up_to_a_length(monkeypatch):
+    monkeypatch.setattr(nccl_table, "MAX_ROW", 60)
+    lines = output()
+    place = next(number for number, line in enumerate(lines) if line.startswith("     4194304"))
+    begun = lines[place][:47]
+    assert len(begun) == 47
+    for rest, broken, kept in (("0" * 13, 0, 60), ("0" * 14, 1, 0)):
+        run = parse([*lines[:place], begun, rest]).runs[0]
+        assert (run.broken, len(run.fragment)) == (broken, kept)
+
+
+def test_row_that_is_cut_in_its_last_word_is_put_together():
+    lines = output(collective="alltoall", in_place_wrong="N/A")
+    place = next(number for number, line in enumerate(lines) if line.startswith("     4194304"))
+    assert lines[place].endswith("N/A")
+    run = parse([*lines[:place], lines[place][:-1], "A", *lines[place + 1 :]]).runs[0]
+    assert (run.broken, run.fragment, len(run.rows)) == (0, "", 6)
+
+
+NCCOM_COLUMNS = ["size(B)", "count(elems)", "type", "time:avg(us)", "algbw(GB/s)", "busbw(GB/s)"]
+
+
+@pytest.mark.parametrize(
+    ("words", "is_row"),
+    [
+        ("524288 131072 fp32 343.84 1.42 2.80", True),
+        ("0 0 fp32 343.84 0.00 0.00", True),
+        ("524288 131072 fp32 343.84 1.42", False),
+        ("524288 131072 fp32 343.84 1.42 2.80 7", False),
+        ("-8 131072 fp32 343.84 1.42 2.80", False),
+        ("524288 -1 fp32 343.84 1.42 2.80", False),
+        ("524288 131072 3.5 343.84 1.42 2.80", False),
+        ("524288 131072 fp32 nan 1.42 2.80", False),
+        ("524288 131072 fp32 343.84 -1.42 2.80", False),
+        ("524288 131072 fp32 343.84 1.42 N/A", False),
+    ],
+)
+def test_row_of_nccom_test_has_all_its_values(words, is_row):
+    row = nccl_table.parse_nccom_row(NCCOM_COLUMNS, words.split())
+    assert (row is not None) == is_row
+    assert not is_row or (row.size, row.count, row.kind) == (
+        int(words.split()[0]),
+        int(words.split()[1]),
+        ("fp32", "", ""),
+    )

@@ -310,3 +310,9 @@ def test_channels_without_a_row_carried_nothing():
     assert (fabric.status, fabric.reason) == ("undeterminable", "no_traffic")
     sockets = Plan(network="Socket", gdr="")
     assert only(header(sockets) + log(sockets), "fabric").status == "fail"
+
+
+def test_missing_rank_line_is_no_other_collective():
+    correct = only(without(output(), "#  Rank  7"), "correct")
+    assert (correct.status, correct.reason) == ("pass", None)
+    assert only(without(output(), "#  Rank"), "correct").status == "pass"
