@@ -5,11 +5,12 @@
 """Write the tables of the guides, of the README and of that of slurm_jobs from the collection's own data.
 
 A table stands between the lines ``<!-- table: NAME -->`` and ``<!-- /table -->``; all else in a guide is by hand
-and left alone.
+and left alone. The imports of the kinds of jobs are written too, from the files of their folder.
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import re
@@ -19,7 +20,6 @@ from pathlib import Path
 from types import ModuleType
 
 from plugins.module_utils._node.cli.checks import ASKED_BY
-from plugins.module_utils._node.jobs.kinds import KINDS
 from plugins.module_utils._node.jobs.options import Option
 from plugins.plugin_utils._prove import evidence as proofs
 
@@ -30,7 +30,9 @@ CHECKS_PAGE = CHECKOUT / "docs" / "checks.md"
 README = CHECKOUT / "README.md"
 EVIDENCE = CHECKOUT / "docs" / "evidence"
 DATA = CHECKOUT / "plugins" / "module_utils" / "_data"
+KINDS = CHECKOUT / "plugins" / "module_utils" / "_node" / "jobs" / "kinds"
 BLOCK = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
+IMPORTS = re.compile(r"^from \. import .*?^KINDS", re.DOTALL | re.MULTILINE)
 GIB = 1 << 30
 
 
@@ -100,12 +102,32 @@ def xids() -> str:
     return table(("Xid", "bucket", "severity", "what to do"), rows)
 
 
+def kind_names(folder: Path = KINDS) -> list[str]:
+    """The names of the kinds of jobs: the files of their folder. Raises FileNotFoundError when there is none."""
+    names = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+    if not names:
+        raise FileNotFoundError(f"{folder} has no kind of job: correct KINDS")
+    return names
+
+
+def kind_imports(text: str, names: Iterable[str]) -> str:
+    """The ``__init__.py`` of the kinds with their imports. Raises ValueError for one without a place for them."""
+    lines = [f"    {name}," for name in names]
+    new = "\n".join(["from . import (", *lines, ")", "", "_FILES = (", *lines, ")", "KINDS"])
+    written, count = IMPORTS.subn(new, text)
+    if count != 1:
+        raise ValueError(f"{KINDS / '__init__.py'} has {count} blocks from `from . import` to `KINDS`, wanted 1")
+    return written
+
+
 def job_kinds() -> str:
     """Every kind of job with a verdict: what it proves and its options."""
+    # By the folder, not by the registry: that of this process has no kind whose import was only now written.
+    files = {name: importlib.import_module(f"plugins.module_utils._node.jobs.kinds.{name}") for name in kind_names()}
     rows = [
-        (f"`{name}`", kind.proves, ", ".join(map(shown_option, kind.options.items())) or "none")
-        for name, kind in sorted(KINDS.items())
-        if kind.judge
+        (f"`{name}`", file.KIND.proves, ", ".join(map(shown_option, file.KIND.options.items())) or "none")
+        for name, file in files.items()
+        if file.KIND.judge
     ]
     return table(("kind", "what it proves", "options (default)"), rows)
 
@@ -177,14 +199,20 @@ def pages() -> list[Path]:
 
 
 def main() -> int:
-    """Bring every guide up to date; returns the exit status."""
+    """Bring every guide, and the imports of the kinds of jobs, up to date; returns the exit status."""
+    write(KINDS / "__init__.py", lambda text: kind_imports(text, kind_names()))
     for guide in pages():
-        old = guide.read_text(encoding="utf-8")
-        new = renewed(old)
-        if new != old:
-            guide.write_text(new, encoding="utf-8")
-        print(f"{guide.relative_to(CHECKOUT)}: {'written' if new != old else 'up to date'}")
+        write(guide, renewed)
     return 0
+
+
+def write(path: Path, change: Callable[[str], str]) -> None:
+    """Change a file, and print whether that made a difference."""
+    old = path.read_text(encoding="utf-8")
+    new = change(old)
+    if new != old:
+        path.write_text(new, encoding="utf-8")
+    print(f"{path.relative_to(CHECKOUT)}: {'written' if new != old else 'up to date'}")
 
 
 if __name__ == "__main__":

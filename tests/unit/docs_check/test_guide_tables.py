@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -36,6 +39,38 @@ def test_a_table_is_replaced_and_nothing_else():
 def test_a_table_that_nobody_knows_is_an_error():
     with pytest.raises(KeyError):
         guide_tables.renewed("<!-- table: other -->\n<!-- /table -->")
+
+
+def test_imports_of_kinds_are_up_to_date():
+    text = (guide_tables.KINDS / "__init__.py").read_text(encoding="utf-8")
+    new = guide_tables.kind_imports(text, guide_tables.kind_names())
+    assert new == text, "run: .venv/bin/python -m tests.docs_check.guide_tables"
+
+
+def test_new_file_is_a_kind_once_its_import_is_written(tmp_path):
+    package = tmp_path / "plugins/module_utils"
+    shutil.copytree(guide_tables.CHECKOUT / "plugins/module_utils", package)
+    folder = package / guide_tables.KINDS.relative_to(guide_tables.CHECKOUT / "plugins/module_utils")
+    shutil.copy(folder / "node_smoke.py", folder / "echo.py")
+    (folder / "training.py").unlink()
+    registry = folder / "__init__.py"
+    names = guide_tables.kind_names(folder)
+    registry.write_text(guide_tables.kind_imports(registry.read_text(encoding="utf-8"), names), encoding="utf-8")
+    program = "from plugins.module_utils._node.jobs.kinds import KINDS; print(*KINDS)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == names
+    assert "echo" in names
+    assert "training" not in names
+
+
+def test_registry_without_a_place_for_imports_is_an_error():
+    with pytest.raises(ValueError, match="has 0 blocks"):
+        guide_tables.kind_imports("KINDS = {}\n", ["nccl"])
+
+
+def test_folder_without_a_kind_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError, match="has no kind of job"):
+        guide_tables.kind_names(tmp_path)
 
 
 def test_what_a_type_has_is_told():

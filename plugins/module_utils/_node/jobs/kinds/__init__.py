@@ -3,13 +3,36 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The kinds of jobs: each file NAME.py of this folder defines ``KIND`` and is the kind NAME.
 
-They are imported by name, since Ansible ships with a module only what it finds imported. A test compares the folder.
+They are imported by name, since Ansible ships with a module only what it finds imported. The names are written from the
+folder's files: ``.venv/bin/python -m tests.docs_check.guide_tables``.
 """
 
 from __future__ import annotations
 
 from ..kind import Kind
-from . import container, fsx_io, gds_io, gpu_efa, local_io, nccl, nccom, node_smoke, preprocess, training
+from . import (
+    container,
+    fsx_io,
+    gds_io,
+    gpu_efa,
+    local_io,
+    nccl,
+    nccom,
+    node_smoke,
+    preprocess,
+    training,
+)
 
-_FILES = (container, fsx_io, gds_io, gpu_efa, local_io, nccl, nccom, node_smoke, preprocess, training)
+_FILES = (
+    container,
+    fsx_io,
+    gds_io,
+    gpu_efa,
+    local_io,
+    nccl,
+    nccom,
+    node_smoke,
+    preprocess,
+    training,
+)
 KINDS: dict[str, Kind] = {file.__name__.rpartition(".")[2]: file.KIND for file in _FILES}

@@ -86,7 +86,7 @@ def test_every_reason_is_named_at_once():
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"kind": "dance"}, "kind is 'dance', give one of container, fsx_io, "),
+        ({"kind": "dance"}, "kind is 'dance', give one of container, "),
         ({"values": {**SPEC.values, "seconds": "30; id"}}, "seconds is '30; id', give a whole number of seconds"),
         ({"values": {**SPEC.values, "more": 1}}, "values has more, which is unknown"),
         ({"values": {"size": "4G"}}, "values has no directories; values has no seconds; "),

@@ -18,7 +18,7 @@ FOLDER = CHECKOUT / "plugins/module_utils/_node/jobs/kinds"
 
 def test_registry_is_the_folder():
     files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
-    assert files and set(KINDS) == files, "import each file in kinds/__init__.py, and list it in _FILES"
+    assert files and set(KINDS) == files, "run: .venv/bin/python -m tests.docs_check.guide_tables"
 
 
 @pytest.mark.parametrize("name", KINDS)
