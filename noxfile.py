@@ -116,12 +116,14 @@ def pcluster(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style and types: all checks, also after one has failed."""
-    scripts = [name for name in house_rules.tracked_files(CHECKOUT) if is_shell(CHECKOUT / name)]
+    tracked = house_rules.tracked_files(CHECKOUT)
+    scripts = [name for name in tracked if is_shell(CHECKOUT / name)]
     checks = {
         "ruff check": ("ruff", "check", "--quiet"),
         "ruff format": ("ruff", "format", "--check", "--output-format", "concise"),
         "yamllint": ("yamllint", "--strict", "."),
         "shellcheck": ("/usr/bin/shellcheck", "--", *scripts),
+        "codespell": ("codespell", *tracked),
         "antsibull-changelog": ("antsibull-changelog", "lint"),
         # GitHub's schema as that program brings it.
         "workflows": ("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS),
