@@ -9,16 +9,19 @@ Each rule is a function from (path inside the checkout, text) to the complaints 
 
 from __future__ import annotations
 
+import argparse
 import ast
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.build.layers import layers
 from tests.build.mirror import mirror
 from tests.build.pointers import pointers
+from tests.build.words import GROUPS, hits, old_words
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TARGET_PYTHON = (3, 9)
@@ -203,9 +206,16 @@ RULES: tuple[Rule, ...] = (
     markup,
     mirror,
     pointers,
+    old_words,
 )
 # This file has to name what it looks for, its tests too.
-EXEMPT = {"tests/build/house_rules.py", "tests/unit/build/test_house_rules.py", "LICENSE"}
+EXEMPT = {
+    "LICENSE",
+    "tests/build/house_rules.py",
+    "tests/build/words.py",
+    "tests/unit/build/test_house_rules.py",
+    "tests/unit/build/test_words.py",
+}
 
 
 def tracked_files(checkout: Path) -> list[str]:
@@ -220,7 +230,7 @@ def tracked_files(checkout: Path) -> list[str]:
     return sorted(name for name in listed.split("\0") if name and (checkout / name).is_file())
 
 
-def complaints(checkout: Path, names: list[str]) -> Iterator[str]:
+def complaints(checkout: Path, names: list[str], rules: Sequence[Rule] = RULES) -> Iterator[str]:
     """All that the rules have against these files; files that are not text are passed over."""
     for name in names:
         if name in EXEMPT:
@@ -229,14 +239,24 @@ def complaints(checkout: Path, names: list[str]) -> Iterator[str]:
             text = (checkout / name).read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        for rule in RULES:
+        for rule in rules:
             yield from rule(name, text)
 
 
-def main(names: list[str]) -> int:
-    """Print every complaint about the named files, or about all; 1 when there is one."""
-    found = list(complaints(CHECKOUT, names or tracked_files(CHECKOUT)))
+def main(arguments: list[str]) -> int:
+    """Print every complaint about the named files, or about all; 1 when there is one.
+
+    ``--words GROUP`` first: only the hits of the word list in that group, enforced or not.
+    """
+    options = argparse.ArgumentParser(prog="python -m tests.build.house_rules")
+    options.add_argument("--words", choices=sorted(GROUPS), metavar="GROUP", help=", ".join(sorted(GROUPS)))
+    options.add_argument("names", nargs="*", metavar="FILE")
+    chosen = options.parse_args(arguments)
+    rules = RULES if chosen.words is None else (partial(hits, chosen.words),)
+    found = list(complaints(CHECKOUT, chosen.names or tracked_files(CHECKOUT), rules))
     print("\n".join(found) if found else "no complaints")
+    if chosen.words and found:
+        print(f"{len(found)} hits in the group {chosen.words}")
     return 1 if found else 0
 
 
