@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a bundle is made for, what it is made of, and how its files become one archive."""
+"""Targets and members of a bundle, and the archive that is packed from them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class BundleError(Exception):
-    """No bundle can be made; the text says what was found and what to do."""
+    """The bundle cannot be built; the message states what was found and what to do."""
 
 
 class Target(t.NamedTuple):
-    """The nodes that a bundle is for: family of operating systems, and the Python that runs Ansible there."""
+    """The nodes that a bundle is for: operating system family and the Python that runs Ansible there."""
 
     family: str
     python: str
@@ -69,17 +69,17 @@ def parse_target(text: str) -> Target:
 
 
 def file_name(version: str, target: Target) -> str:
-    """The archive's name."""
+    """Return the archive's file name."""
     return f"mlcluster-bundle-{version}-{target.name}.tar.gz"
 
 
 def sha256(data: bytes) -> str:
-    """In hexadecimal."""
+    """Return the SHA-256 of ``data`` in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def tree_sha256(members: t.Mapping[str, Member]) -> str:
-    """One sum for several files: of their names and sums, in order. What ``sha256sum`` writes for them, summed up."""
+    """Return one checksum for several files: the SHA-256 of what ``sha256sum`` prints for them, sorted by path."""
     return sha256("".join(f"{sha256(members[path].data)}  {path}\n" for path in sorted(members)).encode())
 
 
@@ -91,22 +91,22 @@ def _entry(name: str, epoch: int, mode: int) -> tarfile.TarInfo:
 
 
 def archive(members: t.Mapping[str, Member], epoch: int) -> bytes:
-    """The bytes of the tar.gz: sorted, owned by root, dated ``epoch`` (seconds since 1970), whoever packs it.
+    """Return the tar.gz as bytes: sorted, owned by root, dated ``epoch`` (seconds since 1970): reproducible.
 
-    Raises BundleError for a path that would leave the top folder, as a package that was made to do so has one.
-    Also for a path that is a file and a folder at once, of which only the folder would be packed.
+    Raises BundleError for a path that would leave the top folder, and for a path that is both a file and a folder (only
+    the folder would be packed).
     """
     # An empty part or "." gives a file a second path, under which it would take another's place.
     astray = [path for path in members if not {"", ".", ".."}.isdisjoint(path.split("/"))]
     if astray:
-        raise BundleError(f"{', '.join(sorted(astray))} would be unpacked elsewhere: see which package brings it")
+        raise BundleError(f"{', '.join(sorted(astray))} would be unpacked elsewhere: check which package contains it")
     folders = {TOP}
     for path in members:
         parts = path.split("/")[:-1]
         folders.update("/".join([TOP, *parts[:count]]) for count in range(1, len(parts) + 1))
     files = {f"{TOP}/{path}": member for path, member in members.items()}
     if both := sorted(folders & files.keys()):
-        raise BundleError(f"{', '.join(both)} is a file and a folder of other files: see which packages bring it")
+        raise BundleError(f"{', '.join(both)} is a file and a folder of other files: check which packages contain it")
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as target:
         for name in sorted([*folders, *files]):

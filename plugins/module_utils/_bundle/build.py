@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Builds one bundle: gathers packages, collections, hooks and artifacts, and packs them the same way every time."""
+"""Build one bundle from packages, collections, hooks and artifacts, reproducibly."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ from .archive import (
 # The file of the collection that becomes bin/run-node.
 ENTRY = "hooks/bundle_entry.py"
 RUNNER = "hooks/mlcluster_boot/main.py"
-# All targets get the same other collections: those for the oldest Python of their lock, which every core accepts.
+# All targets get the same other collections: the versions for the oldest Python of their lock, which every
+# ansible-core accepts.
 OTHERS_PYTHON = "3.11"
 
 
 class Artifact(t.NamedTuple):
-    """A file that roles would download: what the lookup ``artifact`` says of it, and files that prove it to a role."""
+    """A file that roles would download: its entry in the lookup ``artifact``, and its signature files."""
 
     file: Path
     entry: t.Mapping[str, t.Any]
@@ -45,10 +46,9 @@ class Artifact(t.NamedTuple):
 class Request(t.NamedTuple):
     """What to build.
 
-    ``collection`` is this collection's directory, ``requirements`` that of the locks, ``others`` where other
-    collections are looked for (empty: they come from the wheel that ``others_lock`` pins), ``epoch`` is the date of
-    everything in seconds since 1970. ``compiled`` takes along what a Python of the target's version, where this machine
-    has one, has compiled.
+    ``collection`` is this collection's directory, ``requirements`` that of the locks, ``others`` the search path
+    of other collections (empty: they come from the wheel that ``others_lock`` pins), ``epoch`` is the date of
+    everything in seconds since 1970. ``compiled`` adds byte code, if this machine has a Python of the target's version.
     """
 
     collection: Path
@@ -75,7 +75,7 @@ class Built(t.NamedTuple):
 
 
 def git(collection: Path, *words: str) -> str:
-    """What git says of the checkout that ``collection`` is; empty where it is none, or git is not there."""
+    """Return git's output for the checkout ``collection``; empty if it is not a checkout or git is missing."""
     try:
         done = subprocess.run(
             ["git", "-C", str(collection), *words], capture_output=True, text=True, timeout=60, check=False
@@ -86,9 +86,9 @@ def git(collection: Path, *words: str) -> str:
 
 
 def checkout(collection: Path) -> tuple[str, int]:
-    """(commit, seconds since 1970 of that commit); of a changed checkout the commit ends in ``-changed``."""
+    """Return (commit, its time in seconds since 1970); the commit of a modified checkout ends in ``-changed``."""
     top = git(collection, "rev-parse", "--show-toplevel")
-    # A collection that is installed below somebody's own repository is not described by that one.
+    # A collection installed inside another repository must not report that repository's commit.
     if not top or Path(top) != collection.resolve():
         return "", 0
     commit, date = git(collection, "rev-parse", "HEAD"), git(collection, "log", "-1", "--format=%ct")
@@ -97,7 +97,7 @@ def checkout(collection: Path) -> tuple[str, int]:
 
 
 def other_roots(request: Request, core: str) -> dict[str, Path]:
-    """Where each of the other collections lies, fetched if need be. Raises BundleError."""
+    """Return the directory of each other collection; fetches them if necessary. Raises BundleError."""
     places = list(request.others)
     if not places:
         lock = request.requirements / request.others_lock
@@ -112,39 +112,39 @@ def other_roots(request: Request, core: str) -> dict[str, Path]:
 
 
 def _unpack_collections(request: Request, lock: Path, folder: Path) -> None:
-    # Any supported Python: the wheel has no code of its own, and its limits are those of its controller.
+    # Any supported Python will do: the wheel contains no Python code; its version limits concern controllers.
     words = ["--python-version", "3.12"]
     (wheel,) = wheels.cached(request.pip, lock, OTHERS_PYTHON, request.cache, "collections-wheel", words)
     prefixes = tuple(f"ansible_collections/{name.replace('.', '/')}/" for name in content.OTHERS)
     with zipfile.ZipFile(wheel) as source, tempfile.TemporaryDirectory(dir=request.cache, prefix=".unpack-") as aside:
-        # Whole or absent: a run that is killed leaves no half of it behind.
+        # Complete or absent: a killed run must not leave a partial directory.
         whole = Path(aside) / "whole"
         source.extractall(whole, [name for name in source.namelist() if name.startswith(prefixes)])
         whole.rename(folder)
 
 
 def hook_files(collection: Path) -> Members:
-    """The runner and what it imports, and the hook itself. Raises BundleError without the runner."""
+    """Return the runner, the modules it imports, and the hook. Raises BundleError if the runner is missing."""
     files = {
         place: member
         for place, member in content.read_tree(collection / "hooks", collection).items()
         if place != ENTRY and place.endswith((".py", ".sh"))
     }
     if RUNNER not in files:
-        raise BundleError(f"{collection} has no {RUNNER}, which runs the roles on a node: take a whole checkout")
+        raise BundleError(f"{collection} has no {RUNNER}, which runs the roles on a node: use a complete checkout")
     return files
 
 
 def artifact_files(artifacts: t.Sequence[Artifact]) -> tuple[Members, list[dict[str, str]]]:
-    """(files below artifacts/, components). Raises BundleError for a file that is not what its entry says."""
+    """(files below artifacts/, components). Raises BundleError for a file whose checksum differs from its entry."""
     files: Members = {}
     components = []
     for path, entry, signature in artifacts:
         wanted = str(entry.get("sha256", ""))
         if not SHA256.fullmatch(wanted):
             raise BundleError(
-                f"no checksum of {entry.get('name')} {entry.get('version')} is known, so it is not bundled: run make "
-                "lock-artifacts on a connected machine"
+                f"the checksum of {entry.get('name')} {entry.get('version')} is unknown, so it is not bundled: run "
+                "make lock-artifacts on a connected machine"
             )
         try:
             data = path.read_bytes()
@@ -172,7 +172,7 @@ def artifact_files(artifacts: t.Sequence[Artifact]) -> tuple[Members, list[dict[
 
 
 def artifact_variables(artifacts: t.Sequence[Artifact]) -> dict[str, str]:
-    """The role variables by which roles take the artifacts of the bundle; bin/run-node sets MLCLUSTER_BUNDLE."""
+    """Return the role variables that point at the bundle's artifacts; bin/run-node sets MLCLUSTER_BUNDLE."""
     place = "{{ lookup('ansible.builtin.env', 'MLCLUSTER_BUNDLE') }}/artifacts"
     names = {str(artifact.entry["name"]): artifact.file.name for artifact in artifacts}
     variables = {}
@@ -186,7 +186,7 @@ def artifact_variables(artifacts: t.Sequence[Artifact]) -> dict[str, str]:
 
 
 def gather(request: Request, target: Target) -> tuple[Members, list[dict[str, str]]]:
-    """(every file but the manifest, components). Raises BundleError."""
+    """Return (all files except the manifest, components). Raises BundleError."""
     lock = request.requirements / LOCKS[target.python]
     core = wheels.core_version(lock, target.python)
     roots = other_roots(request, core)
@@ -215,7 +215,7 @@ def gather(request: Request, target: Target) -> tuple[Members, list[dict[str, st
 
 
 def add_compiled(request: Request, target: Target, files: Members) -> str:
-    """Add what is loaded first, compiled; the release of the Python that did it, empty where none does."""
+    """Add byte code of the modules loaded first. Returns the compiling Python's release; empty if there is none."""
     program = compiled.interpreter(target.python) if request.compiled else ""
     if not program:
         return ""
@@ -225,26 +225,26 @@ def add_compiled(request: Request, target: Target, files: Members) -> str:
 
 
 def build(request: Request, target: Target) -> Built:
-    """One bundle, in memory. Raises BundleError."""
+    """Return one bundle, in memory. Raises BundleError."""
     files, components = gather(request, target)
     release = add_compiled(request, target, files)
     version = content.own_version(request.collection)
-    told = manifest.manifest(version, request.commit, target, request.epoch, components, release)
-    files["MANIFEST.json"] = Member(manifest.to_json(told))
+    contents = manifest.manifest(version, request.commit, target, request.epoch, components, release)
+    files["MANIFEST.json"] = Member(manifest.to_json(contents))
     data = archive(files, request.epoch)
     name = file_name(version, target)
     total = sum(len(member.data) for member in files.values())
-    sbom = manifest.to_json(manifest.cyclonedx(told, name, sha256(data)))
-    return Built(name, data, sha256(data), total, told, sbom)
+    sbom = manifest.to_json(manifest.cyclonedx(contents, name, sha256(data)))
+    return Built(name, data, sha256(data), total, contents, sbom)
 
 
 def sbom_name(file: str) -> str:
-    """What the bill of materials of an archive is called."""
+    """Return the file name of an archive's bill of materials."""
     return file.replace(".tar.gz", ".cdx.json")
 
 
 def write(built: Built, folder: Path, check: bool) -> bool:
-    """Put the archive, its bill of materials and its sum into ``folder``; returns whether anything differed there."""
+    """Write the archive, its bill of materials and its checksum into ``folder``. Returns whether anything changed."""
     wanted = {
         built.file: built.data,
         sbom_name(built.file): built.sbom,

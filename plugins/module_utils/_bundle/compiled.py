@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compiles ahead what a fresh node loads before its first role: that costs it about as much as the whole run after."""
+"""Compile in advance what a node loads before its first role; on a fresh node that saves about half of a run."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pathlib import Path
 
 from .archive import BundleError, Member, Members
 
-# What the runner and ansible-playbook load themselves. A run writes nothing into the bundle: what is not compiled here
-# is compiled at every start. Modules go to other processes as source (but for setup, which node_facts loads), and the
-# rest of these packages is for other programs and connections. The one look is made in the process of its task.
+# The modules that the runner and ansible-playbook import. A run writes nothing into the bundle, so a module that is not
+# compiled here is compiled at every start. Ansible modules are not: they reach other processes as source (except setup,
+# which node_facts imports). The look runs in the process of its task.
 LOADED = re.compile(
     r"^(hooks|site|collections/ansible_collections/mlcluster/aws/plugins/(action/node_(facts|plan)"
     r"|plugin_utils/(__init__|_here|_roles|_artifacts|_data|_lustre|_runtime|_run)|module_utils/(__init__|_data|_cluster"
@@ -30,8 +30,8 @@ OTHERS = re.compile(
     r"^site/(daemon/|lockfile/|packaging/licenses/|ansible/(modules/(?!__init__|setup)|galaxy/"
     r"|plugins/(cliconf|httpapi|netconf|terminal)/|cli/(?!__init__|playbook|arguments)))"
 )
-# Reads the folder and the names to compile; its files refer to each other by their place in the bundle alone.
-# Unchecked: dates of files differ from node to node, and the sum of the archive has proved the source.
+# Arguments: the folder; stdin: the file names. The byte code names files by their path in the bundle.
+# UNCHECKED_HASH: file dates differ between nodes, and the archive's checksum has already verified the source.
 COMPILE = """
 import os, py_compile, sys
 os.chdir(sys.argv[1])
@@ -47,7 +47,7 @@ ANSWER_SECONDS = 60
 
 
 def interpreter(python: str) -> str:
-    """A Python of that version on this machine, such as 3.12; empty where there is none."""
+    """Return the path of a Python of that version (such as 3.12) on this machine; empty if there is none."""
     own = f"{sys.version_info[0]}.{sys.version_info[1]}"
     for candidate in (sys.executable if own == python else "", f"python{python}"):
         found = shutil.which(candidate) if candidate else None
@@ -68,9 +68,9 @@ def _answers(program: str, python: str) -> bool:
 
 
 def compile_files(files: t.Mapping[str, Member], program: str) -> tuple[Members, str]:
-    """(compiled files by path below the bundle's top folder, release of the Python that made them, such as 3.12.8).
+    """Return (byte code by path below the bundle's top folder, release of the compiling Python, such as 3.12.8).
 
-    Raises BundleError for a Python that does not do it.
+    Raises BundleError if that Python fails.
     """
     names = sorted(name for name in files if LOADED.match(name) and not OTHERS.match(name))
     with tempfile.TemporaryDirectory(prefix="mlcluster-compile-") as folder:
@@ -85,19 +85,19 @@ def compile_files(files: t.Mapping[str, Member], program: str) -> tuple[Members,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
-                # The order of constant sets follows the seed.
+                # Fixed, because the order of constant sets depends on it.
                 env={"PATH": os.environ.get("PATH", os.defpath), "PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8"},
                 timeout=SECONDS,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as exc:
             raise BundleError(
-                f"{program} could not compile the packages ({exc}): see that it runs, or build without"
+                f"{program} could not compile the packages ({exc}): check that it runs, or do not compile"
             ) from exc
         release, *made = done.stdout.splitlines() or [""]
         if done.returncode or not made:
-            said = done.stderr.strip().splitlines() or ["nothing was said"]
+            errors = done.stderr.strip().splitlines() or ["no error output"]
             raise BundleError(
-                f"{program} could not compile the packages ({said[-1]}): see that it runs, or build without"
+                f"{program} could not compile the packages ({errors[-1]}): check that it runs, or do not compile"
             )
         return {name: Member(Path(folder, name).read_bytes()) for name in made}, release

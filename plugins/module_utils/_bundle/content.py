@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The collections of a bundle: this one without its tests, and of others only what its roles use."""
+"""The collections of a bundle: this one without its tests, and the parts of others that its roles use."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from pathlib import Path
 from .archive import BundleError, Member, Members, tree_sha256
 
 OWN = "mlcluster.aws"
-# What runs on a node; the other collections that galaxy.yml names serve the controller and the tests.
+# Only what a node uses; the other dependencies in galaxy.yml are for the controller and the tests.
 OTHERS = ("ansible.posix", "community.general")
 OWN_PARTS = ("LICENSE", "README.md", "galaxy.yml", "MANIFEST.json", "artifacts.lock.yml", "meta/runtime.yml")
 OWN_FOLDERS = ("plugins", "roles", "playbooks")
-# Roles that make clusters: they run on the controller, with collections that a node does not have.
+# Roles that create clusters run on the controller, with collections that a node does not have.
 CONTROLLER_ROLES = ("roles/cluster/",)
 OTHER_PARTS = re.compile(r"(MANIFEST\.json|(COPYING|LICENSE)[^/]*|LICENSES/.*|meta/runtime\.yml)")
 PLUGIN_IMPORT = re.compile(r"ansible_collections\.(?P<collection>\w+\.\w+)\.(?P<path>plugins\.[\w.]+)")
 
 
 def read_tree(root: Path, base: Path) -> Members:
-    """Every file below ``root`` by its path below ``base``, without caches and hidden files. Raises BundleError."""
+    """Return every file below ``root`` by its path below ``base``; no caches, no hidden files. Raises BundleError."""
     found: Members = {}
     paths = sorted(root.rglob("*")) if root.is_dir() else [root]
     for path in paths:
@@ -41,21 +41,21 @@ def read_tree(root: Path, base: Path) -> Members:
 
 
 def own_version(root: Path) -> str:
-    """The version of this collection, by MANIFEST.json (installed) or galaxy.yml (checkout). Raises BundleError."""
+    """Return this collection's version from MANIFEST.json (installed) or galaxy.yml (checkout). Raises BundleError."""
     try:
         if (root / "MANIFEST.json").is_file():
             return str(json.loads((root / "MANIFEST.json").read_text(encoding="utf-8"))["collection_info"]["version"])
         text = (root / "galaxy.yml").read_text(encoding="utf-8")
     except (OSError, ValueError, KeyError) as exc:
-        raise BundleError(f"{root} is no collection ({exc}): give the directory that holds galaxy.yml") from exc
+        raise BundleError(f"{root} is not a collection ({exc}): give the directory that holds galaxy.yml") from exc
     found = re.search(r"^version: *([0-9]+\.[0-9]+\.[0-9]+)$", text, re.MULTILINE)
     if not found:
-        raise BundleError(f"{root / 'galaxy.yml'} names no version: write one, such as 1.0.0")
+        raise BundleError(f"{root / 'galaxy.yml'} has no version: add one, such as 1.0.0")
     return found.group(1)
 
 
 def own_files(root: Path) -> Members:
-    """What a node needs of this collection."""
+    """Return the files of this collection that a node needs."""
     files: Members = {}
     for name in OWN_PARTS:
         if (root / name).is_file():
@@ -66,14 +66,14 @@ def own_files(root: Path) -> Members:
 
 
 def find(name: str, paths: t.Sequence[Path]) -> Path:
-    """The directory of a collection below one of ``paths``. Raises BundleError."""
+    """Return the directory of a collection below one of ``paths``. Raises BundleError."""
     for path in paths:
         root = path / "ansible_collections" / name.replace(".", "/")
         if (root / "MANIFEST.json").is_file():
             return root
     raise BundleError(
         f"the collection {name} is not in {', '.join(map(str, paths)) or 'any directory'}: install it with "
-        "ansible-galaxy, or name the directory that it is in"
+        "ansible-galaxy, or give the directory that contains it"
     )
 
 
@@ -91,7 +91,7 @@ class Needs:
                 files = [*root.glob(f"plugins/*/{name}.py"), *root.glob(f"plugins/*/{name}.y*ml")]
                 if not files:
                     raise BundleError(
-                        f"{where} uses {collection}.{name}, which is not in {root}: take another version of it"
+                        f"{where} uses {collection}.{name}, which is missing from {root}: use another version of it"
                     )
                 for path in files:
                     self._add(collection, path)
@@ -164,7 +164,7 @@ def other_files(own: Members, roots: t.Mapping[str, Path]) -> dict[str, Members]
 
 
 def check_core(name: str, root: Path, core: str) -> None:
-    """Refuse a collection that says it needs a newer ansible-core than ``core``. Raises BundleError."""
+    """Reject a collection that requires a newer ansible-core than ``core``. Raises BundleError."""
     path = root / "meta" / "runtime.yml"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     found = re.search(r"^requires_ansible: *['\"]?>= *([0-9]+)\.([0-9]+)", text, re.MULTILINE)
@@ -176,7 +176,7 @@ def check_core(name: str, root: Path, core: str) -> None:
 
 
 def component(name: str, root: Path, files: Members) -> dict[str, str]:
-    """The entry of a collection in the manifest; its sha256 is that of the files that are in the bundle."""
+    """Return a collection's manifest entry; its sha256 covers only the files that are in the bundle."""
     info = json.loads((root / "MANIFEST.json").read_text(encoding="utf-8"))["collection_info"]
     return {
         "name": name,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a bundle says of itself: its own manifest, and the same as a CycloneDX bill of materials."""
+"""The manifest of a bundle, and its CycloneDX bill of materials."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PURLS = {"python": "pkg:pypi/", "collection": "pkg:generic/ansible-collection/",
 
 
 def utc(epoch: int) -> str:
-    """Such as 2026-01-31T12:00:00Z, of seconds since 1970."""
+    """Format seconds since 1970 as 2026-01-31T12:00:00Z."""
     return f"{datetime.datetime.fromtimestamp(epoch, datetime.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -33,9 +33,9 @@ def manifest(
     components: t.Sequence[t.Mapping[str, str]],
     compiled: str = "",
 ) -> dict[str, t.Any]:
-    """MANIFEST.json as a dictionary; ``components`` have name, version, sha256, license and kind.
+    """Return MANIFEST.json as a dictionary; ``components`` have name, version, sha256, license and kind.
 
-    ``compiled`` is the release of the Python that compiled what is loaded first, empty where nothing is compiled.
+    ``compiled`` is the release of the Python that made the byte code; empty if there is none.
     """
     return {
         "schema": SCHEMA,
@@ -53,12 +53,12 @@ def manifest(
 
 
 def to_json(data: t.Any) -> bytes:
-    """The bytes of a JSON file, the same for the same data."""
+    """Return ``data`` as JSON bytes; equal data give equal bytes."""
     return (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def cyclonedx(told: t.Mapping[str, t.Any], file: str, sha256: str) -> dict[str, t.Any]:
-    """The bill of materials of the archive ``file`` with that sum, from its manifest."""
+def cyclonedx(contents: t.Mapping[str, t.Any], file: str, sha256: str) -> dict[str, t.Any]:
+    """Return the bill of materials of the archive ``file`` with this checksum, from its manifest."""
     components = [
         {
             "type": "file" if entry["kind"] == "artifact" else "library",
@@ -69,21 +69,21 @@ def cyclonedx(told: t.Mapping[str, t.Any], file: str, sha256: str) -> dict[str, 
             "hashes": [{"alg": "SHA-256", "content": entry["sha256"]}],
             "licenses": [{"license": {"name": entry["license"]}}],
         }
-        for entry in told["components"]
+        for entry in contents["components"]
     ]
     return {
         "bomFormat": "CycloneDX",
         "specVersion": CYCLONEDX,
-        # The same archive has the same number.
+        # Derived from the checksum, so that equal archives get equal numbers.
         "serialNumber": uuid.uuid5(uuid.NAMESPACE_URL, f"urn:sha256:{sha256}").urn,
         "version": 1,
         "metadata": {
-            "timestamp": told["created"],
+            "timestamp": contents["created"],
             "component": {
                 "type": "application",
                 "bom-ref": file,
                 "name": "mlcluster-bundle",
-                "version": told["version"],
+                "version": contents["version"],
                 "hashes": [{"alg": "SHA-256", "content": sha256}],
             },
         },

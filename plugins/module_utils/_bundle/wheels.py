@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The Python packages of a bundle: fetched by pip as a lock pins them, and unpacked so that they need no pip."""
+"""The Python packages of a bundle: downloaded by pip as pinned by a lock, and unpacked so that nodes need no pip."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from pathlib import Path
 
 from .archive import BundleError, Member, Members, Target, sha256
 
-# What the wheels of compiled packages are built for; each runs on glibc 2.28 and newer, and all supported nodes have
-# 2.34 or newer (Amazon Linux 2023, RHEL 9).
+# Platforms of binary wheels. They need glibc 2.28; all supported nodes have 2.34 or newer (Amazon Linux 2023, RHEL 9).
 MACHINES = ("x86_64", "aarch64")
 PLATFORMS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 PIP_SECONDS = 600
-# The conditions that a lock of a node may set.
+# The only form of marker allowed in a node's lock.
 CONDITION = re.compile(r"python_full_version (?P<operator><|>=) '(?P<major>\d+)\.(?P<minor>\d+)'")
 # ansible_test tests collections and never configures a node.
 LEFT_OUT = re.compile(r"^ansible_test/|\.dist-info/(RECORD|INSTALLER)\Z|\.pyc\Z|^[^/]+\.data/(scripts|data|headers)/")
@@ -39,7 +38,7 @@ class Wheel(t.NamedTuple):
 
 
 def lock_hashes(text: str) -> dict[str, set[str]]:
-    """The sums that a lock allows, by normalized package name."""
+    """Return the checksums allowed by a lock, by normalized package name."""
     found: dict[str, set[str]] = {}
     name = ""
     for line in text.splitlines():
@@ -52,22 +51,22 @@ def lock_hashes(text: str) -> dict[str, set[str]]:
 
 
 def normalized(name: str) -> str:
-    """A package's name as the index knows it."""
+    """Return the normalized name of a package (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def core_version(lock: Path, python: str) -> str:
-    """The ansible-core that a lock pins for a Python, such as 2.19.14. Raises BundleError where it pins none."""
+    """Return the ansible-core version that a lock pins for a Python, such as 2.19.14. Raises BundleError if none."""
     found = re.search(r"^ansible-core==([0-9.]+)", read_lock(lock, python), re.MULTILINE)
     if not found:
-        raise BundleError(f"{lock} pins no ansible-core: write it again with make lock")
+        raise BundleError(f"{lock} does not pin ansible-core: regenerate it with make lock")
     return found.group(1)
 
 
 def read_lock(lock: Path, python: str) -> str:
-    """The part of a lock that applies to a Python such as 3.12, without conditions. Raises BundleError.
+    """Return the part of a lock that applies to a Python such as 3.12, without markers. Raises BundleError.
 
-    pip evaluates conditions with its own Python, also where ``--python-version`` asks for another one.
+    pip evaluates markers for its own Python, even if ``--python-version`` names another one.
     """
     version = tuple(map(int, python.split(".")))
     kept, applies = [], True
@@ -79,8 +78,8 @@ def read_lock(lock: Path, python: str) -> str:
         limit = CONDITION.fullmatch(condition)
         if condition and not limit:
             raise BundleError(
-                f"{lock} pins {package} on the condition {condition}, and a lock of a node may only set limits on "
-                "python_full_version: leave the package out or pin it without a condition"
+                f"{lock} pins {package} with the marker {condition}, but a node's lock may only set limits on "
+                "python_full_version: remove the package or pin it without a marker"
             )
         later = limit and version >= (int(limit["major"]), int(limit["minor"]))
         applies = not limit or later is (limit["operator"] == ">=")
@@ -100,7 +99,7 @@ def _lock_text(lock: Path) -> str:
 
 
 def run_pip(pip: t.Sequence[str], lock: Path, dest: Path, words: t.Sequence[str]) -> None:
-    """Let pip fetch into ``dest`` what ``lock`` pins. Raises BundleError with pip's own last words."""
+    """Download the packages pinned by ``lock`` into ``dest``. Raises BundleError with pip's last error line."""
     command = [*pip, "--disable-pip-version-check", "-q", "download", "--no-deps", "--require-hashes"]
     command += ["--only-binary=:all:", *words, "--dest", str(dest), "-r", str(lock)]
     try:
@@ -116,17 +115,19 @@ def run_pip(pip: t.Sequence[str], lock: Path, dest: Path, words: t.Sequence[str]
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise BundleError(
-            f"pip could not fetch {lock.name} ({exc}): give a Python that has pip, and a package index"
+            f"pip could not fetch {lock.name} ({exc}): use a Python with pip, and configure a package index"
         ) from exc
     if done.returncode:
         said = (
-            [line for line in done.stderr.splitlines() if "ERROR" in line] or done.stderr.splitlines() or ["no words"]
+            [line for line in done.stderr.splitlines() if "ERROR" in line]
+            or done.stderr.splitlines()
+            or ["no error output"]
         )
-        raise BundleError(f"pip could not fetch {lock.name}: {said[-1].strip()}; give it a package index that has it")
+        raise BundleError(f"pip could not fetch {lock.name}: {said[-1].strip()}; configure a package index that has it")
 
 
 def cached(pip: t.Sequence[str], lock: Path, python: str, cache: Path, key: str, words: t.Sequence[str]) -> list[Path]:
-    """The wheels of ``lock`` for ``key``, fetched once: a directory of the cache is whole or absent."""
+    """Return the wheels of ``lock`` for ``key``; downloaded once, as a cache directory is complete or absent."""
     text = read_lock(lock, python)
     folder = cache / f"{key}-{sha256(text.encode())[:16]}"
     if not folder.is_dir():
@@ -142,12 +143,14 @@ def cached(pip: t.Sequence[str], lock: Path, python: str, cache: Path, key: str,
                     fetched.rename(folder)
         except OSError as exc:
             if not folder.is_dir():
-                raise BundleError(f"{cache} cannot keep the packages ({exc.strerror}): name another cache") from exc
+                raise BundleError(
+                    f"{cache} cannot store the packages ({exc.strerror}): choose another cache directory"
+                ) from exc
     return sorted(folder.glob("*.whl"))
 
 
 def fetch(pip: t.Sequence[str], lock: Path, cache: Path, target: Target) -> list[Path]:
-    """The wheels for a target, for each machine type; those without compiled code are there once."""
+    """Return the wheels for a target, for each architecture; wheels without binary code appear once."""
     abi = f"cp{target.python.replace('.', '')}"
     found: dict[str, Path] = {}
     for machine in MACHINES:
@@ -171,7 +174,7 @@ def fetch(pip: t.Sequence[str], lock: Path, cache: Path, target: Target) -> list
 
 
 def license_of(metadata: str) -> str:
-    """The licence that a package's METADATA gives, in its own words; ``unknown`` where it gives none."""
+    """Return the licence from a package's METADATA, verbatim; ``unknown`` if it names none."""
     fields = email.parser.HeaderParser().parsestr(metadata)
     classifiers = [value for value in fields.get_all("Classifier", []) if value.startswith("License ::")]
     short = (fields.get("License") or "").strip()
@@ -181,7 +184,7 @@ def license_of(metadata: str) -> str:
 
 
 def _file_path(name: str) -> str:
-    """Where a member of a wheel lies in the site directory; empty for what is left out."""
+    """Return the path of a wheel's member in the site directory; empty for a member to skip."""
     if name.endswith("/") or LEFT_OUT.search(name):
         return ""
     moved = re.match(r"[^/]+\.data/(?:purelib|platlib)/(.+)", name)
@@ -189,7 +192,7 @@ def _file_path(name: str) -> str:
 
 
 def read_wheel(path: Path) -> Wheel:
-    """One wheel with its files. Raises BundleError for what is none."""
+    """Read one wheel and its files. Raises BundleError for any other file."""
     named = WHEEL_NAME.fullmatch(path.name)
     try:
         data = path.read_bytes()
@@ -201,19 +204,19 @@ def read_wheel(path: Path) -> Wheel:
                 if place
             }
     except (OSError, zipfile.BadZipFile) as exc:
-        raise BundleError(f"{path} is no wheel ({exc}): remove it and build again") from exc
+        raise BundleError(f"{path} is not a wheel ({exc}): remove it and build again") from exc
     metadata = [member.data for place, member in files.items() if place.endswith(".dist-info/METADATA")]
     if not named or len(metadata) != 1:
-        raise BundleError(f"{path} is no wheel (its name or its METADATA is missing): remove it and build again")
+        raise BundleError(f"{path} is not a wheel (its name or its METADATA is missing): remove it and build again")
     words = license_of(metadata[0].decode("utf-8", "replace"))
     return Wheel(normalized(named["name"]), named["version"], words, sha256(data), files)
 
 
 def site(paths: t.Sequence[Path], lock: Path, python: str) -> tuple[Members, list[dict[str, str]]]:
-    """(files of the site directory, components) of these wheels, each checked against the lock.
+    """Return (files of the site directory, components) of these wheels, each checked against the lock.
 
-    Of a package's builds for several machines the Python files are the same; each machine's compiled files have
-    names of their own, and a machine without any falls back on the Python ones.
+    A package's wheels for several architectures share their Python files. Binary files have a name per architecture;
+    an architecture without them uses the Python code.
     """
     allowed = lock_hashes(read_lock(lock, python))
     files: Members = {}
@@ -222,7 +225,7 @@ def site(paths: t.Sequence[Path], lock: Path, python: str) -> tuple[Members, lis
     for path in paths:
         wheel = read_wheel(path)
         if wheel.sha256 not in allowed.get(wheel.name, set()):
-            raise BundleError(f"{path} is not what {lock.name} pins: remove it and build again")
+            raise BundleError(f"{path} does not match {lock.name}: remove it and build again")
         for place, member in wheel.files.items():
             if wheel.name not in seen or place.endswith(".so"):
                 files[place] = member
@@ -239,5 +242,5 @@ def site(paths: t.Sequence[Path], lock: Path, python: str) -> tuple[Members, lis
         )
     missing = sorted(set(allowed) - seen)
     if missing:
-        raise BundleError(f"{', '.join(missing)} of {lock.name} could not be had: empty the cache and build again")
+        raise BundleError(f"{', '.join(missing)} of {lock.name} could not be downloaded: empty the cache, build again")
     return files, components

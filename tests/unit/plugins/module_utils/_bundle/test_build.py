@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A whole bundle, of small packages and collections."""
+"""A whole bundle, built from small packages and collections."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def unpacked(data):
         }
 
 
-def test_what_is_in_it(tmp_path):
+def test_bundle_contents(tmp_path):
     built = build.build(made.request(tmp_path), TARGET)
     files = unpacked(built.data)
     others = "collections/ansible_collections/ansible/posix"
@@ -55,11 +55,11 @@ def test_what_is_in_it(tmp_path):
     assert built.unpacked == sum(map(len, files.values()))
 
 
-def test_the_manifest_names_every_part_with_its_sum(tmp_path):
+def test_manifest_lists_every_component_with_checksum(tmp_path):
     built = build.build(made.request(tmp_path), TARGET)
-    told = json.loads(unpacked(built.data)["MANIFEST.json"])
-    assert told == built.manifest
-    assert {key: told[key] for key in ("schema", "version", "commit", "os_family", "python", "created")} == {
+    document = json.loads(unpacked(built.data)["MANIFEST.json"])
+    assert document == built.manifest
+    assert {key: document[key] for key in ("schema", "version", "commit", "os_family", "python", "created")} == {
         "schema": "mlcluster.bundle/1",
         "version": "1.2.3",
         "commit": "c0ffee",
@@ -67,33 +67,33 @@ def test_the_manifest_names_every_part_with_its_sum(tmp_path):
         "python": "3.11",
         "created": "2023-11-14T22:13:20Z",
     }
-    assert [(entry["kind"], entry["name"], entry["version"]) for entry in told["components"]] == [
+    assert [(entry["kind"], entry["name"], entry["version"]) for entry in document["components"]] == [
         ("collection", "ansible.posix", "3.2.1"),
         ("collection", "mlcluster.aws", "1.2.3"),
         ("python", "ansible-core", "2.19.1"),
         ("python", "ansible-runner", "2.4.0"),
     ]
-    assert all(len(entry["sha256"]) == 64 and entry["license"] for entry in told["components"])
+    assert all(len(entry["sha256"]) == 64 and entry["license"] for entry in document["components"])
     # What the hook reads with sed, before it has a Python of its own choice.
     assert b'"python": "3.11"' in unpacked(built.data)["MANIFEST.json"]
 
 
-def test_the_bill_of_materials_says_the_same(tmp_path):
+def test_bill_of_materials_matches_the_manifest(tmp_path):
     built = build.build(made.request(tmp_path), TARGET)
-    told = json.loads(built.sbom)
-    assert (told["bomFormat"], told["specVersion"]) == ("CycloneDX", "1.5")
-    assert told["metadata"]["component"]["hashes"] == [{"alg": "SHA-256", "content": built.sha256}]
-    assert [entry["purl"] for entry in told["components"]] == [
+    document = json.loads(built.sbom)
+    assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.5")
+    assert document["metadata"]["component"]["hashes"] == [{"alg": "SHA-256", "content": built.sha256}]
+    assert [entry["purl"] for entry in document["components"]] == [
         "pkg:generic/ansible-collection/ansible.posix@3.2.1",
         "pkg:generic/ansible-collection/mlcluster.aws@1.2.3",
         "pkg:pypi/ansible-core@2.19.1",
         "pkg:pypi/ansible-runner@2.4.0",
     ]
-    references = [entry["bom-ref"] for entry in told["components"]]
+    references = [entry["bom-ref"] for entry in document["components"]]
     assert len(set(references)) == len(references)
 
 
-def test_the_same_input_elsewhere_and_later_gives_the_same_bytes(tmp_path, monkeypatch):
+def test_same_input_gives_same_bytes_anywhere(tmp_path, monkeypatch):
     first = build.build(made.request(tmp_path / "one"), TARGET)
     later = time.time() + 86_400
     monkeypatch.setattr(time, "time", lambda: later)
@@ -107,26 +107,26 @@ def test_the_same_input_elsewhere_and_later_gives_the_same_bytes(tmp_path, monke
     assert build.build(other, TARGET).sha256 != first.sha256
 
 
-def test_the_date_is_given(tmp_path):
+def test_date_comes_from_the_request(tmp_path):
     built = build.build(made.request(tmp_path, epoch=0), TARGET)
     assert built.manifest["created"] == "1970-01-01T00:00:00Z"
 
 
-def test_without_the_runner_nothing_is_built(tmp_path):
+def test_missing_runner_is_rejected(tmp_path):
     wanted = made.request(tmp_path)
     (wanted.collection / "hooks" / "mlcluster_boot" / "main.py").unlink()
     with pytest.raises(BundleError, match=r"has no hooks/mlcluster_boot/main\.py"):
         build.build(wanted, TARGET)
 
 
-def test_a_collection_that_is_too_new_is_refused(tmp_path):
+def test_collection_for_newer_core_stops_the_build(tmp_path):
     wanted = made.request(tmp_path)
     made.write(tmp_path / "others/ansible_collections/ansible/posix/meta/runtime.yml", "requires_ansible: '>=2.20'\n")
     with pytest.raises(BundleError, match=r"needs ansible-core 2\.20 and this bundle has 2\.19\.1"):
         build.build(wanted, TARGET)
 
 
-def test_writing_tells_whether_anything_differed(tmp_path):
+def test_write_returns_whether_it_changed(tmp_path):
     built = build.build(made.request(tmp_path), TARGET)
     dest = tmp_path / "dist"
     assert build.write(built, dest, check=True)
@@ -150,7 +150,7 @@ def artifact(folder, name="aws-efa-installer", file="aws-efa-installer-1.51.0.ta
     return build.Artifact(path, {"name": name, "version": "1.51.0", "sha256": digest, **entry}, [])
 
 
-def test_artifacts_come_with_the_variables_that_lead_roles_to_them(tmp_path):
+def test_artifacts_come_with_role_variables(tmp_path):
     proof = made.write(tmp_path / "aws-efa-installer-1.51.0.tar.gz.sig", "sig")
     taken = [
         artifact(tmp_path)._replace(signature=[proof]),
@@ -171,17 +171,17 @@ def test_artifacts_come_with_the_variables_that_lead_roles_to_them(tmp_path):
     assert kinds == ["aws-efa-installer", "enroot", "pyxis"]
 
 
-def test_an_artifact_that_nobody_vouches_for_is_refused(tmp_path):
-    with pytest.raises(BundleError, match=r"no checksum of aws-efa-installer 1\.51\.0 is known.*make lock-artifacts"):
+def test_artifact_without_checksum_is_rejected(tmp_path):
+    with pytest.raises(BundleError, match=r"checksum of aws-efa-installer 1\.51\.0 is unknown.*make lock-artifacts"):
         build.build(made.request(tmp_path, artifacts=[artifact(tmp_path, sha256="")]), TARGET)
 
 
-def test_an_artifact_that_is_another_is_refused(tmp_path):
+def test_artifact_with_other_checksum_is_rejected(tmp_path):
     with pytest.raises(BundleError, match=rf"and {'0' * 64} was expected: it was changed or damaged"):
         build.build(made.request(tmp_path, artifacts=[artifact(tmp_path, sha256="0" * 64)]), TARGET)
 
 
-def test_an_artifact_that_is_missing_is_told(tmp_path):
+def test_missing_artifact_is_reported(tmp_path):
     wanted = artifact(tmp_path)
     wanted.file.unlink()
     with pytest.raises(BundleError, match=r"aws-efa-installer-1\.51\.0\.tar\.gz cannot be read .*: fetch it first"):
@@ -190,7 +190,7 @@ def test_an_artifact_that_is_missing_is_told(tmp_path):
 
 @pytest.fixture
 def repository(tmp_path):
-    """A checkout that is committed; git says nothing of the user's own settings."""
+    """A checkout that is committed; without the user's own git settings."""
     root = made.checkout(tmp_path / "checkout")
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     environment.update(GIT_AUTHOR_DATE="@1700000000 +0000", GIT_COMMITTER_DATE="@1700000000 +0000")
@@ -200,23 +200,23 @@ def repository(tmp_path):
     return root
 
 
-def test_a_checkout_gives_its_commit_and_its_date(repository):
+def test_checkout_has_commit_and_date(repository):
     commit, date = build.checkout(repository)
     assert len(commit) == 40
     assert date == 1_700_000_000
 
 
-def test_a_changed_checkout_says_so(repository):
+def test_modified_checkout_is_marked_changed(repository):
     made.write(repository / "roles" / "one" / "tasks" / "main.yml", "[]\n")
     assert build.checkout(repository)[0].endswith("-changed")
 
 
-def test_a_collection_below_somebody_elses_checkout_has_no_commit(repository):
+def test_collection_inside_other_checkout_has_no_commit(repository):
     inner = made.checkout(repository / "collections" / "aws")
     assert build.checkout(inner) == ("", 0)
 
 
-def test_other_collections_come_out_of_the_pinned_wheel(tmp_path):
+def test_other_collections_come_from_the_pinned_wheel(tmp_path):
     wheel = made.wheel(
         tmp_path / "w",
         "ansible",

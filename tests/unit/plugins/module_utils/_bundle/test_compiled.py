@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a bundle brings compiled."""
+"""Byte code in a bundle."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def members():
     return {name: Member(data) for name, data in SOURCES.items()}
 
 
-def test_what_is_loaded_first_is_compiled_and_runs_without_its_source(tmp_path):
+def test_first_modules_are_compiled_and_run_without_source(tmp_path):
     found, release = compiled.compile_files(members(), sys.executable)
     tag = sys.implementation.cache_tag
     assert release == platform.python_version()
@@ -43,7 +43,7 @@ def test_what_is_loaded_first_is_compiled_and_runs_without_its_source(tmp_path):
         f"site/ansible/cli/__pycache__/playbook.{tag}.pyc",
         f"site/ansible/modules/__pycache__/setup.{tag}.pyc",
     ]
-    # As it lies on a node, whose clock says something else: the dates of source and compiled file are not compared.
+    # As on a node with another clock: the dates of source and byte code are not compared.
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "__pycache__" / f"main.{tag}.pyc").write_bytes(
         found[f"hooks/mlcluster_boot/__pycache__/main.{tag}.pyc"].data
@@ -63,7 +63,7 @@ print(*(module.__file__ for module in list(sys.modules.values()) if getattr(modu
 """
 
 
-def test_what_the_runner_loads_of_the_collection_is_compiled():
+def test_collection_modules_of_the_runner_are_compiled():
     done = subprocess.run([sys.executable, "-c", LOADS], cwd=ROOT, capture_output=True, text=True, check=True)
     below = ROOT / ".collections"
     loaded = [Path(name).relative_to(below) for name in done.stdout.splitlines() if name.startswith(str(below))]
@@ -74,22 +74,22 @@ def test_what_the_runner_loads_of_the_collection_is_compiled():
     assert not compiled.LOADED.match(f"collections/{loaded[0].parents[-4]}/plugins/module_utils/_node/cli/health.py")
 
 
-def test_the_same_files_compile_to_the_same_bytes():
+def test_same_files_compile_to_same_bytes():
     first, second = (compiled.compile_files(members(), sys.executable)[0] for _time in range(2))
     assert first == second
 
 
-def test_a_python_of_another_version_is_not_taken():
+def test_python_of_other_version_is_skipped():
     assert compiled.interpreter(OWN) == sys.executable
     assert compiled.interpreter("3.0") == ""
 
 
-def test_a_python_that_cannot_do_it_is_named():
-    with pytest.raises(BundleError, match=r"false could not compile the packages \(nothing was said\)"):
+def test_failing_python_is_named():
+    with pytest.raises(BundleError, match=r"false could not compile the packages \(no error output\)"):
         compiled.compile_files(members(), "/bin/false")
 
 
-def test_the_manifest_says_which_python_compiled(tmp_path, monkeypatch):
+def test_manifest_names_the_compiling_python(tmp_path, monkeypatch):
     # The packages of the test are Python 3.11's, and any Python compiles them.
     monkeypatch.setattr(compiled, "interpreter", lambda python: sys.executable if python == "3.11" else "")
     built = build.build(made.request(tmp_path / "one"), Target("debian", "3.11"))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Collections: this one without what a node does not need, and of others the plugins that roles name."""
+"""Collections of a bundle: the node's part of this one, and the plugins of others that roles use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive impo
 from tests.unit.fakes import fake_collections as made
 
 
-def test_of_this_collection_only_what_runs_is_taken(tmp_path):
+def test_own_collection_is_packed_without_tests(tmp_path):
     root = made.checkout(tmp_path)
     for place in (
         "tests/unit/test_x.py",
@@ -37,14 +37,14 @@ def test_of_this_collection_only_what_runs_is_taken(tmp_path):
     ]
 
 
-def test_a_link_is_refused(tmp_path):
+def test_symbolic_link_is_rejected(tmp_path):
     root = made.checkout(tmp_path)
     (root / "plugins" / "link.py").symlink_to("modules/ours.py")
     with pytest.raises(BundleError, match=r"plugins/link\.py is a symbolic link"):
         content.own_files(root)
 
 
-def test_the_version_of_a_checkout_and_of_an_installed_collection(tmp_path):
+def test_version_of_checkout_and_of_installed_collection(tmp_path):
     root = made.checkout(tmp_path)
     assert content.own_version(root) == "1.2.3"
     made.write(root / "MANIFEST.json", json.dumps({"collection_info": {"version": "4.5.6"}}))
@@ -52,10 +52,10 @@ def test_the_version_of_a_checkout_and_of_an_installed_collection(tmp_path):
 
 
 @pytest.mark.parametrize("text", [None, "name: aws\n", "version: soon\n"])
-def test_without_a_version_nothing_is_built(tmp_path, text):
+def test_missing_version_is_rejected(tmp_path, text):
     if text is not None:
         made.write(tmp_path / "galaxy.yml", text)
-    with pytest.raises(BundleError, match=r"is no collection|names no version"):
+    with pytest.raises(BundleError, match=r"is not a collection|has no version"):
         content.own_version(tmp_path)
 
 
@@ -69,7 +69,7 @@ def needed(tmp_path, text, posix=None, general=None):
     return {name: sorted(path for path in files if path.startswith("plugins/")) for name, files in found.items()}
 
 
-def test_a_plugin_comes_with_what_it_imports(tmp_path):
+def test_plugin_brings_its_imports(tmp_path):
     general = {
         "modules__lock": "\n".join(
             [
@@ -96,7 +96,7 @@ def test_a_plugin_comes_with_what_it_imports(tmp_path):
     assert found["ansible.posix"] == []
 
 
-def test_a_plugin_of_several_kinds_comes_with_all_and_with_its_fragments(tmp_path):
+def test_plugin_brings_same_named_files_and_fragments(tmp_path):
     posix = {
         "modules__sync": "DOCUMENTATION = '''\nextends_documentation_fragment: ansible.posix.common\n'''\n",
         "action__sync": "",
@@ -110,30 +110,30 @@ def test_a_plugin_of_several_kinds_comes_with_all_and_with_its_fragments(tmp_pat
     ]
 
 
-def test_licence_and_metadata_come_along(tmp_path):
+def test_licence_and_metadata_are_included(tmp_path):
     roots = {"ansible.posix": made.collection(tmp_path, "ansible.posix", modules__mount="")}
     files = content.other_files({"playbooks/a.yml": Member(b"ansible.posix.mount:")}, roots)["ansible.posix"]
     assert {"COPYING", "MANIFEST.json", "meta/runtime.yml"} < set(files)
     assert "docs/guide.md" not in files
 
 
-def test_a_collection_that_nobody_names_stays_away(tmp_path):
+def test_unused_collection_is_left_out(tmp_path):
     roots = {"ansible.posix": made.collection(tmp_path, "ansible.posix", modules__mount="")}
     assert content.other_files({"roles/a.yml": Member(b"x: 1")}, roots) == {"ansible.posix": {}}
 
 
-def test_a_plugin_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(BundleError, match=r"roles/one/tasks/main\.yml uses ansible\.posix\.gone, which is not in"):
+def test_missing_plugin_is_rejected(tmp_path):
+    with pytest.raises(BundleError, match=r"roles/one/tasks/main\.yml uses ansible\.posix\.gone, which is missing"):
         needed(tmp_path, "- ansible.posix.gone:\n")
 
 
-def test_a_plugin_that_leads_to_another_collection_is_refused(tmp_path):
+def test_import_from_undeclared_collection_is_rejected(tmp_path):
     posix = {"modules__far": "from ansible_collections.some.where.plugins.module_utils import x\n"}
     with pytest.raises(BundleError, match=r"plugins/modules/far\.py imports .*some\.where.* that no bundle has"):
         needed(tmp_path, "- ansible.posix.far:\n", posix=posix)
 
 
-def test_a_collection_is_found_or_told(tmp_path):
+def test_collection_is_found_or_reported_missing(tmp_path):
     root = made.collection(tmp_path / "b", "ansible.posix")
     assert content.find("ansible.posix", [tmp_path / "a", tmp_path / "b"]) == root
     with pytest.raises(BundleError, match=r"community\.general is not in .*/a: install it"):
@@ -143,7 +143,7 @@ def test_a_collection_is_found_or_told(tmp_path):
 @pytest.mark.parametrize(
     ("needs", "core", "good"), [("2.18.0", "2.17.14", False), ("2.17", "2.17.14", True), ("2.9.10", "2.21.5", True)]
 )
-def test_a_collection_for_a_newer_core_is_refused(tmp_path, needs, core, good):
+def test_collection_for_newer_core_is_rejected(tmp_path, needs, core, good):
     root = made.collection(tmp_path, "ansible.posix", runtime=f'---\nrequires_ansible: ">={needs}"\n')
     if good:
         content.check_core("ansible.posix", root, core)
@@ -152,7 +152,7 @@ def test_a_collection_for_a_newer_core_is_refused(tmp_path, needs, core, good):
             content.check_core("ansible.posix", root, core)
 
 
-def test_the_component_of_a_collection(tmp_path):
+def test_component_of_a_collection(tmp_path):
     root = made.collection(tmp_path, "ansible.posix")
     entry = content.component("ansible.posix", root, {"a": Member(b"")})
     assert {key: entry[key] for key in ("name", "version", "license", "kind")} == {

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pointer: what it says, and that its signature is one that nodes can prove."""
+"""The pointer: its content, and a signature that nodes can verify."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def key(tmp_path_factory):
 TWICE = f"mlcluster.pointer/1\nbundle debian-py3.10 s3://b/a {SUM}\nbundle debian-py3.10 s3://b/b {SUM}\n"
 
 
-def told(version="1.2.3", floor="", issued="now"):
+def pointer_of(version="1.2.3", floor="", issued="now"):
     """A pointer."""
     return pointer.content(version, floor, BUNDLES, issued)
 
 
-def test_what_it_says():
-    assert told(floor="1.0.0") == {
+def test_content_of_a_pointer():
+    assert pointer_of(floor="1.0.0") == {
         "schema": "mlcluster.pointer/1",
         "version": "1.2.3",
         "bundles": {
@@ -47,11 +47,11 @@ def test_what_it_says():
         "floor": "1.0.0",
         "issued": "now",
     }
-    assert "floor" not in told()
+    assert "floor" not in pointer_of()
 
 
-def test_what_it_says_line_by_line_and_read_again():
-    text = pointer.to_text(told(floor="1.0.0"))
+def test_text_of_a_pointer_round_trips():
+    text = pointer.to_text(pointer_of(floor="1.0.0"))
     assert text.splitlines() == [
         "mlcluster.pointer/1",
         "version 1.2.3",
@@ -60,16 +60,16 @@ def test_what_it_says_line_by_line_and_read_again():
         f"bundle debian-py3.10 s3://bucket/a.tar.gz {SUM}",
         f"bundle amazon-py3.11 https://host/b.tar.gz?x=1 {SUM}",
     ]
-    assert pointer.from_text(text) == told(floor="1.0.0")
-    assert pointer.from_text(pointer.to_text(told())) == told()
+    assert pointer.from_text(text) == pointer_of(floor="1.0.0")
+    assert pointer.from_text(pointer.to_text(pointer_of())) == pointer_of()
 
 
 @pytest.mark.parametrize("text", ["", "{}", "mlcluster.pointer/9\n", "mlcluster.pointer/1\nbundle a b\n", TWICE])
-def test_what_is_no_pointer_says_nothing(text):
+def test_other_text_parses_to_empty(text):
     assert pointer.from_text(text) == {}
 
 
-def test_all_that_is_wrong_is_told_at_once():
+def test_all_option_errors_are_reported_at_once():
     bad = {"debian": {"url": "http://x/y", "sha256": SUM.upper()}, "debian-py3.11": {}}
     with pytest.raises(BundleError) as caught:
         pointer.content("1.2", "soon", bad, "now\nfloor 9.9.9")
@@ -78,7 +78,7 @@ def test_all_that_is_wrong_is_told_at_once():
         "version is '1.2'",
         "issued is 'now\\nfloor 9.9.9'",
         "floor is 'soon'",
-        "'debian' is no target",
+        "'debian' is not a target",
         "'http://x/y'",
         SUM.upper(),
         "None",
@@ -86,12 +86,12 @@ def test_all_that_is_wrong_is_told_at_once():
         assert words in text
 
 
-def test_a_floor_above_the_version_is_refused():
+def test_floor_above_version_is_rejected():
     with pytest.raises(BundleError, match=r"the floor 1\.10\.0 is above version 1\.9\.0"):
-        told("1.9.0", "1.10.0")
+        pointer_of("1.9.0", "1.10.0")
 
 
-def test_without_a_bundle_it_says_nothing():
+def test_pointer_without_bundle_is_rejected():
     with pytest.raises(BundleError, match="there is no bundle in it"):
         pointer.content("1.0.0", "", {}, "")
 
@@ -103,9 +103,9 @@ def test_versions_are_numbers():
             pointer.number(text)
 
 
-def test_openssl_proves_what_was_signed_with_the_public_key_in_one_line(key, tmp_path):
+def test_openssl_verifies_with_the_one_line_public_key(key, tmp_path):
     path = tmp_path / "pointer"
-    assert pointer.write(told(), path, key, check=False)
+    assert pointer.write(pointer_of(), path, key, check=False)
     first, text = path.read_text().split("\n", 1)
     line = pointer.public_key(key)
     assert len(line) == 124
@@ -118,35 +118,35 @@ def test_openssl_proves_what_was_signed_with_the_public_key_in_one_line(key, tmp
     assert subprocess.run(command, cwd=tmp_path, check=False, capture_output=True).returncode != 0
 
 
-def test_what_says_the_same_is_left_alone_and_anything_else_is_written_again(key, tmp_path):
+def test_equal_pointer_is_kept_and_other_is_rewritten(key, tmp_path):
     path = tmp_path / "pointer"
-    assert pointer.write(told(issued="monday"), path, key, check=True)
+    assert pointer.write(pointer_of(issued="monday"), path, key, check=True)
     assert not path.exists()
-    assert pointer.write(told(issued="monday"), path, key, check=False)
-    assert not pointer.write(told(issued="tuesday"), path, key, check=False)
+    assert pointer.write(pointer_of(issued="monday"), path, key, check=False)
+    assert not pointer.write(pointer_of(issued="tuesday"), path, key, check=False)
     assert pointer.from_text(pointer.read(path)[1])["issued"] == "monday"
-    assert pointer.write(told("1.2.4"), path, key, check=False)
+    assert pointer.write(pointer_of("1.2.4"), path, key, check=False)
     good = path.read_bytes()
     for damaged in (good.replace(b"1.2.4", b"1.2.5"), b"A" + good, b"\xff" + good, good[:40], b"no pointer"):
         path.write_bytes(damaged)
-        assert pointer.write(told("1.2.4"), path, key, check=False)
-    assert not pointer.write(told("1.2.4"), path, key, check=False)
+        assert pointer.write(pointer_of("1.2.4"), path, key, check=False)
+    assert not pointer.write(pointer_of("1.2.4"), path, key, check=False)
 
 
-def test_another_kind_of_key_is_refused(tmp_path):
+def test_key_of_other_type_is_rejected(tmp_path):
     path = tmp_path / "other.pem"
     subprocess.run(["openssl", "ecparam", "-name", "secp384r1", "-genkey", "-noout", "-out", str(path)], check=True)
-    with pytest.raises(BundleError, match="is no EC key on P-256"):
-        pointer.write(told(), tmp_path / "p", path, check=True)
+    with pytest.raises(BundleError, match="is not an EC key on P-256"):
+        pointer.write(pointer_of(), tmp_path / "p", path, check=True)
 
 
-def test_a_key_that_is_none_is_told(tmp_path):
+def test_invalid_key_is_reported(tmp_path):
     (tmp_path / "key").write_text("nothing")
-    with pytest.raises(BundleError, match=r"Reading the key .*/key failed: openssl said .*EC key on P-256 in PEM"):
-        pointer.write(told(), tmp_path / "p", tmp_path / "key", check=False)
+    with pytest.raises(BundleError, match=r"Reading the key .*/key failed: openssl reported .*EC key on P-256 in PEM"):
+        pointer.write(pointer_of(), tmp_path / "p", tmp_path / "key", check=False)
 
 
-def test_without_openssl_nothing_is_signed(key, tmp_path, monkeypatch):
+def test_missing_openssl_is_reported(key, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BundleError, match="install the package openssl"):
         pointer.sign(b"x", key)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the tree promises the builder of bundles."""
+"""Conditions that the builder expects of this tree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CORES = {"3.10": "2.17", "3.11": "2.19", "3.12": "2.21", "3.13": "2.21", "3.14":
 
 
 @pytest.mark.parametrize("python", archive.LOCKS)
-def test_lock_pins_what_a_node_needs_and_nothing_compiled(python):
+def test_lock_pins_node_packages_without_binaries(python):
     lock = ROOT / "requirements" / archive.LOCKS[python]
     pinned = set(wheels.lock_hashes(wheels.read_lock(lock, python)))
     assert wheels.core_version(lock, python).rpartition(".")[0] == CORES[python]
@@ -27,7 +27,7 @@ def test_lock_pins_what_a_node_needs_and_nothing_compiled(python):
     assert not pinned & {"cryptography", "cffi", "resolvelib"}
 
 
-def test_roles_use_no_collection_that_a_node_does_not_have():
+def test_roles_use_only_bundled_collections():
     declared = yaml.safe_load((ROOT / "galaxy.yml").read_text())["dependencies"]
     absent = [name for name in declared if name not in content.OTHERS]
     pattern = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, absent))})\.[a-z]\w*")
@@ -40,5 +40,5 @@ def test_roles_use_no_collection_that_a_node_does_not_have():
     assert {path: names for path, names in found.items() if names} == {}
 
 
-def test_what_is_bundled_is_declared():
+def test_bundled_collections_are_declared():
     assert set(content.OTHERS) <= set(yaml.safe_load((ROOT / "galaxy.yml").read_text())["dependencies"])

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Wheels: what is taken of them, how they are checked, and what is said when pip does not give them."""
+"""Wheels: their unpacked files, the check against the lock, and errors of pip."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._bundle.archive impo
 from tests.unit.fakes import fake_collections as made
 
 
-def test_what_a_node_needs_is_taken_and_the_rest_is_not(tmp_path):
+def test_wheel_is_unpacked_without_unneeded_files(tmp_path):
     path = made.wheel(
         tmp_path,
         "ansible_core",
@@ -44,17 +44,17 @@ def test_what_a_node_needs_is_taken_and_the_rest_is_not(tmp_path):
         ("Classifier: Topic :: Text\n", "unknown"),
     ],
 )
-def test_the_licence_is_what_the_package_says(tmp_path, metadata, words):
+def test_licence_comes_from_package_metadata(tmp_path, metadata, words):
     assert wheels.read_wheel(made.wheel(tmp_path, "some", metadata=metadata)).license == words
 
 
-def test_what_is_no_wheel_is_told(tmp_path):
+def test_invalid_wheel_is_reported(tmp_path):
     made.write(tmp_path / "some-1.0-py3-none-any.whl", "no zip")
-    with pytest.raises(BundleError, match=r"is no wheel .*: remove it and build again"):
+    with pytest.raises(BundleError, match=r"is not a wheel .*: remove it and build again"):
         wheels.read_wheel(tmp_path / "some-1.0-py3-none-any.whl")
 
 
-def test_builds_for_several_machines_become_one_site(tmp_path):
+def test_wheels_of_two_architectures_become_one_site(tmp_path):
     one = made.wheel(
         tmp_path, "yaml", tag="cp311-cp311-manylinux_2_28_x86_64", **{"yaml__c.x86_64.so": "X", "yaml__a.py": "p"}
     )
@@ -69,21 +69,21 @@ def test_builds_for_several_machines_become_one_site(tmp_path):
     assert [entry["file"] for entry in components] == [one.name, two.name]
 
 
-def test_a_wheel_that_the_lock_does_not_know_is_refused(tmp_path):
+def test_wheel_missing_from_lock_is_rejected(tmp_path):
     locked = made.lock(tmp_path / "lock.txt", made.wheel(tmp_path / "a", "some"))
     other = made.wheel(tmp_path / "b", "some", more__py="evil")
-    with pytest.raises(BundleError, match=r"b/some-1\.0-py3-none-any\.whl is not what lock\.txt pins"):
+    with pytest.raises(BundleError, match=r"b/some-1\.0-py3-none-any\.whl does not match lock\.txt"):
         wheels.site([other], locked, "3.12")
 
 
-def test_a_package_that_is_missing_is_named(tmp_path):
+def test_missing_package_is_named(tmp_path):
     have = made.wheel(tmp_path, "some")
     locked = made.lock(tmp_path / "lock.txt", have, made.wheel(tmp_path, "lost_one"))
-    with pytest.raises(BundleError, match=r"lost-one of lock\.txt could not be had"):
+    with pytest.raises(BundleError, match=r"lost-one of lock\.txt could not be downloaded"):
         wheels.site([have], locked, "3.12")
 
 
-def test_pip_is_asked_for_each_machine_once_and_for_nothing_that_would_be_built(tmp_path):
+def test_pip_runs_once_per_architecture_without_builds(tmp_path):
     program = made.write(
         tmp_path / "pip.py",
         "import pathlib, sys\n"
@@ -103,23 +103,23 @@ def test_pip_is_asked_for_each_machine_once_and_for_nothing_that_would_be_built(
         assert f"--abi cp312 --abi abi3 --abi none --platform manylinux_2_28_{machine}" in call
 
 
-def test_what_pip_said_is_told_and_nothing_half_is_kept(tmp_path):
+def test_pip_error_is_reported_and_cache_stays_empty(tmp_path):
     program = made.write(tmp_path / "pip.py", "import sys\nprint('ERROR: no index', file=sys.stderr)\nsys.exit(1)\n")
     lock = made.write(tmp_path / "lock.txt", "some==1\n")
-    with pytest.raises(BundleError, match=r"pip could not fetch lock\.txt: ERROR: no index; give it a package index"):
+    with pytest.raises(BundleError, match=r"pip could not fetch lock\.txt: ERROR: no index; configure a package index"):
         wheels.fetch([sys.executable, str(program)], lock, tmp_path / "cache", Target("debian", "3.12"))
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-def test_a_missing_pip_is_told(tmp_path):
+def test_missing_pip_is_reported(tmp_path):
     lock = made.write(tmp_path / "lock.txt", "some==1\n")
-    with pytest.raises(BundleError, match="give a Python that has pip"):
+    with pytest.raises(BundleError, match="use a Python with pip"):
         wheels.fetch([str(tmp_path / "none")], lock, tmp_path / "cache", Target("debian", "3.12"))
 
 
-def test_the_core_of_a_lock(tmp_path):
+def test_core_version_of_a_lock(tmp_path):
     assert wheels.core_version(made.write(tmp_path / "l", "x==1\nansible-core==2.19.14 \\\n"), "3.12") == "2.19.14"
-    with pytest.raises(BundleError, match="pins no ansible-core"):
+    with pytest.raises(BundleError, match="does not pin ansible-core"):
         wheels.core_version(made.write(tmp_path / "l", "x==1\n"), "3.12")
     with pytest.raises(BundleError, match="build from a checkout"):
         wheels.core_version(tmp_path / "none", "3.12")
@@ -144,7 +144,7 @@ def test_lock_is_read_for_one_python(tmp_path, python, core):
     assert "python_full_version" not in text
 
 
-def test_lock_with_another_condition_is_refused(tmp_path):
+def test_lock_with_other_marker_is_rejected(tmp_path):
     lock = made.write(tmp_path / "l", "colorama==1 ; sys_platform == 'win32' \\\n    --hash=sha256:1\n")
-    with pytest.raises(BundleError, match=r"pins colorama==1 on the condition sys_platform == 'win32'"):
+    with pytest.raises(BundleError, match=r"pins colorama==1 with the marker sys_platform == 'win32'"):
         wheels.read_lock(lock, "3.12")
