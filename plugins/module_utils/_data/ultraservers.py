@@ -10,6 +10,7 @@ instances over NVLink only while an IMEX domain joins the hosts (NVIDIA IMEX gui
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 TYPES = ("p6e-gb200.36xlarge", "p6e-gb200.72xlarge", "p6e-gb300.36xlarge", "p6e-gb300.72xlarge")
@@ -20,6 +21,15 @@ MOST_INSTANCES = 18
 def is_ultraserver(instance_type: object) -> bool:
     """Return whether instances of this type are part of an UltraServer."""
     return instance_type in TYPES
+
+
+# How AWS names them: p, a generation, e, and NVIDIA's Grace Blackwell.
+_NAMED = re.compile(r"p\d+e-gb\d+\..+")
+
+
+def may_be_ultraserver(instance_type: object) -> bool:
+    """Return whether a type has the name of an UltraServer's instances, and may be one that ``TYPES`` lacks."""
+    return is_ultraserver(instance_type) or (isinstance(instance_type, str) and bool(_NAMED.fullmatch(instance_type)))
 
 
 # What sources confirm of the GPUs. Nothing else of these types (memory, disks, EFA, vCPUs) is confirmed by a source at

@@ -660,6 +660,7 @@ def _pcie(gpus: t.Sequence[Subject], driver: str | None) -> Result:
     widest = max(_values(gpus, "pcie.width"), default=0)
     width_max = max(_values(gpus, "pcie.width_max"), default=0)
     newest = max(_values(gpus, "pcie.generation_max"), default=0)
+    newest_device = _highest(gpus, "pcie.generation_device_max")
     evidence = (
         _field(
             "pcie.width",
@@ -678,7 +679,7 @@ def _pcie(gpus: t.Sequence[Subject], driver: str | None) -> Result:
         ),
         _field(
             "pcie.generation_device_max",
-            exactly(_highest(gpus, "pcie.generation_device_max")),
+            lambda value: value == newest_device and within(*_PCIE_GENERATIONS)(value),
             when=_printed("pcie.generation_device_max", driver, _SINCE_RESET),
         ),
         _counted("pcie.replays"),
@@ -792,6 +793,8 @@ def _fabric(facts: Facts, gpus: t.Sequence[Subject], driver: str | None) -> Resu
 
 
 _NO_UUID = "00000000-0000-0000-0000-000000000000"
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_CLIQUE = re.compile(r"[0-9]{1,10}")
 
 
 def _rack_fabric(check: str, gpus: t.Sequence[Subject], driver: str | None) -> Result:
@@ -801,14 +804,14 @@ def _rack_fabric(check: str, gpus: t.Sequence[Subject], driver: str | None) -> R
     same = (
         _field(
             "fabric.cluster_uuid",
-            lambda value: is_text(value) and value == cluster and value != _NO_UUID,
+            lambda value: _is_shaped(_UUID, value) and value == cluster and value != _NO_UUID,
             lambda value: is_text(value) and (value != cluster or value == _NO_UUID),
             f"is of NVLink cluster {{}}, and gpu0 of {cluster}",
             "isolate",
         ),
         _field(
             "fabric.clique",
-            lambda value: is_text(value) and value == clique,
+            lambda value: _is_shaped(_CLIQUE, value) and value == clique,
             lambda value: is_text(value) and value != clique,
             f"is of clique {{}}, and gpu0 of {clique}",
             "isolate",
@@ -816,10 +819,24 @@ def _rack_fabric(check: str, gpus: t.Sequence[Subject], driver: str | None) -> R
     )
     found = {"state": "Completed", "cluster_uuid": cluster, "clique": clique}
     hint = "the switches of an UltraServer are AWS's: reboot, then replace the instance"
-    return decide(check, [*_fabric_evidence(driver), *same], gpus, found, hint=hint)
+    return decide(check, [*_fabric_evidence(driver, _tells_health(driver)), *same], gpus, found, hint=hint)
 
 
-# Fields of the fabric's health, what is good in them besides N/A, and the driver that has to print them.
+def _is_shaped(shape: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and shape.fullmatch(value) is not None
+
+
+def _tells_health(driver: str | None) -> bool:
+    """Return whether a driver has the health of a GPU in a rack: 580.173 does (NVIDIA/k8s-test-infra#677).
+
+    Older ones print N/A beside a fabric that is complete (leptonai/gpud#1106).
+    """
+    have = version_key(driver)
+    return not have or at_least(have, version_key(_SINCE_REPAIR))
+
+
+# Fields of the fabric's health, what is good in them besides N/A where a GPU need not tell it, and the driver that has
+# to print them.
 _FABRIC_HEALTH = (
     ("summary", "Healthy", _SINCE_REPAIR),
     ("bandwidth", "Full", _SINCE_RESET),
@@ -836,7 +853,7 @@ def _other_than(good: str) -> Test:
     return lambda word: word != good and _BAD_HEALTH(word)
 
 
-def _fabric_evidence(driver: str | None) -> list[Field]:
+def _fabric_evidence(driver: str | None, tells_health: bool = False) -> list[Field]:
     return [
         _field(
             "fabric.state",
@@ -855,7 +872,7 @@ def _fabric_evidence(driver: str | None) -> list[Field]:
         *(
             _field(
                 f"fabric.health.{name}",
-                exactly(good, "N/A"),
+                exactly(good) if tells_health else exactly(good, "N/A"),
                 _other_than(good),
                 f"has fabric {name} {{}}",
                 "reset",

@@ -13,7 +13,7 @@ import typing as t
 from ..imex import apply, config
 from ..imex.job import look_job
 from ..imex.look import look, look_slurm
-from ..imex.plan import UNKNOWN, make_plan, unconcerned_node
+from ..imex.plan import make_plan, unconcerned_node, unknown_machine
 from ..slurm import drain as slurm_drain
 from ..slurm.client import Slurm, node_name
 from ..slurm.parse import number
@@ -85,7 +85,7 @@ def _up(host: Host, slurm: Slurm, options: config.Options) -> list[Result]:
     if reason:
         return [not_applicable("imex.domain", reason)]
     if facts["ultraserver"] is None:
-        return [undeterminable("imex.domain", "unknown_type", message=UNKNOWN)]
+        return [undeterminable("imex.domain", "unknown_type", message=unknown_machine(facts))]
     facts.update(look_slurm(host, slurm))
     job = look_job(host, slurm)
     return apply.make(host, options, job, facts, make_plan(options, job, facts))

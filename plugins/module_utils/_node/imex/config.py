@@ -24,6 +24,7 @@ CHANNEL_MODE = 0o666
 # What Prolog wrote last; gone after a reboot, as the channel is.
 RECORD = "/run/mlcluster/imex.json"
 SCHEMA = "mlcluster.imex/1"
+STATES = ("starting", "ready", "ending", "failed")
 # Ports of the daemons, one a job: below the 32768 from which Linux takes its own (ip_local_port_range).
 FIRST_PORT = 21000
 PORTS = 8192

@@ -7,10 +7,11 @@
 from __future__ import annotations
 
 import fnmatch
+import json
 import posixpath
 import typing as t
 
-from ..._data.ultraservers import is_ultraserver
+from ..._data.ultraservers import is_ultraserver, may_be_ultraserver
 from ..slurm import parse as slurm_parse
 from ..slurm.client import Slurm
 from ..system.ask import ask
@@ -31,16 +32,17 @@ def look(host: Host, options: config.Options) -> Facts:
     """Return the facts of a node; of one that is no part of an UltraServer only its type.
 
     ``type``, ``ultraserver`` (None: not known), ``programs`` {name: path or None}, ``unit``, ``config`` and
-    ``nodes`` (files), ``daemons``, ``major``, ``channel``, ``record``, ``domain``.
+    ``nodes`` (files), ``daemons``, ``major``, ``channel``, ``record``, and ``record_problem`` where there is one that
+    cannot be read.
     """
     kind = options.instance_type or instance_type(host)
-    facts: Facts = {"type": kind, "ultraserver": is_ultraserver(kind) if kind else _without_type(host)}
+    facts: Facts = {"type": kind, "ultraserver": _is_ultraserver(kind) if kind else _without_type(host)}
     if not facts["ultraserver"]:
         return facts
     unit = look_unit(host, options.service)
     own = _file(host, unit["config"] or config.CONFIG)
     settings = parse.settings(own["text"] or "")
-    record = host.read_json(config.RECORD)
+    record, record_problem = _record(host)
     return {
         **facts,
         "programs": {name: host.which(name) for name in (config.SERVICE, config.PROGRAM)},
@@ -50,8 +52,30 @@ def look(host: Host, options: config.Options) -> Facts:
         "daemons": daemons(host),
         "major": parse.channel_major(host.read_text("/proc/devices")),
         "channel": host.character_device(config.CHANNEL),
-        "record": record if isinstance(record, dict) and record.get("schema") == config.SCHEMA else None,
+        "record": record,
+        "record_problem": record_problem,
     }
+
+
+def _is_ultraserver(kind: str) -> bool | None:
+    """Return None for a type that is not known and named like those that are part of one."""
+    return is_ultraserver(kind) or (None if may_be_ultraserver(kind) else False)
+
+
+def _record(host: Host) -> tuple[Facts | None, str]:
+    """Return what Prolog wrote last, or None and what is wrong with it; None and nothing where there is none."""
+    text = host.read_text(config.RECORD)
+    if text is None and not host.exists(config.RECORD):
+        return None, ""
+    try:
+        found = json.loads(text or "")
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or found.get("schema") != config.SCHEMA:
+        return None, f"{config.RECORD} cannot be read as {config.SCHEMA}"
+    if found.get("state") not in config.STATES:
+        return None, f"{config.RECORD} has an unknown state: '{str(found.get('state'))[:40]}'"
+    return found, ""
 
 
 def _without_type(host: Host) -> bool | None:

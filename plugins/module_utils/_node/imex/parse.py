@@ -151,8 +151,12 @@ def domain(text: str) -> Domain:
                 raise ValueError(f"node #{node.group(1)} is listed twice")
             nodes[int(node.group(1))] = (node.group(2), node.group(3), node.group(4) or None)
         elif top:
+            if header:
+                raise ValueError("two tables of connections")
             header = [int(word) for word in top.group(1).split()]
         elif header and not states and row:
+            if int(row.group(1)) in rows:
+                raise ValueError(f"the connections of node #{row.group(1)} are listed twice")
             rows[int(row.group(1))] = row.group(2).split()
         elif state:
             states.append(state.group(1))

@@ -18,6 +18,10 @@ UNKNOWN = (
     "whether this machine is part of an UltraServer is not known: its firmware names no instance type, and its driver "
     "may have IMEX channels; give --instance-type"
 )
+UNKNOWN_TYPE = (
+    "{} is named like instances of UltraServers and is not known here, so that whether it is part of one is not known: "
+    "give --instance-type"
+)
 # What a program that configures IMEX for jobs names, other than this one.
 _NAMES = ("nvidia-imex", "nodes_config")
 _OURS = "mlcluster"
@@ -42,6 +46,11 @@ def make_plan(options: config.Options, job: Job, facts: Facts) -> Plan:
         units=(Unit(f"{options.service}.service", state="restarted"),) if restart else (),
         steps=(*steps, Step("wait", "the domain")),
     )
+
+
+def unknown_machine(facts: Facts) -> str:
+    """Return why it is not known whether this machine is part of an UltraServer."""
+    return UNKNOWN_TYPE.format(facts["type"]) if facts["type"] else UNKNOWN
 
 
 def unconcerned_node(options: config.Options, facts: Facts) -> str:

@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import typing as t
 
+from ..system.versions import is_version
 from ..verdict.evidence import Field, Subject, Test, decide, exactly, is_text, never
 from ..verdict.result import Result, not_applicable, undeterminable
 from . import config, parse
 from .look import Facts
-from .plan import UNKNOWN, channel_is_right, other_hands
+from .plan import channel_is_right, other_hands, unknown_machine
 
 SOURCE = "NVIDIA IMEX guide"
 IDS = ("imex.service", "imex.domain", "imex.channel")
+_FORGET = "run 'mlcluster imex forget' once no job runs here"
 _LOG_HINT = f"look at {config.LOG}, 'systemctl status {config.SERVICE}' and '{config.PROGRAM} -N'"
 
 
@@ -29,7 +31,7 @@ def verify(facts: Facts, domain: parse.Domain | None = None, problem: str = "") 
         known = f"{facts['type']} is no part of an UltraServer"
         return [not_applicable("imex.service", known if facts["type"] else "the driver has no IMEX channels")]
     if facts["ultraserver"] is not True:
-        return [undeterminable("imex.service", "unknown_type", message=UNKNOWN)]
+        return [undeterminable("imex.service", "unknown_type", message=unknown_machine(facts))]
     other = other_hands(facts)
     if other:
         return [not_applicable(check, other) for check in IDS]
@@ -56,6 +58,8 @@ def verify_service(facts: Facts) -> Result:
         Field("load", exactly("loaded"), exactly("masked", "not-found"), "is {}", "reset", "LoadState"),
         active,
         Field("failure", exactly(""), is_text, "{}", "reset", "the last start"),
+        # Without it nobody knows whether a job needs the daemon.
+        Field("record_problem", exactly(""), unknown="may be needed by a job: {}", hint=_FORGET),
     )
     own_fault = record.get("state") == "failed" and record.get("blame") == "own"
     evidence = {
@@ -63,6 +67,7 @@ def verify_service(facts: Facts) -> Result:
         "control": facts["programs"].get(config.PROGRAM),
         "load": unit["load"],
         "active": unit["active"],
+        "record_problem": facts["record_problem"],
         "failure": f"made no domain for job {record.get('job_id')}: {record.get('reason')}" if own_fault else "",
     }
     found = "runs for a job" if needed else "ready to start"
@@ -75,6 +80,8 @@ def _died(record: t.Mapping[str, t.Any]) -> str:
 
 def _domain(facts: Facts, domain: parse.Domain | None, problem: str) -> Result:
     record = facts["record"]
+    if facts["record_problem"]:
+        return undeterminable("imex.domain", "unread", message=facts["record_problem"], hint=_FORGET)
     if record is None or record.get("state") not in ("starting", "ready"):
         return not_applicable("imex.domain", "no job has a domain on this node")
     if record["state"] == "starting":
@@ -123,7 +130,7 @@ def verify_domain(domain: parse.Domain, members: object, own: object) -> Result:
         Field("to", exactly(parse.CONNECTED), _letter, "is not joined ({})", blamed, "connection from this node"),
         Field("back", exactly(parse.CONNECTED), _letter, "does not see this node ({})", "monitor", "connection back"),
         Field("status", exactly(parse.READY), exactly(*parse.NOT_READY), "is {}", "monitor", "state"),
-        Field("version", is_text, never, label="Version"),
+        Field("version", is_version, never, label="Version"),
         Field(
             "version",
             exactly(mine.version),
@@ -173,6 +180,8 @@ def verify_channel(facts: Facts) -> Result:
     if facts["switch"] is not None and facts["switch"].endswith("nvidia_imex"):
         return not_applicable("imex.channel", "Slurm makes the channels of jobs itself (switch/nvidia_imex)")
     record = facts["record"] or {}
+    if facts["channel"] is None and facts["record_problem"]:
+        return undeterminable("imex.channel", "unread", message=facts["record_problem"], hint=_FORGET)
     if facts["channel"] is None and record.get("state") != "ready" and facts["major"] is not None:
         return not_applicable("imex.channel", "no job needs the channel, which Prolog makes")
     wanted = f"{facts['major']}:0 mode {config.CHANNEL_MODE:04o}"

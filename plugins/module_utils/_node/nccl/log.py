@@ -62,13 +62,15 @@ def short_host(name: str) -> str:
 class HostChannels:
     """Channels that one host logged between itself and another: by network, and how many of them use GPUDirect RDMA.
 
-    ``direct`` counts those over NVLink, and ``nvlink`` has the hosts that they lead to.
+    ``direct`` counts those over NVLink, and ``nvlink`` has the hosts that they lead to; ``peers`` those that channels
+    over a network lead to.
     """
 
     networks: dict[str, int] = dataclasses.field(default_factory=dict)
     gpudirect: int = 0
     direct: int = 0
     nvlink: set[str] = dataclasses.field(default_factory=set)
+    peers: set[str] = dataclasses.field(default_factory=set)
 
     @property
     def efa(self) -> int:
@@ -202,6 +204,7 @@ class NcclLog:
                     name = transport[4:]
                     between.networks[name] = between.networks.get(name, 0) + number
                     between.gpudirect += number if direct else 0
+                    between.peers.add(short_host(away))
                 else:
                     between.direct += number
                     if transport == "P2P/MNNVL":

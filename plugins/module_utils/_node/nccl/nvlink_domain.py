@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ..._data.ultraservers import is_ultraserver
+from ..._data.ultraservers import may_be_ultraserver
 from ..verdict import result
 from ..verdict.evidence import Field, Subject, decide, exactly, is_text, never
 from .fabric import damaged, nvlink_groups
@@ -28,23 +28,39 @@ _HINT = (
 _LOG_HINT = "Run it with NCCL_DEBUG=INFO, and keep the output of all ranks"
 
 
-def verdict(run: Run, ranks: int | None, instance_type: str | None, domains: int | None) -> result.Result | None:
+def verdict(
+    run: Run, ranks: int | None, nodes: int | None, instance_type: str | None, domains: int | None
+) -> result.Result | None:
     """Return the verdict on a run, None where no NVLink joins its hosts; ``domains``: of how many they are."""
-    if not (is_ultraserver(instance_type) or run.log.mnnvl):
+    if not (may_be_ultraserver(instance_type) or run.log.mnnvl):
         return None
     if len(run.hosts) == 1:
         return result.not_applicable(CHECK, "one_node", message="a run on one node does not use the domain")
-    if domains is not None and domains >= len(run.hosts):
-        return result.not_applicable(CHECK, "one_each", message="each node is of another UltraServer")
     between = run.log.between(run.where)
     groups = nvlink_groups(run.hosts, between)
-    evidence = _evidence(run, ranks, groups)
+    if domains is not None and domains >= len(run.hosts) == len(groups):
+        return result.not_applicable(CHECK, "one_each", message="each node is of another UltraServer")
+    evidence = {"asked": ranks is not None and nodes is not None, **_evidence(run, ranks, groups)}
     # Without the number of UltraServers, hosts that say 0 may each be of another one.
     fallen = is_text if domains is not None else never
     fields = (
+        Field(
+            "asked",
+            exactly(True),
+            reason="not_asked",
+            unknown="it was not said how many ranks and nodes were to take part",
+            hint="Give the number of ranks and nodes of the job",
+        ),
         Field("ranks", exactly(""), reason="no_ranks", unknown="{}", hint="Keep the whole output of rank 0"),
         Field("silent", exactly(""), reason="no_log", unknown="{} did not log whether NVLink joins it", hint=_LOG_HINT),
         Field("contradiction", exactly(""), reason="contradictory", unknown="{}", hint=_LOG_HINT),
+        Field(
+            "unread",
+            exactly(0),
+            reason="unread",
+            unknown="{} lines of channels name a transport that is not known here",
+            hint=_LOG_HINT,
+        ),
         Field(
             "apart",
             exactly(""),
@@ -66,13 +82,25 @@ def verdict(run: Run, ranks: int | None, instance_type: str | None, domains: int
             hint=_LOG_HINT,
         ),
         Field(
+            "network",
+            exactly(""),
+            fallen,
+            "NCCL went over the network where NVLink joins the nodes: {} logged such channels",
+            "reset",
+            reason="fell_back",
+            unknown="{} logged channels over the network to a host that NVLink joins to it",
+            hint=_HINT,
+        ),
+        Field(
             "domains",
             exactly(len(groups) if domains is None else domains),
             lambda value: domains is not None and isinstance(value, int) and value > domains,
             f"the nodes are of {domains} UltraServers, and NVLink joined them to {{}} groups",
             "reset",
             reason="unread",
-            unknown="NCCL counted {} NVLink domains, which the channels do not show",
+            unknown="NCCL counted {} NVLink domains, which the channels do not show"
+            if domains is None
+            else f"the nodes are of {domains} UltraServers, and NCCL counted {{}} NVLink domains",
         ),
         Field(
             "table", exactly(True), reason="no_traffic", unknown="the table has no row: nothing crossed the channels"
@@ -105,6 +133,13 @@ def _evidence(run: Run, ranks: int | None, groups: t.Sequence[t.Sequence[str]]) 
         "apart": _some(host for host, words in logged.items() if "0" in words),
         # A host alone in its UltraServer has channels over the network only.
         "unjoined": _some(host for host in alone if not (between.get(host) or HostChannels()).networks),
+        "unread": run.log.unread,
+        "network": _some(
+            host
+            for group in groups
+            for host in group
+            if (between.get(host) or HostChannels()).peers & set(group) - {host}
+        ),
         "domains": len(groups) if counted == {len(groups)} else max(counted - {len(groups)}),
         "table": any(row.size for row in run.rows),
     }

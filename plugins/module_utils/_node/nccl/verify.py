@@ -77,7 +77,7 @@ def judge(output: Output, asked: Asked, tool: str | None = None) -> Judged:
     bandwidth = _bandwidth(prefix, run, problem, taken, correct, asked)
     domain = None
     if run is not None and run.tool == NCCL_TESTS and not taken:
-        domain = nvlink_domain.verdict(run, asked.ranks, asked.instance_type, asked.domains)
+        domain = nvlink_domain.verdict(run, asked.ranks, asked.nodes, asked.instance_type, asked.domains)
     if domain is None:
         return Judged((correct, fabric, bandwidth), run, facts(run, output))
     whole = domain.status == result.PASS and isinstance(domain.found, dict) and len(domain.found["domains"]) == 1

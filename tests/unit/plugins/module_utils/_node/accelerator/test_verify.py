@@ -566,9 +566,22 @@ ULTRA = "p6e-gb200.36xlarge"
 UUID = "814d0000-0000-4000-8000-00000000b5b7"
 
 
-def rack(cluster=UUID, clique="32766", last=None):
+HEALTHY = {
+    "summary": "Healthy",
+    "bandwidth": "Full",
+    "route_recovery_in_progress": "False",
+    "route_unhealthy": "False",
+    "access_timeout_recovery": "False",
+    "incorrect_configuration": "None",
+    "partition_assigned": "True",
+}
+
+
+def rack(cluster=UUID, clique="32766", last=None, **health):
     """A document whose GPUs are of an NVLink cluster; last: (cluster, clique) of the last of them."""
-    text = re.sub("<cliqueId>[^<]*<", f"<cliqueId>{clique}<", eight_gpus())
+    text = re.sub("<cliqueId>[^<]*<", f"<cliqueId>{clique}<", health.pop("text", eight_gpus()))
+    for tag, word in {**HEALTHY, **health}.items():
+        text = re.sub(f"<{tag}>[^<]*</{tag}>", f"<{tag}>{word}</{tag}>", text)
     text = re.sub("<clusterUuid>[^<]*<", f"<clusterUuid>{cluster}<", text)
     if last:
         head, _sep, tail = text.rpartition("<gpu id=")
@@ -586,6 +599,14 @@ def test_gpus_of_an_ultraserver_are_of_one_cluster_and_clique():
     ("given", "status", "said"),
     [
         ({"last": ("other", "32766")}, "fail", "gpu7 is of NVLink cluster other"),
+        # The same on each GPU, and no value of the field.
+        ({"cluster": "other"}, "undeterminable", "clusterUuid reads 'other'"),
+        ({"cluster": UUID + "0"}, "undeterminable", f"clusterUuid reads '{UUID}0'"),
+        ({"clique": "other"}, "undeterminable", "cliqueId reads 'other'"),
+        ({"clique": "-1"}, "undeterminable", "cliqueId reads '-1'"),
+        ({"clique": "4026"}, "pass", ""),
+        *(({tag: "N/A"}, "undeterminable", f"gpu0 fabric/health/{tag} reads 'N/A'") for tag in HEALTHY),
+        ({"summary": "Unhealthy"}, "fail", "has fabric summary Unhealthy"),
         ({"last": (UUID, "1")}, "fail", "gpu7 is of clique 1, and gpu0 of 32766"),
         ({"cluster": "00000000-0000-0000-0000-000000000000"}, "fail", "gpu0 is of NVLink cluster 00000000"),
         ({"cluster": "N/A"}, "undeterminable", "clusterUuid reads 'N/A'"),
@@ -594,7 +615,20 @@ def test_gpus_of_an_ultraserver_are_of_one_cluster_and_clique():
 )
 def test_gpu_outside_of_the_cluster(given, status, said):
     fabric = rack(**given)["gpu.fabric"]
-    assert fabric.status == status and said in fabric.message
+    assert fabric.status == status and said in (fabric.message or "")
+
+
+def test_older_driver_of_an_ultraserver_tells_no_health():
+    unknown = dict.fromkeys(HEALTHY, "N/A")
+    assert rack(text=old_driver("570.172.08"), **unknown)["gpu.fabric"].status == "pass"
+    assert rack(text=old_driver("580.159.04"), **unknown)["gpu.fabric"].status == "undeterminable"
+    assert rack(text=old_driver("570.172.08"), **{**unknown, "route_unhealthy": "True"})["gpu.fabric"].status == "fail"
+
+
+@pytest.mark.parametrize(("word", "status"), [("5", "pass"), ("0", "undeterminable"), ("50", "undeterminable")])
+def test_generation_of_the_device_that_all_gpus_read(word, status):
+    text = re.sub("<max_device_link_gen>[^<]*<", f"<max_device_link_gen>{word}<", eight_gpus())
+    assert judge(node(text))["gpu.pcie"].status == status
 
 
 def test_what_no_source_says_of_an_ultraserver_is_undeterminable():

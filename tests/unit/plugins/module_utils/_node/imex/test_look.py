@@ -35,6 +35,38 @@ def test_other_node_is_not_looked_at():
     assert facts == {"type": "p5.48xlarge", "ultraserver": False} and host.ran == []
 
 
+def test_type_named_like_an_ultraserver_is_not_known():
+    facts = look(FakeImexHost(), config.Options(instance_type="p7e-gb400.72xlarge"))
+    assert facts == {"type": "p7e-gb400.72xlarge", "ultraserver": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (None, ""),
+        ("", "cannot be read as mlcluster.imex/1"),
+        ("{", "cannot be read as mlcluster.imex/1"),
+        ('{"schema": "mlcluster.imex/2", "state": "ready"}', "cannot be read as mlcluster.imex/1"),
+        ('{"schema": "mlcluster.imex/1", "state": "Unknown Error"}', "has an unknown state: 'Unknown Error'"),
+        ('{"schema": "mlcluster.imex/1"}', "has an unknown state: 'None'"),
+        ('{"schema": "mlcluster.imex/1", "state": "ready"}', ""),
+    ],
+)
+def test_record_that_cannot_be_read_is_a_problem(text, problem):
+    host = FakeImexHost()
+    if text is not None:
+        host.files[config.RECORD] = text
+    facts = look(host)
+    assert (facts["record"] is not None) == (text is not None and not problem)
+    assert facts["record_problem"] == (f"{config.RECORD} {problem}" if problem else "")
+
+
+def test_record_that_nobody_may_read_is_a_problem():
+    host = FakeImexHost()
+    host.exists = lambda path: path == config.RECORD
+    assert look(host)["record_problem"] == f"{config.RECORD} cannot be read as mlcluster.imex/1"
+
+
 @pytest.mark.parametrize(
     ("devices", "ultraserver"),
     [

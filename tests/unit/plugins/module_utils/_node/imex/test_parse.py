@@ -47,6 +47,11 @@ def test_own_node_in_asterisks_and_letters_of_the_legend():
         (UP.replace("Nodes From", "From"), "0 columns and 0 rows"),
         (UP.replace("10.1.48.21 ", "10.1.48.20 "), "two nodes have one address"),
         (UP.replace("       5        C   C", "       5        C"), "a row of connections is not complete"),
+        (
+            UP.replace("       5        C", f"       5        {'N ' * 18}\n       5        C"),
+            "of node #5 are listed twice",
+        ),
+        (UP.replace(" Nodes From", f" Nodes From\\To {' '.join(map(str, range(18)))}\n Nodes From"), "two tables"),
     ],
 )
 def test_anything_but_one_whole_table_is_refused(text, said):

@@ -57,6 +57,23 @@ def test_unknown_machine_is_undeterminable():
     assert (only.id, only.status) == ("imex.service", "undeterminable") and "give --instance-type" in only.message
 
 
+def test_machine_of_an_unknown_ultraserver_is_undeterminable():
+    (only,) = verify({"type": "p7e-gb400.72xlarge", "ultraserver": None})
+    assert only.status == "undeterminable"
+    assert only.message.startswith("p7e-gb400.72xlarge is named like instances of UltraServers and is not known here")
+
+
+def test_unreadable_record_proves_nothing():
+    found = judged(facts(record_problem="/run/x cannot be read"))
+    assert {one.status for one in found.values()} == {"undeterminable"} and len(found) == 3
+    assert all(one.message.endswith("/run/x cannot be read") for one in found.values())
+    assert found["imex.service"].message.startswith("the IMEX daemon may be needed by a job: ")
+    assert {one.hint for one in found.values()} == {"run 'mlcluster imex forget' once no job runs here"}
+    # A daemon that cannot start is at fault all the same, and a channel that is there is judged.
+    found = judged(facts(record_problem="x", channel=(235, 0, 0o666), **unit(active="failed")))
+    assert (found["imex.service"].status, found["imex.channel"].status) == ("fail", "fail")
+
+
 def test_other_hands_are_reported():
     found = judged(facts(prologs={"/x/91": "nvidia-imex"}))
     assert {one.status for one in found.values()} == {"not_applicable"}
@@ -141,6 +158,7 @@ def test_each_letter_of_the_legend_but_one_is_a_failure(letter):
         (table(["C C C"] * 3, ["INIT_GPU", "READY", "READY"]), "fail", "reset", "this node is INIT_GPU"),
         (table(["C C C"] * 3, ["READY", "READY", "SOMETHING"]), "undeterminable", "none", "state reads 'SOMETHING'"),
         (table(["C C C"] * 3, versions=["1", "1", "2"]), "fail", "reset", "10.0.0.3 has version 2 and this node 1"),
+        (table(["C C C"] * 3, versions=["N/A"] * 3), "undeterminable", "none", "10.0.0.1 Version reads 'N/A'"),
         (table(["C C C"] * 3, versions=["1", "1", ""]), "undeterminable", "none", "10.0.0.3 Version is missing"),
         (WHOLE.replace("Domain State: UP", "Domain State: DEGRADED"), "fail", "monitor", "the domain is DEGRADED"),
         (

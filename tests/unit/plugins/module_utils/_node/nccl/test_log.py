@@ -96,7 +96,8 @@ def test_largest_number_of_nvls_channels_counts():
 )
 def test_channel_between_hosts(text, networks, gpudirect, direct, nvlink):
     between = fed(text).between(WHERE)
-    assert between == {"a": nccl_log.HostChannels(networks, gpudirect, direct, nvlink)}
+    peers = {"b"} if networks else set()
+    assert between == {"a": nccl_log.HostChannels(networks, gpudirect, direct, nvlink, peers)}
 
 
 def test_words_on_nvlink_are_kept_by_host():
@@ -112,7 +113,7 @@ def test_channels_over_mnnvl_inside_a_host_are_p2p():
 def test_channels_are_counted_each_time_they_are_logged():
     text = "Channel 00/0 : 0[0] -> 2[0] [send] via NET/Libfabric/0/GDRDMA"
     found = fed(text, text, "Channel 00/0 : 0[0] -> 1[0] via P2P/CUMEM", "Channel 01/0 : 0[0] -> 1[0] via P2P/CUMEM")
-    assert found.between(WHERE)["a"] == nccl_log.HostChannels({"Libfabric": 2}, 2, 0)
+    assert found.between(WHERE)["a"] == nccl_log.HostChannels({"Libfabric": 2}, 2, 0, peers={"b"})
     assert (found.intra, found.contradictions) == ({"P2P": 2}, 0)
     # What was counted is not counted again.
     assert found.between(WHERE)["a"].networks == {"Libfabric": 2}
@@ -143,7 +144,7 @@ def test_networks_of_a_host_are_sorted_into_efa_and_others():
 )
 def test_torn_line_proves_no_channel_over_efa_and_disproves_one(via, networks):
     between = fed(f"Channel 00/0 : 0[0] -> 2[0] [send] via {via}").between(WHERE)
-    assert between == ({"a": nccl_log.HostChannels(networks)} if networks else {})
+    assert between == ({"a": nccl_log.HostChannels(networks, peers={"b"})} if networks else {})
 
 
 def test_channels_that_wait_for_the_list_of_ranks_are_bounded(monkeypatch):

@@ -47,12 +47,54 @@ def test_domain_without_efa_is_told_apart():
     assert (found["nccl.fabric"].status, found["nccl.fabric"].reason) == ("undeterminable", "not_the_network")
 
 
-def test_one_host_over_efa_does_not_speak_for_a_single_domain():
-    lines = made()
+def with_channel(lines, text):
+    """The lines with one more that the first host logs."""
     at = next(index for index, line in enumerate(lines) if "MNNVL 1" in line)
     start = lines[at].partition(" comm ")[0]
-    lines.insert(at, f"{start} Channel 00/0 : 0[0] -> 4[0] [send] via NET/Libfabric/0")
-    assert judged(lines)["nccl.fabric"].status == "not_applicable"
+    return [*lines[:at], f"{start} {text}", *lines[at:]]
+
+
+@pytest.mark.parametrize("network", ["Libfabric", "Socket"])
+@pytest.mark.parametrize("line", ["0[0] -> 4[0] [send]", "4[0] -> 0[0] [receive]"])
+def test_channel_over_the_network_inside_a_domain_fell_back(network, line):
+    lines = with_channel(made(), f"Channel 00/0 : {line} via NET/{network}/0")
+    unknown, known = judged(lines), judged(lines, domains=1)
+    assert (unknown["nccl.nvlink_domain"].status, unknown["nccl.nvlink_domain"].reason) == (
+        "undeterminable",
+        "fell_back",
+    )
+    assert (known["nccl.nvlink_domain"].status, known["nccl.nvlink_domain"].severity) == ("fail", "reset")
+    assert "u1-1 logged such channels" in known["nccl.nvlink_domain"].message
+    # One host over EFA does not speak for the domain either.
+    assert unknown["nccl.fabric"].status != "pass"
+
+
+def test_channel_over_the_network_between_domains_is_its_way():
+    lines = with_channel(made((2, 2)), "Channel 00/0 : 0[0] -> 8[0] [send] via NET/Libfabric/0")
+    assert judged(lines, domains=2)["nccl.nvlink_domain"].status == "pass"
+
+
+def test_transport_that_is_not_known_proves_no_domain():
+    one = judged(with_channel(made(), "Channel 00/0 : 0[0] -> 4[0] via XYZ/0"))["nccl.nvlink_domain"]
+    assert (one.status, one.reason) == ("undeterminable", "unread")
+    assert one.message == "1 lines of channels name a transport that is not known here"
+
+
+@pytest.mark.parametrize("asked", [{"ranks": 16}, {"nodes": 4}, {}])
+def test_domain_of_which_nothing_was_asked_is_not_proved(asked):
+    one = judge(parse(made()), Asked(instance_type=TYPE, **asked)).results[3]
+    assert (one.id, one.status, one.reason) == ("nccl.nvlink_domain", "undeterminable", "not_asked")
+
+
+def test_nodes_of_other_ultraservers_that_nvlink_joined():
+    one = judged(made(), domains=4)["nccl.nvlink_domain"]
+    assert (one.status, one.reason) == ("undeterminable", "unread")
+    assert one.message == "the nodes are of 4 UltraServers, and NCCL counted 1 NVLink domains"
+
+
+def test_type_named_like_an_ultraserver_has_the_verdict():
+    asked = Asked(ranks=16, nodes=4, instance_type="p7e-gb400.72xlarge")
+    assert judge(parse(made(())), asked).results[3].reason == "not_joined"
 
 
 def test_counters_of_one_host_speak_for_its_domain():
