@@ -24,7 +24,9 @@ attributes:
     description: Returns the plan and changes nothing.
     support: full
   diff_mode:
-    description: Shows the volumes before and after, and the actions between.
+    description: >-
+      Shows the volumes before and after, what is destroyed, and the actions between. An array or a logical volume that
+      does not run could not be looked into, and is named as such.
     support: full
 notes:
   - Needs root, mdadm for more than one disk, and the mkfs program of the filesystem.
@@ -102,12 +104,13 @@ def volume_lines(volumes: t.Sequence[t.Mapping[str, t.Any]], mounted_only: bool)
 
 
 def difference(plan: t.Any, actions: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, str]:
-    """Before and after for diff mode: the volumes, and below them every action that leads there."""
+    """Before and after for diff mode: the volumes, below them what goes, and every action that leads there."""
     after = volume_lines(plan.volumes, mounted_only=not actions)
     return {
         "before_header": "local storage before",
         "after_header": "local storage after",
-        "before": volume_lines(plan.volumes, mounted_only=True),
+        "before": volume_lines(plan.volumes, mounted_only=True)
+        + "".join(f"destroyed: {text}\n" for text in plan.losses),
         "after": after + "".join(f"- {describe(action)}\n" for action in actions),
     }
 

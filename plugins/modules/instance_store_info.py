@@ -140,6 +140,13 @@ plan:
       type: list
       elements: dict
       sample: [{"action": "create_array", "name": "mlcluster", "chunk_kib": 512, "devices": ["/dev/nvme1n1"]}]
+    losses:
+      description: >-
+        What the actions destroy. An array or a logical volume that does not run could not be looked into, and is named
+        as such.
+      type: list
+      elements: str
+      sample: []
     refusals:
       description: Why nothing may be done, each with the way out.
       type: list

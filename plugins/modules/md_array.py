@@ -153,6 +153,7 @@ def main() -> None:
                 after = look_and_plan(host, config, state).found
     except NodeError as exc:
         module.fail_json(msg=str(exc))
+    lost = "".join(f"destroyed: {text}\n" for text in plan.losses)
     steps = "".join(f"- {describe(action)}\n" for action in plan.actions)
     module.exit_json(
         changed=bool(plan.actions),
@@ -161,7 +162,7 @@ def main() -> None:
         device=after["path"] if after else None,
         before=plan.found,
         after=after,
-        diff={"before": shown(plan.found), "after": steps if module.check_mode else shown(after)},
+        diff={"before": shown(plan.found) + lost, "after": steps if module.check_mode else shown(after)},
     )
 
 

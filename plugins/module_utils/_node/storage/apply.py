@@ -163,7 +163,7 @@ def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]]) -> None:
     """Raise ``NodeError`` unless every device is still what the plan is about; all are held exclusively meanwhile.
 
     disks: {path, serial (None: not asked), signatures (those that the plan knows), blank (whether the device has to be
-    proved blank once more)}. Raises OSError with EBUSY where something took a device.
+    proved blank once more), written (``written_at_look``)}. Raises OSError with EBUSY where something took a device.
     """
     with contextlib.ExitStack() as held:
         readers = [held.enter_context(host.opened_device(disk["path"], exclusive=True)) for disk in disks]
@@ -190,6 +190,18 @@ def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]]) -> None:
                     raise NodeError(
                         f"{path} was blank at the look, and now the byte at offset {proof['offset']:#x} is not zero"
                     )
+                if _much_written(disk["written"], proof):
+                    raise NodeError(
+                        f"{path} was blank at the look, and more than 16 MiB may have been written to it since, which "
+                        "can lie between the samples: nothing was removed"
+                    )
+
+
+def _much_written(before: int | None, proof: t.Mapping[str, t.Any]) -> bool:
+    """Whether zeros prove nothing any more, for what the kernel has written since the look."""
+    if before is None or proof["proof"] != blank.ZEROS:
+        return False
+    return proof["written"] is None or proof["written"] - before > blank.WRITTEN_LIMIT
 
 
 def _signatures(host: Host, path: str) -> list[dict[str, t.Any]]:
@@ -271,7 +283,13 @@ def _is_running(host: Host, device: str) -> bool:
 def _create_array(host: Host, action: Action) -> None:
     _load_raid0(host)
     disks = [
-        {"path": path, "serial": serial, "signatures": (), "blank": path in action["blank"]}
+        {
+            "path": path,
+            "serial": serial,
+            "signatures": (),
+            "blank": path in action["blank"],
+            "written": action["blank"].get(path),
+        }
         for path, serial in zip(action["devices"], action["serials"])
     ]
     _still_free(host, disks)
@@ -329,7 +347,7 @@ def _stop_array(host: Host, action: Action) -> None:
 
 def _wipe(host: Host, action: Action) -> None:
     device = action["device"]
-    disk = {"path": device, "serial": action["serial"], "signatures": action["signatures"], "blank": False}
+    disk = {"path": device, **{key: action[key] for key in ("serial", "signatures")}, "blank": False, "written": None}
     # Never --force: without it wipefs refuses a device that something still holds.
     argv = ["wipefs", "--all", device]
     if _is_busy(host, device) or not _wiped(host, disk, argv):
@@ -352,7 +370,8 @@ def _make_filesystem(host: Host, action: Action) -> None:
     device = _device(host, action)
     if action["array_uuid"] and not action["blank"]:
         _wipe_old_content(host, device)
-    disk = {"path": device, "serial": action["serial"], "signatures": (), "blank": action["prove"]}
+    disk = {"path": device, **{key: action[key] for key in ("serial", "written")}, "signatures": ()}
+    disk["blank"] = action["prove"]
     _still_free(host, [disk])
     if action["fstype"] == "ext4":
         # -m 0: the 5 % that ext4 keeps for root would be 1.4 TB of a p5; nodiscard: the disks come trimmed.

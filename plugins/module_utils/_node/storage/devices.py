@@ -252,7 +252,13 @@ def _disk(
         "kind": kind,
         "partitions": [d["kname"] for d in below if d["type"] == "part"],
         "holders": sorted(set(device["holders"]).union(*(d["holders"] for d in below if d["type"] == "part"))),
-        "stack": [{"kname": d["kname"], "path": d["path"], "type": d["type"]} for d in below],
+        "stack": [
+            {
+                **{key: d[key] for key in ("kname", "path", "type")},
+                "claimed": kind == "instance_store" and _taken(host, d),
+            }
+            for d in below
+        ],
         "mounts": sorted({point for d in [device, *below] for point in d["mounts"]}),
         "swap": [d["path"] for d in [device, *below] if d["swap"]],
         "signatures": device["signatures"],
@@ -262,6 +268,13 @@ def _disk(
         "blank": proof,
         "use": None,
     }
+
+
+def _taken(host: Host, device: t.Mapping[str, t.Any]) -> bool:
+    """Whether a program that shows nowhere has a device open: one in another mount namespace, or a virtual machine."""
+    if device["children"] or device["holders"] or device["mounts"] or device["swap"]:
+        return False
+    return host.claimed(device["path"], _number(host, device["kname"])) is True
 
 
 def prove_blank(host: Host, device: t.Mapping[str, t.Any]) -> dict[str, t.Any] | None:

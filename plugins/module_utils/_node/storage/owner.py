@@ -224,6 +224,11 @@ def teardown_obstacles(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mappin
             obstacles.append(f"{disk['path']} is held by {', '.join(unseen)}, which only its owner can take apart")
         if disk["claimed"] and not (disk["mounts"] or disk["swap"] or disk["holders"]):
             obstacles.append(f"{disk['path']} is opened exclusively by a program that cannot be seen from here")
+        obstacles += [
+            f"{entry['path']} is opened exclusively by a program that cannot be seen from here"
+            for entry in disk["stack"]
+            if entry["claimed"]
+        ]
         if disk["read_only"] or disk["claimed"] is None or not disk["readable"]:
             obstacles.append(f"{disk['path']} {findings(disk)[-1]}")
         obstacles += _parts_of_more(disk)
@@ -241,6 +246,31 @@ def teardown_obstacles(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mappin
         if uuid in members:
             obstacles.append(f"{kname} belongs to the same array or filesystem")
     return sorted({*obstacles, *unseen_lvm(disks, facts)})
+
+
+def losses(disks: t.Sequence[t.Mapping[str, t.Any]], facts: t.Mapping[str, t.Any]) -> list[str]:
+    """What goes when the disks are taken apart, a sentence each.
+
+    What does not run could not be looked into, and is named as such.
+    """
+    signatures = [signature for disk in disks for signature in all_signatures(disk)]
+    lost = [f"{disk['path']} ({disk['serial']}) {', '.join(findings(disk))}" for disk in disks if findings(disk)]
+    lost += [
+        f"{s['kname']} {escaped(f'carries {describe_signature(s)}')}" for d in disks for s in d["stack_signatures"]
+    ]
+    running = {member for array in facts["arrays"] if array["active"] for member in array["members"]}
+    lost += [
+        escaped(f"the array {s['label'] or s['uuid']} does not run, so what is in it could not be looked into")
+        for s in signatures
+        if s["type"] == "linux_raid_member" and s["kname"] not in running
+    ]
+    names = stack_names(disks)
+    lost += [
+        f"the logical volume {lv['vg']}/{lv['lv']} is not active, so what is in it could not be looked into"
+        for lv in facts["logical_volumes"]
+        if set(lv["members"]) & names and lv["lv"] and not lv["active"]
+    ]
+    return list(dict.fromkeys(lost))
 
 
 def stack_names(disks: t.Sequence[t.Mapping[str, t.Any]]) -> set[str]:

@@ -28,6 +28,7 @@ from .owner import (
     describe_signature,
     escaped,
     known_from,
+    losses,
     pending_units,
     teardown_obstacles,
     unseen_lvm,
@@ -50,7 +51,8 @@ class Plan:
     """situation: disabled, no_disks, fresh, intact, half_finished, adopted, owner_pending, rebuild, or refused.
 
     state: the value for local_storage.json (none, intact, recreated, lost, foreign). volumes: what will be mounted.
-    refusals: sentences; with any of them actions is empty. reason: why this situation has these actions.
+    refusals: sentences; with any of them actions is empty. reason: why this situation has these actions. losses: what
+    the actions destroy, sentences.
     """
 
     situation: str
@@ -61,6 +63,7 @@ class Plan:
     volumes: list[dict[str, t.Any]] = dataclasses.field(default_factory=list)
     claims: list[Claim] = dataclasses.field(default_factory=list)
     reason: str = ""
+    losses: list[str] = dataclasses.field(default_factory=list)
 
     @property
     def pending(self) -> bool:
@@ -74,6 +77,7 @@ class Plan:
             "state": self.state,
             "owner": self.owner,
             "actions": self.actions,
+            "losses": self.losses,
             "refusals": self.refusals,
             "volumes": self.volumes,
         }
@@ -86,10 +90,18 @@ def make_plan(facts: Facts, config: StorageConfig, context: Context) -> Plan:
     refusals = [*decision.refusals, *_node_obstacles(decision, volumes, facts, context)]
     situation = decision.situation
     plan = Plan(
-        situation.published, decision.state, decision.owner, actions, refusals, volumes, claims, situation.reason
+        situation.published,
+        decision.state,
+        decision.owner,
+        actions,
+        refusals,
+        volumes,
+        claims,
+        situation.reason,
+        losses(decision.erase, facts),
     )
     if plan.refusals:
-        plan.actions = []
+        plan.actions, plan.losses = [], []
         plan.situation = "refused"
         if plan.state != "lost":
             # Whoever reads the record takes any other state for a volume that is in place.

@@ -10,18 +10,19 @@ import dataclasses
 import typing as t
 
 from .config import StorageConfig
-from .owner import findings, teardown_obstacles
+from .owner import findings, losses, teardown_obstacles
 from .plan import Action, select
 from .volume import array_config, create_array_action, teardown_actions
 
 
 @dataclasses.dataclass
 class ArrayPlan:
-    """What to do, why not (sentences), and the array found over the disks (None: there is none)."""
+    """What to do, why not (sentences), the array found over the disks (None: there is none), and what is destroyed."""
 
     actions: list[Action] = dataclasses.field(default_factory=list)
     refusals: list[str] = dataclasses.field(default_factory=list)
     found: t.Optional[t.Mapping[str, t.Any]] = None
+    losses: list[str] = dataclasses.field(default_factory=list)
 
 
 def plan_array(facts: t.Mapping[str, t.Any], config: StorageConfig, state: str, array_uuid: str) -> ArrayPlan:
@@ -39,7 +40,7 @@ def plan_array(facts: t.Mapping[str, t.Any], config: StorageConfig, state: str, 
     else:
         _present(plan, disks, facts, config, array_uuid)
     if plan.refusals:
-        plan.actions = []
+        plan.actions, plan.losses = [], []
     return plan
 
 
@@ -132,4 +133,5 @@ def _clear(
         plan.refusals.append(f"{text}: nothing was touched; set safe_mode: false to destroy what is on these disks")
         return
     plan.refusals += teardown_obstacles(disks, facts)
+    plan.losses += losses(disks, facts)
     plan.actions += teardown_actions(disks, facts, units=[])

@@ -59,5 +59,6 @@ def tell(facts: Facts, config: RoleConfig) -> Told:
     """The situation of the disks, and the fact ``mlcluster_local_storage``."""
     plan = facts["storage_plan"]
     record = facts["storage"]["record"] or {"state": "none", "path": None, "owner": "none"}
-    shown = (f"{plan.situation}: {plan.reason}",) if not plan.refusals else ()
-    return Told(shown=shown, facts={"mlcluster_local_storage": record})
+    shown = [f"{plan.situation}: {plan.reason}"] if not plan.refusals else []
+    shown += [f"destroys: {text}" for text in plan.losses]
+    return Told(shown=tuple(shown), facts={"mlcluster_local_storage": record})

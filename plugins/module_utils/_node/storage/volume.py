@@ -68,7 +68,12 @@ def _missing_filesystems(decision: Decision, facts: Facts, config: StorageConfig
     missing = {disk["serial"]: disk for disk in decision.erase}
     kept = {key: value for key, value in facts["intent"].items() if key not in ("schema", "stage", "at")}
     made = [
-        mkfs_action(volume, config, is_blank(missing[volume["serials"][0]]))
+        mkfs_action(
+            volume,
+            config,
+            is_blank(missing[volume["serials"][0]]),
+            written=written_at_look(missing[volume["serials"][0]]),
+        )
         for volume in decision.volumes
         if volume["serials"][0] in missing
     ]
@@ -151,7 +156,9 @@ def _volume(path: str, fs_uuid: str | None, config: StorageConfig, disks: t.Sequ
 
 
 def create_array_action(disks: t.Sequence[t.Mapping[str, t.Any]], config: StorageConfig, array_uuid: str) -> Action:
-    """The action that makes an array; its blank lists the disks that have to be proved blank once more before it."""
+    """The action that makes an array; blank has the disks that have to be proved blank once more before it, each with
+    ``written_at_look``.
+    """
     return {
         "action": "create_array",
         "name": config.array_name,
@@ -159,7 +166,7 @@ def create_array_action(disks: t.Sequence[t.Mapping[str, t.Any]], config: Storag
         "chunk_kib": config.chunk_kib,
         "devices": [disk["path"] for disk in disks],
         "serials": [disk["serial"] for disk in disks],
-        "blank": [disk["path"] for disk in disks if is_blank(disk)],
+        "blank": {disk["path"]: written_at_look(disk) for disk in disks if is_blank(disk)},
     }
 
 
@@ -175,7 +182,7 @@ def create_actions(
     A disk that is proved blank has to be proved so again before each step; the content of others may go. blank_array:
     no content may be on the new array, though its members are not blank.
     """
-    blank = {disk["serial"] for disk in disks if is_blank(disk)}
+    blank = {disk["serial"]: written_at_look(disk) for disk in disks if is_blank(disk)}
     if config.layout == "raid0" and len(disks) > 1:
         volumes = [
             _volume(
@@ -218,7 +225,8 @@ def create_actions(
         if layout == "raid0":
             actions.append(mkfs_action(volume, config, blank_array or len(blank) == len(disks), zeros))
         else:
-            actions.append(mkfs_action(volume, config, volume["serials"][0] in blank))
+            serial = volume["serials"][0]
+            actions.append(mkfs_action(volume, config, serial in blank, written=blank.get(serial)))
     actions.append({"action": "write_intent", "stage": "mount", "intent": intent})
     return actions, volumes
 
@@ -228,10 +236,21 @@ def is_blank(disk: t.Mapping[str, t.Any]) -> bool:
     return not disk["signatures"] and bool(disk["blank"] and disk["blank"]["proof"])
 
 
-def mkfs_action(volume: t.Mapping[str, t.Any], config: StorageConfig, blank: bool, prove: bool | None = None) -> Action:
+def written_at_look(disk: t.Mapping[str, t.Any]) -> int | None:
+    """The sectors that the kernel had written to a disk in this boot when it was proved blank; None: not counted."""
+    return t.cast("int | None", disk["blank"]["written"]) if is_blank(disk) else None
+
+
+def mkfs_action(
+    volume: t.Mapping[str, t.Any],
+    config: StorageConfig,
+    blank: bool,
+    prove: bool | None = None,
+    written: int | None = None,
+) -> Action:
     """The action that makes a volume's filesystem; blank: nothing may be on the device, and nothing is wiped.
 
-    prove: the device has to be proved blank once more (None: where it is blank).
+    prove: the device has to be proved blank once more (None: where it is blank). written: ``written_at_look``.
     """
     return {
         "action": "make_filesystem",
@@ -244,6 +263,7 @@ def mkfs_action(volume: t.Mapping[str, t.Any], config: StorageConfig, blank: boo
         "serial": None if volume["array_uuid"] else volume["serials"][0],
         "blank": blank,
         "prove": blank if prove is None else prove,
+        "written": written,
     }
 
 

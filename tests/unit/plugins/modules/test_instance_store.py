@@ -66,6 +66,25 @@ def test_the_diff_of_a_rebuild_shows_what_goes(run):
 
 
 @pytest.mark.parametrize("check", [False, True])
+def test_the_diff_names_what_is_destroyed_unseen(run, check):
+    host = scene.node(4)
+    host.machine.stopped_array(["nvme1n1", "nvme2n1"], scene.FOREIGN_ARRAY, name="host:old")
+    host.machine.volume("data", "all", ["nvme3n1"], active=False)
+    host.machine.array("md5", ["nvme4n1"], "5" * 32, name="host:live")
+    host.machine.sign("md5", "ext4", None, "theirs")
+    before = run(host, check=check, **scene.CONSENT)["diff"]["before"].splitlines()
+    assert [line for line in before if "looked into" in line] == [
+        "destroyed: the array host:old does not run, so what is in it could not be looked into",
+        "destroyed: the logical volume data/all is not active, so what is in it could not be looked into",
+    ]
+    assert before[0].startswith(
+        "destroyed: /dev/nvme1n1 (AWS0001) carries a linux_raid_member signature (label host:old"
+    )
+    assert before[3].startswith("destroyed: /dev/nvme4n1 (AWS0004) is held by md5, carries a linux_raid_member")
+    assert before[4] == "destroyed: md5 carries an ext4 signature (label theirs)"
+
+
+@pytest.mark.parametrize("check", [False, True])
 def test_a_refusal_fails_with_the_sentence_the_plan_and_the_disks(run, check):
     host = scene.node(2)
     scene.foreign_array(host)

@@ -120,6 +120,19 @@ def test_foreign_data_is_refused(module):
     assert "nothing was touched; set safe_mode: false" in text
 
 
+@pytest.mark.parametrize("check", [False, True])
+def test_the_difference_names_what_is_destroyed_unseen(module, check):
+    host = scene.node(2)
+    host.machine.stopped_array(["nvme1n1", "nvme2n1"], scene.FOREIGN_ARRAY, name="host:old")
+    before = module.run(host, check=check, safe_mode=False)["diff"]["before"].splitlines()
+    assert before[0].startswith(
+        "destroyed: /dev/nvme1n1 (AWS0001) carries a linux_raid_member signature (label host:old"
+    )
+    assert before[2:] == [
+        "destroyed: the array host:old does not run, so what is in it could not be looked into",
+    ]
+
+
 def test_foreign_data_is_destroyed_with_consent(module):
     host = scene.node(4)
     scene.foreign_array(host)

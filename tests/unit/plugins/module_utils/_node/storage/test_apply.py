@@ -50,7 +50,7 @@ CREATE = {
     "chunk_kib": 512,
     "devices": ["/dev/nvme1n1", "/dev/nvme2n1"],
     "serials": ["AWS0001", "AWS0002"],
-    "blank": ["/dev/nvme1n1", "/dev/nvme2n1"],
+    "blank": {"/dev/nvme1n1": 0, "/dev/nvme2n1": None},
 }
 EXT4 = [{"type": "ext4", "uuid": FS}]
 
@@ -124,6 +124,7 @@ MAKE = {
     "chunk_kib": None,
     "blank": True,
     "prove": True,
+    "written": 0,
 }
 ON_ARRAY = {
     "device": None,
@@ -134,6 +135,7 @@ ON_ARRAY = {
     "label": "s",
     "chunk_kib": 512,
     "prove": False,
+    "written": None,
 }
 MKFS = {
     ("ext4", 512): [
@@ -475,6 +477,14 @@ APPEARED = {
         lambda machine: machine.write("nvme1n1", [(1 << 30, 1 << 30)]),
         "/dev/nvme1n1 was blank at the look, and now the byte at offset .* is not zero",
     ),
+    "writes between the samples": (
+        lambda machine: setattr(machine.devices["nvme1n1"], "written", (16 << 20) // 512 + 1),
+        "/dev/nvme1n1 was blank at the look, and more than 16 MiB may have been written to it since, which can lie",
+    ),
+    "no counter": (
+        lambda machine: setattr(machine.devices["nvme1n1"], "iostats", False),
+        "/dev/nvme1n1 was blank at the look, and more than 16 MiB may have been written to it since, which can lie",
+    ),
     "another disk": (
         lambda machine: setattr(machine.devices["nvme1n1"], "serial", "AWS9999"),
         r"/dev/nvme1n1 is another disk now \(AWS9999\): run again",
@@ -500,6 +510,30 @@ def test_what_appears_after_the_look_is_refused_and_kept(name, layout):
     commands = {call[0] for call in host.changes()}
     assert not commands & {"mdadm", "wipefs", "dmsetup", "umount", "swapoff", "mkfs.ext4"}
     assert host.held == []
+
+
+@pytest.mark.parametrize("layout", ["raid0", "per_disk"])
+def test_as_much_as_erasing_signatures_writes_is_no_data(layout):
+    host = scene.node(2)
+    write = host.write_text
+
+    def write_text(path, text, mode=0o644):
+        host.machine.devices["nvme1n1"].written = (16 << 20) // 512
+        write(path, text, mode)
+
+    host.write_text = write_text
+    assert "make_filesystem" in scene.run(host, layout=layout)
+
+
+@pytest.mark.parametrize("layout", ["raid0", "per_disk"])
+def test_what_an_interrupted_run_wrote_counts_from_the_look(layout):
+    host = scene.node(2)
+    host.killed_before = "mdadm --create" if layout == "raid0" else "mkfs"
+    with pytest.raises(KeyboardInterrupt):
+        scene.run(host, layout=layout)
+    host.killed_before = ""
+    host.machine.devices["nvme1n1"].written = 10 << 20
+    assert "make_filesystem" in scene.run(host, layout=layout)
 
 
 def test_a_blank_disk_beside_content_that_may_go_is_proved_again():
@@ -545,7 +579,7 @@ def test_every_disk_is_held_while_the_last_is_looked_at(monkeypatch):
     monkeypatch.setattr(blank, "prove", lambda *args: held.append(list(host.held)) or {"proof": "zeros"})
     devices = [f"/dev/nvme{n}n1" for n in (1, 2, 3, 4)]
     serials = [f"AWS000{n}" for n in (1, 2, 3, 4)]
-    act(host, "create_array", **{**CREATE, "devices": devices, "serials": serials, "blank": devices})
+    act(host, "create_array", **{**CREATE, "devices": devices, "serials": serials, "blank": dict.fromkeys(devices)})
     assert held == [devices] * 4
 
 
@@ -754,4 +788,4 @@ def test_a_disk_that_shrank_to_nothing_after_the_look_is_refused():
     host = scene.node(2)
     host.machine.devices["nvme1n1"].size = 0
     with pytest.raises(NodeError, match="/dev/nvme1n1 was blank at the look, and now nothing can be read of it"):
-        look_again(host, [{"path": "/dev/nvme1n1", "serial": None, "signatures": (), "blank": True}])
+        look_again(host, [{"path": "/dev/nvme1n1", "serial": None, "signatures": (), "blank": True, "written": None}])

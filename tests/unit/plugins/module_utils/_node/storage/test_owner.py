@@ -296,6 +296,14 @@ def orphaned_lvm(host):
     host.machine.sign("nvme1n1", "LVM2_member", "Yb1OsX-8dqv")
 
 
+def taken_volume(host):
+    host.machine.volume("vg", "lv", ["nvme1n1"]).held = True
+
+
+def taken_array(host):
+    host.machine.array("md5", ["nvme1n1", "nvme2n1"], scene.FOREIGN_ARRAY).held = True
+
+
 OBSTACLES = {
     "array over EBS": (array_with_ebs, "array /dev/md1 also uses nvme9n1"),
     "stopped array over EBS": (stopped_array_with_ebs, "nvme9n1 belongs to the same array or filesystem"),
@@ -308,6 +316,8 @@ OBSTACLES = {
     "dm-crypt": (crypt, "is used by dm-0 (crypt), which only its owner can take apart"),
     "loop device": (FINDINGS["loop device"][0], "/dev/nvme1n1 is held by loop0, which only its owner"),
     "unseen opener": (flag(held=True), "is opened exclusively by a program that cannot be seen from here"),
+    "unseen opener of a volume": (taken_volume, "/dev/mapper/vg-lv is opened exclusively by a program that cannot be"),
+    "unseen opener of an array": (taken_array, "/dev/md5 is opened exclusively by a program that cannot be seen"),
     "root": (lambda host: host.machine.mount("nvme1n1", "/usr"), "carries the operating system's /usr"),
     "read-only": (flag(read_only=True), "/dev/nvme1n1 is read-only"),
     "unopenable": (flag(openable=False), "/dev/nvme1n1 cannot be opened"),

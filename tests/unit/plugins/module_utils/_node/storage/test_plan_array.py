@@ -59,7 +59,7 @@ def test_blank_disks_become_an_array():
             "chunk_kib": 256,
             "devices": DISKS,
             "serials": ["AWS0001", "AWS0002", "AWS0003", "AWS0004"],
-            "blank": DISKS,
+            "blank": dict.fromkeys(DISKS, 0),
         },
         {"action": "write_array_config", "name": "scratch", "uuid": UUID},
     ]

@@ -41,6 +41,15 @@ def test_a_fresh_node_has_no_volume_yet():
     assert told.facts == {"mlcluster_local_storage": {"state": "none", "path": None, "owner": "none"}}
 
 
+def test_the_lines_of_a_rebuild_name_what_is_destroyed():
+    host = fresh()
+    host.machine.stopped_array(scene.store_names(host), scene.FOREIGN_ARRAY, name="host:old")
+    _results, told = seen(host, **scene.CONSENT)
+    assert told.shown[0] == "rebuild: both switches allow to destroy what is on the disks"
+    assert told.shown[1].startswith("destroys: /dev/nvme1n1 (AWS0001) carries a linux_raid_member signature")
+    assert told.shown[-1] == "destroys: the array host:old does not run, so what is in it could not be looked into"
+
+
 def test_a_refusal_is_told_once():
     host = fresh()
     scene.foreign_array(host)

@@ -29,7 +29,7 @@ def test_blank_disks_become_one_array(count):
         "chunk_kib": 1024,
         "devices": [f"/dev/nvme{number}n1" for number in range(1, count + 1)],
         "serials": [f"AWS{number:04d}" for number in range(1, count + 1)],
-        "blank": [f"/dev/nvme{number}n1" for number in range(1, count + 1)],
+        "blank": {f"/dev/nvme{number}n1": 0 for number in range(1, count + 1)},
     }
     mkfs = plan.actions[3]
     assert (mkfs["array_uuid"], mkfs["fstype"], mkfs["label"], mkfs["chunk_kib"]) == (
