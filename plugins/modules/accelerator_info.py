@@ -111,7 +111,9 @@ lost_gpus:
   elements: str
   sample: []
 ultraserver:
-  description: Whether the instance type is part of an UltraServer, whose NVLink spans several instances.
+  description:
+    - Whether the instance type is part of an UltraServer, whose NVLink spans several instances. Null for a type in no
+      table whose name is like that of one.
   returned: always
   type: bool
   sample: false

@@ -61,7 +61,7 @@ def training_types() -> str:
     for name in types.names():
         facts = types.lookup(name)
         chips, store = facts["accelerators"], facts["instance_store"]
-        if not chips or not facts["efa_interfaces"]:
+        if not chips or not types.has_efa(facts):
             continue
         disks = f"{store['count']} x {store['size_gb']}" if store["count"] else "none"
         network = f"{facts['network_gbps']:g}"
@@ -70,7 +70,7 @@ def training_types() -> str:
                 name,
                 f"{chips['count']} {chips['name']}, {chips['memory_mib']} MiB",
                 disks,
-                facts["efa_interfaces"],
+                "not known" if facts["efa_interfaces"] is None else facts["efa_interfaces"],
                 network,
                 f"{facts['network_gbps'] / 8:g}",
                 "below" if name in published else "no public figure",

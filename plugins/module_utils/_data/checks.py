@@ -229,7 +229,8 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
         "imex.service",
         (
             "the daemon is not installed, masked, failed or gone while a job needs it; or it made no domain for "
-            "the last job (reset); not known on a machine without an instance type whose driver has IMEX channels"
+            "the last job (reset); not known for a type in no table whose GPUs may join others, and where "
+            "/run/mlcluster/imex.json cannot be read"
         ),
         ("reset",),
         ("prolog", "full"),
@@ -400,7 +401,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
         "nccl.nvlink_domain",
         (
             "(UltraServers) NCCL went over the network where NVLink joins the nodes, though its tests pass: "
-            "MNNVL 0 in its log"
+            "MNNVL 0 in its log, or channels via NET between hosts of one domain"
         ),
         ("reset",),
         ("job",),

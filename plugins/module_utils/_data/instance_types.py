@@ -5,14 +5,15 @@
 
 One line per type: name, vCPUs, memory in MiB, accelerators (kind:name:count:MiB each), disks (count x GB
 each, decimal), EFA interfaces, network in Gbit/s ("<" before it: up to), network cards, architecture;
-"-" is none. Made by tests/data_tables/make_instance_types.py: run it again, never edit between the marks.
-A type that the source does not have yet is one row of ``ADDITIONS``, with its own source.
-Not listed: p6e-gb200, whose values no source at hand confirms. Types with a part of a GPU (g6f, gr6f)
-count the part as one accelerator with the memory of the part.
+"-" is none, and "?" a number of EFA interfaces that no source gives. Made by
+tests/data_tables/make_instance_types.py: run it again, never edit between the marks. A type that the source does not
+have yet is one row of ``ADDITIONS``, with its own source.
+Types with a part of a GPU (g6f, gr6f) count the part as one accelerator with the memory of the part.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 # begin generated
@@ -575,7 +576,15 @@ z1d.xlarge 4 32768 - 1x150 0 <10 1 x86_64
 # end generated
 
 # Row in the form of TABLE to the document that gives every value in it, for types that the generator does not know.
-ADDITIONS: dict[str, str] = {}
+# Of p6e-gb200 the EC2 User Guide ("EFA configuration for a P6e-GB200 instances") has 4 or 8 EFA interfaces for the full
+# bandwidth and 16 network cards that take one, and no source has the number that EC2 allows. Of the other UltraServers
+# (_data/ultraservers.py) no source has any value.
+_GUIDE = 'EC2 Instance Types Guide, "Specifications for Amazon EC2 accelerated computing instances"'
+ADDITIONS: dict[str, str] = {
+    "p6e-gb200.36xlarge 144 983040 gpu:GB200:4:189440 3x7500 ? 3200 17 arm64": (
+        f"{_GUIDE}; name of the GPU: SageMaker HyperPod User Guide, topology-aware scheduling"
+    ),
+}
 
 
 def _accelerators(text: str) -> dict[str, Any] | None:
@@ -598,7 +607,7 @@ def _parse(row: str, source: str = SOURCE) -> dict[str, Any]:
         "memory_mib": int(memory),
         "accelerators": _accelerators(accelerators),
         "instance_store": _instance_store(store),
-        "efa_interfaces": int(efa),
+        "efa_interfaces": None if efa == "?" else int(efa),
         "network_gbps": float(network.lstrip("<")),
         "network_burst": network.startswith("<"),
         "network_cards": int(cards),
@@ -612,9 +621,9 @@ def lookup(instance_type: object) -> dict[str, Any] | None:
 
     Shape: ``instance_type``, ``vcpus``, ``memory_mib``, ``accelerators`` (None, or ``kind`` gpu|neuron,
     ``name``, ``count``, ``memory_mib`` of each), ``instance_store`` (``count``, ``size_gb`` of each disk and
-    ``total_gb``, decimal; count 0 is certain knowledge that there is none), ``efa_interfaces``,
-    ``network_gbps`` of the whole instance and ``network_burst`` (True: only up to that), ``network_cards``,
-    ``architecture`` (x86_64 or arm64), ``source``.
+    ``total_gb``, decimal; count 0 is certain knowledge that there is none), ``efa_interfaces`` (None: it has EFA, and
+    how many is not known), ``network_gbps`` of the whole instance and ``network_burst`` (True: only up to that),
+    ``network_cards``, ``architecture`` (x86_64 or arm64), ``source``.
     """
     if not isinstance(instance_type, str) or not instance_type or set(instance_type) & {" ", "\n"}:
         return None
@@ -623,6 +632,11 @@ def lookup(instance_type: object) -> dict[str, Any] | None:
         added = [(row, source) for row, source in ADDITIONS.items() if row.startswith(f"{instance_type} ")]
         return _parse(*added[0]) if added else None
     return _parse(TABLE[start + 1 : TABLE.index("\n", start + 1)])
+
+
+def has_efa(facts: Mapping[str, Any] | None) -> bool:
+    """Whether a type has EFA, by its facts from ``lookup``; of an unknown one False."""
+    return bool(facts) and facts.get("efa_interfaces", 0) != 0  # type: ignore[union-attr]
 
 
 def names() -> list[str]:

@@ -34,6 +34,7 @@ _FIGURES: tuple[tuple[str, int, str, dict[int, float], str], ...] = (
 # why. A run on one of them needs the site's own baseline.
 UNPUBLISHED: dict[str, str] = {
     r"p3dn\.24xlarge": "no figure in the sources above",
+    r"p6e-.*": "no figure in the sources above",
     r"p4d\.24xlarge": "the sources above have p4de only",
     r"p5\.4xlarge": "one GPU: its bandwidth is that of the network card",
     r"p5e\.48xlarge": "the sources above have p5 and p5en only",

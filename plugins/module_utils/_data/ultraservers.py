@@ -11,36 +11,17 @@ instances over NVLink only while an IMEX domain joins the hosts (NVIDIA IMEX gui
 from __future__ import annotations
 
 import re
-from typing import Any
 
+# The families, with those that AWS names later: p6e-gb300r, u-p6e-gb200x72. u-6tb1 and the like have no GPU.
+_FAMILY = re.compile(r"(u-)?p\d+\w*-gb\d.*|p\d+e-.*|u-p.*")
 TYPES = ("p6e-gb200.36xlarge", "p6e-gb200.72xlarge", "p6e-gb300.36xlarge", "p6e-gb300.72xlarge")
 # Instances of a u-p6e-gb200x72 (ParallelCluster User Guide, "Support NVIDIA-Imex with p6e-gb200 instance").
 MOST_INSTANCES = 18
 
 
-def is_ultraserver(instance_type: object) -> bool:
-    """Return whether instances of this type are part of an UltraServer."""
-    return instance_type in TYPES
-
-
-# How AWS names them: p, a generation, e, and NVIDIA's Grace Blackwell.
-_NAMED = re.compile(r"p\d+e-gb\d+\..+")
-
-
-def may_be_ultraserver(instance_type: object) -> bool:
-    """Return whether a type has the name of an UltraServer's instances, and may be one that ``TYPES`` lacks."""
-    return is_ultraserver(instance_type) or (isinstance(instance_type, str) and bool(_NAMED.fullmatch(instance_type)))
-
-
-# What sources confirm of the GPUs. Nothing else of these types (memory, disks, EFA, vCPUs) is confirmed by a source at
-# hand, so that they are in no other table. Count and name: SageMaker HyperPod User Guide, topology-aware scheduling.
-_GPUS: dict[str, tuple[str, int]] = {"p6e-gb200.36xlarge": ("GB200", 4)}
-SOURCE = "SageMaker HyperPod User Guide, topology-aware scheduling"
-
-
-def accelerators(instance_type: object) -> dict[str, Any] | None:
-    """The GPUs of a type in the shape of ``instance_types``, without their memory; None where they are not known."""
-    if not isinstance(instance_type, str) or instance_type not in _GPUS:
-        return None
-    name, count = _GPUS[instance_type]
-    return {"kind": "gpu", "name": name, "count": count, "memory_mib": None}
+def is_ultraserver(instance_type: object) -> bool | None:
+    """Return whether instances of this type are part of an UltraServer; None, not known, for a name of such a family
+    that ``TYPES`` does not have."""
+    if instance_type in TYPES:
+        return True
+    return None if isinstance(instance_type, str) and _FAMILY.fullmatch(instance_type) else False

@@ -146,7 +146,7 @@ def _queue(queue: Settings, settings: Settings, network: Settings) -> dict[str, 
     given = filled(QUEUE_DEFAULTS, queue)
     hardware = known_type(given["instance_type"])
     hook = (settings.get("hook") or {}) if given["hook"] else {}
-    efa = hardware.get("efa_interfaces", 0) > 0 if given["efa"] is None else given["efa"]
+    efa = instance_types.has_efa(hardware) if given["efa"] is None else given["efa"]
     gpus = (hardware.get("accelerators") or {}).get("kind") == "gpu"
     # A capacity block lies close together already, and EC2 refuses a placement group with it.
     grouped = (

@@ -66,7 +66,7 @@ def described(name: str) -> dict[str, Any] | None:
         "NetworkInfo": {
             "MaximumNetworkCards": cards,
             "NetworkCards": [{"NetworkCardIndex": card, "MaximumNetworkInterfaces": 2} for card in range(cards)],
-            "EfaSupported": efa > 0,
+            "EfaSupported": instance_types.has_efa(known),
             **({"EfaInfo": {"MaximumEfaInterfaces": efa}} if efa else {}),
         },
     }

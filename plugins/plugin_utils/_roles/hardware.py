@@ -37,7 +37,7 @@ def known_hardware(variables: Mapping[str, Any]) -> Hardware:
     attached = _first(variables, "efa_attached", int)
     if attached is None:
         # How many are attached is chosen at the launch; the type says how many may be.
-        attached = given.get("efa_attached", 1 if row and row["efa_interfaces"] else 0)
+        attached = given.get("efa_attached", 1 if instance_types.has_efa(row) else 0)
     return Hardware(
         source=f"a {name}" if name else "an instance",
         disks=_number(disks),

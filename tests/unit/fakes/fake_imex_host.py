@@ -80,6 +80,7 @@ class FakeImexHost(Host):
             "show topology": "",
             "show job": "JobId=7 JobName=x UserId=a(1) JobState=RUNNING Restarts=2 NodeList=n[1-3] OverSubscribe=NO\n",
         }
+        self.smi = ""
         self.ran: list[str] = []
         self.clock = 0.0
 
@@ -109,6 +110,8 @@ class FakeImexHost(Host):
         elif line.startswith("nvidia-imex-ctl"):
             text = self.tables.pop(0) if len(self.tables) > 1 else self.tables[0]
             return CommandResult(0 if text else 255, text, "" if text else "ERROR: no answer")
+        elif line.startswith("nvidia-smi"):
+            return CommandResult(0 if self.smi else 9, self.smi, "" if self.smi else "couldn't communicate")
         elif line.startswith("tail"):
             return CommandResult(0, self.files.get(line.split()[-1], ""), "")
         elif line.startswith("scontrol"):

@@ -45,7 +45,7 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     """Everything in one mapping; the RETURN section of the module accelerator_info says what is in it."""
     known = wishes.instance_type or instance_type(host)
     table = instance_types.lookup(known)
-    expected = table["accelerators"] if table else ultraservers.accelerators(known)
+    expected = table["accelerators"] if table else None
     pci = pci_gpus(host)
     wanted = (expected or {}).get("kind")
     has_smi = host.which("nvidia-smi") is not None
@@ -59,8 +59,8 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
     return {
         "instance_type": known,
         "expected": expected,
-        "type_known": table is not None or expected is not None,
-        "expected_source": table["source"] if table else ultraservers.SOURCE if expected else None,
+        "type_known": table is not None,
+        "expected_source": table["source"] if table else None,
         "ultraserver": ultraservers.is_ultraserver(known),
         "pci_gpus": pci,
         "lost_gpus": lost_gpus(host, pci or ()),

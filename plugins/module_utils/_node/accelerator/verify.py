@@ -31,6 +31,7 @@ from ..verdict.evidence import (
     within,
 )
 from ..verdict.result import FAIL, SEVERITIES, Result, Scope, failed, not_applicable, passed, undeterminable
+from .fabric import NO_CLUSTER
 from .fabric_manager import joined_by_nvswitch
 from .neuron import MEMORY_TOLERANCE_PERCENT, verify_neuron
 from .parse import COUNTERS, FIELDS, XID_RECOVERY, is_model
@@ -792,7 +793,6 @@ def _fabric(facts: Facts, gpus: t.Sequence[Subject], driver: str | None) -> Resu
     return decide(check, _fabric_evidence(driver), gpus, "Completed", hint=hint)
 
 
-_NO_UUID = "00000000-0000-0000-0000-000000000000"
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _CLIQUE = re.compile(r"[0-9]{1,10}")
 
@@ -804,8 +804,8 @@ def _rack_fabric(check: str, gpus: t.Sequence[Subject], driver: str | None) -> R
     same = (
         _field(
             "fabric.cluster_uuid",
-            lambda value: _is_shaped(_UUID, value) and value == cluster and value != _NO_UUID,
-            lambda value: is_text(value) and (value != cluster or value == _NO_UUID),
+            lambda value: _is_shaped(_UUID, value) and value == cluster and value != NO_CLUSTER,
+            lambda value: is_text(value) and (value != cluster or value == NO_CLUSTER),
             f"is of NVLink cluster {{}}, and gpu0 of {cluster}",
             "isolate",
         ),

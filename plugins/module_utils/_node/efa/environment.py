@@ -76,7 +76,7 @@ def traits(instance_type: str | None) -> dict[str, t.Any]:
     if facts is None:
         efa, kind = None, "neuron" if re.match("trn|inf", instance_type) else "nvidia"
     else:
-        efa = facts["efa_interfaces"] > 0
+        efa = instance_types.has_efa(facts)
         accelerators = facts["accelerators"] or {"kind": "none"}
         kind = {"gpu": "nvidia", "neuron": "neuron"}.get(accelerators["kind"], "none")
     family = family or {"rdma": None, "nvlink": False, "plugin_sets": {}}

@@ -11,6 +11,7 @@ import fnmatch
 import typing as t
 
 from ..._data import instance_types
+from ..._data.ultraservers import is_ultraserver
 from ..accelerator.cuda import CUDA_HOME, cuda_version
 from ..accelerator.fabric_manager import joined_by_nvswitch
 from ..accelerator.neuron import look_at_neuron, neuron_wanted
@@ -137,10 +138,15 @@ def look(host: Host, wishes: Wishes) -> dict[str, t.Any]:
 
 
 def has_nvswitch(host: Host, table: t.Mapping[str, t.Any] | None) -> bool | None:
-    """Whether the machine has NVSwitches; None where its type is not known and the driver shows none."""
+    """Whether the machine has NVSwitches; None where its type is not known and the driver shows none.
+
+    Those of an UltraServer are in other machines, and no source says what the driver shows of them.
+    """
     if host.listdir("/proc/driver/nvidia-nvswitch/devices"):
         return True
-    return joined_by_nvswitch(table["accelerators"]) if table else None
+    if table is None or is_ultraserver(table["instance_type"]) is not False:
+        return None
+    return joined_by_nvswitch(table["accelerators"])
 
 
 def wait_for_devices(host: Host, expected: int | None, limit: float) -> float:

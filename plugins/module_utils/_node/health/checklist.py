@@ -65,7 +65,7 @@ def of_machine(host: Host, name: str, instance_type: str | None) -> dict[str, di
     found: dict[str, dict[str, t.Any]] = {"checklist.gpus": {"expected": gpus}}
     if not gpus:
         found["checklist.driver"] = {"skip": True}
-    if not known.get("efa_interfaces"):
+    if not instance_types.has_efa(known):
         found["checklist.efa"] = {"skip": True}
     found["checklist.scratch"] = (
         {"expected": disks["total_gb"] * 10**9, "path": _volume(host)} if disks.get("total_gb") else {"skip": True}

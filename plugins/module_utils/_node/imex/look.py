@@ -11,7 +11,10 @@ import json
 import posixpath
 import typing as t
 
-from ..._data.ultraservers import is_ultraserver, may_be_ultraserver
+from ..._data import instance_types
+from ..._data.ultraservers import is_ultraserver
+from ..accelerator.fabric import is_alone
+from ..accelerator.parse import parse_smi
 from ..slurm import parse as slurm_parse
 from ..slurm.client import Slurm
 from ..system.ask import ask
@@ -25,6 +28,7 @@ Facts = dict[str, t.Any]
 
 _UNIT_SECONDS = 5
 _CTL_SECONDS = 5
+_SMI_SECONDS = 5
 _PROPERTIES = "Id,LoadState,ActiveState,SubState,UnitFileState,ExecStart"
 
 
@@ -36,7 +40,10 @@ def look(host: Host, options: config.Options) -> Facts:
     cannot be read.
     """
     kind = options.instance_type or instance_type(host)
-    facts: Facts = {"type": kind, "ultraserver": _is_ultraserver(kind) if kind else _without_type(host)}
+    known = is_ultraserver(kind)
+    if known is False and instance_types.lookup(kind) is None:
+        known = _by_the_driver(host)
+    facts: Facts = {"type": kind, "ultraserver": known}
     if not facts["ultraserver"]:
         return facts
     unit = look_unit(host, options.service)
@@ -57,11 +64,6 @@ def look(host: Host, options: config.Options) -> Facts:
     }
 
 
-def _is_ultraserver(kind: str) -> bool | None:
-    """Return None for a type that is not known and named like those that are part of one."""
-    return is_ultraserver(kind) or (None if may_be_ultraserver(kind) else False)
-
-
 def _record(host: Host) -> tuple[Facts | None, str]:
     """Return what Prolog wrote last, or None and what is wrong with it; None and nothing where there is none."""
     text = host.read_text(config.RECORD)
@@ -78,10 +80,17 @@ def _record(host: Host) -> tuple[Facts | None, str]:
     return found, ""
 
 
-def _without_type(host: Host) -> bool | None:
-    """Return False for a machine whose driver has no IMEX channels, and None, not known, for any other."""
+def _by_the_driver(host: Host) -> bool | None:
+    """Return False for a machine whose driver has no IMEX channels, or whose GPUs are of no NVLink domain with those of
+    other machines, and None, not known, for any other."""
     devices = host.read_text("/proc/devices")
-    return False if devices and parse.channel_major(devices) is None else None
+    if devices and parse.channel_major(devices) is None:
+        return False
+    text, problem = ask(host, ["nvidia-smi", "-q", "-x"], timeout=_SMI_SECONDS)
+    try:
+        return False if not problem and is_alone(parse_smi(text)) else None
+    except ValueError:
+        return None
 
 
 def look_unit(host: Host, service: str) -> Facts:

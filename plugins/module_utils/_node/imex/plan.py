@@ -14,14 +14,6 @@ from .job import Job
 from .look import Facts
 
 DOMAIN = "imex"
-UNKNOWN = (
-    "whether this machine is part of an UltraServer is not known: its firmware names no instance type, and its driver "
-    "may have IMEX channels; give --instance-type"
-)
-UNKNOWN_TYPE = (
-    "{} is named like instances of UltraServers and is not known here, so that whether it is part of one is not known: "
-    "give --instance-type"
-)
 # What a program that configures IMEX for jobs names, other than this one.
 _NAMES = ("nvidia-imex", "nodes_config")
 _OURS = "mlcluster"
@@ -48,11 +40,6 @@ def make_plan(options: config.Options, job: Job, facts: Facts) -> Plan:
     )
 
 
-def unknown_machine(facts: Facts) -> str:
-    """Return why it is not known whether this machine is part of an UltraServer."""
-    return UNKNOWN_TYPE.format(facts["type"]) if facts["type"] else UNKNOWN
-
-
 def unconcerned_node(options: config.Options, facts: Facts) -> str:
     """Return why nothing is done on this node, whatever the job; empty where something is."""
     if options.mode == "none":
@@ -60,6 +47,16 @@ def unconcerned_node(options: config.Options, facts: Facts) -> str:
     if facts["ultraserver"] is False:
         return f"{facts['type'] or 'this machine'} is no part of an UltraServer"
     return ""
+
+
+def unknown_machine(facts: Facts) -> str:
+    """Return why it is not known whether this machine is part of an UltraServer."""
+    kind = facts["type"]
+    known = f"{kind} is in no table of types" if kind else "its firmware names no instance type"
+    return (
+        f"whether this machine is part of an UltraServer is not known: {known}, and nothing proves that its GPUs "
+        "join no others; give --instance-type with a type that is known, or set slurm_jobs_imex to none"
+    )
 
 
 def unconcerned(options: config.Options, job: Job, facts: Facts) -> str:

@@ -29,7 +29,8 @@ def verify(facts: Facts, domain: parse.Domain | None = None, problem: str = "") 
     """Return the three verdicts; ``domain`` is what the daemon prints, None with ``problem`` where it is not known."""
     if facts["ultraserver"] is False:
         known = f"{facts['type']} is no part of an UltraServer"
-        return [not_applicable("imex.service", known if facts["type"] else "the driver has no IMEX channels")]
+        alone = "the driver has no IMEX channels, or its GPUs are of no domain with others"
+        return [not_applicable("imex.service", known if facts["type"] else alone)]
     if facts["ultraserver"] is not True:
         return [undeterminable("imex.service", "unknown_type", message=unknown_machine(facts))]
     other = other_hands(facts)

@@ -124,7 +124,7 @@ def run_layout(work: Work, launch: Launch, ranks: int, pairs_side_by_side: bool 
 
 def _topology(work: Work, layout: str) -> str:
     """Return what Slurm prints of its blocks, for the verdict too; empty where no UltraServer is asked about."""
-    if layout != "domains" and not is_ultraserver(work.spec.asked.get("instance_type")):
+    if layout != "domains" and is_ultraserver(work.spec.asked.get("instance_type")) is False:
         return ""
     text = work.ask("scontrol", "show", "topology")
     work.write(TOPOLOGY, text)

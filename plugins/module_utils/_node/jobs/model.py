@@ -115,7 +115,7 @@ def _environment(settings: Mapping[str, Any], kind: Kind, container: bool) -> li
     wishes = nccl_env.Wishes(
         debug=kind.debug,
         # A test that quietly takes sockets would measure them.
-        pin_network=kind.debug == "INFO" and bool(known.get("efa_interfaces")),
+        pin_network=kind.debug == "INFO" and instance_types.has_efa(known),
         extra=dict(settings["environment"]),
     )
     found: Mapping[str, str] = nccl_env.render(setting, wishes)["variables"]

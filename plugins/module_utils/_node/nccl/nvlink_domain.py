@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ..._data.ultraservers import may_be_ultraserver
+from ..._data.ultraservers import is_ultraserver
 from ..verdict import result
 from ..verdict.evidence import Field, Subject, decide, exactly, is_text, never
 from .fabric import damaged, nvlink_groups
@@ -32,8 +32,12 @@ def verdict(
     run: Run, ranks: int | None, nodes: int | None, instance_type: str | None, domains: int | None
 ) -> result.Result | None:
     """Return the verdict on a run, None where no NVLink joins its hosts; ``domains``: of how many they are."""
-    if not (may_be_ultraserver(instance_type) or run.log.mnnvl):
+    concerned = is_ultraserver(instance_type)
+    if concerned is False and not run.log.mnnvl:
         return None
+    if concerned is None:
+        # What Slurm's blocks are is not known either.
+        domains = None
     if len(run.hosts) == 1:
         return result.not_applicable(CHECK, "one_node", message="a run on one node does not use the domain")
     between = run.log.between(run.where)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types, ultraservers
 
 # type, vCPUs, GiB, accelerators, each MiB, disks, each GB, EFA, Gbit/s, cards
 ROWS = [
@@ -85,8 +85,21 @@ def test_what_is_not_a_type_is_unknown(name):
     assert instance_types.lookup(name) is None
 
 
-def test_the_unverified_type_is_left_out():
-    assert not [name for name in instance_types.names() if name.startswith("p6e-")]
+def test_ultraservers_have_what_sources_confirm_and_no_more():
+    facts = instance_types.lookup("p6e-gb200.36xlarge")
+    assert facts["accelerators"] == {"kind": "gpu", "name": "GB200", "count": 4, "memory_mib": 185 * 1024}
+    assert facts["instance_store"] == {"count": 3, "size_gb": 7500, "total_gb": 22500}
+    assert (facts["vcpus"], facts["memory_mib"], facts["architecture"]) == (144, 960 * 1024, "arm64")
+    assert (facts["network_gbps"], facts["network_cards"], facts["efa_interfaces"]) == (3200, 17, None)
+    assert facts["source"].startswith("EC2 Instance Types Guide")
+    assert [name for name in ultraservers.TYPES if instance_types.lookup(name)] == ["p6e-gb200.36xlarge"]
+
+
+def test_type_with_efa_of_a_number_that_is_not_known():
+    assert instance_types.has_efa(instance_types.lookup("p6e-gb200.36xlarge"))
+    assert instance_types.has_efa(instance_types.lookup("p5.48xlarge"))
+    assert not instance_types.has_efa(instance_types.lookup("trn1.2xlarge"))
+    assert not instance_types.has_efa(None) and not instance_types.has_efa({})
 
 
 def test_every_line_is_readable_and_sane():
@@ -100,7 +113,7 @@ def test_every_line_is_readable_and_sane():
         assert store["count"] or accelerators, name
         assert (store["count"] == 0) == (store["total_gb"] == 0)
         assert facts["vcpus"] > 0 < facts["memory_mib"]
-        assert 0 <= facts["efa_interfaces"] <= facts["network_cards"]
+        assert 0 <= (facts["efa_interfaces"] or 0) <= facts["network_cards"]
         if accelerators:
             assert accelerators["kind"] in ("gpu", "neuron")
             assert accelerators["count"] > 0 < accelerators["memory_mib"]

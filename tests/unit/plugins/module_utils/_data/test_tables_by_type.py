@@ -13,9 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._data import fsx_cli
 from ansible_collections.mlcluster.aws.plugins.module_utils._data.nccl_env import FAMILIES
 
 TYPES = {name: instance_types.lookup(name) for name in instance_types.names()}
-ACCELERATED = {name: facts for name, facts in TYPES.items() if facts["accelerators"] and facts["efa_interfaces"]}
-# Types of FSx's table that no source gives all values of.
-NOT_LISTED = {"p6e-gb200.36xlarge"}
+ACCELERATED = {name: facts for name, facts in TYPES.items() if facts["accelerators"] and instance_types.has_efa(facts)}
 
 
 def test_each_gpu_has_nvlinks_or_a_reason():
@@ -44,7 +42,7 @@ def test_reasons_and_figures_are_of_known_types():
     for pattern in thresholds.UNPUBLISHED:
         assert any(re.fullmatch(pattern, name) for name in ACCELERATED), pattern
     assert {row[0] for row in thresholds._FIGURES} <= set(TYPES)
-    assert set(fsx_clients.EFA_INTERFACES) - NOT_LISTED <= set(TYPES)
+    assert set(fsx_clients.EFA_INTERFACES) <= set(TYPES)
 
 
 @pytest.mark.parametrize("name", ACCELERATED)

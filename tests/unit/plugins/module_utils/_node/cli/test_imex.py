@@ -46,10 +46,11 @@ def test_other_node_asks_slurm_nothing(run):
     assert (code, host.ran) == (0, []) and "p5.48xlarge is no part of an UltraServer" in out
 
 
+@pytest.mark.parametrize("kind", ["", "p6e-gb300r.36xlarge"])
 @pytest.mark.parametrize(("mode", "code"), [("required", 1), ("best_effort", 0), ("none", 0)])
-def test_machine_of_an_unknown_type_starts_no_job(run, mode, code):
+def test_machine_of_an_unknown_type_starts_no_job(run, mode, code, kind):
     host = FakeImexHost()
-    found = run(host, "up", "--mode", mode, kind="")
+    found = run(host, "up", "--mode", mode, kind=kind)
     assert found[0] == code and ("give --instance-type" in found[1]) == (mode != "none")
     assert not [line for line in host.ran if "restart" in line]
 

@@ -332,7 +332,7 @@ def test_bad_wishes_are_one_sentence(setting, wishes, sentence):
 
 def test_a_new_type_of_a_known_family_is_taken():
     known = traits("p6e-gb200.36xlarge")
-    assert (known["kind"], known["nvlink"], known["rdma"]) == ("nvidia", True, True)
+    assert (known["kind"], known["nvlink"], known["rdma"], known["efa"]) == ("nvidia", True, True, True)
     assert traits("trn9.48xlarge")["kind"] == "neuron"
 
 

@@ -11,6 +11,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex import lo
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import Slurm
 
 from tests.unit.fakes.fake_imex_host import CONFIG, NODES, SITE, TYPE, FakeImexHost
+from tests.unit.fakes.fake_training_host import RECORDED_XML
 
 OPTIONS = config.Options(instance_type=TYPE)
 
@@ -33,11 +34,6 @@ def test_other_node_is_not_looked_at():
     host = FakeImexHost()
     facts = look(host, config.Options(instance_type="p5.48xlarge"))
     assert facts == {"type": "p5.48xlarge", "ultraserver": False} and host.ran == []
-
-
-def test_type_named_like_an_ultraserver_is_not_known():
-    facts = look(FakeImexHost(), config.Options(instance_type="p7e-gb400.72xlarge"))
-    assert facts == {"type": "p7e-gb400.72xlarge", "ultraserver": None}
 
 
 @pytest.mark.parametrize(
@@ -75,12 +71,28 @@ def test_record_that_nobody_may_read_is_a_problem():
         (None, None),
     ],
 )
-def test_unknown_type_is_told_by_the_driver(devices, ultraserver):
+@pytest.mark.parametrize("kind", [None, "p9.48xlarge"])
+def test_unknown_type_is_told_by_the_driver(devices, ultraserver, kind):
     host = FakeImexHost()
     host.files.pop("/proc/devices")
     if devices is not None:
         host.files["/proc/devices"] = devices
-    assert look(host, config.Options()) == {"type": None, "ultraserver": ultraserver} and host.ran == []
+    assert look(host, config.Options(instance_type=kind)) == {"type": kind, "ultraserver": ultraserver}
+    assert host.ran == ([] if ultraserver is False else ["nvidia-smi -q -x"])
+
+
+@pytest.mark.parametrize(("text", "ultraserver"), [(RECORDED_XML, False), (RECORDED_XML[:-40], None), ("no XML", None)])
+def test_unknown_type_without_a_fabric_is_none(text, ultraserver):
+    host = FakeImexHost()
+    host.smi = text
+    assert look(host, config.Options(instance_type="p9.48xlarge"))["ultraserver"] is ultraserver
+
+
+@pytest.mark.parametrize("kind", ["p6e-gb300r.36xlarge", "p7e-gb400.36xlarge", "u-p6e-gb300x72"])
+def test_name_of_an_ultraserver_that_is_not_listed(kind):
+    host = FakeImexHost()
+    host.files["/proc/devices"] = "Character devices:\n  1 mem\n"
+    assert look(host, config.Options(instance_type=kind))["ultraserver"] is None
 
 
 def test_files_of_the_unit_and_of_its_configuration():

@@ -150,6 +150,13 @@ def test_other_types_have_no_such_verdict():
     assert len(judge(parse(output()), Asked(ranks=8, nodes=4, instance_type="p5.48xlarge")).results) == 3
 
 
+@pytest.mark.parametrize("domains", [None, 1])
+def test_type_that_is_not_known_as_one_proves_nothing(domains):
+    asked = Asked(ranks=16, nodes=4, instance_type="p6e-gb300r.36xlarge", domains=domains)
+    found = {one.id: one for one in judge(parse(made(())), asked).results}
+    assert found["nccl.nvlink_domain"].status == "undeterminable"
+
+
 def test_groups_are_joined_by_way_of_others():
     between = {"a": HostChannels(nvlink={"b"}), "c": HostChannels(nvlink={"b", "gone"}), "d": HostChannels()}
     assert nvlink_groups(["d", "c", "b", "a"], between) == [["a", "b", "c"], ["d"]]
