@@ -20,13 +20,14 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import stag
 def cluster_plan(
     settings: dict[str, Any], network: dict[str, Any] | None = None, identifiers: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """Problems of the variables, what in them is no value of your own, the configuration, and what it adds up to."""
+    """Problems of the variables, what in them is no value of your own or not judged, the configuration, its totals."""
     settings = _cluster_problems.meant(settings)
     problems = _cluster_problems.problems(settings)
     answer = {"problems": problems, "placeholders": _cluster_problems.placeholders(settings, network or {})}
     if problems:
-        return {**answer, "config": None, "totals": None}
+        return {**answer, "notes": [], "config": None, "totals": None}
     config = _cluster_config.render(settings, network or _cluster_config.NETWORK, identifiers or {})
+    answer["notes"] = _cluster_problems.notes(settings)
     return {**answer, "config": config, "totals": _cluster_config.totals(settings)}
 
 

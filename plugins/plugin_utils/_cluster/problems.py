@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._cluster.network import is_documentation
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system import argument_types
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._cluster import fsx_regions
 
 Settings = Mapping[str, Any]
 
@@ -93,7 +94,7 @@ S3_KINDS = {"bucket": "a text", "prefix": "a text", "write": "true or false"}
 LINK_KINDS = {"path": "a text", "s3": "a text", "export": "true or false"}
 SETTINGS_KINDS = {
     **dict.fromkeys(("queues", "filesystems", "s3"), "a list of mappings"),
-    **dict.fromkeys(("hook", "tags", "extra"), "a mapping"),
+    **dict.fromkeys(("hook", "tags", "extra", "fsx_regions"), "a mapping"),
     **dict.fromkeys(("name", "region", "key_name", "head_instance_type"), "a text"),
     "policies": "a list of texts",
     **dict.fromkeys(("head_root_gib", "idle_minutes", "bootstrap_seconds", "log_days"), "a whole number"),
@@ -294,6 +295,19 @@ def problems(settings: Settings) -> list[str]:
     return [" ".join(sentence.split()) for sentence in (wrong or _problems(settings))]
 
 
+def _region_problems(filesystem: Settings, settings: Settings, regions: Settings) -> Iterator[str]:
+    """What the region has not of a file system that is right by itself."""
+    given = filled(FILESYSTEM_DEFAULTS, filesystem)
+    if not given["id"]:
+        yield from fsx_regions.refusals(f"file system '{given['name']}'", given, str(settings["region"]), regions)
+
+
+def notes(settings: Settings) -> list[str]:
+    """What could not be judged of variables that have no problem, a sentence each."""
+    own, filesystems = settings.get("fsx_regions") or {}, settings.get("filesystems") or []
+    return fsx_regions.unjudged(str(settings.get("region", "")), own, filesystems)
+
+
 def _problems(settings: Settings) -> list[str]:
     found = []
     if not CLUSTER_NAME.fullmatch(str(settings.get("name", ""))):
@@ -307,8 +321,11 @@ def _problems(settings: Settings) -> list[str]:
         found.append("cluster_queues is empty; a cluster needs at least one queue")
     for queue in queues:
         found.extend(queue_problems(queue))
+    regions = settings.get("fsx_regions") or {}
+    found.extend(fsx_regions.option_errors(regions))
     for filesystem in filesystems:
-        found.extend(filesystem_problems(filesystem))
+        wrong = list(filesystem_problems(filesystem))
+        found.extend(wrong or _region_problems(filesystem, settings, regions))
     found.extend(_doubles("queue", [queue.get("name") for queue in queues]))
     found.extend(_doubles("file system", [entry.get("name") for entry in filesystems]))
     found.extend(_doubles("mount", [entry.get("mount") for entry in filesystems]))

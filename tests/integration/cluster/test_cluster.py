@@ -80,6 +80,13 @@ def calls(tmp_path):
 
 def test_the_shipped_cluster_is_foretold_made_and_then_left_alone(aws_account, play, wishes, tmp_path):
     fsx = aws_account.client("fsx", REGION)
+    # As if the region had them by now: the one for checkpoints with EFA.
+    wishes["cluster_filesystems"][1] |= {"deployment": "PERSISTENT_2", "throughput": 1000, "efa": True}
+    refused = play("create_cluster", "--check", **wishes)
+    assert refused.status == 2
+    assert "file system 'fsx-checkpoints': deployment is PERSISTENT_2, which the FSx" in refused.said
+    wishes["cluster_fsx_regions"] = {REGION: "all"}
+    calls(tmp_path)
 
     foretold = play("create_cluster", "--check", **wishes)
     assert foretold.status == 0, foretold.said

@@ -17,7 +17,7 @@ HOOK = {"script": "s3://tools/hooks/on.sh", "bundle": "s3://tools/bundles/b.tar.
 def settings(**changes):
     return {
         "name": "training",
-        "region": "ap-southeast-3",
+        "region": "us-east-2",
         "os": "ubuntu2404",
         "head_instance_type": "c7i.4xlarge",
         "head_root_gib": 200,
