@@ -9,11 +9,13 @@ import json
 import subprocess
 
 import pytest
+import yaml
 
 from plugins.module_utils._bundle import archive, build
 from tests.bench import bench_boot_hook
 from tests.build import containers
-from tests.integration.hook.conftest import HOOK
+from tests.integration.hook.conftest import HOOK, ROOT
+from tests.unit.test_guide_of_a_cluster import EXAMPLE, hook_variables
 
 pytestmark = [pytest.mark.container, pytest.mark.slow]
 NAME = "mlcluster-hook-debian12"
@@ -86,6 +88,52 @@ def test_what_an_image_holds_is_found_done_at_the_boot(container):
     assert configured(json.dumps(image)) > 0
     assert packages() == baked
     assert run(*limits).returncode == 0
+
+
+LUSTRE = ROOT / "molecule" / "fsx_lustre" / "files"
+# What an image of ParallelCluster has and this container has not, and its small memory.
+CLIENT = {
+    "fsx_lustre_packages": ["lustre-client-modules-test"],
+    "fsx_lustre_repository": "Types: deb\nURIs: file:/run/lustre-client\nSuites: ./\nTrusted: yes\n",
+    "fsx_lustre_tuning": {"osc.*OST*.max_rpcs_in_flight": 32},
+}
+INTO_PYTHON = "/usr/lib/python3/dist-packages"
+
+
+def mount_lustre(run, paths: list[str]) -> None:
+    """What counts as Lustre in the container (molecule/fsx_lustre), mounted on these paths."""
+    for name, folder in (("lustre_standin.py", "/run"), ("make_client.sh", "/run"), ("lustre_mounts.py", INTO_PYTHON)):
+        containers.demand(containers.podman("cp", str(LUSTRE / name), f"{NAME}:{folder}/{name}"), f"Copying {name}")
+    load = f"echo import lustre_mounts >{INTO_PYTHON}/lustre_mounts.pth"
+    tools = "cd /usr/local/sbin && install /run/lustre_program stat && ln -s stat modinfo"
+    containers.demand(run("sh", "-c", f"{load} && sh /run/make_client.sh && {tools}"), "Making the client")
+    process = containers.demand(containers.podman("inspect", "--format", "{{.State.Pid}}", NAME), "Looking for it")
+    for number, path in enumerate(paths, 1):
+        mount = f"mkdir {path} && mount -t tmpfs -o mode=0755 10.0.0.{number}@tcp:/abcdefgh {path}"
+        inside = ["nsenter", f"--target={process}", "--mount", "sh", "-c", mount]
+        containers.demand(subprocess.run(inside, capture_output=True, text=True, check=False), f"Mounting {path}")
+
+
+def test_head_node_of_the_example_gets_the_directories_of_each_model(container, tmp_path):
+    run, hook = container
+    mounts = [entry["mount"] for entry in yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))["cluster_filesystems"]]
+    mount_lustre(run, mounts)
+    # The file of variables as the guide has it, and where it has it: the hook's --vars.
+    given = hook_variables()
+    (tmp_path / "vars.yml").write_text(yaml.safe_dump({**given, **CLIENT}), encoding="utf-8")
+    containers.demand(containers.podman("cp", str(tmp_path / "vars.yml"), f"{NAME}:/root/"), "Copying the variables")
+    words = [*hook, "--roles", "fsx_lustre", "--node-type", "head", "--vars", "/root/vars.yml"]
+    first = run(*words)
+    status = json.loads(run("cat", "/var/log/mlcluster/status.json").stdout)
+    assert (first.returncode, status["state"]) == (0, "configured"), first.stdout + first.stderr
+    made = set(run("find", *mounts, "-mindepth", "1", "-type", "d").stdout.split())
+    below = ("/fsx2/{}/checkpoints", "/fsx2/{}/outputs", "/fsx3/{}/training_logs", "/fsx3/{}/tensorboard")
+    models = {path.format(model) for model in given["fsx_lustre_models"] for path in below}
+    assert len(models) == 28
+    assert models | {"/fsx1/datasets", "/fsx1/weights"} <= made
+    again = run(*words)
+    status = json.loads(run("cat", "/var/log/mlcluster/status.json").stdout)
+    assert (again.returncode, [role["changed"] for role in status["roles"]]) == (0, [0]), again.stdout + again.stderr
 
 
 def test_a_required_role_that_fails_drains_and_the_runtime_sees_it(container):
