@@ -197,9 +197,13 @@ class SimulatedHost(Host):
         array = self.machine.find(args[1])
         self._need_free(args[1], "mdadm: Cannot get exclusive access to {}", 1)
         self.machine.inside[array.md["uuid"]] = array.signatures
-        for part in self.machine.children(array.kname):
+        self._remove_device(array.kname)
+
+    def _remove_device(self, kname: str) -> None:
+        """Take a device away, with its partitions."""
+        for part in self.machine.children(kname):
             del self.machine.devices[part.kname]
-        del self.machine.devices[array.kname]
+        del self.machine.devices[kname]
 
     def _mdadm_examine(self, args: list[str]) -> str:
         device = self.machine.find(args[-1])
@@ -253,7 +257,7 @@ class SimulatedHost(Host):
         for kname in self.machine.groups[args[-1]]["volumes"].values():
             if kname in self.machine.devices:
                 self._need_free(self.machine.devices[kname].path, "Logical volume {} in use.", 5)
-                del self.machine.devices[kname]
+                self._remove_device(kname)
 
     def _do_modprobe(self, args: list[str]) -> None:
         assert args == ["raid0"]

@@ -157,7 +157,8 @@ def _attach_swap(host: Host, devices: dict[str, dict[str, t.Any]]) -> None:
 def _attach_sysfs(host: Host, devices: dict[str, dict[str, t.Any]]) -> None:
     loops = loop_devices(host)
     for kname, device in devices.items():
-        device["holders"] = host.listdir(f"/sys/class/block/{kname}/holders") + loops.get(kname, [])
+        device["loops"] = loops.get(kname, [])
+        device["holders"] = host.listdir(f"/sys/class/block/{kname}/holders") + device["loops"]
         if device["type"] != "disk":
             continue
         model = host.read_text(f"/sys/class/block/{kname}/device/model")
@@ -251,7 +252,10 @@ def _disk(
         **{key: device[key] for key in ("kname", "path", "model", "serial", "size", "read_only", "pttype", "readable")},
         "kind": kind,
         "partitions": [d["kname"] for d in below if d["type"] == "part"],
-        "holders": sorted(set(device["holders"]).union(*(d["holders"] for d in below if d["type"] == "part"))),
+        # What holds an array or a volume further up is in the stack, except for loop devices.
+        "holders": sorted(
+            set(device["holders"]).union(*(d["holders"] if d["type"] == "part" else d["loops"] for d in below))
+        ),
         "stack": [
             {
                 **{key: d[key] for key in ("kname", "path", "type")},

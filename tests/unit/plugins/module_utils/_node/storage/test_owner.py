@@ -304,6 +304,16 @@ def taken_array(host):
     host.machine.array("md5", ["nvme1n1", "nvme2n1"], scene.FOREIGN_ARRAY).held = True
 
 
+def looped(kname):
+    def prepare(host):
+        host.machine.array("md5", ["nvme1n1", "nvme2n1"], scene.FOREIGN_ARRAY)
+        if kname == "dm-0":
+            host.machine.volume("vg", "lv", ["md5"])
+        host.machine.add("loop5", "loop", loop=host.machine.devices[kname].path)
+
+    return prepare
+
+
 OBSTACLES = {
     "array over EBS": (array_with_ebs, "array /dev/md1 also uses nvme9n1"),
     "stopped array over EBS": (stopped_array_with_ebs, "nvme9n1 belongs to the same array or filesystem"),
@@ -316,6 +326,8 @@ OBSTACLES = {
     "dm-crypt": (crypt, "is used by dm-0 (crypt), which only its owner can take apart"),
     "loop device": (FINDINGS["loop device"][0], "/dev/nvme1n1 is held by loop0, which only its owner"),
     "unseen opener": (flag(held=True), "is opened exclusively by a program that cannot be seen from here"),
+    "loop device of a volume": (looped("dm-0"), "/dev/nvme1n1 is held by loop5, which only its owner can take apart"),
+    "loop device of an array": (looped("md5"), "/dev/nvme1n1 is held by loop5, which only its owner can take apart"),
     "unseen opener of a volume": (taken_volume, "/dev/mapper/vg-lv is opened exclusively by a program that cannot be"),
     "unseen opener of an array": (taken_array, "/dev/md5 is opened exclusively by a program that cannot be seen"),
     "root": (lambda host: host.machine.mount("nvme1n1", "/usr"), "carries the operating system's /usr"),
