@@ -104,6 +104,8 @@ def command():  # type: ignore[no-untyped-def]
         return job_exec.main
     from mlcluster._node.cli import main
 
+    # Here, where an archive that is damaged is found.
+    main.load(sys.argv[1:])
     return main.main
 
 

@@ -18,8 +18,10 @@ from . import config, parse, verify
 from .job import Job
 from .look import Facts, look, look_domain, look_slurm, look_unit
 
-# Between two questions to the daemon. Its own start takes longer than that.
-POLL = 0.1
+# Between two questions to the daemon: at first as short as one takes, then longer, for a daemon that is slow.
+FIRST_POLL = 0.01
+LONGEST_POLL = 0.25
+_GROWTH = 1.5
 _START_SECONDS = 30
 _STOP_SECONDS = 15
 _ASK_SECONDS = 5
@@ -74,9 +76,10 @@ def make(host: Host, options: config.Options, job: Job, facts: Facts, plan: Plan
 def wait(host: Host, job: Job, service: str, path: str, deadline: float) -> Result:
     """Ask the daemon until each pair of this node is connected, and return the last verdict."""
     members = sorted(set(job.members.values()))
+    pause = FIRST_POLL
     while True:
         left = deadline - host.monotonic()
-        domain, problem = look_domain(host, path, max(min(left, _ASK_SECONDS), POLL))
+        domain, problem = look_domain(host, path, max(min(left, _ASK_SECONDS), LONGEST_POLL))
         mine = domain.members.get(job.address) if domain else None
         # ctl prints a table of nodes that cannot be reached also where no daemon runs.
         if domain is None or mine is None or mine.status == "UNAVAILABLE":
@@ -89,7 +92,8 @@ def wait(host: Host, job: Job, service: str, path: str, deadline: float) -> Resu
             result = verify.verify_domain(domain, members, job.address)
         if result.status == PASS or _is_final(mine) or host.monotonic() >= deadline:
             return result
-        host.sleep(POLL)
+        host.sleep(pause)
+        pause = min(pause * _GROWTH, LONGEST_POLL)
 
 
 def _is_final(mine: parse.Member | None) -> bool:

@@ -4,7 +4,11 @@
 
 from __future__ import annotations
 
+import argparse
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.cli import main as cli
@@ -23,7 +27,7 @@ class Provider:
 
 
 def run(monkeypatch, tmp_path, handler, *argv):
-    monkeypatch.setattr(cli, "PROVIDERS", (Provider(handler),))
+    monkeypatch.setattr(cli, "load", lambda words: [Provider(handler)])
     return cli.main(list(argv), version="9.9.9", log_dir=str(tmp_path))
 
 
@@ -83,3 +87,37 @@ def test_every_verb_there_is(capsys):
     out = capsys.readouterr().out
     for verb in ("storage-boot", "storage-info", "version"):
         assert re.search(rf"^    {verb}\s", out, re.MULTILINE)
+
+
+def test_each_part_has_the_verbs_that_it_is_listed_with():
+    for name, verbs in cli.PARTS.items():
+        (part,) = cli.load([verbs[0]])
+        assert part.__name__.endswith(f"._node.{name}")
+        subparsers = argparse.ArgumentParser().add_subparsers()
+        part.add_verbs(subparsers)
+        assert tuple(subparsers.choices) == verbs
+
+
+def test_every_part_is_listed():
+    folder = Path(cli.__file__).parents[1]
+    parts = {
+        ".".join(path.relative_to(folder).with_suffix("").parts)
+        for path in folder.rglob("*.py")
+        if "\ndef add_verbs(" in path.read_text(encoding="utf-8")
+    }
+    assert parts == set(cli.PARTS)
+
+
+@pytest.mark.parametrize("words", [(), ("nosuch",), ("--help",)])
+def test_without_a_verb_all_parts_are_there(words):
+    assert len(cli.load(words)) == len(cli.PARTS)
+
+
+@pytest.mark.parametrize(("verb", "others"), [("imex", ("health", "jobs", "storage", "efa")), ("scratch", ("nccl",))])
+def test_start_imports_no_part_of_other_verbs(verb, others):
+    code = "import sys; from {0} import main; main.load([sys.argv[1]]); print(*sorted(sys.modules))"
+    package = cli.__name__.rpartition(".")[0]
+    argv = [sys.executable, "-c", code.format(package), verb]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, env={"PYTHONPATH": ":".join(sys.path)})
+    rooms = package.rpartition(".")[0]
+    assert not [name for name in done.stdout.split() if name.startswith(tuple(f"{rooms}.{one}." for one in others))]

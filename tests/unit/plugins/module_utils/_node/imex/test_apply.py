@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -46,7 +47,19 @@ def test_domain_is_waited_for_and_no_longer():
     host = FakeImexHost()
     host.tables = [table(["C N N", "I I I", "I I I"], ["INIT_GPU", "UNAVAILABLE", "UNAVAILABLE"]), "", WHOLE]
     assert make(host).status == "pass"
-    assert host.clock == pytest.approx(2 * apply.POLL)
+    assert host.clock == pytest.approx(0.025)
+
+
+def test_pauses_between_questions_grow_up_to_a_limit():
+    host = FakeImexHost()
+    host.tables = [table(["C N N", "I I I", "I I I"], ["INIT_GPU", "UNAVAILABLE", "UNAVAILABLE"])] * 40 + [WHOLE]
+    pauses = []
+    sleep = host.sleep
+    host.sleep = lambda seconds: (pauses.append(seconds), sleep(seconds))
+    make(host)
+    assert pauses[0] == 0.01 and pauses == sorted(pauses) and pauses[-1] == 0.25
+    # A second of waiting is ten questions at most, and the first tenth of it five.
+    assert (sum(1 for clock in itertools.accumulate(pauses) if clock <= 1), pauses[:3]) == (10, [0.01, 0.015, 0.0225])
 
 
 def test_running_domain_of_the_same_start_is_not_restarted():
@@ -71,7 +84,7 @@ def test_who_is_to_blame_for_a_pair(rows, severity, blame, said):
     result = make(host)
     assert (result.status, result.severity) == ("fail", severity) and said in result.message
     assert (record(host)["state"], record(host)["blame"]) == ("failed", blame)
-    assert host.clock == pytest.approx(5, abs=2 * apply.POLL)
+    assert host.clock == pytest.approx(5, abs=apply.LONGEST_POLL)
 
 
 def test_mismatch_of_versions_is_not_waited_for():
