@@ -71,14 +71,14 @@ ROWS: dict[str, tuple[Panel, ...]] = {
         ),
         Panel("Jobs", "stat", one("count(count by (hpc_job) (mlcluster_job_gpu)) or vector(0)"), width=4),
         Panel("GPUs of jobs", "stat", one("count(mlcluster_job_gpu) or vector(0)"), width=4),
-        Panel("What fails", "table", one('mlcluster_verdict{status="fail"}'), text="One line for each verdict."),
+        Panel("Failed checks", "table", one('mlcluster_verdict{status="fail"}'), text="One line for each verdict."),
         Panel(
             "Failures by severity",
             "graph",
             one('sum by (severity) (mlcluster_verdict{status="fail"}) or vector(0)', "{{severity}}"),
         ),
         Panel(
-            "What was done", "stat", one("mlcluster_heal_events", "{{action}}"), text="Lines of the healing journal."
+            "Healing actions", "stat", one("mlcluster_heal_events", "{{action}}"), text="Lines of the healing journal."
         ),
         Panel("Versions", "table", one("mlcluster_info"), text="Nodes of one queue should not differ."),
         Panel(
@@ -150,7 +150,7 @@ ROWS: dict[str, tuple[Panel, ...]] = {
     "Job": (
         Panel("Nodes of the job", "stat", one("count(count by (instance) (mlcluster_job_gpu" + JOB + "))"), width=6),
         Panel("GPUs of the job", "stat", one("count(mlcluster_job_gpu" + JOB + ")"), width=6),
-        Panel("Who has which GPU", "table", one("mlcluster_job_gpu" + JOB)),
+        Panel("GPUs by job", "table", one("mlcluster_job_gpu" + JOB)),
         Panel(
             "Traffic by node",
             "graph",
