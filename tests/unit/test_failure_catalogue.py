@@ -27,8 +27,17 @@ FAMILIES = (
     "nfs node pcluster preflight pyxis run s3 scratch slurm smoke storage versions"
 ).split()
 ID = re.compile(rf"(?:{'|'.join(FAMILIES)})\.[a-z0-9_]+(?:\.[a-z0-9_]+)*")
-# Names of facts, files, packages, services and groups of checks that look the same.
-NO_IDS = {"container.scan", "docker.io", "docker.service", "job.json", "nccl.conf", "nccl.version", "pyxis.conf"}
+# Names of facts, files, packages, modules, services and groups of checks that look the same.
+NO_IDS = {
+    "container.scan",
+    "docker.io",
+    "docker.service",
+    "job.json",
+    "nccl.conf",
+    "nccl.version",
+    "pyxis.conf",
+    "slurm.notice",
+}
 # The end of an entry that stands for all of a family: what others name, and what a site lists.
 REST = ".…"
 NCCL = ("correct", "fabric", "bandwidth", "complete", "nodes")

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The guides that explain what the collection says quote sentences that it really says.
 
-A table whose first heading is ``what it says`` has only such sentences in its first column, each in backticks; a …
+A table whose first heading is ``message`` has only such sentences in its first column, each in backticks; a …
 stands for what differs from case to case.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-HEADING = "what it says"
+HEADING = "message"
 # Stands in the corpus for what is filled in when a sentence is said.
 FILLED = "\0"
 DISKS = "docs/guides/local-disk-recovery.md"
