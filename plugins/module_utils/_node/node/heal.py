@@ -137,7 +137,7 @@ def metrics(policy: Policy, nodes: t.Sequence[healing.Node], history: t.Sequence
     """The metrics of the head node."""
     states = dict.fromkeys(("drained", "healing", "isolated"), 0)
     for node in nodes:
-        current = healing.healed_by(node["reason"])
+        current = healing.healed_by(healing.reason_of(node))
         if current and current[0] == healing.ISOLATED:
             states["isolated"] += 1
         elif healing.is_under_way(node):

@@ -131,7 +131,7 @@ def decide(
     """
     decisions, under_way = [], 0
     for node in nodes:
-        current = healed_by(node["reason"])
+        current = healed_by(reason_of(node))
         if current and is_under_way(node):
             under_way += 1
             if _overdue(policy, node["name"], history, now):
@@ -203,13 +203,18 @@ def _overdue(policy: Policy, name: str, history: t.Sequence[Event], now: float) 
     return last is not None and last.action in ACTIONS and now - last.at > policy.minutes * 60
 
 
+def reason_of(node: Node) -> str | None:
+    """The reason why a node takes no jobs, None for one that takes them.
+
+    Slurm 24.11 keeps the reason of a drain that has ended, and every release that of a node that it powered down.
+    """
+    return None if node["availability"] == TAKES else node["reason"]
+
+
 def is_under_way(node: Node) -> bool:
     """Whether a healing of this node goes on: its action is due, or its proof is."""
-    current = healed_by(node["reason"])
-    if current is None or current[0] == ISOLATED:
-        return False
-    # Slurm ends the drain of a node that it powers down by itself, and may keep the reason.
-    return current[0] != REPLACE or node["availability"] != TAKES
+    current = healed_by(reason_of(node))
+    return current is not None and current[0] != ISOLATED
 
 
 def _outcome(node: Node, history: t.Sequence[Event]) -> list[Decision]:
@@ -217,7 +222,7 @@ def _outcome(node: Node, history: t.Sequence[Event]) -> list[Decision]:
     last = _last(node["name"], history)
     if last is None or last.action not in ACTIONS:
         return []
-    if drained_for(node["reason"]):
+    if drained_for(reason_of(node)):
         return [Decision(node["name"], AGAIN, last.ids, f"drained again after its {last.action}: {node['reason']}")]
     if node["availability"] == TAKES:
         return [Decision(node["name"], RESUMED, last.ids, f"it takes jobs after its {last.action}")]

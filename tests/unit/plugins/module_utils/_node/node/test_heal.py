@@ -247,3 +247,10 @@ def test_a_reset_waits_for_the_job(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", heal.METRICS)
 def test_each_metric_is_written(name):
     assert name in heal.metrics(Policy(), [], [Event(NOW, "n1", "reset", (), "")])
+
+
+@pytest.mark.parametrize(("availability", "count"), [("closed", 1), ("takes", 0)])
+@pytest.mark.parametrize(("reason", "state"), [("heal: isolated", "isolated"), ("heal: reset", "healing")])
+def test_node_that_takes_jobs_counts_as_neither_isolated_nor_healing(availability, count, reason, state):
+    kept = {"name": "n1", "reason": f"mlcluster {reason} (gpu.xid): x", "flags": [], "availability": availability}
+    assert f'mlcluster_heal_nodes{{state="{state}"}} {count}' in heal.metrics(Policy(), [kept], [])

@@ -172,3 +172,28 @@ def test_a_policy():
     assert healing.parse_policy(None)[1] == [
         "the policy has no schema mlcluster.heal/1: write it again with monitor_cluster.yml"
     ]
+
+
+def kept(reason):
+    """A node that takes jobs, and has the reason of a drain that has ended, as Slurm 24.11 leaves it."""
+    return node("n1", reason=reason, flags=(), availability="takes")
+
+
+@pytest.mark.parametrize("action", ["reset", "reboot", "replace"])
+def test_healed_node_has_resumed_whatever_reason_slurm_kept(action):
+    healed = kept(f"mlcluster heal: {action} (gpu.xid): x")
+    assert not healing.is_under_way(healed)
+    long_ago = event(action, days=1)
+    assert [one.action for one in decide(healed, history=[long_ago])] == ["resumed"]
+    assert decide(healed, history=[long_ago, event("resumed")]) == []
+
+
+def test_kept_reason_of_the_health_check_is_no_new_drain():
+    found = decide(kept("mlcluster health: gpu.xid (reboot): x"), history=[event("reboot")])
+    assert [one.action for one in found] == ["resumed"]
+
+
+def test_healed_node_leaves_room_for_the_next():
+    healed = kept("mlcluster heal: reset (gpu.xid): x")
+    found = decide(healed, node("n2", "reset"), most="1", history=[event("reset"), event("resumed")])
+    assert [(one.node, one.action) for one in found] == [("n2", "reset")]
