@@ -15,6 +15,7 @@ import contextlib
 import dataclasses
 import errno
 import itertools
+import posixpath
 import typing as t
 
 from ..system.host import CommandError, Host, NodeError
@@ -156,7 +157,7 @@ def _clear_intent(host: Host, action: Action) -> None:
 
 def _sysfs(device: str) -> str:
     """The directory of a device in sysfs, from its path or its kernel name."""
-    return f"/sys/class/block/{device.rsplit('/', 1)[-1]}"
+    return f"/sys/class/block/{posixpath.basename(device)}"
 
 
 def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]]) -> None:
@@ -169,7 +170,7 @@ def look_again(host: Host, disks: t.Sequence[t.Mapping[str, t.Any]]) -> None:
         readers = [held.enter_context(host.opened_device(disk["path"], exclusive=True)) for disk in disks]
         for disk, reader in zip(disks, readers):
             path = disk["path"]
-            kname = path.rsplit("/", 1)[-1]
+            kname = posixpath.basename(path)
             serial = (host.read_text(f"{_sysfs(kname)}/device/serial") or "").strip()
             if disk["serial"] is not None and serial != disk["serial"]:
                 raise NodeError(f"{path} is another disk now ({serial or 'no serial number'}): run again")
@@ -209,7 +210,7 @@ def _signatures(host: Host, path: str) -> list[dict[str, t.Any]]:
 
 
 def _refuse_holder(host: Host, path: str) -> NodeError:
-    holders = host.listdir(f"{_sysfs(path)}/holders") + loop_devices(host).get(path.rsplit("/", 1)[-1], [])
+    holders = host.listdir(f"{_sysfs(path)}/holders") + loop_devices(host).get(posixpath.basename(path), [])
     who = f" ({', '.join(holders)})" if holders else ""
     return NodeError(
         f"{path} has been taken by another program{who} since the look: nothing was removed; look with 'lsblk', take "
@@ -338,7 +339,7 @@ def _stop_remainders(host: Host, array_uuid: str) -> None:
 
 def _stop_array(host: Host, action: Action) -> None:
     device, wanted = action["device"], action["uuid"]
-    found = uuid_of_array(host, device.rsplit("/", 1)[-1])
+    found = uuid_of_array(host, posixpath.basename(device))
     if found and wanted and found != wanted:
         raise NodeError(f"{device} is another array now ({found}): nothing was stopped; run again")
     host.run(["mdadm", "--stop", device], timeout=60)
@@ -465,7 +466,7 @@ def _remove_volume_group(host: Host, action: Action) -> None:
     report = ["--reportformat", "json", "-o"]
     physical = parse_lvm(host.run(["pvs", *options, *report, "pv_name,vg_name"], timeout=60).stdout, "pv")
     logical = parse_lvm(host.run(["lvs", *options, *report, "vg_name,lv_name"], timeout=60).stdout, "lv")
-    members = sorted(row["pv_name"].rsplit("/", 1)[-1] for row in physical if row["vg_name"] == vg)
+    members = sorted(posixpath.basename(row["pv_name"]) for row in physical if row["vg_name"] == vg)
     volumes = sorted(row["lv_name"] for row in logical if row["vg_name"] == vg)
     if members != sorted(action["members"]) or volumes != sorted(action["volumes"]):
         raise NodeError(

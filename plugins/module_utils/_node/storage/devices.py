@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import typing as t
 
@@ -126,7 +127,7 @@ def serials_of(host: Host, kind: str) -> list[tuple[str, str]]:
 def device_name(host: Host, path: str) -> str | None:
     """The kernel name of the device node that a path leads to; None where it leads out of /dev."""
     real = host.realpath(path)
-    name = real.rsplit("/", 1)[-1]
+    name = posixpath.basename(real)
     return name if real == f"/dev/{name}" else None
 
 
@@ -233,7 +234,7 @@ def _attach_signatures(host: Host, devices: dict[str, dict[str, t.Any]], knames:
 def _by_device_name(devices: dict[str, dict[str, t.Any]], group: list[str], name: str) -> str | None:
     if len(group) == 1:
         return group[0]
-    return next((kname for kname in group if name in (kname, devices[kname]["path"].rsplit("/", 1)[-1])), None)
+    return next((kname for kname in group if name in (kname, posixpath.basename(devices[kname]["path"]))), None)
 
 
 def _disk(

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import typing as t
 
 from ..system.host import Host
@@ -156,7 +157,7 @@ def _size(host: Host, volume: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any
 
 def _members(volume: t.Mapping[str, t.Any], facts: t.Mapping[str, t.Any]) -> Result:
     array = next((a for a in facts["arrays"] if a["uuid"] == volume["array_uuid"]), None)
-    wanted = {path.rsplit("/", 1)[-1] for path in volume["disk_paths"]}
+    wanted = {posixpath.basename(path) for path in volume["disk_paths"]}
     found = len(wanted & set(array["members"])) if array and array["active"] else 0
     fields: dict[str, t.Any] = {
         "expected": len(volume["serials"]),
