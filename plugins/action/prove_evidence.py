@@ -48,7 +48,7 @@ class ActionModule(ActionBase):
                 replace_file(Path(given["path"]), text.encode(), 0o644)
         except (OSError, ValueError, KeyError, TypeError) as exc:
             return {**result, "failed": True, "msg": f"no evidence was written to {given['path']}: {exc}"}
-        return {**result, "changed": True, "evidence": document}
+        return {**result, "changed": True, "evidence": document, "unproved": evidence.unproved(document)}
 
 
 def _read(path: Path) -> str:

@@ -29,6 +29,7 @@ options:
   reports:
     description:
       - A folder with a file C(STEP.jsonl) in C(mlcluster.report/1) of each step that has verdicts, and C(facts.json).
+      - A report from before O(started) counts for nothing.
     type: path
     required: true
   type:
@@ -49,7 +50,10 @@ options:
     elements: dict
     required: true
   done:
-    description: The steps that were made, each with C(name), C(passed) and C(seconds).
+    description:
+      - The steps that were made, each with C(name), C(passed) and C(seconds).
+      - A step passes in the file only where its verdicts are no contradiction; C(site) and C(verify) need one that is a
+        pass.
     type: list
     elements: dict
     default: []
@@ -73,4 +77,10 @@ evidence:
   returned: success
   type: dict
   sample: {"schema": "mlcluster.evidence/1", "type": "c5d.large"}
+unproved:
+  description: A sentence for each step that is not proved.
+  returned: success
+  type: list
+  elements: str
+  sample: ["verify has no verdict that is a pass"]
 """

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from .plan import STEPS
 
 SCHEMA = "mlcluster.evidence/1"
 WITHHELD = "withheld"
@@ -27,6 +29,10 @@ PRIVATE = re.compile(
 FACTS = ("kernel", "system", "architecture", "python", "driver")
 FIELDS = {"schema", "type", "image", "facts", "versions", "started", "finished", "steps"}
 STEP_FIELDS = {"name", "state", "seconds", "verdicts"}
+NAMES = [step["name"] for step in STEPS]
+# Playbooks that end with a report on the node: without one their exit status proves nothing.
+JUDGED = ("site", "verify")
+_BAD = ("fail", "undeterminable")
 
 
 def build(run: Mapping[str, Any], reports: Mapping[str, str], versions: Mapping[str, str]) -> dict[str, Any]:
@@ -44,22 +50,46 @@ def build(run: Mapping[str, Any], reports: Mapping[str, str], versions: Mapping[
         "started": text(run["started"], _TIME),
         "finished": text(run["finished"], _TIME),
         "steps": [
-            {
-                "name": text(step["name"], _NAME),
-                "state": _state(done.get(step["name"])),
-                "seconds": int((done.get(step["name"]) or {}).get("seconds") or 0),
-                "verdicts": verdicts(reports.get(step["name"], "")),
-            }
-            for step in run["steps"]
+            _made(step, done.get(step["name"]), reports.get(step["name"], ""), run["started"]) for step in run["steps"]
         ],
     }
 
 
-def _state(entry: Mapping[str, Any] | None) -> str:
+def _made(step: Mapping[str, Any], entry: Mapping[str, Any] | None, report: str, started: Any) -> dict[str, Any]:
+    found = verdicts(report, started)
+    return {
+        "name": text(step["name"], _NAME),
+        "state": _state(step, entry, found),
+        "seconds": int((entry or {}).get("seconds") or 0),
+        "verdicts": found,
+    }
+
+
+def _state(step: Mapping[str, Any], entry: Mapping[str, Any] | None, found: Sequence[Mapping[str, str]]) -> str:
     if entry is None:
         return NOT_RUN
-    # Only what says so has passed.
-    return PASSED if entry.get("passed") is True else FAILED
+    # Only what says so has passed, and what its verdicts say too.
+    return PASSED if entry.get("passed") is True and not _disproof(str(step["name"]), found) else FAILED
+
+
+def _disproof(name: str, found: Sequence[Mapping[str, str]]) -> str:
+    """Return why the verdicts of a step are no proof of it; empty where they are, or where it needs none."""
+    bad = [entry["id"] for entry in found if entry["status"] in _BAD]
+    if bad:
+        return f"has verdicts that are no pass: {', '.join(bad[:3])}"
+    is_judged = any(step["name"] == name and step.get("playbook") in JUDGED for step in STEPS)
+    if is_judged and not any(entry["status"] == "pass" for entry in found):
+        return "has no verdict that is a pass"
+    return ""
+
+
+def unproved(document: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each step that a document does not prove."""
+    return [
+        f"{step['name']} {_disproof(step['name'], step['verdicts']) or 'is ' + step['state']}"
+        for step in document["steps"]
+        if step["state"] != PASSED
+    ]
 
 
 def text(value: Any, shape: re.Pattern[str] = _TEXT) -> str:
@@ -68,11 +98,18 @@ def text(value: Any, shape: re.Pattern[str] = _TEXT) -> str:
     return found if shape.match(found) and not PRIVATE.search(found) else WITHHELD
 
 
-def verdicts(lines: str) -> list[dict[str, str]]:
-    """Return id and status of every verdict of a report; messages may have names and addresses in them."""
+def verdicts(lines: str, started: Any) -> list[dict[str, str]]:
+    """Return id and status of every verdict of a report; messages may have names and addresses in them.
+
+    A report from before the run, which an earlier one of its name has left, has none.
+    """
     told = []
     for line in filter(None, map(str.strip, lines.splitlines())):
-        for entry in json.loads(line)["results"]:
+        report = json.loads(line)
+        written, since = text(report["time"], _TIME), text(started, _TIME)
+        if WITHHELD in (written, since) or written < since:
+            continue
+        for entry in report["results"]:
             status = entry.get("status")
             told.append({"id": text(entry["id"], _NAME), "status": status if status in STATUSES else "undeterminable"})
     return told
@@ -101,7 +138,25 @@ def problems(document: Any) -> list[str]:
         return [*told, "has no steps"]
     for step in document["steps"]:
         told += list(_step(step))
-    return told
+    # A contradiction can only be seen in a document of known shape.
+    return told or list(_contradictions(document))
+
+
+def _contradictions(document: Mapping[str, Any]) -> Iterable[str]:
+    steps = document["steps"]
+    names = [step["name"] for step in steps]
+    if names != NAMES:
+        yield f"has the steps {', '.join(names)}, and a run has {', '.join(NAMES)}"
+    if WITHHELD not in (document["started"], document["finished"]) and document["finished"] < document["started"]:
+        yield "has finished before it started"
+    for step in steps:
+        disproof = _disproof(step["name"], step["verdicts"])
+        if step["state"] == PASSED and disproof:
+            yield f"the step {step['name']} passed and {disproof}"
+    states = [step["state"] for step in steps]
+    ended = next((place for place, state in enumerate(states) if state == NOT_RUN), len(states))
+    if set(states[ended:]) - {NOT_RUN}:
+        yield "has a step that was made behind one that was not"
 
 
 def _step(step: Any) -> Iterable[str]:
@@ -109,7 +164,8 @@ def _step(step: Any) -> Iterable[str]:
         yield "has a step with other fields than name, state, seconds and verdicts"
         return
     yield from _shape("a step", step["name"], _NAME)
-    if step["state"] not in STATES or not isinstance(step["seconds"], int):
+    seconds = step["seconds"]
+    if step["state"] not in STATES or not isinstance(seconds, int) or isinstance(seconds, bool) or seconds < 0:
         yield f"the step {step['name']} has no known state or no seconds"
     if not isinstance(step["verdicts"], list):
         yield f"the step {step['name']} has no list of verdicts"

@@ -50,7 +50,10 @@ NODE = """
         mode: "0600"
       vars:
         report:
-          results: [{id: storage.mount, status: pass, message: /data of 10.1.2.3}]
+          schema: mlcluster.report/1
+          host: prove-node
+          time: "{{ now(utc=true, fmt='%%Y-%%m-%%dT%%H:%%M:%%SZ') }}"
+          results: [{id: storage.mount, status: %s, message: /data of 10.1.2.3}]
     - ansible.builtin.assert:
         that: '%s'
 """
@@ -89,14 +92,14 @@ def prices(aws_account, monkeypatch):
 
 @pytest.fixture
 def prove(prices, aws_account, play, tmp_path):
-    """prove(*options, good=..., **variables) runs the playbook with stand-ins for the steps on the node."""
+    """prove(*options, good=..., status=..., **variables) runs the playbook with stand-ins for the steps on the node."""
     ec2 = aws_account.client("ec2", REGION)
     images = ec2.describe_images(Filters=[{"Name": "architecture", "Values": ["x86_64"]}])["Images"]
     image = next(one["ImageId"] for one in images if one.get("Platform") != "windows")
 
-    def run(*options, good="true", **variables):
+    def run(*options, good="true", status="pass", **variables):
         playbook = tmp_path / "node.yml"
-        playbook.write_text(NODE % (REGION, good), encoding="utf-8")
+        playbook.write_text(NODE % (REGION, status, good), encoding="utf-8")
         steps = dict.fromkeys(("node", "site", "verify", "reboot", "uninstall"), str(playbook))
         given = {
             "type": TYPE, "image": image, "region": REGION, "ssh_cidr": "10.9.0.7/32", "run": RUN, "confirm": TYPE,
@@ -214,6 +217,16 @@ def test_a_failed_site_ends_the_instance_all_the_same(aws_account, prove, foreig
     assert there(aws_account) == foreign
     states = {step["name"]: step["state"] for step in evidence(tmp_path)[0]["steps"]}
     assert (states["wait"], states["site"], states["verify"]) == ("passed", "failed", "not run")
+
+
+@pytest.mark.slow
+def test_steps_that_end_well_prove_nothing_without_verdicts(aws_account, prove, foreign, tmp_path):
+    failed = prove(status="not_applicable")
+    assert failed.status == 2
+    assert "not everything was proved: site has no verdict that is a pass; verify has" in failed.said, failed.said
+    assert there(aws_account) == foreign
+    states = {step["name"]: step["state"] for step in evidence(tmp_path)[0]["steps"]}
+    assert (states["wait"], states["site"], states["verify_after_start"]) == ("passed", "failed", "failed")
 
 
 @pytest.mark.slow

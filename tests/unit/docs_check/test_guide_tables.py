@@ -13,6 +13,7 @@ import sys
 import pytest
 
 from tests.docs_check import guide_tables
+from tests.docs_check.guide_tables import proofs
 
 GUIDES = guide_tables.pages()
 
@@ -87,11 +88,12 @@ def test_the_least_that_passes_is_below_what_was_published():
 
 def sent(**change):
     """A file as prove_on_aws writes it, for this test alone."""
-    step = {"name": "site", "state": "passed", "seconds": 9, "verdicts": [{"id": "a.b", "status": "pass"}]}
+    verdicts = [{"id": "a.b", "status": "pass"}]
+    steps = [{"name": name, "state": "passed", "seconds": 9, "verdicts": verdicts} for name in proofs.NAMES]
     facts = {"kernel": "6.8.0", "system": "Ubuntu 24.04"}
     moments = {"started": "2026-01-31T12:00:00Z", "finished": "2026-01-31T12:40:00Z"}
     document = {"schema": "mlcluster.evidence/1", "type": "c5d.large", "image": "x", "facts": facts, "versions": {}}
-    return json.dumps({**document, **moments, "steps": [step], **change})
+    return json.dumps({**document, **moments, "steps": steps, **change})
 
 
 def test_without_evidence_nothing_is_called_proved(tmp_path):
@@ -101,7 +103,7 @@ def test_without_evidence_nothing_is_called_proved(tmp_path):
 def test_each_evidence_is_a_row(tmp_path):
     (tmp_path / "one.json").write_text(sent(), encoding="utf-8")
     row = guide_tables.evidence(tmp_path).splitlines()[2]
-    assert row == "| c5d.large | Ubuntu 24.04, 6.8.0 | site | nothing |"
+    assert row == f"| c5d.large | Ubuntu 24.04, 6.8.0 | {', '.join(proofs.NAMES)} | nothing |"
 
 
 def test_evidence_with_a_foreign_field_is_no_row(tmp_path):

@@ -13,7 +13,8 @@ import pytest
 import yaml
 from ansible_collections.mlcluster.aws.plugins.action import prove_evidence
 from ansible_collections.mlcluster.aws.plugins.modules import prove_evidence as documented
-from ansible_collections.mlcluster.aws.plugins.plugin_utils._prove import evidence
+
+REPORT = json.dumps({"time": "2026-01-31T12:01:00Z", "results": [{"id": "a.b", "status": "pass"}]}) + "\n"
 
 
 @pytest.fixture
@@ -39,14 +40,20 @@ def test_every_option_is_documented(write):
 
 def test_the_file_has_what_reports_and_facts_say(write, tmp_path):
     (tmp_path / "facts.json").write_text('{"kernel": "6.8.0-1018-aws", "hostname": "secret"}', encoding="utf-8")
-    (tmp_path / "site.jsonl").write_text('{"results": [{"id": "a.b", "status": "pass"}]}\n', encoding="utf-8")
+    (tmp_path / "site.jsonl").write_text(REPORT, encoding="utf-8")
     result = write(done=[{"name": "site", "passed": True, "seconds": 3}])
     document = json.loads((tmp_path / "evidence.json").read_text(encoding="utf-8"))
-    assert result["evidence"] == document and evidence.problems(document) == []
+    assert result["evidence"] == document and result["unproved"] == []
     assert (document["facts"], document["steps"][0]["verdicts"]) == (
         {"kernel": "6.8.0-1018-aws"},
         [{"id": "a.b", "status": "pass"}],
     )
+
+
+def test_step_without_a_report_is_not_proved(write):
+    result = write(done=[{"name": "site", "passed": True, "seconds": 3}])
+    assert result["unproved"] == ["site has no verdict that is a pass"]
+    assert result["evidence"]["steps"][0]["state"] == "failed"
 
 
 def test_check_mode_writes_nothing(write, tmp_path):

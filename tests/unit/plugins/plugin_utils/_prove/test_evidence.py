@@ -26,16 +26,31 @@ VERDICT = {
     "scope": {"node": "ip-10-1-2-3"},
     "found": "x",
 }
-REPORTS = {"verify": json.dumps({"host": "prove-node", "results": [VERDICT]}) + "\n"}
+LATER, EARLIER = "2026-01-31T12:10:00Z", "2026-01-31T11:59:59Z"
+GOOD = {**VERDICT, "status": "pass"}
 
 
-def built(**change):
-    return evidence.build({**RUN, **change}, REPORTS, {"ansible-core": "2.19.4"})
+def report(*results, time=LATER):
+    return json.dumps({"host": "prove-node", "time": time, "results": results}) + "\n"
+
+
+REPORTS = {"site": report(GOOD), "verify": report(VERDICT)}
+
+
+def built(reports=REPORTS, **change):
+    return evidence.build({**RUN, **change}, reports, {"ansible-core": "2.19.4"})
+
+
+def whole(**change):
+    """The document of a run in which every step passed."""
+    steps = evidence.NAMES
+    done = [{"name": name, "passed": True, "seconds": 1} for name in steps]
+    given = {"steps": [{"name": name} for name in steps], "done": done, **change}
+    return built(dict.fromkeys(steps, report(GOOD)), **given)
 
 
 def test_evidence_has_states_and_verdicts_of_each_step():
     document = built()
-    assert evidence.problems(document) == []
     assert [(step["name"], step["state"], step["seconds"]) for step in document["steps"]] == [
         ("site", "passed", 239),
         ("verify", "failed", 10),
@@ -78,9 +93,52 @@ def test_only_what_says_so_has_passed():
 
 
 def test_a_status_that_is_unknown_is_undeterminable():
-    assert evidence.verdicts('{"results": [{"id": "a.b", "status": "fine"}]}') == [
-        {"id": "a.b", "status": "undeterminable"}
-    ]
+    found = evidence.verdicts(report({"id": "a.b", "status": "fine"}), RUN["started"])
+    assert found == [{"id": "a.b", "status": "undeterminable"}]
+
+
+@pytest.mark.parametrize(("time", "counts"), [(LATER, True), (EARLIER, False), (RUN["started"], True), ("soon", False)])
+def test_report_from_before_the_run_has_no_verdicts(time, counts):
+    assert bool(evidence.verdicts(report(GOOD, time=time), RUN["started"])) is counts
+    assert evidence.verdicts(report(GOOD, time=time), "soon") == []
+
+
+UNSURE, NOTHING = {**VERDICT, "status": "undeterminable"}, {**VERDICT, "status": "not_applicable"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "state"),
+    [
+        ("verify", report(GOOD), "passed"),
+        ("verify", report(GOOD, NOTHING), "passed"),
+        # Its playbook ended well, and its report says something else, or nothing.
+        ("verify", report(GOOD, VERDICT), "failed"),
+        ("verify", report(GOOD, UNSURE), "failed"),
+        ("verify", report(NOTHING), "failed"),
+        ("verify", report(), "failed"),
+        ("verify", "", "failed"),
+        ("verify", report(GOOD, time=EARLIER), "failed"),
+        ("verify_after_start", "", "failed"),
+        ("site", "", "failed"),
+        # These make no report.
+        ("wait", "", "passed"),
+        ("stop", "", "passed"),
+        ("uninstall", "", "passed"),
+        ("uninstall", report(VERDICT), "failed"),
+    ],
+)
+def test_step_passes_by_its_verdicts_too(name, text, state):
+    run = {"steps": [{"name": name}], "done": [{"name": name, "passed": True}]}
+    assert built({name: text}, **run)["steps"][0]["state"] == state
+
+
+def test_what_is_not_proved_is_named():
+    assert evidence.unproved(whole()) == []
+    assert evidence.unproved(built()) == [
+        "verify has verdicts that are no pass: storage.mount", "stop is not run"
+    ]  # fmt: skip
+    run = {"steps": [{"name": "site"}], "done": [{"name": "site", "passed": True}]}
+    assert evidence.unproved(built({}, **run)) == ["site has no verdict that is a pass"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +160,46 @@ def test_a_status_that_is_unknown_is_undeterminable():
     ],
 )
 def test_a_file_that_was_changed_is_found_out(change, sentence):
-    assert any(sentence in problem for problem in evidence.problems({**built(), **change}))
+    assert any(sentence in problem for problem in evidence.problems({**whole(), **change}))
+
+
+def changed(step_name, **fields):
+    """The steps of a whole run with other fields of one of them."""
+    return [{**step, **fields} if step["name"] == step_name else step for step in whole()["steps"]]
+
+
+FAIL, NO_ID = {"id": "a.b", "status": "fail"}, {"id": "a.b", "status": "not_applicable"}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({}, ""),
+        (
+            {"steps": changed("verify", verdicts=[FAIL])},
+            "the step verify passed and has verdicts that are no pass: a.b",
+        ),
+        ({"steps": changed("wait", verdicts=[FAIL])}, "the step wait passed and has verdicts that are no pass: a.b"),
+        ({"steps": changed("site", verdicts=[])}, "the step site passed and has no verdict that is a pass"),
+        ({"steps": changed("site", verdicts=[NO_ID])}, "the step site passed and has no verdict that is a pass"),
+        ({"steps": changed("site", state="failed", verdicts=[FAIL])}, ""),
+        ({"steps": changed("wait", state="not run")}, "has a step that was made behind one that was not"),
+        ({"steps": changed("uninstall", state="not run")}, ""),
+        ({"steps": whole()["steps"][:3]}, "has the steps wait, site, verify, and a run has wait, site"),
+        ({"steps": whole()["steps"][::-1]}, "and a run has wait, site"),
+        ({"steps": changed("wait", name="fly")}, "has the steps fly, site"),
+        ({"steps": changed("wait", seconds=True)}, "no known state or no seconds"),
+        ({"steps": changed("wait", seconds=-1)}, "no known state or no seconds"),
+        ({"steps": changed("wait", seconds=0)}, ""),
+        ({"finished": "2026-01-31T11:00:00Z"}, "has finished before it started"),
+        ({"finished": RUN["started"]}, ""),
+        ({"finished": "withheld"}, ""),
+        ({"started": "withheld"}, ""),
+    ],
+)
+def test_file_that_contradicts_itself_is_found_out(change, sentence):
+    problems = evidence.problems({**whole(), **change})
+    assert problems == [] if not sentence else any(sentence in problem for problem in problems)
 
 
 def test_a_document_that_lacks_a_field_is_named():
