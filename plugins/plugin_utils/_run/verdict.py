@@ -23,6 +23,9 @@ INVENTORY = "inventory."
 NAMES = 3
 UNREACHED = "the run ended on this node before; its message is above"
 ENDED = "the run ended on this node; its message is above"
+NO_VERDICT = "the role gave no verdict, as for a machine that makes an image"
+# A plan of these that is empty is what is wanted; they make no verdicts.
+WITHOUT_VERDICTS = ("slurm_jobs", "slurm_jobs_checks", "slurm_jobs_tools")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +84,8 @@ def cell(entries: Sequence[Entry], ended: bool = False) -> Cell:
         return _unjudged(last, ended)
     if not last.concerned:
         return Cell(NOT_APPLICABLE, (last.reason,), results=results)
+    if not statuses and last.role not in WITHOUT_VERDICTS:
+        return Cell(NOT_PROVED, (NO_VERDICT,))
     if statuses and result.PASS not in statuses:
         return Cell(NOT_APPLICABLE, tuple(dict.fromkeys(_reason(found) for found in last.results)), results=results)
     return Cell(CHANGED if any(entry.differs for entry in entries) else PROVED, results=results)

@@ -9,6 +9,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import node_role as jobs_node_role
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import role as jobs_role
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict import result
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import verdict
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._run.journal import Entry
@@ -29,7 +32,9 @@ def entry(host="n1", role="efa_nccl", **fields):
     ("entries", "state", "counts"),
     [
         ([entry(results=[PASS])], "proved", False),
-        ([entry()], "proved", False),
+        ([entry()], "not proved", False),
+        ([entry(differs=True, final=False), entry()], "not proved", False),
+        ([entry(role="slurm_jobs")], "proved", False),
         ([entry(final=False, differs=True), entry(results=[PASS])], "changed", False),
         ([entry(concerned=False, reason="no device")], "not applicable", False),
         ([entry(results=[NOTHING])], "not applicable", False),
@@ -53,6 +58,11 @@ def test_a_cell_is_what_the_last_judgement_says(entries, state, counts):
     found = verdict.cell(entries)
     assert (found.state, found.counts) == (state, counts)
     assert bool(found.texts) == (state not in ("proved", "changed"))
+
+
+def test_roles_without_verdicts_are_those_that_make_none():
+    made = {key for key, domain in DOMAINS.items() if domain.verify not in (jobs_role.verify, jobs_node_role.verify)}
+    assert set(DOMAINS) - made == set(verdict.WITHOUT_VERDICTS)
 
 
 @pytest.mark.parametrize(("begun", "state"), [(True, "failed"), (False, "not proved")])
