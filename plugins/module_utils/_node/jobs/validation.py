@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from ..verdict import result
 SCHEMA = "mlcluster.validation/1"
 MARK = "mlcluster:"
 WORDS = {result.PASS: "PASS", result.FAIL: "FAIL", result.UNDETERMINABLE: "????", result.NOT_APPLICABLE: "n/a"}
+# How far the clocks of two nodes may differ: far more than Amazon's time service lets them.
+_SKEW = datetime.timedelta(minutes=10)
 _COLUMNS = ("job", "id", "nodes", "state", "seconds", "verdict")
 
 
@@ -25,7 +28,8 @@ def collect(
     from the validation of another cluster, or of years ago, and takes it for no proof.
 
     Each of ``runs`` has ``name``, ``job`` (as ``slurm_job`` returns it, None where it was not submitted), ``report``
-    (the text of report.json, None where there is none) and ``message`` (what ``slurm_job`` said when it failed).
+    (the text of report.json, None where there is none), ``message`` (what ``slurm_job`` said when it failed) and
+    ``since`` (ISO 8601: when it was submitted, None where that is not known; a report from before is of another job).
     Returns status, exit_code, jobs, lines (a table), problems, and bad_nodes (node to reason).
     """
     jobs = [_judge(run) for run in runs]
@@ -115,6 +119,10 @@ def _report(run: Mapping[str, Any]) -> tuple[list[result.Result], str | None]:
         return [], f"a report that cannot be read ({exc})"
     if not isinstance(found, result.Report) or not found.results:
         return [], "a report without results"
+    if run.get("since") is not None:
+        written, since = result.moment(found.time), result.moment(run["since"])
+        if written is None or since is None or written < since - _SKEW:
+            return [], f"a report of {found.time}, from before it was submitted ({run['since']})"
     return list(found.results), None
 
 

@@ -61,6 +61,8 @@ class Run:
     taken: t.Optional[int] = None
     entry: t.Optional[Entry] = None
     message: t.Optional[str] = None
+    # When this validation submitted it, in ISO 8601; None for a job that was there already.
+    since: t.Optional[str] = None
 
     @property
     def asked(self) -> slurm_request.Options:
@@ -190,6 +192,7 @@ class Validation:
             drain.update(self.slurm, name, DRAIN_SECONDS, "State=RESUME")
             self.changed = True
         for run in self.runs:
+            since = self.slurm.host.now()
             try:
                 number, submitted = slurm_job.submit_once(self.slurm, run.request, self.say)
             except NodeError as exc:
@@ -198,6 +201,7 @@ class Validation:
                 self.say(f"{run.spec.name}: {exc}")
                 continue
             self.changed = self.changed or submitted
+            run.since = since if submitted else None
             run.entry = Entry(run.spec.name, number, run.request.exit_file)
 
     def follow(self) -> None:
@@ -212,6 +216,7 @@ class Validation:
                 "name": run.spec.name,
                 "job": run.entry and (run.entry.job or slurm_job.unseen(run.entry.job_id)),
                 "report": run.entry and self._report(run.entry),
+                "since": run.since,
                 "message": (run.entry.msg or None) if run.entry else run.message,
             }
             for run in self.runs

@@ -74,6 +74,23 @@ def test_the_report_of_an_earlier_job_of_the_number_accuses_nobody():
     assert collect([run("CANCELLED", 0, report(BAD))])["bad_nodes"] != {}
 
 
+@pytest.mark.parametrize(
+    ("since", "status"),
+    [
+        (None, "pass"),
+        ("2026-11-28T02:50:00Z", "pass"),
+        # Clocks differ a little.
+        ("2026-11-28T03:10:00Z", "pass"),
+        ("2026-11-28T03:10:01Z", "undeterminable"),
+        ("soon", "undeterminable"),
+    ],
+)
+def test_report_from_before_its_job_is_of_another(since, status):
+    found = collect([{**run(text=report(PASSED)), "since": since}])
+    assert found["status"] == status
+    assert status == "pass" or found["jobs"][0]["results"][0]["reason"] == "no_report"
+
+
 def test_validation_carries_cluster_time_and_nodes():
     found = collect([], "train", "2026-01-31T12:00:00Z", ["n1"])
     assert (found["cluster"], found["time"], found["nodes"]) == ("train", "2026-01-31T12:00:00Z", ["n1"])

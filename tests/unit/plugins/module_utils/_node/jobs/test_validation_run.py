@@ -123,10 +123,10 @@ def validate(place, cluster):
     return prepare
 
 
-def report(place, name, number, *results):
+def report(place, name, number, *results, time=None):
     folder = place / "results" / f"{name}-{number}"
     folder.mkdir()
-    (folder / "report.json").write_text(result.dumps(result.Report("n1", "2026-11-28T03:00:00Z", {}, results)))
+    (folder / "report.json").write_text(result.dumps(result.Report("n1", time or Host().now(), {}, results)))
 
 
 def test_jobs_without_a_verdict_are_left_out(place):
@@ -223,6 +223,19 @@ def test_jobs_run_are_judged_and_kept(validate, cluster, place):
     assert ran.keep(verdict) == []
     assert json.loads((place / "results/validation-11.json").read_text()) == verdict
     assert ran.changed
+
+
+@pytest.mark.parametrize(("is_ours", "status"), [(True, "undeterminable"), (False, "pass")])
+def test_report_of_an_earlier_job_of_the_number_is_none(validate, cluster, place, monkeypatch, is_ours, status):
+    monkeypatch.setattr(validation_run.slurm_job, "submit_once", lambda slurm, request, say: (11, is_ours))
+    ran = validate("smoke")
+    ran.submit()
+    ran.follow()
+    report(place, "smoke", 11, result.passed("smoke.tasks", 16), time="2001-01-31T12:00:00Z")
+    verdict = ran.judge()
+    # When a job began that was there already is not known.
+    assert (verdict["status"], ran.changed) == (status, is_ours)
+    assert not is_ours or "left a report of 2001-01-31T12:00:00Z, from before it was submitted (2" in verdict["problems"][0]
 
 
 def test_a_job_that_slurm_does_not_take_is_part_of_the_verdict(validate, cluster, place):
