@@ -161,7 +161,7 @@ def _driver(facts: t.Mapping[str, t.Any]) -> Result:
     if unread:
         return undeterminable(check, f"the driver of {', '.join(unread)} cannot be read")
     disk, memory = module["version"], module["loaded_version"]
-    if disk and memory and disk != memory:
+    if is_version(disk) and is_version(memory) and disk != memory:
         return failed(
             check,
             "the loaded module efa is not the installed one",
@@ -174,7 +174,11 @@ def _driver(facts: t.Mapping[str, t.Any]) -> Result:
         Field("available", exactly(True), label="what modinfo says of the module efa"),
         Field("loaded", exactly(True), label="whether the module efa is loaded"),
         # Without either it is that of the kernel tree, which has no version of its own.
-        Field("loaded_version", exactly(disk), label="/sys/module/efa/version"),
+        Field(
+            "loaded_version",
+            lambda version: version == disk and (version is None or is_version(version)),
+            label="/sys/module/efa/version",
+        ),
     )
     return decide(check, evidence, [Subject(module)], memory or "in the kernel tree, without a version of its own")
 
@@ -444,8 +448,6 @@ def _gdrcopy(facts: t.Mapping[str, t.Any]) -> Result:
     """GDRCopy is a library and a kernel module with a device node: one without the others does nothing."""
     check, module = "efa.gdrcopy", facts["modules"]["gdrdrv"]
     library = _library(facts, "gdrcopy")
-    if library.status == "not_applicable":
-        return library
     if library.status != "pass":
         return library
     if module["loaded"] is True and facts["gdrcopy"]["device_node"] is True:

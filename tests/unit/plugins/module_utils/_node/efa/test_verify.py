@@ -443,6 +443,7 @@ def judged(facts):
         (("modules", "efa", "loaded"), "yes", "efa.driver", "whether the module efa is loaded reads 'yes'"),
         (("modules", "efa", "version"), None, "efa.driver", "/sys/module/efa/version reads '2.17.2g'"),
         (("modules", "efa", "loaded_version"), None, "efa.driver", "/sys/module/efa/version is missing"),
+        (("modules", "efa", "loaded_version"), "N/A", "efa.driver", "/sys/module/efa/version reads 'N/A'"),
         (("plugin", "loads"), "yes", "efa.plugin", "whether the plugin loads reads 'yes'"),
         (("plugin", "interfaces"), ["v10"], "efa.plugin", "the interfaces of the plugin reads"),
         (("plugin", "interfaces"), ["ncclNetPlugin_v10", "x"], "efa.plugin", "the interfaces of the plugin reads"),
@@ -489,3 +490,150 @@ def test_libfabric_that_offers_what_sysfs_does_not_show(facts):
     found = judged(facts)["efa.provider"]
     assert (found.status, found.found) == ("undeterminable", len(facts["libfabric"]["domains"]))
     assert found.reason == "libfabric offers EFA, and sysfs shows no device to compare it with"
+
+
+def changed(facts, *changes):
+    """The verdicts by id after changes: (dotted path, value) each."""
+    for path, value in changes:
+        *parents, last = path.split(".")
+        place = facts
+        for part in parents:
+            place = place[part]
+        place[last] = value
+    return judged(facts)
+
+
+def test_module_whose_versions_read_the_same_nonsense_is_undeterminable(facts):
+    found = changed(facts, ("modules.efa.version", "N/A"), ("modules.efa.loaded_version", "N/A"))["efa.driver"]
+    assert (found.status, found.reason) == ("undeterminable", "unread")
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "severity", "words"),
+    [
+        ([("modules.efa.available", False)], "efa.driver", "reset", "the running kernel has no module efa"),
+        ([("modules.efa.loaded", False)], "efa.driver", "reset", "the module efa is not loaded"),
+        ([("modules.efa.loaded_version", "2.1")], "efa.driver", "reboot", "is not the installed one"),
+        ([("libfabric.domains", [])], "efa.provider", "reset", "fi_info lists no reliable endpoint"),
+        ([("libfabric.domains", ["rdmap16s27"])], "efa.provider", "reset", "does not offer all devices"),
+        ([("fabric_manager.exists", False)], "efa.fabric_manager", "reset", "is not installed"),
+        ([("fabric_manager.active", False)], "efa.fabric_manager", "reset", "is not running"),
+        ([("fabric_manager.version", "1.2")], "efa.fabric_manager", "reset", "is not of the driver's version"),
+    ],
+)
+def test_what_a_failure_asks_for(facts, changes, check, severity, words):
+    found = changed(facts, *changes)[check]
+    assert (found.status, found.severity) == ("fail", severity) and words in found.message
+
+
+def test_devices_are_counted_against_the_bus_and_the_type(facts):
+    good = judged(facts)["efa.devices"]
+    assert (good.expected, good.found, good.unit, good.source) == (32, 32, "devices", facts["expected_source"])
+    facts["devices"] = facts["devices"][:31]
+    lost = judged(facts)["efa.devices"]
+    assert (lost.status, lost.severity, lost.expected, lost.found) == ("fail", "reboot", 32, 31)
+    facts["pci_devices"] = list(facts["pci_devices"])[:31]
+    fewer = judged(facts)["efa.devices"]
+    assert (fewer.status, fewer.severity) == ("fail", "isolate")
+    assert fewer.message == "fewer EFA devices than the instance type allows"
+    more = changed(facts, ("expected_devices", 30))["efa.devices"]
+    assert (more.status, "more EFA devices than expected" in more.reason) == ("undeterminable", True)
+    assert changed(facts, ("expected_devices", None))["efa.devices"].status == "undeterminable"
+    assert changed(facts, ("expected_devices", 31))["efa.devices"].status == "pass"
+
+
+def test_provider_offers_each_device_of_the_kernel(facts):
+    good = judged(facts)["efa.provider"]
+    assert (good.expected, good.found, good.unit) == (32, 32, "RDM domains")
+    assert good.source == "libfabric 2.1.0amzn4"
+    assert changed(facts, ("libfabric.version", None))["efa.provider"].source == "libfabric of unknown version"
+    missing_program = changed(facts, ("libfabric.program", None))["efa.provider"]
+    assert (missing_program.status, missing_program.reason) == ("undeterminable", "fi_info is not installed")
+
+
+@pytest.mark.parametrize("expected", [None, 0])
+@pytest.mark.parametrize("check", ["efa.devices", "efa.driver", "efa.provider", "efa.limits", "efa.ptrace"])
+def test_machine_without_a_device_is_judged_by_its_type(facts, check, expected):
+    found = changed(facts, ("devices", []), ("pci_devices", {}), ("expected_devices", expected))[check]
+    assert found.status == ("undeterminable" if expected is None else "not_applicable")
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ([("installer.state", "absent")], "fail", "the EFA software is not installed"),
+        ([("installer.state", "absent"), ("devices", []), ("pci_devices", {}), ("expected_devices", 0)],
+         "not_applicable", "no EFA device calls for it"),
+        ([("installer.state", "undeterminable"), ("installer.reasons", ["dpkg hangs"])], "undeterminable",
+         "dpkg hangs"),
+        ([("installer.state", "interrupted"), ("installer.reasons", ["efa half-installed"])], "fail",
+         "an installation did not end: efa half-installed"),
+        ([("installer.differences", [{"name": "efa", "installed": "1", "version": "2"}])], "fail",
+         "packages of another installer: efa 1 instead of 2"),
+    ],
+)  # fmt: skip
+def test_installation_that_is_not_whole(facts, changes, status, words):
+    found = changed(facts, *changes)["efa.installer"]
+    assert found.status == status and words in (found.message or found.reason)
+
+
+@pytest.mark.parametrize(
+    ("chips", "driver", "expected", "status"),
+    [
+        ({"kind": "gpu", "name": "H100", "count": 8}, None, 32, "fail"),
+        (None, "580.1", 32, "fail"),
+        (None, None, 32, "not_applicable"),
+        ({"kind": "gpu", "name": "H100", "count": 8}, "580.1", 0, "not_applicable"),
+        ({"kind": "neuron", "name": "Trainium2", "count": 16}, "580.1", 32, "not_applicable"),
+    ],
+)
+def test_plugin_is_called_for_by_efa_and_gpus(facts, chips, driver, expected, status):
+    changes = [("plugin", None), ("family.accelerators", chips), ("nvidia_driver", driver)]
+    if not expected:
+        changes += [("devices", []), ("pci_devices", {}), ("expected_devices", 0)]
+    assert changed(facts, *changes)["efa.plugin"].status == status
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ([("family.nvswitch", None)], "undeterminable"),
+        ([("family.nvswitch", None), ("nvidia_driver", None)], "not_applicable"),
+        ([("family.nvswitch", False), ("nvidia_driver", None)], "not_applicable"),
+        ([("nvidia_driver", None)], "undeterminable"),
+        ([("fabric_manager.version", None)], "undeterminable"),
+    ],
+)
+def test_fabric_manager_of_a_machine_that_is_not_known(facts, changes, status):
+    assert changed(facts, *changes)["efa.fabric_manager"].status == status
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "status", "words"),
+    [
+        ("unlimited", "unlimited", "pass", ""),
+        ("unlimited", 64, "fail", "a login may not lock all memory: hard 64 KiB in /x"),
+        (64, "unlimited", "fail", "a login may not lock all memory: soft 64 KiB in /x"),
+        (None, None, "fail", "a login may not lock all memory: soft not set and hard not set"),
+    ],
+)
+def test_login_needs_both_limits(facts, soft, hard, status, words):
+    limit = {"soft": soft, "hard": hard, "soft_file": "/x", "hard_file": "/x"}
+    facts["limits"] = {"login": limit, "others": {}}
+    found = next(one for one in verify(facts) if one.id == "efa.limits" and one.scope.device == "login")
+    assert (found.status, found.message or "", found.expected) == (status, words, "unlimited")
+
+
+def test_limits_of_others_are_named_by_their_lowest(facts):
+    login = {"soft": "unlimited", "hard": "unlimited"}
+    facts["limits"] = {"login": login, "others": {"ann": {"soft": None, "hard": 8}, "bob": {"soft": 4, "hard": 8}}}
+    found = next(one for one in verify(facts) if one.id == "efa.limits" and one.scope.device == "login")
+    assert (found.status, found.found) == ("undeterminable", {"ann": 8, "bob": 4})
+
+
+def test_shared_memory_copies_are_forbidden_by_any_scope_but_zero(facts):
+    good, bad = judged(facts)["efa.ptrace"], changed(facts, ("ptrace_scope", 2))["efa.ptrace"]
+    assert (good.status, good.found, good.expected) == ("pass", 0, 0)
+    assert (bad.status, bad.found, bad.expected) == ("fail", 2, 0)
+    assert changed(facts, ("ptrace_scope", None), ("yama", False))["efa.ptrace"].status == "not_applicable"
+    assert changed(facts, ("yama", True))["efa.ptrace"].status == "undeterminable"
