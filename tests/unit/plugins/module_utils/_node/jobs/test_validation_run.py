@@ -235,10 +235,8 @@ def test_report_of_an_earlier_job_of_the_number_is_none(validate, cluster, place
     verdict = ran.judge()
     # When a job began that was there already is not known.
     assert (verdict["status"], ran.changed) == (status, is_ours)
-    assert (
-        not is_ours
-        or "left a report of 2001-01-31T12:00:00Z, from before it was submitted (2" in verdict["problems"][0]
-    )
+    words = "left a report of 2001-01-31T12:00:00Z, from before it was submitted (2"
+    assert not is_ours or words in verdict["problems"][0]
 
 
 def test_a_job_that_slurm_does_not_take_is_part_of_the_verdict(validate, cluster, place):
