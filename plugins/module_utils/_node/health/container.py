@@ -310,6 +310,8 @@ def _devices(
     fields: dict[str, t.Any] = {"expected": expected, "found": inside[key], "unit": what}
     if not there:
         return not_applicable(check, f"the host has no {what}")
+    if not expected:
+        return not_applicable(check, f"the job has no {what}")
     if inside[key] < expected:
         hint = "mount /dev/infiniband" if key == "efa" else "start the container with NVIDIA's hook"
         return failed(check, f"{what} of the host are not in the container", severity="reset", hint=hint, **fields)

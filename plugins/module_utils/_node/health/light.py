@@ -138,6 +138,9 @@ def check_storage(host: Host) -> list[Result]:
         told = f"{RECORD_PATH} says nothing of this boot"
         judged = undeterminable("storage.record", told, found=state, hint=hint)
     volumes = record.get("volumes") if state != "none" else None
+    if state != "none" and not volumes:
+        told = f"{RECORD_PATH} says {state} and names no volume"
+        return [undeterminable("storage.record", told, found=state, hint="run the role nvme_raid0 again")]
     if not volumes:
         none = not_applicable("storage.record", "this node has no local volume")
         return [none if judged.status == PASS else judged]

@@ -148,12 +148,22 @@ def check_mounts(host: Host) -> list[Result]:
             hint = "look with 'dmesg', and whether the security groups let the file system through"
             told = f"it gives no answer: {problem}"
             found.append(failed("mounts.answer", told, severity="isolate", scope=scope, hint=hint))
-        elif not re.fullmatch(r"\S+ \d+", told.strip()):
+        elif not _is_answer(told.strip(), mount["fstype"]):
             told = f"its answer is not a type and a size: {told.strip()[:100] or 'nothing'}"
             found.append(undeterminable("mounts.answer", told, scope=scope))
         else:
             found.append(passed("mounts.answer", f"{mount['fstype']} from {mount['source']}", scope=scope))
     return found
+
+
+# A type that stat has no name for has its number.
+_ANSWER = re.compile(r"(?:\S+|UNKNOWN \(0x[0-9a-f]+\)) (\d+)")
+
+
+def _is_answer(text: str, fstype: str) -> bool:
+    """Whether a text is a type and a size. Only FUSE may have 0 blocks: Lustre has none without its servers."""
+    found = _ANSWER.fullmatch(text)
+    return found is not None and (int(found.group(1)) > 0 or fstype.startswith("fuse."))
 
 
 def _is_private(host: Host, options: t.Collection[str]) -> bool:

@@ -265,6 +265,21 @@ def test_a_share_of_the_gpus_is_enough_for_a_job_that_asked_for_it(monkeypatch):
     assert statuses(host)["container.gpus"] == "fail"
     monkeypatch.setenv("SLURM_GPUS_ON_NODE", "4")
     assert statuses(host)["container.gpus"] == "pass"
+    monkeypatch.setenv("SLURM_GPUS_ON_NODE", "5")
+    assert statuses(host)["container.gpus"] == "fail"
+    # What says nothing is no share.
+    monkeypatch.setenv("SLURM_GPUS_ON_NODE", "gpu:4")
+    assert statuses(host)["container.gpus"] == "fail"
+
+
+def test_job_without_gpus_proves_none(monkeypatch):
+    host = container()
+    host.files[FACTS] = facts()
+    for number in range(8):
+        del host.files[f"/dev/nvidia{number}"]
+    monkeypatch.setenv("SLURM_GPUS_ON_NODE", "0")
+    found = scan(host)["container.gpus"]
+    assert (found.status, found.reason) == ("not_applicable", "the job has no GPUs")
 
 
 def test_a_machine_without_any_of_it(monkeypatch):

@@ -234,6 +234,9 @@ def test_a_volume_that_nobody_wants_any_more_is_not_missed():
         ({RECORD: '{"state": "intact", "serials": ["A"]}'}, ("storage.record", "undeterminable", "none")),
         ({RECORD: "{"}, ("storage.record", "undeterminable", "none")),
         ({RECORD: '{"state": "none", "boot_id": "this"}'}, ("storage.record", "not_applicable", "none")),
+        # A volume that is intact has a name.
+        ({RECORD: '{"state": "intact", "boot_id": "this"}'}, ("storage.record", "undeterminable", "none")),
+        ({RECORD: '{"state": "recreated", "boot_id": "this"}'}, ("storage.record", "undeterminable", "none")),
         ({RECORD: None}, ("storage.record", "fail", "reset")),
         ({RECORD: None, CONFIG: None}, ("storage.record", "not_applicable", "none")),
     ],

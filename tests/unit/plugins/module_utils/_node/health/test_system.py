@@ -264,7 +264,9 @@ def test_the_next_boot_has_to_start_the_kernel_that_was_proved(running, installe
 @pytest.mark.parametrize(
     ("answer", "status"),
     [
-        ("lustre 1000\n", "pass"), ("fuseblk 0\n", "pass"), ("", "undeterminable"), ("lustre\n", "undeterminable"),
+        ("lustre 1000\n", "pass"), ("lustre 0\n", "undeterminable"), ("UNKNOWN (0xbd00bd0)\n", "undeterminable"),
+        ("UNKNOWN (0xbd00bd0) 1000\n", "pass"), ("lustre 1\n", "pass"), ("", "undeterminable"),
+        ("lustre\n", "undeterminable"),
         ("lustre N/A\n", "undeterminable"), ("Unknown Error\n", "undeterminable"), ("lustre -1\n", "undeterminable"),
     ],
 )  # fmt: skip
@@ -272,6 +274,12 @@ def test_answer_of_a_file_system_is_a_type_and_a_size(answer, status):
     made = with_answers({"stat --file-system --format=%T %b -- /fsx": answer})
     made.files["/proc/self/mountinfo"] = LUSTRE
     assert only(system.check_mounts(made)).status == status
+
+
+def test_fuse_may_have_no_size(monkeypatch):
+    made = with_answers({"stat --file-system --format=%T %b -- /home/u/s3": "fuseblk 0\n"})
+    made.files["/proc/self/mountinfo"] = "63 1 0:52 / /home/u/s3 rw - fuse.mount-s3 mountpoint-s3 rw\n"
+    assert only(system.check_mounts(made)).status == "pass"
 
 
 def test_containers_are_judged_by_their_own_verdicts(monkeypatch):
