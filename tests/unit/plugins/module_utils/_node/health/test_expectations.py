@@ -172,6 +172,18 @@ def test_mounts_and_counts():
     }
 
 
+def test_automount_is_not_what_it_mounts():
+    host = TrainingHost()
+    auto = "60 1 0:50 / /fsx rw - autofs systemd-1 rw\n"
+    expect = health_expect.resolve({"mounts": ["/fsx"]}, None)
+    host.files["/proc/self/mountinfo"] = auto
+    (one,) = health_expect.check_devices(host, expect)
+    assert (one.id, one.status, one.hint) == ("expect.mount", "undeterminable", "look with 'ls /fsx'")
+    host.files["/proc/self/mountinfo"] = auto + "61 60 0:51 / /fsx rw - lustre 10.0.1.5@tcp:/abcd rw\n"
+    (one,) = health_expect.check_devices(host, expect)
+    assert (one.status, one.found) == ("pass", "lustre from 10.0.1.5@tcp:/abcd")
+
+
 def test_services_answer_under_each_of_their_names():
     host = TrainingHost()
     host.commands["systemctl show"] = "\n".join(
