@@ -14,7 +14,7 @@ import re
 import typing as t
 
 from ..._data import xid_catalog
-from ..._data.nvlink import LINKS, WITHOUT
+from ..._data.nvlink import GB_PER_S, LINKS, WITHOUT
 from ..system.versions import at_least, version_key
 from ..verdict.evidence import (
     Facts,
@@ -754,13 +754,15 @@ def _nvlink(facts: Facts, gpus: t.Sequence[Subject], mig: bool) -> Result:
         return undeterminable(check, links["problem"], hint=hint)
     speeds = [speed for gpu in links["gpus"].values() for speed in gpu["gb_per_s"].values() if speed]
     fastest = max(speeds, default=0)
-    linked = [_linked(gpu, links["gpus"], fastest) for gpu in gpus]
+    # All may be slow alike.
+    standard = max(fastest, GB_PER_S[expected["name"]])
+    linked = [_linked(gpu, links["gpus"], standard) for gpu in gpus]
     evidence = (
         Field("active", exactly(wanted), below(wanted), f"has {{}} of {wanted} NVLinks up", "reset", when=_links_read),
         Field("inactive", exactly(0), when=_links_read),
         Field("unread", exactly(""), label="nvlink"),
         Field(
-            "slow", exactly(""), is_text, f"has a link slower than {fastest:g} GB/s: {{}}", "reset", "speed of a link"
+            "slow", exactly(""), is_text, f"has a link slower than {standard:g} GB/s: {{}}", "reset", "speed of a link"
         ),
     )
     return decide(check, evidence, linked, f"{wanted} on each GPU, at {fastest:g} GB/s", hint=hint)

@@ -27,6 +27,8 @@ def test_each_gpu_has_nvlinks_or_a_reason():
     )
     assert not set(nvlink.LINKS) & set(nvlink.WITHOUT)
     assert set(nvlink.SWITCHED) <= set(nvlink.LINKS)
+    assert set(nvlink.GB_PER_S) == set(nvlink.LINKS), "add its data rate to nvlink.py"
+    assert set(nvlink.GB_PER_S.values()) == {25, 50}
 
 
 @pytest.mark.parametrize("name", ACCELERATED)

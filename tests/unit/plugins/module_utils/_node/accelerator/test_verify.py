@@ -317,6 +317,16 @@ def test_a_link_slower_than_its_neighbours(speed):
     assert result.message == f"gpu7 has a link slower than 26.562 GB/s: link 7 {float(speed):g} GB/s"
 
 
+@pytest.mark.parametrize(
+    ("speed", "status"), [("25", "pass"), ("24.999", "fail"), ("13.281", "fail"), ("53.125", "pass")]
+)
+def test_links_that_are_slow_alike(speed, status):
+    result = judge(node(links=nvlinks(speed=speed)))["gpu.nvlink"]
+    assert result.status == status
+    if status == "fail":
+        assert result.severity == "reset" and "gpu0 has a link slower than 25 GB/s: link 0" in result.message
+
+
 @pytest.mark.parametrize("word", ["<unknown>", "N/A", "Unknown Error", "", "26.562"])
 def test_a_link_that_cannot_be_read(word):
     result = judge(node(links=last(nvlinks(), "\t Link 7: 26.562 GB/s", f"\t Link 7: {word}")))["gpu.nvlink"]
