@@ -59,10 +59,9 @@ def judge_collectives(job: Job, host: Host) -> list[result.Result]:
     topology = host.read_text(posixpath.join(job.results, TOPOLOGY)) or ""
     outputs = [(run, *_judge_run(job, run, host, baseline, domains_joined(run.nodes, topology))) for run in runs]
     judged = [(run, verdicts) for run, verdicts, _hosts in outputs]
-    results = [
-        _complete(job, runs, topology),
-        *_one_for_two(job, runs, {run: hosts for run, _verdicts, hosts in outputs}),
-    ]
+    where_of = {run: hosts for run, _verdicts, hosts in outputs}
+    mixed = _one_for_two(job, runs, where_of) or _of_others(job, runs, where_of)
+    results = [_complete(job, runs, topology), *mixed]
     for run, verdicts in judged:
         # What ran between two nodes is of neither alone: a report draws its map of pairs by this.
         where = result.Scope(
@@ -203,6 +202,21 @@ def _one_for_two(job: Job, runs: t.Sequence[Ran], where: t.Mapping[Ran, frozense
             message = f"{first.collective} on {_group(first.nodes)} and on {_group(second.nodes)} {why}: run it again"
             check = f"{job.asked['kind']}.complete"
             found.append(result.undeterminable(check, "one_for_two", message=message))
+    return found
+
+
+def _of_others(job: Job, runs: t.Sequence[Ran], where: t.Mapping[Ran, frozenset[str]]) -> list[result.Result]:
+    """Return a verdict for each run whose output names nodes of the job that the run was not on.
+
+    Host names need not be Slurm's, so that one that no node of the job has says nothing.
+    """
+    found = []
+    for run in runs:
+        own = {short_host(name) for name in run.nodes}
+        others = sorted(where[run] & {short_host(name) for name in job.nodes} - own)
+        if others:
+            message = f"{run.collective} on {_group(run.nodes)} names {', '.join(others)}: run it again"
+            found.append(result.undeterminable(f"{job.asked['kind']}.complete", "other_nodes", message=message))
     return found
 
 

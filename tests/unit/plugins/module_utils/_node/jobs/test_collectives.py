@@ -193,6 +193,20 @@ def test_runs_that_are_missing_are_named(tmp_path, layout, had, missing):
     assert (missing or "4 nodes") in complete.message
 
 
+@pytest.mark.parametrize(
+    ("named", "others"),
+    [(("a", "b"), None), (("a", "c"), "c"), (("c", "d"), "c, d"), (("a", "ip-10-0-0-2"), None), (("a.x", "c.x"), "c")],
+)
+def test_output_of_other_nodes_of_the_job_is_none(tmp_path, named, others):
+    nccl = Nccl(tmp_path)
+    nccl.ran("one", named)
+    (tmp_path / "runs.tsv").write_text("one\tall_reduce\ta,b\t0\t0\n")
+    found = collectives.judge_collectives(Job(nccl.asked, tuple("abcd"), str(tmp_path)), Host())
+    told = [one.message for one in found if one.reason == "other_nodes"]
+    assert told == ([f"all_reduce on a+b names {others}: run it again"] if others else [])
+    assert {one.status for one in found if one.reason == "other_nodes"} <= {"undeterminable"}
+
+
 def test_an_output_that_is_gone_is_no_pass(tmp_path):
     nccl = Nccl(tmp_path)
     nccl.ran()
