@@ -249,3 +249,118 @@ def test_library_and_driver_without_a_version_are_no_pass():
         "gds.driver": "the driver's version is missing",
         "gds.library": "the version of libcufile is missing",
     }
+
+
+def test_library_is_named_with_its_version_and_place():
+    facts = facts_of_a_direct_path()
+    library = facts["library"]
+    found = {one.id: one for one in gds_verify.verify(facts)}["gds.library"]
+    assert (found.found, found.seconds) == (f"libcufile {library['version']} ({library['path']})", 1.0)
+    library["version"] = None
+    found = {one.id: one for one in gds_verify.verify(facts)}["gds.library"]
+    assert found.status == "undeterminable" and "the version of libcufile is missing" in found.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "severity"),
+    [
+        ({"loaded": False}, "not_applicable", "none"),
+        ({"loaded": "yes"}, "undeterminable", "none"),
+        ({"open_module": False}, "not_applicable", "none"),
+        ({"open_module": None}, "undeterminable", "none"),
+    ],
+)
+def test_driver_that_nobody_needs_open(changes, status, severity):
+    facts = facts_of_a_direct_path()
+    facts["driver"].update(changes)
+    found = {one.id: one for one in gds_verify.verify(facts)}["gds.driver"]
+    assert (found.status, found.severity) == (status, severity)
+
+
+def test_driver_that_a_mode_needs():
+    facts = facts_of_a_direct_path()
+    facts["driver"]["open_module"] = False
+    assert {one.id: one for one in gds_verify.verify(facts, ["compat"])}["gds.driver"].status == "not_applicable"
+    closed = {one.id: one for one in gds_verify.verify(facts, ["nvfs"])}["gds.driver"]
+    assert (closed.status, closed.expected) == ("fail", "the open kernel module")
+    facts["driver"]["loaded"] = False
+    absent = {one.id: one for one in gds_verify.verify(facts, ["compat"])}["gds.driver"]
+    assert (absent.status, absent.severity) == ("fail", "reset")
+
+
+@pytest.mark.parametrize("required", [["nvfs"], ["nvfs", "compat"], ["p2pdma"], []])
+def test_module_is_missed_where_only_its_path_will_do(required):
+    facts = facts_of_a_direct_path()
+    facts["nvidia_fs"]["loaded"] = False
+    found = {one.id: one for one in gds_verify.verify(facts, required)}["gds.module"]
+    assert (found.status, found.severity) == (
+        ("fail", "monitor") if required == ["nvfs"] else ("not_applicable", "none")
+    )
+
+
+def test_seconds_of_all_probes_of_a_mount_are_added():
+    facts = facts_of_a_direct_path()
+    facts["mounts"][0]["probe"] = {"strict": outcome(), "own": outcome()}
+    for number, one in enumerate(facts["mounts"][0]["probe"].values()):
+        one["seconds"] = 0.1234 + number
+    facts["mounts"][0]["probe"]["strict"] = {**facts_of_a_direct_path()["mounts"][0]["probe"]["strict"], "seconds": 1.0}
+    found = {one.id: one for one in gds_verify.verify(facts)}["gds.mode"]
+    assert (found.status, found.seconds) == ("pass", 2.123)
+
+
+@pytest.mark.parametrize(
+    ("required", "expected"), [(["nvfs"], "nvfs"), (["nvfs", "p2pdma"], ["nvfs", "p2pdma"]), ([], None)]
+)
+def test_mode_says_what_was_required(required, expected):
+    found = {one.id: one for one in gds_verify.verify(facts_of_a_direct_path(), required)}["gds.mode"]
+    assert (found.status, found.expected, found.found) == ("pass", expected, "nvfs")
+
+
+@pytest.mark.parametrize(("library", "driver"), [(True, True), (True, False), (False, True)])
+def test_none_is_a_failure_where_library_and_driver_are_there(library, driver):
+    facts = facts_of_a_direct_path()
+    facts["mounts"][0].update(mode="none", reason="nothing took it", probe={})
+    facts["library"]["path"] = facts["library"]["path"] if library else None
+    facts["driver"]["loaded"] = driver
+    found = {one.id: one for one in gds_verify.verify(facts)}["gds.mode"]
+    assert (found.status, found.found) == ("fail" if library and driver else "not_applicable", "none")
+    assert (found.severity == "monitor") == (library and driver)
+    assert found.message == "none: nothing took it"
+
+
+@pytest.mark.parametrize(
+    ("missing", "required", "status"),
+    [
+        ({"nvfs": ["a"], "p2pdma": ["b"]}, [], "not_applicable"),
+        ({"nvfs": ["a"], "p2pdma": ["b"]}, ["compat"], "not_applicable"),
+        ({"nvfs": ["a"], "p2pdma": ["b"]}, ["nvfs"], "fail"),
+        ({"nvfs": ["a"], "p2pdma": []}, ["nvfs"], "fail"),
+        ({"nvfs": ["a"], "p2pdma": []}, ["nvfs", "p2pdma"], "undeterminable"),
+        ({"nvfs": ["a"], "p2pdma": []}, ["p2pdma"], "undeterminable"),
+        ({"nvfs": ["a"], "p2pdma": []}, [], "undeterminable"),
+        ({"nvfs": [], "p2pdma": []}, ["nvfs"], "undeterminable"),
+    ],
+)
+def test_prerequisites_of_the_paths_that_are_required(missing, required, status):
+    facts = facts_of_a_direct_path()
+    facts["mounts"][0].update(mode="compat", missing=missing, proof="passive")
+    found = {one.id: one for one in gds_verify.verify(facts, required)}["gds.prerequisites"]
+    assert (found.status, found.found) == (status, missing)
+    assert (found.hint is not None) == (status == "fail")
+
+
+@pytest.mark.parametrize(
+    ("mode", "required", "layout", "status"),
+    [
+        ("compat", ["p2pdma"], "md", "fail"),
+        ("p2pdma", ["p2pdma"], "md", "not_applicable"),
+        ("compat", ["p2pdma", "nvfs"], "md", "not_applicable"),
+        ("compat", ["nvfs"], "md", "not_applicable"),
+        ("compat", ["p2pdma"], "disk", "not_applicable"),
+        ("compat", [], "md", "not_applicable"),
+    ],
+)
+def test_layout_that_is_in_the_way(mode, required, layout, status):
+    found = gds_verify._layout({"mode": mode, "path": "/x", "layout": layout}, "not over md", required)
+    assert (found.status, found.found, found.message) == (status, layout, "not over md")
+    assert found.expected == ("disk" if status == "fail" else None)
