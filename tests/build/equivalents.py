@@ -30,6 +30,22 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         'found = _ANCHOR.search(line[: MAX_DECORATION + 40]) if "# " in line else None',
     ): "longer than any line that begins an output",
     (f"{NODE}/nccl/parse.py", "constant", "MAX_DECORATION = 200"): "a bound on time, far above any decoration",
+    **dict.fromkeys(
+        (
+            (f"{NODE}/health/slurm.py", "constant", "SECONDS = 20"),
+            (f"{NODE}/health/image.py", "constant", "LONGEST = 140"),
+            (f"{NODE}/health/image.py", "constant", "ASK_SECONDS = 20"),
+            (
+                f"{NODE}/health/system.py",
+                "constant",
+                (
+                    'told, problem = ask(host, ["stat", "--file-system", "--format=%T %b", "--", mount["target"]], '
+                    "timeout=20)"
+                ),
+            ),
+        ),
+        "a limit of time for what hangs, far above what an answer takes",
+    ),
 }
 
 EXCERPT = "the length of an excerpt that people read"

@@ -81,13 +81,17 @@ def _command(host: Host, slurm: Slurm, image: str, user: str) -> tuple[list[str]
     known = nodes(slurm.run("scontrol", *show, timeout=ASK_SECONDS).stdout)
     if not known:
         return [], not_applicable(CHECK, "Slurm runs no jobs on this node")
+    own = [node for node in known if name in (node["name"], node["hostname"])]
+    if len(own) != 1:
+        shown = ", ".join(node["name"] for node in known)[:300]
+        return [], undeterminable(CHECK, f"scontrol was asked for {name or 'a node without a name'} and shows {shown}")
     if image.startswith("/") and not host.exists(image):
         hint = "make it with the module enroot_image on storage that this node sees"
         return [], undeterminable(CHECK, "the image is not there", hint=hint)
-    options = ["--quiet", "--nodes=1", "--ntasks=1", f"--nodelist={known[0]['name']}", "--time=5", "--chdir=/"]
+    options = ["--quiet", "--nodes=1", "--ntasks=1", f"--nodelist={own[0]['name']}", "--time=5", "--chdir=/"]
     options += [f"--immediate={WAIT_SECONDS}", "--job-name=mlcluster-health", "--mpi=none"]
     # Without them Slurm hides the GPUs from the step.
-    options += [f"--gres=gpu:{known[0]['gpus']}"] if known[0]["gpus"] else []
+    options += [f"--gres=gpu:{own[0]['gpus']}"] if own[0]["gpus"] else []
     become = [] if user == "root" else ["runuser", "-u", user, "--"]
     return [*become, *slurm.argv("srun", *options, f"--container-image={image}")], None
 

@@ -85,6 +85,9 @@ def test_a_container_that_says_nothing(host, rc, stderr, status, words):
     assert host.gone
 
 
+OTHER = NODE.replace("n1", "n2").format("IDLE", "")
+
+
 def without(path):
     return lambda host: host.files.pop(path)
 
@@ -97,6 +100,14 @@ def without(path):
         (without(IMAGE), "undeterminable", "the image is not there"),
         (lambda host: host.commands.update({f"{BIN}/srun --help": ""}), "undeterminable", "Pyxis is not loaded"),
         (lambda host: host.commands.update({f"{BIN}/scontrol --details": ""}), "not_applicable", "runs no jobs"),
+        (
+            lambda host: host.commands.update({f"{BIN}/scontrol --details": OTHER}),
+            "undeterminable", "scontrol was asked for n1 and shows n2",
+        ),
+        (
+            lambda host: host.commands.update({f"{BIN}/scontrol --details": NODE.format("IDLE", "") * 2}),
+            "undeterminable", "scontrol was asked for n1 and shows n1, n1",
+        ),
         (
             lambda host: host.commands.update({f"{BIN}/srun --quiet": hanging("srun", 140)}),
             "undeterminable", "no answer within 140 seconds",
@@ -119,3 +130,94 @@ def test_name_of_an_image_is_taken(name):
 @pytest.mark.parametrize("name", ["", "-n", "a b", "a\nb", 'a"b', "a\\b", "a\u00a0b", "\u00fcber"])
 def test_name_that_would_be_another_option_is_refused(name):
     assert health_image.image_problem(name).startswith(f"image is {name!r}: give the path of a .sqsh file")
+
+
+def command_of(host):
+    """The words of srun, and what it has to run."""
+    (line,) = [line for line in host.calls if f"{BIN}/srun --quiet" in line]
+    return line
+
+
+def answering(host, rc=0, stderr="", report=INSIDE, command=f"{BIN}/srun --quiet"):
+    text = json.dumps(report.to_dict()) if report else ""
+    host.commands[command] = CommandResult(rc, text, stderr)
+    return host
+
+
+def test_step_asks_for_one_task_on_this_node(host):
+    image(answering(host))
+    line = command_of(host)
+    assert line.startswith(f"{BIN}/srun --quiet --nodes=1 --ntasks=1 --nodelist=n1 --time=5 --chdir=/ ")
+    assert " --mpi=none " in line and " --job-name=mlcluster-health " in line
+    assert f"--container-image={IMAGE} " in line and line.endswith(" --seconds 60")
+
+
+def test_node_without_gpus_asks_for_none(host):
+    host.commands[f"{BIN}/scontrol --details"] = NODE.replace("Gres=gpu:h100:8 ", "").format("IDLE", "")
+    image(answering(host))
+    assert "--gres" not in command_of(host)
+
+
+def test_name_of_slurm_and_name_of_the_host_are_one_node(host):
+    record = NODE.replace("NodeName=n1", "NodeName=queue-1").format("IDLE", "")
+    host.commands[f"{BIN}/scontrol --details"] = record
+    assert image(answering(host))["container.image"].status == "pass"
+    assert "--nodelist=queue-1 " in command_of(host)
+
+
+def test_runtime_that_runs_is_the_one_that_a_container_gets(host, monkeypatch):
+    monkeypatch.setattr(health_image.sys, "path", ["/usr/lib", "/tmp/new.pyz"])
+    image(answering(host))
+    assert "--container-mounts=/tmp/new.pyz:/tmp/new.pyz," in command_of(host)
+    del host.files[health_image.RUNTIME_PATH]
+    assert health_image.runtime_path(host) == "/tmp/new.pyz"
+    monkeypatch.setattr(health_image.sys, "path", [])
+    assert health_image.runtime_path(host) is None
+
+
+def test_image_of_a_registry_is_no_file(host):
+    assert image(answering(host), image="nvcr.io#nvidia/pytorch:25.10-py3")["container.image"].status == "pass"
+
+
+def test_only_another_user_needs_runuser(host):
+    image(answering(host))
+    assert not any("runuser" in line for line in host.calls)
+
+
+def test_verdict_says_how_long_the_container_took(host):
+    moments = iter([1.0, 3.25049])
+    host.monotonic = lambda: next(moments)
+    assert image(answering(host))["container.image"].seconds == 2.25
+
+
+@pytest.mark.parametrize(
+    ("rc", "stderr", "status"),
+    [
+        # Not started, whoever else writes there.
+        (1, "pyxis: x\nsrun: error: Unable to allocate resources", "undeterminable"),
+        (1, "enroot-mount: failed", "fail"),
+        (1, "[ERROR] No such file", "fail"),
+        # Words of Pyxis without a failure.
+        (0, "pyxis: imported docker image", "undeterminable"),
+        (1, "python3: not found", "undeterminable"),
+    ],
+)
+def test_container_that_did_not_start(host, rc, stderr, status):
+    one = image(answering(host, rc, stderr, None))["container.image"]
+    assert (one.status, one.severity) == (status, "reset" if status == "fail" else "none")
+    assert one.scope.device == IMAGE
+
+
+def test_end_of_what_srun_says_is_kept(host):
+    one = image(answering(host, 1, "a" * 300 + "b" * 299, None))["container.image"]
+    assert one.reason.endswith(": a" + "b" * 299)
+
+
+def test_facts_that_cannot_be_written_are_a_reason(host):
+    def refuse(path, text, mode=0o644):
+        raise PermissionError(13, "Permission denied")
+
+    host.write_text = refuse
+    one = image(host)["container.image"]
+    assert one.status == "undeterminable" and "the container could not be tried" in one.reason
+    assert host.gone and one.scope.device == IMAGE

@@ -165,9 +165,6 @@ def test_without_slurm():
     assert slurm_of(TrainingHost())["slurm.controller"].status == "not_applicable"
 
 
-# The container profile inside an image.
-
-
 def test_severity_and_words_of_a_slurm_that_fails(host):
     host.commands[f"{BIN}/scontrol --details"] = CommandResult(1, "", "Node n1 not found")
     found = slurm_of(host, kind="compute")["slurm.node"]
@@ -180,3 +177,42 @@ def test_severity_and_words_of_a_slurm_that_fails(host):
     assert slurm_of(host)["slurm.controller"].reason == "no controller is known: said"
     host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, "", "")
     assert slurm_of(host)["slurm.controller"].reason == "no controller is known: it said nothing"
+
+
+def test_words_of_a_silent_scontrol_are_cut_and_named(host):
+    details = f"{BIN}/scontrol --details"
+    host.commands[details] = CommandResult(1, "", "x" * 400)
+    assert slurm_of(host)["slurm.node"].reason == f"scontrol does not tell: {'x' * 300}"
+    host.commands[details] = CommandResult(1, "", "")
+    assert slurm_of(host)["slurm.node"].reason == "scontrol does not tell: it said nothing"
+    host.commands[details] = NODE.replace("n1", "n" * 400).format("IDLE", "")
+    assert slurm_of(host)["slurm.node"].reason == f"scontrol was asked for n1 and shows {'n' * 300}"
+
+
+def test_node_is_known_by_either_of_its_names(host):
+    details = f"{BIN}/scontrol --details"
+    host.commands[details] = NODE.replace("NodeName=n1", "NodeName=queue-1").format("IDLE", "")
+    found = slurm_of(host)["slurm.node"]
+    assert (found.status, found.scope.node) == ("pass", "queue-1")
+
+
+def test_one_of_two_controllers_is_enough(host):
+    host.commands[f"{BIN}/scontrol ping"] = "Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP\n"
+    assert slurm_of(host)["slurm.controller"].found == "b up"
+
+
+def test_words_of_the_errors_come_before_the_output(host):
+    host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, "out", "err")
+    assert slurm_of(host)["slurm.controller"].reason == "no controller is known: err"
+    host.commands[f"{BIN}/scontrol ping"] = CommandResult(1, NOT_SET_UP, "")
+    assert slurm_of(host)["slurm.controller"].status == "not_applicable"
+
+
+def test_resuming_is_told_of_what_does_not_return(host):
+    host.commands[f"{BIN}/scontrol --details"] = NODE.format("IDLE+DRAIN", "")
+    found = slurm_of(host)["slurm.node"]
+    assert (found.hint, found.found, found.scope.node) == (
+        "once it is well: scontrol update NodeName=n1 State=RESUME",
+        "IDLE+DRAIN",
+        "n1",
+    )
