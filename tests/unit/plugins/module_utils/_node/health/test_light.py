@@ -370,3 +370,166 @@ def test_space_that_cannot_be_asked_for_is_not_known(monkeypatch):
     monkeypatch.setattr(scratch, "opened_base", refuse)
     (one,) = health_checks.check_scratch(Disk(), "/local/jobs")
     assert (one.status, one.reason, one.hint) == ("undeterminable", "/local/jobs: Permission denied", "run as root")
+
+
+@pytest.mark.parametrize(("free", "status"), [(5, "pass"), (5.9, "pass"), (4.99, "fail")])
+def test_least_free_space_may_be_just_there(space, free, status):
+    space(60, free)
+    one = health_checks.check_scratch(Disk(), "/local/jobs")[0]
+    assert (one.status, one.expected, one.found, one.unit) == (status, 5, free, "% free")
+
+
+def test_space_is_that_of_the_directory_above_for_others(monkeypatch):
+    asked = []
+    monkeypatch.setattr(scratch, "free_percent", lambda path: asked.append(path) or {"bytes": 9, "inodes": 9})
+    monkeypatch.setattr(scratch, "no_volume", lambda host, base: "")
+    host = Disk()
+    host.is_root = lambda: False
+    for base in ("/local/jobs", "/jobs"):
+        assert health_checks.check_scratch(host, base)[0].scope.device == base
+    assert asked == ["/local", "/"]
+
+
+def test_directory_of_the_jobs_is_opened_with_those_above(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        scratch, "opened_base", lambda base, or_above: asked.append((base, or_above)) or contextlib.nullcontext(3)
+    )
+    monkeypatch.setattr(scratch, "free_percent", lambda handle: {"bytes": 9, "inodes": 9})
+    health_checks.check_scratch(Disk(), "/local/jobs")
+    assert asked == [("/local/jobs", True)]
+
+
+def test_default_directory_is_that_of_the_volume(space, monkeypatch):
+    space(60, 70)
+    monkeypatch.setattr(scratch, "default_base", lambda host: "/local/jobs")
+    monkeypatch.setattr(scratch, "no_volume", lambda host, base: "")
+    assert health_checks.check_scratch(Disk(), None)[0].scope.device == "/local/jobs"
+    assert health_checks.check_scratch(Disk(), "/other/jobs")[0].scope.device == "/other/jobs"
+
+
+def test_probe_is_written_where_the_jobs_write(space, monkeypatch):
+    space(60, 70)
+    monkeypatch.setattr(scratch, "no_volume", lambda host, base: "")
+    host = Disk()
+    host.files["/local/jobs"] = ""
+    moments = iter([1.0, 3.25049])
+    host.monotonic = lambda: next(moments)
+    written = health_checks.check_scratch(host, "/local/jobs")[1]
+    assert (written.seconds, written.found, written.unit) == (2.25, 4096, "bytes")
+    health_checks.check_scratch(Disk(), "/jobs")
+    assert host.calls == ["probe /local/jobs 4096"]
+    above = Disk()
+    health_checks.check_scratch(above, "/jobs")
+    assert above.calls == ["probe / 4096"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [(OSError(5, "Input/output error"), "Input/output error"), (OSError("it differs"), "it differs")],
+)
+def test_write_that_fails_says_why(space, problem, words):
+    space(60, 70)
+    one = health_checks.check_scratch(Disk(problem), "/local/jobs")[1]
+    assert one.message == f"writing and reading back 4 KiB failed: {words}"
+
+
+def test_state_of_the_record_has_its_reason():
+    lost = health_checks.check_storage(volume_node("lost", reason="a disk failed"))[-1]
+    assert (lost.message, lost.found) == ("the local storage is lost: a disk failed", "lost")
+    assert health_checks.check_storage(volume_node("foreign"))[-1].message.endswith(": no reason is given")
+
+
+def test_record_without_a_volume_of_another_boot_is_not_known():
+    host = volume_node("none", boot="another\n")
+    assert verdict(health_checks.check_storage(host)) == [("storage.record", "undeterminable", "none")]
+
+
+def test_last_mount_of_a_place_counts():
+    host = volume_node()
+    below = host.files["/proc/self/mountinfo"]
+    over = "31 30 0:50 / /local rw - tmpfs tmpfs rw\n"
+    host.files["/proc/self/mountinfo"] = below + over
+    one = health_checks.check_storage(host)[-1]
+    assert (one.status, one.severity, one.expected, one.found) == ("fail", "isolate", "/dev/md127", "tmpfs")
+    host.files["/proc/self/mountinfo"] = over + below
+    one = health_checks.check_storage(host)[-1]
+    assert (one.status, one.found, one.scope.device) == ("pass", "/dev/md127 (xfs)", "/local")
+
+
+def test_counts_say_what_they_compare():
+    good = health_checks.check_accelerators(gpu_node(), CHIPS)[0]
+    assert (good.expected, good.found, good.unit) == (8, 8, "GPUs") and "EC2" in good.source
+    host = gpu_node()
+    host.files["/sys/class/dmi/id/product_name"] = "p99.48xlarge\n"
+    unknown = health_checks.check_accelerators(host, CHIPS)[0]
+    assert (unknown.status, unknown.source, unknown.expected) == ("undeterminable", "the PCI bus", 8)
+    assert unknown.reason == "how many GPUs there should be is not known"
+    del host.files["/proc/driver/nvidia/gpus/0000:57:00.0/information"]
+    short = health_checks.check_accelerators(host, CHIPS)[0]
+    assert (short.status, short.severity, short.expected, short.found) == ("fail", "isolate", 8, 7)
+    del host.files["/proc/driver/nvidia/version"]
+    assert health_checks.check_accelerators(host, CHIPS)[0].severity == "reset"
+
+
+def test_neuron_devices_of_a_machine_with_gpus_are_not_known():
+    host = TrainingHost()
+    firmware(host, "p5.48xlarge")
+    host.files.update({"/sys/module/neuron/version": "2.24.7.0\n", "/dev/neuron0": ""})
+    one = health_checks.check_accelerators(host, CHIPS)[1]
+    assert (one.id, one.status, one.found) == ("neuron.count", "undeterminable", 1)
+
+
+def neuron_count(nodes):
+    host = TrainingHost()
+    firmware(host, "trn2.48xlarge")
+    host.files["/sys/module/neuron/version"] = "2.24.7.0\n"
+    host.files.update({f"/dev/neuron{number}": "" for number in range(nodes)})
+    return health_checks.check_accelerators(host, CHIPS)[1]
+
+
+def test_neuron_devices_that_are_missing_isolate_the_node():
+    good, short = neuron_count(16), neuron_count(15)
+    assert (good.expected, good.found, good.unit) == (16, 16, "devices") and "EC2" in good.source
+    assert (short.severity, short.message) == ("isolate", "device nodes are missing from /dev")
+
+
+XID = "2026-01-31T11:00:00+0000 n1 kernel: NVRM: Xid (PCI:0000:81:00): {}, pid=1, x.\n"
+
+
+@pytest.mark.parametrize(
+    ("codes", "allowed", "status", "counts"),
+    [
+        ([], (), "pass", {"total": 0}),
+        ([79, 31, 31], (), "fail", {"79": 1, "31": 2, "total": 3}),
+        ([79], (79,), "pass", {"79": 1, "total": 1}),
+        ([79], (31,), "fail", {"79": 1, "total": 1}),
+    ],
+)
+def test_allowed_xids_are_counted_and_not_judged(codes, allowed, status, counts):
+    host = gpu_node()
+    host.commands["journalctl -k"] += "".join(map(XID.format, codes))
+    found = {one.id: one for one in health_checks.check_xids(host, CHIPS, allowed)}
+    assert {name: one.status for name, one in found.items()} == {"gpu.xid": status, "gpu.xid_count": "pass"}
+    assert (found["gpu.xid_count"].found, found["gpu.xid_count"].unit) == (counts, "Xids")
+
+
+def test_log_that_is_not_whole_counts_nothing():
+    facts = accelerator.look(gpu_node(), CHIPS)
+    for change in ({"problem": "no answer"}, {"partial": True}):
+        log = {**facts["kernel_log"], **change}
+        ids = [one.id for one in health_checks.judge_accelerators({**facts, "kernel_log": log})]
+        assert "gpu.xid" in ids and "gpu.xid_count" not in ids
+    assert "gpu.xid_count" in [one.id for one in health_checks.judge_accelerators(facts)]
+    without = {**accelerator.look(TrainingHost(), CHIPS), "kernel_log": facts["kernel_log"]}
+    for log in (None, facts["kernel_log"]):
+        (one,) = health_checks.judge_accelerators({**without, "kernel_log": log})
+        assert one.id == "gpu.count"
+
+
+def test_gpus_are_whole_unless_a_site_wants_them_split():
+    facts = accelerator.look(gpu_node(), CHIPS)
+    judged = {mig: health_checks.judge_accelerators(facts, mig=mig) for mig in (True, False)}
+    found = {mig: next(one.status for one in results if one.id == "gpu.mig") for mig, results in judged.items()}
+    assert found == {True: "fail", False: "pass"}
+    assert [one.status for one in health_checks.judge_accelerators(facts) if one.id == "gpu.mig"] == ["pass"]
