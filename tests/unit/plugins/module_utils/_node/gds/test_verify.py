@@ -364,3 +364,54 @@ def test_layout_that_is_in_the_way(mode, required, layout, status):
     found = gds_verify._layout({"mode": mode, "path": "/x", "layout": layout}, "not over md", required)
     assert (found.status, found.found, found.message) == (status, layout, "not over md")
     assert found.expected == ("disk" if status == "fail" else None)
+
+
+@pytest.mark.parametrize("change", [{"cu_err": 1}, {"cu_err": None}, {"err": False}])
+def test_library_whose_status_is_not_zero_is_no_pass(change):
+    facts = facts_of_a_direct_path()
+    facts["driver_probe"].update(change)
+    assert {one.id: one.status for one in gds_verify.verify(facts)}["gds.library"] == "undeterminable"
+
+
+def test_library_without_an_answer_says_why():
+    facts = facts_of_a_direct_path()
+    facts["driver_probe"].update(state="hang", reason="it hangs")
+    found = {one.id: one for one in gds_verify.verify(facts)}["gds.library"]
+    assert (found.status, found.reason, found.seconds) == ("undeterminable", "it hangs", 1.0)
+    facts["driver_probe"].update(state="ok", reason="a note")
+    assert {one.id: one.status for one in gds_verify.verify(facts)}["gds.library"] == "pass"
+    facts["driver_probe"].update(state="hang", reason="")
+    found = {one.id: one for one in gds_verify.verify(facts)}["gds.library"]
+    assert "the answer to cuFileDriverOpen reads 'hang'" in found.message
+    facts["driver_probe"] = None
+    found = {one.id: one for one in gds_verify.verify(facts)}["gds.library"]
+    assert (found.status, "cannot be read as JSON with comments" in found.reason) == ("undeterminable", True)
+    facts["driver"]["loaded"] = False
+    found = {one.id: one for one in gds_verify.verify(facts)}["gds.library"]
+    assert (found.status, found.reason.endswith("was not opened: the NVIDIA driver is not loaded")) == (
+        "not_applicable",
+        True,
+    )
+
+
+@pytest.mark.parametrize("change", [{"cu_err": 1}, {"cu_err": None}, {"err": 5001}, {"state": "hang"}])
+def test_compat_mode_is_proved_by_a_file_with_the_nodes_settings(change):
+    facts = gds.survey(node(), ["/data"], True, asker=Asker(OPENED, strict=NO_MODULE, own=TAKEN))
+    assert {one.id: one.status for one in gds_verify.verify(facts)}["gds.mode"] == "pass"
+    facts["mounts"][0]["probe"]["own"] = {**facts["mounts"][0]["probe"]["own"], **change}
+    assert {one.id: one.status for one in gds_verify.verify(facts)}["gds.mode"] == "undeterminable"
+
+
+@pytest.mark.parametrize("change", [{"cu_err": 1}, {"table": {"compatible": True}}, {"table": {}}])
+def test_direct_path_whose_probe_says_otherwise_is_no_pass(change):
+    facts = facts_of_a_direct_path()
+    facts["mounts"][0]["probe"]["strict"] = {**facts["mounts"][0]["probe"]["strict"], **change}
+    found = {one.id: one.status for one in gds_verify.verify(facts)}
+    assert (found["gds.mode"], found["gds.prerequisites"]) == ("undeterminable", "undeterminable")
+
+
+@pytest.mark.parametrize("registered", [{"nvme": "1.0", "": "1.0"}, {" ": "1.0"}, ["nvme"], "nvme"])
+def test_storage_drivers_without_names_are_not_known(registered):
+    facts = facts_of_a_direct_path()
+    facts["nvidia_fs"]["registered"] = registered
+    assert {one.id: one.status for one in gds_verify.verify(facts)}["gds.module"] == "undeterminable"

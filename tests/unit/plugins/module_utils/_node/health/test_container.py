@@ -384,3 +384,147 @@ def test_version_inside_that_is_none_proves_nothing():
     host.files[FACTS] = facts(**{"megatron.version": None})
     found = scan(host)["container.megatron"]
     assert (found.status, found.reason) == ("undeterminable", "the version of Megatron-LM reads 'N/A'")
+
+
+@pytest.mark.parametrize(
+    ("cuda", "driver", "status", "least"),
+    [
+        ("11.8", "450.80.02", "pass", 450),
+        ("11.8", "449.99", "fail", 450),
+        ("12.9", "525.60.13", "pass", 525),
+        ("12.9", "524.99", "fail", 525),
+        ("13.0", "580.65.06", "pass", 580),
+        ("13.0", "579.99", "fail", 580),
+    ],
+)
+def test_driver_runs_cuda_from_its_first_release(cuda, driver, status, least):
+    inside = {"cuda.toolkit": cuda, "driver": driver, "gpus": 8}
+    found = health_container._cuda(container(), inside)
+    assert (found.status, found.found) == (status, driver)
+    assert found.expected == f"{least} or newer for CUDA {cuda}"
+
+
+def test_cuda_that_is_not_found_is_undeterminable():
+    found = health_container._cuda(container(), {"driver": "580.65.06", "gpus": 8})
+    assert (found.status, found.reason) == ("undeterminable", "CUDA is not found, and only 11, 12, 13 are known")
+    # What PyTorch was built with stands in for the toolkit.
+    inside = {"driver": "580.65.06", "gpus": 8, "pytorch.cuda": "13.0"}
+    assert health_container._cuda(container(), inside).status == "pass"
+
+
+def test_linker_s_nccl_comes_before_that_of_pytorch():
+    found = health_container.look(container(**{"pytorch.nccl": "2.1.1"}))
+    assert found["nccl.version"] == "2.28.9"
+    host = container(**{"pytorch.nccl": None})
+    host.loads["libnccl.so.2"] = {"error": "not found"}
+    assert not health_container.look(host).get("nccl.version")
+
+
+def test_libcuda_has_the_version_of_its_name():
+    host = container()
+    assert health_container.look(host)["libcuda"] == DRIVER
+    host.links["/usr/lib/x86_64-linux-gnu/libcuda.so.1"] = "/x/libcuda.so.1"
+    assert health_container.look(host)["libcuda"] is None
+
+
+def test_facts_of_a_host_say_whose_they_are():
+    host = container()
+    found = health_container.host_facts(host)
+    assert (found["schema"], found["boot_id"], found["efa"], found["root"]) == (
+        "mlcluster.host_facts/1", "this", 4, "0:77 /"
+    )  # fmt: skip
+    assert found["time"].endswith("Z") and found["volumes"] == []
+    host.files["/dev/infiniband/rdma_cm"] = ""
+    assert health_container.host_facts(host)["efa"] == 4
+
+
+@pytest.mark.parametrize(("root", "known"), [("0:77 /", True), ("0:77 ", False), (7, False), ("a:77 /", False)])
+def test_shape_of_a_root(root, known):
+    assert health_container.is_root(root) is known
+
+
+def test_python_that_is_not_there_has_no_pytorch(monkeypatch):
+    monkeypatch.setattr(health_container.shutil, "which", lambda program: None)
+    found = health_container.look(container())
+    assert (found["pytorch.version"], found["megatron.version"]) == (None, None)
+
+
+def test_broken_pytorch_hides_no_megatron():
+    found = health_container.look(container(**{"pytorch.error": "libcudnn"}))
+    assert (found["pytorch.error"], found["megatron.version"], "pytorch.version" in found) == (
+        "libcudnn", "0.15.0", False
+    )  # fmt: skip
+    assert "pytorch.error" not in health_container.look(container())
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside", "least", "status", "words"),
+    [
+        ({"nccl.version": "2.28.9"}, {"nccl.version": "2.28.9"}, None, "pass", ""),
+        (
+            {"nccl.version": "2.28.9"},
+            {"nccl.version": "2.28.9"},
+            "2.29",
+            "fail",
+            "NCCL is older than what was asked for",
+        ),
+        ({"nccl.version": "2.28.9"}, {"nccl.version": "2.29"}, None, "fail", "NCCL is older than what the host has"),
+        ({"nccl.version": "2.28.9"}, {"nccl.version": None}, "2.1", "pass", ""),
+        ({"nccl.version": "2.28.9"}, None, "2.1", "undeterminable", "no facts of the host"),
+        ({"nccl.version": "2.28.9"}, {}, None, "undeterminable", "give 'nothing' as the version of NCCL"),
+        ({"nccl.version": None}, {"nccl.version": "2.1"}, None, "undeterminable", "and the host has 2.1"),
+        ({"nccl.version": None}, {"nccl.version": None}, None, "not_applicable", "nobody asked for it"),
+        ({"nccl.version": None}, None, None, "not_applicable", "nobody asked for it"),
+        ({}, {}, None, "undeterminable", "NCCL could not be found out"),
+        ({"nccl.error": "x"}, {}, None, "fail", "NCCL cannot be imported: x"),
+    ],
+)
+def test_component_against_its_host(inside, outside, least, status, words):
+    found = health_container._component("nccl", inside, outside, least is not None, least)
+    assert found.status == status and words in f"{found.message} {found.reason}"
+    if status == "pass":
+        assert (found.found, found.expected) == ("2.28.9", least or outside["nccl.version"])
+
+
+def test_component_that_is_no_part_of_the_host_needs_none():
+    found = health_container._component("pytorch", {"pytorch.version": "2.9"}, None, False, None)
+    assert (found.status, found.expected) == ("pass", None)
+    assert health_container._component("pytorch", {"pytorch.version": None}, {}, True, None).expected == "any version"
+
+
+@pytest.mark.parametrize(
+    ("key", "inside", "there", "share", "status"),
+    [
+        ("gpus", 8, 8, None, "pass"),
+        ("gpus", 7, 8, None, "fail"),
+        ("gpus", 0, 0, None, "not_applicable"),
+        ("gpus", 1, 0, None, "undeterminable"),
+        ("gpus", 9, 8, None, "undeterminable"),
+        ("efa", 3, 4, None, "fail"),
+    ],
+)
+def test_devices_are_counted(key, inside, there, share, status):
+    found = health_container._devices("x.y", key, "things", {key: inside}, {key: there}, share)
+    assert found.status == status
+    if status == "fail":
+        hint = "mount /dev/infiniband" if key == "efa" else "start the container with NVIDIA's hook"
+        assert (found.severity, found.hint) == ("reset", hint)
+    if status in ("pass", "fail"):
+        assert (found.expected, found.found, found.unit) == (there, inside, "things")
+
+
+def test_each_volume_has_a_verdict():
+    host = container()
+    volumes = [
+        {"path": "/local", "device": "9:127"}, {"path": "/b", "device": None}, {"path": "/c", "device": "9:1"}
+    ]  # fmt: skip
+    found = health_container._mounts(host, {"volumes": volumes})
+    assert [(one.scope.device, one.status, one.found) for one in found] == [
+        ("/local", "pass", "/scratch"),
+        ("/b", "undeterminable", None),
+        ("/c", "fail", None),
+    ]
+    assert (found[0].expected, found[2].hint) == ("/local", "add --container-mounts=/c:/c")
+    host.files["/proc/self/mountinfo"] += "31 1 9:127 / /second rw - xfs /dev/md127 rw\n"
+    assert health_container._mounts(host, {"volumes": volumes[:1]})[0].found == "/scratch"
+    assert [one.status for one in health_container._mounts(host, {"volumes": []})] == ["not_applicable"]
