@@ -370,7 +370,10 @@ def _link_speed(word: str) -> float | None:
 
 
 def parse_topology(text: str) -> dict[str, dict[str, str]]:
-    """``nvidia-smi topo -m``: {device: {device: NV18, PIX, NODE, SYS ...}} of GPUs and NICs, without itself."""
+    """``nvidia-smi topo -m``: {device: {device: NV18, PIX, NODE, SYS ...}} of GPUs and NICs, without itself.
+
+    Of two rows of one device that differ, neither says anything.
+    """
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
     columns: list[str] = []
     matrix: dict[str, dict[str, str]] = {}
@@ -380,7 +383,8 @@ def parse_topology(text: str) -> dict[str, dict[str, str]]:
             columns = [cell for cell in cells if re.fullmatch(r"(?:GPU|NIC)\d+", cell)]
         elif re.fullmatch(r"(?:GPU|NIC)\d+", cells[0]):
             pairs = zip(columns, cells[1:])
-            matrix[cells[0]] = {name: cell for name, cell in pairs if cell and cell != "X"}
+            row = {name: cell for name, cell in pairs if cell and cell != "X"}
+            matrix[cells[0]] = row if matrix.get(cells[0], row) == row else {}
     return matrix
 
 

@@ -590,3 +590,102 @@ def test_link_of_a_second_header_belongs_to_it():
 def test_columns_of_a_topology_are_gpus_and_cards_alone():
     text = "\tGPU0\tNIC0\tCPU Affinity\nGPU0\t X \tPIX\t0-7\nNIC0\tPIX\t X \t\nLegend:\nGPUx\ty\n"
     assert parse.parse_topology(text) == {"GPU0": {"NIC0": "PIX"}, "NIC0": {"GPU0": "PIX"}}
+
+
+def test_rows_of_a_topology_that_contradict_each_other_say_nothing():
+    head, good, bad = "\tGPU0\tGPU1\n", "GPU0\t X \tNV18\n", "GPU0\t X \tSYS\n"
+    assert parse.parse_topology(head + good + good) == {"GPU0": {"GPU1": "NV18"}}
+    assert parse.parse_topology(head + bad + good) == parse.parse_topology(head + good + bad) == {"GPU0": {}}
+    assert parse.parse_topology(head + bad + good + good) == {"GPU0": {}}
+
+
+def test_event_of_a_switch_has_its_place_and_text():
+    line = f"[  1.5] nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Fatal, {'x' * 400}"
+    (event,) = parse.parse_xids(line)["sxids"]
+    assert event == {
+        "time": "1.5", "bus": "0000:05:00.0", "switch": "nvidia-nvswitch3", "code": 12028, "fatal": True,
+        "text": ("Fatal, " + "x" * 400)[:300],
+    }  # fmt: skip
+    (event,) = parse.parse_xids("nvidia-nvswitch0: SXid (PCI:0000:05:00.0): 7")["sxids"]
+    assert (event["text"], event["fatal"]) == ("", False)
+
+
+@pytest.mark.parametrize(
+    ("text", "unread"),
+    [("NVRM: Xid (garbled): what\nSXid (x): y\n", 2), ("NVRM: Xid (PCI:0000:53:00): 31\n", 0), ("NVRM: loaded\n", 0)],
+)
+def test_lines_of_xids_in_no_known_shape_are_counted(text, unread):
+    assert parse.parse_xids(text)["unread"] == unread
+
+
+def test_counts_of_links_are_those_of_their_gpu():
+    text = "GPU 0: X\n Link 0: Replay Errors: 1\n Link 1: Replay Errors: 4\nGPU 12: X\n Link 0: Replay Errors: 2\n"
+    assert parse.parse_nvlink_counters(text) == {"0": {"replay_errors": 5}, "12": {"replay_errors": 2}}
+
+
+@pytest.mark.parametrize(
+    ("word", "speed"),
+    [
+        ("<inactive>", 0.0),
+        ("<INACTIVE>", 0.0),
+        ("26.562 GB/s", 26.562),
+        ("25 GB/s", 25.0),
+        ("25 GB/s x", None),
+        ("", None),
+    ],
+)
+def test_speed_of_a_link(word, speed):
+    assert parse._link_speed(word) == speed
+
+
+def test_place_and_processes_of_a_neuron_device():
+    text = json.dumps([{"bdf": "0" * 50, "numa_node": "1" * 20, "neuron_processes": [1, 2], "connected_to": [1, "2"]}])
+    (device,) = parse.parse_neuron_ls(text)
+    assert (len(device["bdf"]), len(device["numa_node"]), device["processes"]) == (40, 10, 2)
+    assert device["connected_to"] == [1]
+    (device,) = parse.parse_neuron_ls('[{"neuron_processes": 3, "neuron_device": true, "memory_size": 0}]')
+    assert (device["processes"], device["index"], device["memory_mib"]) == (0, None, 0)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "a  b"])
+def test_text_that_is_no_document_is_shown(text):
+    for read in (parse.parse_smi, parse.parse_neuron_ls):
+        with pytest.raises(ValueError, match=r"but: (nothing|a b)"):
+            read(text)
+
+
+def test_what_runs_is_left_out_at_the_top_alone():
+    gpu = gpu_of("<processes><name>an error</name></processes><a><processes>an error</processes></a>")
+    assert gpu["errors"] == {"a/processes": "an error"}
+
+
+def test_gpu_without_an_address_has_none():
+    (gpu,) = parse.parse_smi('<?xml version="1.0"?><nvidia_smi_log><gpu><uuid>x</uuid></gpu></nvidia_smi_log>')["gpus"]
+    assert (gpu["bus_id"], gpu["index"], gpu["uuid"]) == (None, 0, "x")
+
+
+@pytest.mark.parametrize(
+    ("tags", "names"),
+    [
+        (("single_bit",), VOLTA),
+        (("double_bit",), VOLTA),
+        (("sram_uncorrectable",), TURING),
+        (("sram_uncorrectable", "sram_uncorrectable_parity"), AMPERE),
+        (("sram_uncorrectable", "sram_uncorrectable_secded"), AMPERE),
+        ((), AMPERE),
+    ],
+)
+def test_counters_that_a_generation_has_to_have(tags, names):
+    rows = "".join(f"<{tag}>0</{tag}>" for tag in tags)
+    gpu = gpu_of(f"<ecc_errors><volatile>{rows}</volatile></ecc_errors>")
+    assert tuple(gpu["ecc"]["volatile"]["counters"]) == names
+
+
+def test_counters_of_all_generations_are_known():
+    assert set(parse.COUNTERS) == {*VOLTA, *TURING, *AMPERE}
+
+
+def test_field_of_a_number_is_read_without_its_unit():
+    gpu = gpu_of("<fb_memory_usage><total>81559 MiB</total><used>-5.9 MiB</used></fb_memory_usage>")
+    assert (gpu["memory_mib"], gpu["memory_used_mib"], gpu["minor"]) == (81559, -5, None)
+    assert gpu["unreadable"] == {}
