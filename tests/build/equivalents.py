@@ -46,8 +46,17 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         ),
         "a limit of time for what hangs, far above what an answer takes",
     ),
+    (f"{NODE}/storage/apply.py", "constant", "GHOST_ATTEMPTS = 3"): "a bound on time: one more try does no harm",
+    (f"{NODE}/storage/apply.py", "returned value", "return False"): "what is returned is only tried for truth",
+    (
+        f"{NODE}/storage/apply.py",
+        "constant",
+        "return _is_running(host, device) and size.isdigit() and int(size) > 0 and host.exists(device)",
+    ): "no array has one sector",
 }
 
+SECOND_MORE = "one second more for a program, of ten or more"
+LEAST_SECONDS = 10
 EXCERPT = "the length of an excerpt that people read"
 # A shorter bound is a position, no excerpt.
 LEAST_EXCERPT = 20
@@ -68,12 +77,28 @@ def excerpts(tree: ast.AST) -> set[int]:
     return {
         place
         for place, node in enumerate(nodes)
-        if id(node) in bounds and isinstance(node, ast.Constant) and _is_long(node.value)
+        if id(node) in bounds and isinstance(node, ast.Constant) and _at_least(node.value, LEAST_EXCERPT)
     }
 
 
-def _is_long(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= LEAST_EXCERPT
+def timeouts(tree: ast.AST) -> set[int]:
+    """Return the places in the walk of the tree that hold the time a program has, of ten seconds or more."""
+    nodes = list(ast.walk(tree))
+    times = {id(node.value) for node in nodes if isinstance(node, ast.keyword) and node.arg == "timeout"}
+    return {
+        place
+        for place, node in enumerate(nodes)
+        if id(node) in times and isinstance(node, ast.Constant) and _at_least(node.value, LEAST_SECONDS)
+    }
+
+
+def of_constants(tree: ast.AST) -> dict[int, str]:
+    """Return why a change of a number is equivalent, by its place in the walk of the tree."""
+    return {**dict.fromkeys(excerpts(tree), EXCERPT), **dict.fromkeys(timeouts(tree), SECOND_MORE)}
+
+
+def _at_least(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def why(module: str, name: str, line: str) -> str | None:

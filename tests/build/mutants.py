@@ -159,24 +159,24 @@ def mutant(tree: ast.AST, place: int, change: Change) -> str:
 class Mutant:
     """A changed module: the line, the name of the change, the source, and the lines that run with it (None: unknown).
 
-    ``excerpt``: only the length of a text in a message is another.
+    ``excused``: why no test can notice the change, for what can be seen from the source.
     """
 
     line: int
     name: str
     text: str
     runs: range | None
-    excerpt: bool
+    excused: str | None
 
 
 def mutants(source: str, number: int | None, seed: int) -> list[Mutant]:
     """Return so many mutants (all without a number), picked by a seed."""
     tree = ast.parse(source)
-    found, short = list(spots(tree)), equivalents.excerpts(tree)
+    found, excused = list(spots(tree)), equivalents.of_constants(tree)
     if number is not None and number < len(found):
         found = sorted(random.Random(seed).sample(found, number), key=lambda spot: spot[1])
     return [
-        Mutant(line, name, mutant(tree, place, change), _runs(tree, place, line), place in short)
+        Mutant(line, name, mutant(tree, place, change), _runs(tree, place, line), excused.get(place))
         for place, line, name, change in found
     ]
 
@@ -296,8 +296,7 @@ def main() -> int:
         trial = Trial(copy_checkout(Path(folder)), module, tests, args.seconds)
         for one in made:
             line = source.splitlines()[one.line - 1].strip()
-            why = equivalents.EXCERPT if one.excerpt else equivalents.why(str(module), one.name, line)
-            if why:
+            if one.excused or equivalents.why(str(module), one.name, line):
                 same += 1
             elif trial.lives(one):
                 lived.append(f"{module}:{one.line}: {one.name}: {line[:90]}")

@@ -29,6 +29,24 @@ def test_length_of_an_excerpt_in_a_message(source, found):
     assert [nodes[place].value for place in sorted(equivalents.excerpts(tree))] == found
 
 
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("run(argv, timeout=60)", [60]),
+        # A time that a test can wait for, one that is chosen elsewhere, and another number.
+        ("run(argv, timeout=5)", []),
+        ("run(argv, timeout=LONG + 1)", []),
+        ("run(argv, tries=60)", []),
+        ("run(argv, timeout=True)", []),
+    ],
+)
+def test_time_that_a_program_has(source, found):
+    tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
+    assert [nodes[place].value for place in sorted(equivalents.timeouts(tree))] == found
+    assert list(equivalents.of_constants(tree).values()) == [equivalents.SECOND_MORE] * len(found)
+
+
 @pytest.mark.parametrize(("module", "name", "line"), sorted(equivalents.EQUIVALENT))
 def test_change_that_is_excused_can_be_made(module, name, line):
     source = (CHECKOUT / module).read_text(encoding="utf-8")

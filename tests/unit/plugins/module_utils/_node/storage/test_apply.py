@@ -669,6 +669,14 @@ def test_a_late_array_is_waited_for(action, attribute, before):
     assert host.calls[-1] == SETTLE
 
 
+def test_an_array_that_the_kernel_does_not_list_yet_is_waited_for():
+    host = scene.node(2)
+    real = host.listdir
+    host.listdir = lambda path: [name for name in real(path) if host.clock >= 2 or not name.startswith("md")]
+    act(host, "create_array", **CREATE)
+    assert 2 <= host.clock < 3
+
+
 def test_an_array_that_never_appears_ends_the_run():
     host = scene.node(2)
     late(host, 99, "size")
