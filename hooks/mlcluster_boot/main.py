@@ -31,6 +31,7 @@ if COLLECTIONS.is_dir():
     sys.path.insert(0, str(COLLECTIONS))
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.package_locks import held_lock
 
 from . import unchanged
 from .node import Node, Role, choose_roles, look
@@ -40,7 +41,6 @@ from .status import OVER, SHIP_SECONDS, Report, prune
 from .waits import (
     Wait,
     end_leftovers,
-    held_lock,
     pause_update_timers,
     poll,
     repair_dpkg,

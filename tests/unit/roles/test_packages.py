@@ -51,7 +51,9 @@ def test_packages_are_installed_by_the_shared_tasks_alone():
 @pytest.mark.parametrize("path, module, task", [entry for entry in installers() if entry[0].startswith("roles/plan/")])
 def test_shared_package_task_waits_for_locks_and_tries_again(path, module, task):
     arguments = next(value for key, value in task.items() if key.rpartition(".")[2] == module)
-    assert arguments["lock_timeout"] >= 300 and task["retries"] >= 5 and "__plan_passes" in task["until"]
+    assert task["retries"] >= 5 and "__plan_passes" in task["until"] and task["delay"] == "{{ __plan_delay }}"
+    # What dnf's module calls lock_timeout changes nothing.
+    assert arguments.get("lock_timeout") == ("{{ __plan_lock_seconds }}" if module == "apt" else None)
     assert module != "apt" or task["environment"] == "{{ __plan_package_environment }}"
 
 
@@ -61,6 +63,10 @@ def test_shared_package_task_waits_for_locks_and_tries_again(path, module, task)
         ("Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 4711 (unattended-upgr)", True),
         ("lockfile is held by another process", True),
         ("Failed to download metadata for repo 'amazonlinux'", True),
+        ("dpkg: error: dpkg frontend lock was locked by another process with pid 4711", True),
+        ("Failed to download packages: x-1-1.noarch: Cannot download, all mirrors were already tried", True),
+        # A repository that dnf could not reach is passed over.
+        ("Failed to install some of the specified packages No package nvidia-gds available.", True),
         ("Hash Sum mismatch", True),
         ("No package matching 'nvidia-gds' is available", False),
         ("Depsolve Error occurred: nothing provides kernel-devel", False),
@@ -69,6 +75,7 @@ def test_shared_package_task_waits_for_locks_and_tries_again(path, module, task)
 )
 def test_error_that_passes_is_tried_again(message, passes):
     variables = yaml.safe_load((PLAN / "vars/main.yml").read_text(encoding="utf-8"))
+    assert (variables["__plan_lock_seconds"], variables["__plan_delay"]) == (300, 10)
     assert variables["__plan_package_environment"]["NEEDRESTART_SUSPEND"] == "1"
     pattern = re.sub(r"\s+\|", "|", variables["__plan_passing"])
     assert bool(re.search(pattern, message)) is passes

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import CommandError, CommandResult
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.package_locks import held_lock
 
 from hooks.mlcluster_boot import waits
 
@@ -43,20 +44,6 @@ def test_a_poll_asks_at_least_once_and_says_what_is_left():
     assert waits.poll("x", lambda: "", 0).obstacle == ""
 
 
-def test_the_holder_of_a_lock_is_named(tmp_path):
-    path = tmp_path / "lock"
-    path.touch()
-    table = f"1: POSIX  ADVISORY  WRITE {os.getpid()} 08:01:{path.stat().st_ino} 0 EOF\n"
-    assert waits.lock_holder(path, table).endswith(f"(process {os.getpid()})")
-    assert waits.lock_holder(path, "1: FLOCK ADVISORY READ 1 08:01:1 0 EOF\n") == "another process"
-
-
-def test_no_lock_is_held_where_there_is_none(tmp_path):
-    (tmp_path / "var/lib/dpkg").mkdir(parents=True)
-    (tmp_path / "var/lib/dpkg/lock").touch()
-    assert waits.held_lock(tmp_path) == ""
-
-
 def met_meanwhile(monkeypatch, change):
     """What a wait waits for comes while it sleeps for the first time."""
     pauses = []
@@ -79,36 +66,16 @@ input()
 """
 
 
-@pytest.mark.parametrize("name", waits.DNF_LOCKS)
-@pytest.mark.parametrize("text, held", [("4711", True), ("4711\n", True), ("4712", False), ("", False), ("dnf", False)])
-def test_dnf_lock_counts_while_its_process_lives(tmp_path, name, text, held):
-    (tmp_path / "proc/4711").mkdir(parents=True)
-    (tmp_path / "proc/4711/comm").write_text("amazon-ssm-agen\n")
-    (tmp_path / name).parent.mkdir(parents=True)
-    (tmp_path / name).write_text(text)
-    found = waits.held_dnf_lock(tmp_path, tmp_path / "proc")
-    assert found == (f"/{name} is held by amazon-ssm-agen (process 4711)" if held else "")
-
-
-def test_dnf_lock_is_one_of_the_package_locks(tmp_path):
-    lock = tmp_path / waits.DNF_LOCKS[0]
-    lock.parent.mkdir(parents=True)
-    lock.write_text(str(os.getpid()))
-    assert f"(process {os.getpid()})" in waits.held_lock(tmp_path)
-    lock.unlink()
-    assert waits.held_lock(tmp_path) == ""
-
-
 def test_a_lock_that_another_process_has_is_waited_for_until_it_lets_go(tmp_path, monkeypatch):
     lock = tmp_path / "var/lib/dpkg/lock"
     lock.parent.mkdir(parents=True)
     command = [sys.executable, "-c", HOLDER, str(lock)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.read(1) == b"\n"
-        held = waits.held_lock(tmp_path)
+        held = held_lock(tmp_path)
         assert held == f"/var/lib/dpkg/lock is held by apt\ufffd (process {holder.pid})"
         pauses = met_meanwhile(monkeypatch, lambda: holder.communicate(b"\n"))
-        assert waits.poll("package locks", lambda: waits.held_lock(tmp_path), 600).obstacle == ""
+        assert waits.poll("package locks", lambda: held_lock(tmp_path), 600).obstacle == ""
     assert len(pauses) == 1 and holder.returncode == 0
 
 
