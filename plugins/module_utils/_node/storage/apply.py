@@ -381,7 +381,7 @@ def _make_filesystem(host: Host, action: Action) -> None:
     else:
         argv = ["mkfs.xfs", "-q", "-f", "-K", "-m", f"uuid={action['fs_uuid']}", "-L", action["label"]]
         # XFS caps the log stripe at 256 KiB and warns where it would follow a larger chunk.
-        argv += ["-l", "su=32k"] if (action["chunk_kib"] or 0) > 256 else []
+        argv += ["-l", "su=32k"] if action["chunk_kib"] and action["chunk_kib"] >= 512 else []
         argv.append(device)
     host.run(argv, timeout=MKFS_TIMEOUT)
     _settle(host)

@@ -591,6 +591,29 @@ def test_a_disk_is_proved_blank_again_at_other_places(monkeypatch):
     assert len(seeds) == len(set(seeds)) == 2
 
 
+def test_wipe_stops_an_array_that_udev_puts_together_as_it_wipes():
+    host = with_array()
+    known = [{key: s[key] for key in ("type", "uuid")} for s in host.machine.devices["nvme1n1"].signatures]
+    host.run(["mdadm", "--stop", "/dev/md127"])
+    real, tries = host.run, []
+
+    def run(argv, *args, **more):
+        if argv[:2] == ["wipefs", "--all"]:
+            tries.append(argv)
+            if len(tries) == 1:
+                real(["mdadm", "--assemble", "/dev/md/x", f"--uuid={UUID}"])
+                host.calls.clear()
+        return real(argv, *args, **more)
+
+    host.run = run
+    fields = {"device": "/dev/nvme1n1", "serial": "AWS0001", "signatures": known, "members_of": [UUID]}
+    wipe, stop = ["wipefs", "--all", "/dev/nvme1n1"], ["mdadm", "--stop", "/dev/md127"]
+    run_action(host, {"action": "wipe", **fields}, ACTIONS)
+    assert changes(host) == [wipe, stop, wipe]
+    assert host.calls[-1] == SETTLE
+    assert host.machine.devices["nvme1n1"].signatures == []
+
+
 def test_wipe_refuses_a_signature_that_it_does_not_know():
     host = scene.node(1)
     host.machine.sign("nvme1n1", "ext4", FS)
