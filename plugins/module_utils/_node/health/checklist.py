@@ -165,9 +165,15 @@ def gather(host: Host, checks: t.Sequence[t.Mapping[str, t.Any]], seen: t.Mappin
 
 
 def _daemon(host: Host, name: str) -> str | None:
-    """Return the process that has this name, None where there is none."""
+    """Return the process that has this name, None where there is none; one that has ended is none."""
     pids = [pid for pid in host.listdir("/proc") if pid.isdecimal()]
-    return next((f"pid {pid}" for pid in pids if (host.read_text(f"/proc/{pid}/comm") or "").strip() == name), None)
+    named = (pid for pid in pids if (host.read_text(f"/proc/{pid}/comm") or "").strip() == name)
+    return next((f"pid {pid}" for pid in named if not _has_ended(host.read_text(f"/proc/{pid}/stat") or "")), None)
+
+
+def _has_ended(stat: str) -> bool:
+    """Whether the state in /proc/PID/stat, behind the name in parentheses, is that of a process that has ended."""
+    return stat.rpartition(")")[2].split()[:1] in (["Z"], ["X"])
 
 
 # A source that could not find out, as against one that found nothing.

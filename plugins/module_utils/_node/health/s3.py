@@ -164,7 +164,7 @@ class Client:
             return Answer("unreachable", "no answer in time" if "no answer" in str(exc) else "could not be started")
         if done.rc == 0:
             return Answer(text=done.stdout)
-        return _trouble(done.stderr)
+        return _trouble(done.stderr, verb)
 
 
 def _cli(verb: str, bucket: str, key: str, path: str) -> list[str]:
@@ -181,10 +181,10 @@ def _cli(verb: str, bucket: str, key: str, path: str) -> list[str]:
     return ["s3api", *more, *limits, *([path] if verb == "read" else [])]
 
 
-def _trouble(stderr: str) -> Answer:
+def _trouble(stderr: str, verb: str) -> Answer:
     matched = _ERROR.search(stderr)
     code = matched.group(1) if matched else ""
-    if code == "InvalidRange":
+    if code == "InvalidRange" and verb == "read":
         # An object without a byte: it may be read.
         return Answer()
     for trouble, codes in (

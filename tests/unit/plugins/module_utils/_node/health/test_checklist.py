@@ -94,6 +94,10 @@ def test_the_daemon_of_slurm_has_to_run(name, daemon):
     assert f"a running {daemon}, is not there" in go_through(host, name)["checklist.slurm"].message
     host.files["/proc/9/comm"] = f"{daemon}\n"
     assert go_through(host, name)["checklist.slurm"].found == "pid 9"
+    host.files["/proc/9/stat"] = f"9 ({daemon} S) Z 1 9 9 0\n"
+    assert f"a running {daemon}, is not there" in go_through(host, name)["checklist.slurm"].message
+    host.files["/proc/9/stat"] = f"9 ({daemon} Z) S 1 9 9 0\n"
+    assert go_through(host, name)["checklist.slurm"].found == "pid 9"
 
 
 @pytest.mark.parametrize(

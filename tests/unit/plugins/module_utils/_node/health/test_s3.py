@@ -89,6 +89,12 @@ def test_answer_of_s3_decides_the_verdict(answer, status, words):
     assert one.status == status and words in (one.message or one.reason or "")
 
 
+@pytest.mark.parametrize("verb", ["list", "write"])
+def test_range_is_of_reading_alone(verb):
+    found = verdicts(Node(**{verb: error("InvalidRange")}), Bucket("data", "out/", (verb,)))[f"s3.{verb}"]
+    assert found.status == "undeterminable" and "ended with InvalidRange" in found.reason
+
+
 def test_each_denied_right_names_its_permission():
     denied = {verb: error("AccessDenied") for verb in ("list", "read", "write")}
     found = verdicts(Node(**denied), Bucket("data", "out/", ALL.rights, key="out/k"))
