@@ -99,7 +99,7 @@ def verdict(
             "domains",
             exactly(len(groups) if domains is None else domains),
             lambda value: domains is not None and isinstance(value, int) and value > domains,
-            f"the nodes are of {domains} UltraServers, and NVLink joined them to {{}} groups",
+            f"the nodes are of {domains} UltraServers, and NVLink joined them to {{}} groups{_left(groups, domains)}",
             "reset",
             reason="unread",
             unknown="NCCL counted {} NVLink domains, which the channels do not show"
@@ -147,6 +147,15 @@ def _evidence(run: Run, ranks: int | None, groups: t.Sequence[t.Sequence[str]]) 
         "domains": len(groups) if counted == {len(groups)} else max(counted - {len(groups)}),
         "table": any(row.size for row in run.rows),
     }
+
+
+def _left(groups: t.Sequence[t.Sequence[str]], domains: int | None) -> str:
+    """Return the hosts outside of the largest groups, to end a sentence with: those that are not in their domain."""
+    by_size = sorted(groups, key=len, reverse=True)
+    left = [host for group in by_size[domains or 0 :] for host in group]
+    # Of groups of one size nobody knows which is right.
+    apart = domains and left and len(by_size[domains]) < len(by_size[domains - 1])
+    return f"; not in one of the largest: {_some(left)}" if apart else ""
 
 
 def _some(hosts: t.Iterable[str]) -> str:

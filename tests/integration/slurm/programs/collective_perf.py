@@ -7,16 +7,18 @@ Grammar: NVIDIA/nccl-tests, src/common.cu and README. The output has the shape t
 the options; only the bandwidth is invented. Refused: more GPUs than the process sees, as by nccl-tests, and -n 0, with
 which it divides by zero. Two variables spoil a run: STAND_IN_SOCKET_HOST, whose runs with other hosts go over sockets,
 and STAND_IN_WRONG_HOST, which computes wrongly.
+
+STAND_IN_DOMAINS ("n1,n2 n3,n4") makes the hosts of an entry those of an UltraServer, which NVLink joins but for
+STAND_IN_OUTSIDE, which has no IMEX domain. Its ranks are those of a step of Slurm: the rig has no MPI for Debian 13.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 from pathlib import Path
-
-from mpi4py import MPI
 
 CHECKOUT = Path(__file__).resolve().parents[4]
 UNITS = {"K": 10, "M": 20, "G": 30}
@@ -59,12 +61,46 @@ def unchecked(line: str) -> str:
     return "  ".join(words)
 
 
-def main() -> int:
-    args = arguments()
+def by_mpi() -> tuple[list[tuple[str, int]], bool]:
+    """Host and local number of each rank, for rank 0, and whether the ranks add up."""
+    from mpi4py import MPI
+
     world = MPI.COMM_WORLD
     where = world.gather((os.uname().nodename, int(os.environ.get("SLURM_LOCALID", "0"))))
-    total = world.allreduce(world.rank)
-    if world.rank:
+    return where or [], world.allreduce(world.rank) == sum(range(world.size))
+
+
+def by_step() -> tuple[list[tuple[str, int]], bool]:
+    """The same by the variables of a step."""
+    if int(os.environ["SLURM_PROCID"]):
+        return [], True
+    shown = ["scontrol", "show", "hostnames", os.environ["SLURM_STEP_NODELIST"]]
+    hosts = subprocess.run(shown, check=True, capture_output=True, text=True).stdout.split()
+    each = int(os.environ["SLURM_STEP_NUM_TASKS"]) // len(hosts)
+    return [(host, local) for host in sorted(hosts, key=domain_of) for local in range(each)], True
+
+
+def domain_of(host: str) -> int:
+    """The number of the NVLink domain of a host; one that is outside comes last."""
+    entries = os.environ["STAND_IN_DOMAINS"].split()
+    if host == os.environ.get("STAND_IN_OUTSIDE"):
+        return len(entries)
+    return next(number for number, entry in enumerate(entries) if host in entry.split(","))
+
+
+def domains(hosts: tuple[str, ...]) -> tuple[int, ...]:
+    """How many hosts each NVLink domain has; none where no two are joined, of which NCCL says MNNVL 0."""
+    if "STAND_IN_DOMAINS" not in os.environ:
+        return ()
+    numbers = [domain_of(host) for host in hosts]
+    counts = tuple(numbers.count(number) for number in dict.fromkeys(numbers))
+    return counts if max(counts) > 1 else ()
+
+
+def main() -> int:
+    args = arguments()
+    where, adds_up = by_step() if "STAND_IN_DOMAINS" in os.environ else by_mpi()
+    if not where:
         return 0
     sys.path[:0] = [str(CHECKOUT), str(CHECKOUT / ".collections")]
     from tests.unit.fakes import fake_nccl_output as nccl_outputs
@@ -78,7 +114,7 @@ def main() -> int:
             return [(rank, *place) for rank, place in enumerate(places)]
 
     hosts = tuple(dict.fromkeys(host for host, _device in where))
-    wrong = os.environ.get("STAND_IN_WRONG_HOST") in hosts or total != sum(range(world.size))
+    wrong = os.environ.get("STAND_IN_WRONG_HOST") in hosts or not adds_up
     plan = Launched(
         hosts=hosts,
         gpus=len(where) * args.g // len(hosts),
@@ -86,9 +122,10 @@ def main() -> int:
         smallest=args.b,
         largest=args.e,
         factor=args.f,
-        busbw=lambda _size: 0.0 if world.size * args.g == 1 else 40.0,
+        busbw=lambda _size: 0.0 if len(where) * args.g == 1 else 40.0,
         network="Socket" if len(hosts) > 1 and os.environ.get("STAND_IN_SOCKET_HOST") in hosts else "Libfabric",
         in_place_wrong="3" if wrong else "0",
+        domains=domains(hosts),
     )
     lines = nccl_outputs.output(plan)
     if os.environ.get("NCCL_DEBUG") != "INFO":

@@ -114,6 +114,20 @@ def test_fall_back_to_the_network_is_found_where_domains_are_known():
     assert "NCCL went over the network where NVLink joins the nodes: u1-1, u1-2, u2-1 and 1 more" in failed.message
 
 
+@pytest.mark.parametrize(
+    ("sizes", "domains", "said"),
+    [
+        ((3, 1), 1, "to 2 groups; not in one of the largest: u2-2"),
+        ((2, 1, 1), 1, "to 3 groups; not in one of the largest: u2-1, u2-2"),
+        ((2, 1, 1), 2, "to 3 groups"),
+        ((2, 2), 1, "to 2 groups"),
+    ],
+)
+def test_hosts_that_are_not_in_their_domain_are_named(sizes, domains, said):
+    failed = judged(made(sizes), domains=domains)["nccl.nvlink_domain"]
+    assert failed.status == "fail" and failed.message.endswith(said)
+
+
 def test_more_groups_than_ultraservers_is_a_failure():
     failed = judged(made((2, 2)), domains=1)["nccl.nvlink_domain"]
     assert failed.status == "fail" and "of 1 UltraServers, and NVLink joined them to 2 groups" in failed.message
