@@ -9,13 +9,22 @@ import json
 import sys
 from collections.abc import Sequence
 
-from tests.bench import bench_boot_hook, bench_data, bench_inventory, bench_nvme_raid0, bench_push, bench_unpacking
+from tests.bench import (
+    bench_boot_hook,
+    bench_data,
+    bench_imex,
+    bench_inventory,
+    bench_nvme_raid0,
+    bench_push,
+    bench_unpacking,
+)
 from tests.rig.vm.command import RigError
 from tests.vm.helpers import ROOT
 
 BENCHES = {
     "boot_hook": bench_boot_hook,
     "data": bench_data,
+    "imex": bench_imex,
     "inventory": bench_inventory,
     "nvme_raid0": bench_nvme_raid0,
     "push": bench_push,

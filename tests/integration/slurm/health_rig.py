@@ -25,14 +25,14 @@ PRIVATE = ("/var/lib/mlcluster", "/var/log/mlcluster", "/run/mlcluster")
 NOBODY, DAEMON = 65534, 1
 
 
-def render(folder: Path, base: str, conf: str, **checks: object) -> dict[str, str]:
+def render(folder: Path, base: str, conf: str, imex: str = "required", **checks: object) -> dict[str, str]:
     """Write the role's scripts into ``folder``, with a command of their own; return the path of each by its name."""
     command = folder / "mlcluster"
     # The interpreter is that of a node; nothing of the checkout is on its path.
     command.write_text(f'#!/bin/sh\nexec /usr/bin/python3 -I {runtime()} "$@"\n', encoding="utf-8")
     command.chmod(0o755)
     paths = {name: str(folder / "scripts" / name) for name in ("prolog", "epilog", "task_prolog", "health_check")}
-    scripts.write_checks({"command": str(command), "scratch_base": base, "slurm_conf": conf, **paths, **checks})
+    scripts.write_checks({"command": str(command), "scratch_base": base, "slurm_conf": conf, **paths, **checks}, imex)
     return {"command": str(command), **paths}
 
 

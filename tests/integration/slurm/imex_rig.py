@@ -100,14 +100,14 @@ class Ultra:
             path.chmod(0o755)
         return {name: str(self.folder / name.lower()) for name in lines}
 
-    def role_hooks(self) -> dict[str, str]:
+    def role_hooks(self, imex: str = "required") -> dict[str, str]:
         """The scripts of role slurm_jobs, with the domain of jobs."""
-        folder = self.folder / "role"
+        folder = self.folder / f"role-{imex}"
         folder.mkdir()
         conf, base = f"{self.cluster.root}/etc/slurm.conf", f"{self.cluster.root}/local/jobs"
         more = ["--instance-type", TYPE, "--seconds", "20"]
         # What a node of this type lacks here is no matter of this test.
-        paths = render(folder, base, conf, imex_options=more, labels=False)
+        paths = render(folder, base, conf, imex, imex_options=more, labels=False)
         return {"Prolog": paths["prolog"], "Epilog": paths["epilog"]}
 
 

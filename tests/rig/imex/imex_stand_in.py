@@ -109,6 +109,12 @@ def own_address(have, nodes):
     raise RefusedError("none of this node's addresses is in the list of nodes")
 
 
+def process_start():
+    """Seconds of the boot clock at which this process was started."""
+    fields = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(") ")[2].split()
+    return int(fields[19]) / os.sysconf("SC_CLK_TCK")
+
+
 class Daemon:
     """One node's daemon: what it is, and its connection to each node."""
 
@@ -125,10 +131,15 @@ class Daemon:
         self.status = "INITIALIZING"
         self.to = {address: "C" if address == self.own else "N" for address in self.nodes}
         self.log_path = self.have.get("LOG_FILE_NAME") or "/var/log/nvidia-imex.log"
+        self.started = process_start()
 
     def log(self, level, text):
         with open(self.log_path, "a", encoding="utf-8") as stream:
             stream.write(f"[{time.strftime('%b %d %Y %H:%M:%S')}] [{level}] [tid {os.getpid()}] {text}\n")
+
+    def reached(self, what):
+        """Log a state with the seconds since the program was started, for who measures."""
+        self.log("INFO", f"{what} after {time.clock_gettime(time.CLOCK_BOOTTIME) - self.started:.3f} s")
 
     def hello(self):
         return {"address": self.own, "version": self.version, "map": self.map}
@@ -162,6 +173,7 @@ class Daemon:
             while set(self.to.values()) != {"C"}:
                 time.sleep(RETRY)
         self.status = "READY"
+        self.reached("READY")
         signal.pause()
         return 0
 
@@ -178,6 +190,8 @@ class Daemon:
                     if self.to[address] != "C":
                         self.log("ERROR", f"{address}: {self.to[address]}, communication is disabled")
                         return
+                    if set(self.to.values()) == {"C"}:
+                        self.reached("connected to all")
                     link.settimeout(None)
                     stream.read()
             if self.to[address] == "C":

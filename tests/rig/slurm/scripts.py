@@ -88,14 +88,15 @@ class Role:
             program.write_bytes(source.read_bytes())
 
 
-def write_checks(checks: dict[str, Any]) -> None:
-    """Write the scripts that tasks/node_checks.yml has the role write, with these slurm_jobs_checks."""
+def write_checks(checks: dict[str, Any], imex: str = "required") -> None:
+    """Write the scripts that tasks/node_checks.yml has the role write, with these slurm_jobs_checks and this
+    slurm_jobs_imex."""
     from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import checks as node_checks
     from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs import files
 
     if problems := node_checks.problems(checks):
         raise RigError(f"the role would refuse these checks: {'; '.join(problems)}")
-    for entry in files.check_files(node_checks.wanted(checks)):
+    for entry in files.check_files(node_checks.wanted(checks, imex=imex)):
         script = Path(entry.path)
         script.parent.mkdir(parents=True, exist_ok=True)
         script.write_text(entry.text, encoding="utf-8")
