@@ -14,6 +14,7 @@ TYPE = "p6e-gb200.36xlarge"
 ADDRESSES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "10.0.0.3"}
 CONFIG = "/etc/nvidia-imex/config.cfg"
 NODES = "/etc/nvidia-imex/nodes_config.cfg"
+LOG = "/var/log/nvidia-imex.log"
 CHANNEL = "/dev/nvidia-caps-imex-channels/channel0"
 SITE = "# NVIDIA IMEX configuration file.\nLOG_LEVEL=4\nSERVER_PORT=50000\nIMEX_CMD_ENABLED=1\nIMEX_CMD_PORT=50005\n"
 
@@ -78,9 +79,12 @@ class FakeImexHost(Host):
             ),
             "show config": "Prolog                  = (null)\nSwitchType              = (null)\n",
             "show topology": "",
-            "show job": "JobId=7 JobName=x UserId=a(1) JobState=RUNNING Restarts=2 NodeList=n[1-3] OverSubscribe=NO\n",
+            "show job": "JobId=7 JobName=x UserId=a(1) JobState=RUNNING Restarts=0 NodeList=n[1-3] OverSubscribe=NO\n",
         }
         self.smi = ""
+        self.logs = ""
+        self.status = "READY"
+        self.uids: dict[str, int] = {}
         self.ran: list[str] = []
         self.clock = 0.0
 
@@ -99,6 +103,7 @@ class FakeImexHost(Host):
         if line.startswith("systemctl show"):
             return CommandResult(0, "".join(f"{key}={value}\n" for key, value in self.unit.items()), "")
         if line.startswith("systemctl restart"):
+            self.files[LOG] = self.files.get(LOG, "") + self.logs
             if self.after_restart is None:
                 self.unit["ActiveState"] = "failed"
                 return CommandResult(1, "", "Job for nvidia-imex.service failed")
@@ -107,13 +112,16 @@ class FakeImexHost(Host):
             line.startswith("systemctl reset-failed") and self.unit["ActiveState"] == "failed"
         ):
             self.unit["ActiveState"] = "inactive"
+        elif line.startswith("nvidia-imex-ctl") and line.endswith(" -q"):
+            return CommandResult(0, f"{self.status}\n", "")
         elif line.startswith("nvidia-imex-ctl"):
             text = self.tables.pop(0) if len(self.tables) > 1 else self.tables[0]
             return CommandResult(0 if text else 255, text, "" if text else "ERROR: no answer")
         elif line.startswith("nvidia-smi"):
             return CommandResult(0 if self.smi else 9, self.smi, "" if self.smi else "couldn't communicate")
         elif line.startswith("tail"):
-            return CommandResult(0, self.files.get(line.split()[-1], ""), "")
+            _tail, _option, start, path = line.split()
+            return CommandResult(0, self.files.get(path, "").encode()[int(start) - 1 :].decode(), "")
         elif line.startswith("scontrol"):
             known = [text for words, text in self.slurm.items() if words in line]
             if "show node" in line and known:
@@ -139,6 +147,12 @@ class FakeImexHost(Host):
 
     def exists(self, path: str) -> bool:
         return path in self.files or path in self.programs.values()
+
+    def stat(self, path: str) -> dict[str, t.Any] | None:
+        return {"uid": self.uids.get(path, 0)}
+
+    def file_size(self, path: str) -> int | None:
+        return len(self.files[path].encode()) if path in self.files else None
 
     def realpath(self, path: str) -> str:
         return path

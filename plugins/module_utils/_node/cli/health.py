@@ -15,6 +15,7 @@ from ..efa import look as efa
 from ..health import profiles as health
 from ..health.container import COMPONENTS, FACTS_PATH, host_facts
 from ..health.marker import MARKER_PATH, clear_marker, read_marker, write_marker
+from ..imex.config import MODES as IMEX_MODES
 from ..slurm import drain as health_drain
 from ..slurm.client import Slurm, node_name
 from ..system.ask import whole_number
@@ -62,6 +63,10 @@ def add_verbs(subparsers: t.Any) -> None:
     parser.add_argument("--kind", choices=health.KINDS, help="what this node is in the cluster (default: not said)")
     parser.add_argument("--image", help="an image in which the profile container is gone through as well, by srun")
     parser.add_argument("--image-user", default="root", help="who starts that container (%(default)s)")
+    parser.add_argument(
+        "--imex", choices=IMEX_MODES, default=IMEX_MODES[0],
+        help="whether jobs on UltraServers need their NVLink domain, as slurm_jobs_imex says (%(default)s)",
+    )  # fmt: skip
     gate = parser.add_mutually_exclusive_group()
     gate.add_argument("--fail-open", action="store_true", help="exit 1 only for failures; what is not proved passes")
     gate.add_argument("--fail-closed", action="store_true", help="exit 1 also for what is not proved")
@@ -123,6 +128,7 @@ def show(args: argparse.Namespace, host: Host | None = None) -> int:
         image_user=args.image_user,
         slurm_prefix=args.slurm_prefix,
         slurm_conf=args.slurm_conf,
+        imex=args.imex,
     )
     problems = health.unfit(wishes, args.seconds)
     if problems:

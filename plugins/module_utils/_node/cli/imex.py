@@ -102,8 +102,8 @@ def _status(host: Host, slurm: Slurm, options: config.Options) -> list[Result]:
     return apply.status(host, options, slurm)
 
 
-def _forget(host: Host, _slurm: Slurm, options: config.Options) -> list[Result]:
-    return apply.forget(host, options)
+def _forget(host: Host, slurm: Slurm, options: config.Options) -> list[Result]:
+    return apply.forget(host, options, slurm)
 
 
 def _drain(host: Host, slurm: Slurm, bad: t.Sequence[Result]) -> None:

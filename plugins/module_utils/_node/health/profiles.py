@@ -20,6 +20,7 @@ from ..efa.verify import verify as verify_efa
 from ..gds import decide as gds
 from ..gds.verify import verify as verify_gds
 from ..imex.apply import status as imex_status
+from ..imex.config import MODES as IMEX_MODES
 from ..imex.config import Options as ImexOptions
 from ..slurm.client import Slurm
 from ..storage.config import CONFIG_PATH, load_config
@@ -60,7 +61,8 @@ class Wishes:
     scratch: the directory of the jobs' directories (None: on the local volume). mounts: paths to ask GPUDirect Storage
     about (none: the local volume). require: what a container has to have, {name: least version or None}. expectations:
     what a site expects, see ``expectations``. kind: one of ``KINDS``. image, image_user: an image in which to go
-    through the profile container as well, and who starts it. may_write: allow the write probe in S3 and that container.
+    through the profile container as well, and who starts it. imex: slurm_jobs_imex. may_write: allow the write probe in
+    S3 and that container.
     """
 
     instance_type: str | None = None
@@ -78,6 +80,7 @@ class Wishes:
     image_user: str = "root"
     slurm_prefix: str | None = None
     slurm_conf: str | None = None
+    imex: str = IMEX_MODES[0]
     may_write: bool = True
 
 
@@ -106,6 +109,8 @@ def unfit(wishes: Wishes, seconds: int | None) -> list[str]:
             problems.append(f"require wants {component} {version!r}: give a version such as 2.5.1")
     if wishes.image is not None and image_problem(wishes.image):
         problems.append(str(image_problem(wishes.image)))
+    if wishes.imex not in IMEX_MODES:
+        problems.append(f"imex is {wishes.imex!r}: give one of {', '.join(IMEX_MODES)}")
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", wishes.image_user):
         problems.append(f"image_user is {wishes.image_user!r}: give the name of a user")
     return problems + health_expect.problems(wishes.expectations)
@@ -173,7 +178,7 @@ def _prolog(wishes: Wishes, expect: Expected) -> dict[str, Look]:
         "gpu.xid": functools.partial(health_checks.check_xids, wishes=chips, allowed=expect.allowed_xids),
         "efa.devices": functools.partial(health_checks.check_efa, wishes=fabric),
         "imex.service": lambda host: imex_status(
-            host, ImexOptions(instance_type=wishes.instance_type), _slurm(host, wishes)
+            host, ImexOptions(wishes.imex, instance_type=wishes.instance_type), _slurm(host, wishes)
         ),
     }
     if expect.mounts or expect.gpus is not None or expect.disks is not None or expect.unresolved:

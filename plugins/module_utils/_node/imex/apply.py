@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import typing as t
 
-from ..slurm.client import Slurm
+from ..slurm import parse as slurm_parse
+from ..slurm.client import Slurm, unknown_job
 from ..system.host import CommandError, Host, NodeError
 from ..system.plan import Plan
 from ..system.state import write_json
 from ..verdict.result import FAIL, PASS, Result, failed, not_applicable, passed
 from . import config, parse, verify
-from .job import Job
-from .look import Facts, look, look_domain, look_slurm, look_unit
+from .job import SECONDS, Job
+from .look import Facts, look, look_domain, look_slurm, look_status, look_unit
 
 # Between two questions to the daemon: at first as short as one takes, then longer, for a daemon that is slow.
 FIRST_POLL = 0.01
@@ -25,9 +27,13 @@ _GROWTH = 1.5
 _START_SECONDS = 30
 _STOP_SECONDS = 15
 _ASK_SECONDS = 5
-_LOG_LINES = "40"
 # Time, level and thread of a line.
 _PREFIX = re.compile(r"^(?:\[[^\]]*\] ?)+")
+_HAS_A_JOB = ("starting", "ready")
+# States of a job of which no process is left on any node (Slurm's job state codes); others may be on their way out.
+_ENDED = frozenset(
+    "BOOT_FAIL CANCELLED COMPLETED DEADLINE FAILED NODE_FAIL OUT_OF_MEMORY PENDING PREEMPTED TIMEOUT".split()
+)
 # Two daemons that differ in version or list never talk to each other, so that more time does not help.
 _FINAL = ("!V!", "!M!")
 
@@ -42,6 +48,8 @@ def make(host: Host, options: config.Options, job: Job, facts: Facts, plan: Plan
         return [failed("imex.service", "; ".join(plan.refusals), severity="reset")]
     started = host.monotonic()
     deadline = started + options.seconds
+    log = parse.settings(facts["config"]["text"] or "").get("LOG_FILE_NAME") or config.LOG
+    logged = host.file_size(log) or 0
     try:
         _record(host, job, "starting")
         for file in plan.files:
@@ -53,24 +61,28 @@ def make(host: Host, options: config.Options, job: Job, facts: Facts, plan: Plan
                 _make_channel(host, facts["major"])
     except CommandError as exc:
         # A drain has room for 200 characters, and the log says more than systemctl.
-        log = _log_end(host, facts)
-        reason = f"the daemon did not start{log}" if log else str(exc)
-        _record(host, job, "failed", "own", reason)
-        return [failed("imex.service", reason, severity="reset")]
+        said = _log_end(host, log, logged)
+        reason = f"the daemon did not start{said}" if said else str(exc)
+        return [_given_up(host, options, job, failed("imex.service", reason, severity="reset"))]
     except (NodeError, OSError) as exc:
-        reason = str(exc)
-        _record(host, job, "failed", "own", reason)
-        return [failed("imex.service", reason, severity="reset")]
+        return [_given_up(host, options, job, failed("imex.service", str(exc), severity="reset"))]
     result = wait(host, job, options.service, facts["config"]["path"], deadline)
     if result.status == PASS:
         _record(host, job, "ready")
         return [dataclasses.replace(result, seconds=round(host.monotonic() - started, 3))]
-    if result.status == FAIL and result.severity == "monitor":
-        _record(host, job, "failed", "peer", result.message or "")
-        return [result]
-    result = dataclasses.replace(result, message=f"{result.message}{_log_end(host, facts)}")
-    _record(host, job, "failed", "own", result.message or "")
-    return [result]
+    if result.severity != "monitor":
+        result = dataclasses.replace(result, message=f"{result.message}{_log_end(host, log, logged)}")
+    return [_given_up(host, options, job, result)]
+
+
+def _given_up(host: Host, options: config.Options, job: Job, result: Result) -> Result:
+    """Record why a job has no domain here, end a daemon that no job needs, and return the verdict."""
+    blame = "peer" if result.status == FAIL and result.severity == "monitor" else "own"
+    if options.mode == "required":
+        # Not every Slurm runs an Epilog where the Prolog failed; and systemd may try to start it again and again.
+        _stop(host, options)
+    _record(host, job, "failed", blame, result.message or "")
+    return result
 
 
 def wait(host: Host, job: Job, service: str, path: str, deadline: float) -> Result:
@@ -87,13 +99,21 @@ def wait(host: Host, job: Job, service: str, path: str, deadline: float) -> Resu
             if active in ("failed", "inactive"):
                 return failed("imex.service", f"the daemon does not run: ActiveState is {active}", severity="reset")
         if domain is None:
-            result = failed("imex.domain", f"the daemon gives no answer: {problem}", severity="reset")
+            result = _without_table(host, path, problem, host.monotonic() >= deadline)
         else:
             result = verify.verify_domain(domain, members, job.address)
         if result.status == PASS or _is_final(mine) or host.monotonic() >= deadline:
             return result
         host.sleep(pause)
         pause = min(pause * _GROWTH, LONGEST_POLL)
+
+
+def _without_table(host: Host, path: str, problem: str, is_last: bool) -> Result:
+    """Return the verdict on a daemon without a table, for which every node is asked; one of the others may be gone."""
+    if is_last and look_status(host, path) == parse.READY:
+        why = f"this node is READY, and not all others answer: {problem}"
+        return failed("imex.domain", why, severity="monitor")
+    return failed("imex.domain", f"the daemon gives no answer: {problem}", severity="reset")
 
 
 def _is_final(mine: parse.Member | None) -> bool:
@@ -128,11 +148,13 @@ def _record(host: Host, job: Job, state: str, blame: str = "", reason: str = "")
     write_json(host, config.RECORD, document)
 
 
-def _log_end(host: Host, facts: Facts) -> str:
-    """Return the last error of the daemon's log, to end a sentence with; empty without one."""
-    path = parse.settings(facts["config"]["text"] or "").get("LOG_FILE_NAME") or config.LOG
+def _log_end(host: Host, path: str, before: int) -> str:
+    """Return the last error in a log behind what was there before, to end a sentence with; empty without one."""
+    size = host.file_size(path)
+    # A smaller one was begun anew.
+    start = before if size is not None and size >= before else 0
     try:
-        text = host.run(["tail", "-n", _LOG_LINES, path], timeout=_ASK_SECONDS, check=False).stdout
+        text = host.run(["tail", "-c", f"+{start + 1}", path], timeout=_ASK_SECONDS, check=False).stdout
     except NodeError:
         return ""
     errors = [line for line in text.splitlines() if "[ERROR]" in line or "[CRITICAL]" in line]
@@ -167,10 +189,10 @@ def _stop(host: Host, options: config.Options) -> str:
     return ""
 
 
-def forget(host: Host, options: config.Options) -> list[Result]:
+def forget(host: Host, options: config.Options, slurm: Slurm) -> list[Result]:
     """Remove the record of a domain that failed on this node, and systemd's, once a person has put it right."""
     record = host.read_json(config.RECORD)
-    if isinstance(record, dict) and record.get("state") in ("starting", "ready"):
+    if isinstance(record, dict) and record.get("state") in _HAS_A_JOB and not has_ended(slurm, record):
         raise NodeError(f"job {record.get('job_id')} has its domain here: its Epilog takes that away")
     host.run(["systemctl", "reset-failed", f"{options.service}.service"], timeout=_ASK_SECONDS, check=False)
     host.remove(config.RECORD)
@@ -179,11 +201,37 @@ def forget(host: Host, options: config.Options) -> list[Result]:
 
 def status(host: Host, options: config.Options, slurm: Slurm) -> list[Result]:
     """Return the verdicts on what there is now; Slurm is asked only on a node of an UltraServer."""
+    if options.mode == "none":
+        return [not_applicable("imex.service", "slurm_jobs_imex is none: the domains of jobs are not looked after")]
     facts = look(host, options)
     if not facts["ultraserver"]:
-        return verify.verify(facts)
+        return _weighed(verify.verify(facts), options)
     facts.update(look_slurm(host, slurm))
     record = facts["record"] or {}
+    if record.get("state") in _HAS_A_JOB and has_ended(slurm, record):
+        # Its Epilog was lost, as where slurmd was killed: nothing on this node needs that domain any more.
+        facts["record"], record = None, {}
     if record.get("state") == "ready" and facts["unit"]["active"] == "active":
-        return verify.verify(facts, *look_domain(host, facts["config"]["path"]))
-    return verify.verify(facts, None, "its daemon does not run")
+        return _weighed(verify.verify(facts, *look_domain(host, facts["config"]["path"])), options)
+    return _weighed(verify.verify(facts, None, "its daemon does not run"), options)
+
+
+def _weighed(results: list[Result], options: config.Options) -> list[Result]:
+    """Return the verdicts with the severity that they have where jobs start without their domain too."""
+    if options.mode == "required":
+        return results
+    return [dataclasses.replace(one, severity="monitor") if one.status == FAIL else one for one in results]
+
+
+def has_ended(slurm: Slurm, record: t.Mapping[str, t.Any]) -> bool:
+    """Return whether Slurm says that the job of a record has left this node; False where it gives no clear answer."""
+    job_id = record.get("job_id")
+    try:
+        done = slurm.run("scontrol", "--oneliner", "show", "job", str(job_id), timeout=SECONDS)
+        if unknown_job(done):
+            return True
+        found = [] if done.rc else [one for one in slurm_parse.jobs(done.stdout, job_id) if one["job_id"] == job_id]
+    except NodeError:
+        return False
+    # A later start of the same job has a Prolog of its own, which writes the record again.
+    return len(found) == 1 and (found[0]["state"] in _ENDED or found[0]["restarts"] > (record.get("restarts") or 0))

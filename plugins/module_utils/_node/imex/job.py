@@ -87,24 +87,23 @@ def ask_job(slurm: Slurm, job_id: int) -> dict[str, t.Any]:
     own = [one for one in found if one["job_id"] == job_id]
     if len(own) != 1:
         raise NodeError(f"asked Slurm for job {job_id} and it showed {len(own)}: see 'scontrol show job {job_id}'")
-    return {**own[0], "sharing": slurm_parse.sharing(text)}
+    return {**own[0], "sharing": slurm_parse.sharing(text, job_id)}
 
 
 def in_block(slurm: Slurm, node: str, names: t.Sequence[str]) -> tuple[list[str], list[str]]:
     """Return those of the nodes that Slurm's block topology has in one block with this node, and the others.
 
-    Without a block topology, or a block of this node, all of them are taken for one domain.
+    Without a block topology all of them are taken for one domain, and so are those in no block.
     """
     if len(names) == 1:
         return list(names), []
     done = slurm.run("scontrol", "show", "topology", timeout=SECONDS)
     if is_unanswered(done):
         raise NodeError(f"asked Slurm for its topology and had no answer ({done.stderr.strip()}): see 'scontrol ping'")
-    for expression in parse.blocks(done.stdout).values():
-        block = set(slurm_parse.expand(expression))
-        if node in block:
-            return [name for name in names if name in block], [name for name in names if name not in block]
-    return list(names), []
+    blocks = [frozenset(slurm_parse.expand(expression)) for expression in parse.blocks(done.stdout).values()]
+    # Each node of the job has to come to the same lists.
+    own = next((block for block in blocks if node in block), frozenset(names).difference(*blocks))
+    return [name for name in names if name in own], [name for name in names if name not in own]
 
 
 def members(host: Host, slurm: Slurm, names: t.Sequence[str]) -> dict[str, str]:
@@ -122,7 +121,7 @@ def members(host: Host, slurm: Slurm, names: t.Sequence[str]) -> dict[str, str]:
 
 def _address(host: Host, name: str, address: str) -> str:
     if parse.is_address(address):
-        return address
+        return parse.canonical(address)
     # NodeAddr is the node's name where nobody set it.
     for found in host.addresses_of(address):
         if not ipaddress.ip_address(found).is_loopback:

@@ -121,8 +121,17 @@ def look_domain(host: Host, path: str, timeout: float = _CTL_SECONDS) -> tuple[p
         return None, f"{config.PROGRAM} -N does not print a table as documented: {exc}"
 
 
+def look_status(host: Host, path: str) -> str | None:
+    """Return the state of this node alone, as its daemon has it; None without an answer."""
+    text, problem = ask(host, [config.PROGRAM, "-c", path, "-q"], timeout=_CTL_SECONDS)
+    return None if problem else text.strip()
+
+
 def daemons(host: Host) -> list[Facts]:
-    """Return the IMEX daemons that run, in containers too: ``pid`` and ``config`` (None: the default file)."""
+    """Return the IMEX daemons that run, in containers too: ``pid`` and ``config`` (None: the default file).
+
+    A program of that name that a user runs is none: it cannot work without root, and would keep domains away.
+    """
     found = []
     for name in host.listdir("/proc"):
         if not name.isdecimal():
@@ -130,7 +139,7 @@ def daemons(host: Host) -> list[Facts]:
         words = (host.read_text(f"/proc/{name}/cmdline") or "").split("\0")
         # A stand-in or a wrapper is run by an interpreter.
         programs = [posixpath.basename(word) for word in words[:2]]
-        if config.SERVICE in programs:
+        if config.SERVICE in programs and (host.stat(f"/proc/{name}") or {}).get("uid") == 0:
             given = words[words.index("-c") + 1 : words.index("-c") + 2] if "-c" in words else []
             found.append({"pid": int(name), "config": given[0] if given else None})
     return found

@@ -119,6 +119,11 @@ def is_address(text: object) -> bool:
     return True
 
 
+def canonical(address: str) -> str:
+    """Return an address in the one form that all nodes and programs have of it; anything else as it is."""
+    return str(ipaddress.ip_address(address)) if is_address(address) else address
+
+
 def channel_major(text: str | None) -> int | None:
     """Return the major number of IMEX channels by /proc/devices, which differs between nodes; None without one."""
     inside = False
@@ -149,7 +154,7 @@ def domain(text: str) -> Domain:
         if node:
             if int(node.group(1)) in nodes:
                 raise ValueError(f"node #{node.group(1)} is listed twice")
-            nodes[int(node.group(1))] = (node.group(2), node.group(3), node.group(4) or None)
+            nodes[int(node.group(1))] = (canonical(node.group(2)), node.group(3), node.group(4) or None)
         elif top:
             if header:
                 raise ValueError("two tables of connections")

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from ..system.plan import File, Plan, Step, Unit, not_concerned, refused
@@ -16,7 +17,8 @@ from .look import Facts
 DOMAIN = "imex"
 # What a program that configures IMEX for jobs names, other than this one.
 _NAMES = ("nvidia-imex", "nodes_config")
-_OURS = "mlcluster"
+# The line of a Prolog that has it done here. Other verbs of the command may stand beside a script that is another hand.
+_OURS = re.compile(r"\bimex\s+up\b")
 SLURM_CHANNELS = "switch/nvidia_imex"
 
 
@@ -29,7 +31,10 @@ def make_plan(options: config.Options, job: Job, facts: Facts) -> Plan:
     if refusals:
         return refused(DOMAIN, refusals)
     files = _files(job, facts)
-    restart = bool(files) or facts["unit"]["active"] != "active"
+    record = facts["record"] or {}
+    of_this_start = (record.get("job_id"), record.get("restarts")) == (job.job_id, job.restarts)
+    # Ports come round again: a daemon with the same files may be of a job whose Epilog was lost.
+    restart = bool(files) or facts["unit"]["active"] != "active" or not of_this_start
     steps = [] if facts["switch"] == SLURM_CHANNELS or channel_is_right(facts) else [Step("channel", config.CHANNEL)]
     return Plan(
         domain=DOMAIN,
@@ -78,7 +83,7 @@ def other_hands(facts: Facts) -> str:
         if path != own:
             return f"process {daemon['pid']} is an IMEX daemon with {path}, which is not that of the unit: left alone"
     for path, text in facts["prologs"].items():
-        if any(name in text for name in _NAMES) and _OURS not in text:
+        if any(name in text for name in _NAMES) and not _OURS.search(text):
             return f"{path} configures IMEX for jobs, and is left alone: take it out of Prolog to have this done here"
     return ""
 
@@ -103,9 +108,14 @@ def obstacles(job: Job, facts: Facts) -> t.Iterator[str]:
                 f"{file['path']} is on {file['shared']}, where jobs of other nodes would write it too: let the unit "
                 "have files on the node"
             )
-    bind = parse.settings(own["text"] or "").get("BIND_INTERFACE_IP")
-    if bind and bind != job.address:
-        yield f"{own['path']} binds the daemon to {bind}, and Slurm has {job.address} for this node: leave it empty"
+    have = parse.settings(own["text"] or "")
+    for key, what in (("BIND_INTERFACE_IP", "the daemon"), ("IMEX_CMD_BIND_INTERFACE_IP", "its command service")):
+        bind = have.get(key)
+        if bind and parse.canonical(bind) != job.address:
+            yield (
+                f"{own['path']} binds {what} to {bind}, and Slurm has {job.address} for this node, where the others "
+                f"look for it: leave {key} empty"
+            )
     if facts["major"] is None and facts["switch"] != SLURM_CHANNELS:
         yield f"/proc/devices has no {parse.CHANNEL_DRIVER}: load a driver with IMEX channels"
 

@@ -14,6 +14,7 @@ import re
 import shlex
 import typing as t
 
+from ..imex.config import MODES as IMEX_MODES
 from ..imex.config import RECORD
 from ..system.plan import File
 from .checks import OWN_CONF, Checks, Told, own_conf_path
@@ -120,7 +121,10 @@ def _slurm(checks: Checks) -> list[str]:
 
 def _health(checks: Checks) -> str:
     place = ["--scratch", checks["scratch_base"]] if checks["scratch"] else []
-    command = [checks["command"], "health", "--profile", "prolog", *place, *_slurm(checks), *checks["health_options"]]
+    # Where a job starts without its domain, a node that has none is no reason to keep jobs away.
+    imex = [] if checks["imex"] == IMEX_MODES[0] else ["--imex", checks["imex"]]
+    options = [*place, *_slurm(checks), *imex, *checks["health_options"]]
+    command = [checks["command"], "health", "--profile", "prolog", *options]
     return _words(command)
 
 

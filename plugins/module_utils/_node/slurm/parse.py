@@ -290,11 +290,14 @@ def _numbers_of(found: t.Mapping[str, t.Any]) -> tuple[t.Any, ...]:
     return found["job_id"], found["array_job_id"]
 
 
-def sharing(text: str) -> tuple[t.Optional[str], t.Optional[str]]:
-    """The words of Exclusive= (Slurm 26.05) and OverSubscribe= of a job of `scontrol --oneliner show job`."""
+def sharing(text: str, job_id: int) -> tuple[t.Optional[str], t.Optional[str]]:
+    """The words of Exclusive= (Slurm 26.05) and OverSubscribe= of a job of `scontrol --oneliner show job`.
+
+    Of a heterogeneous job and of an array that prints its other jobs too.
+    """
     for line in text.splitlines():
         values = fields(_JOB_NAME.sub(" ", _without_command(line)))
-        if "OverSubscribe" in values:
+        if number(values.get("JobId")) == job_id and "OverSubscribe" in values:
             return absent(values.get("Exclusive")), absent(values["OverSubscribe"])
     return None, None
 

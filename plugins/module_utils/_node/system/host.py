@@ -281,6 +281,14 @@ class Host:
             return None
         return info.st_dev, info.st_ino, info.st_mtime_ns
 
+    def file_size(self, path: str) -> int | None:
+        """The size of a plain file in bytes; None without one."""
+        try:
+            info = os.stat(path)
+        except OSError:
+            return None
+        return info.st_size if stat.S_ISREG(info.st_mode) else None
+
     def character_device(self, path: str) -> tuple[int, int, int] | None:
         """Major and minor number and mode of a character device; None where the path is none."""
         try:

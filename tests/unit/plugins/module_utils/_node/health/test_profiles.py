@@ -145,3 +145,22 @@ def test_node_of_an_ultraserver_has_its_imex_judged(profile, monkeypatch):
         "imex.domain": "not_applicable",
         "imex.channel": "not_applicable",
     }
+
+
+@pytest.mark.parametrize(
+    ("imex", "status", "blocks"),
+    [("required", "fail", True), ("best_effort", "fail", False), ("none", "not_applicable", False)],
+)
+def test_node_without_a_daemon_keeps_jobs_away_that_need_it(imex, status, blocks, monkeypatch):
+    monkeypatch.setenv("SLURMD_NODENAME", "n1")
+    host, wishes = FakeImexHost(), health.Wishes(instance_type=TYPE, imex=imex)
+    host.unit["LoadState"] = "masked"
+    looks = {one.name: one.look for one in health.checks("prolog", wishes, health.Expected(), None)}
+    found = looks["imex.service"](host)
+    assert found[0].status == status and bool(health.blocking(found, closed=False)) is blocks
+
+
+def test_unknown_word_for_the_domains_of_jobs_is_refused():
+    assert health.unfit(health.Wishes(imex="maybe"), None) == [
+        "imex is 'maybe': give one of required, best_effort, none"
+    ]

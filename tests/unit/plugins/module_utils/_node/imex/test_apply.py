@@ -98,10 +98,53 @@ def test_mismatch_of_versions_is_not_waited_for():
 def test_daemon_that_cannot_start_ends_the_wait_with_its_log():
     host = FakeImexHost()
     host.after_restart = None
-    host.files[config.LOG] = "[INFO] x\n[Nov 29] [ERROR] [tid 1] failed to bind to port 21007\n[INFO] y\n"
+    host.files[config.LOG] = "[Nov 28] [ERROR] [tid 9] of an earlier start\n"
+    host.logs = "[INFO] x\n[Nov 29] [ERROR] [tid 1] failed to bind to port 21007\n[INFO] y\n"
     result = make(host)
     assert (result.id, result.status, host.clock) == ("imex.service", "fail", 0.0)
     assert result.message == "the daemon did not start: failed to bind to port 21007"
+
+
+@pytest.mark.parametrize(("logs", "before"), [("[INFO] x\n", "y" * 9), ("", "")])
+def test_error_of_an_earlier_start_is_no_reason(logs, before):
+    host = FakeImexHost()
+    host.after_restart, host.logs = None, logs
+    host.files[config.LOG] = f"[Nov 28] [ERROR] [tid 9] of an earlier start {before}\n"
+    assert "earlier" not in make(host).message
+
+
+def test_log_that_was_begun_anew_is_read_whole():
+    host = FakeImexHost()
+    host.after_restart, host.logs = None, "[ERROR] anew\n"
+    host.files[config.LOG] = "[INFO] long\n" * 99
+    run = host.run
+
+    def rotated(argv, *more, **options):
+        if argv[:2] == ["systemctl", "restart"]:
+            host.files[config.LOG] = ""
+        return run(argv, *more, **options)
+
+    host.run = rotated
+    assert make(host).message == "the daemon did not start: anew"
+
+
+@pytest.mark.parametrize(("mode", "active"), [("required", "inactive"), ("best_effort", "active")])
+def test_daemon_of_a_job_that_does_not_start_is_ended(mode, active):
+    host = FakeImexHost()
+    host.tables = [table(["C N N", "C C C", "C C C"])]
+    facts = {**look(host, OPTIONS), "prologs": {}, "switch": None}
+    options = config.Options(mode, instance_type=TYPE, seconds=1)
+    apply.make(host, options, JOB, facts, plan.make_plan(options, JOB, facts))
+    assert host.unit["ActiveState"] == active
+
+
+@pytest.mark.parametrize(("status", "severity", "blame"), [("READY", "monitor", "peer"), ("INIT_GPU", "reset", "own")])
+def test_table_that_never_comes_is_blamed_on_who_is_not_ready(status, severity, blame):
+    host = FakeImexHost()
+    host.tables, host.status = [""], status
+    result = make(host)
+    assert (result.status, result.severity, record(host)["blame"]) == ("fail", severity, blame)
+    assert ("this node is READY, and not all others answer" in result.message) == (blame == "peer")
 
 
 def test_daemon_that_ends_at_once_ends_the_wait():
@@ -175,7 +218,7 @@ def test_record_of_an_own_fault_outlives_the_job():
     assert record(host)["state"] == "failed"
     (service,) = [one for one in apply.status(host, OPTIONS, Slurm(host)) if one.id == "imex.service"]
     assert (service.status, service.severity) == ("fail", "reset")
-    apply.forget(host, OPTIONS)
+    apply.forget(host, OPTIONS, Slurm(host))
     assert config.RECORD not in host.files
 
 
@@ -190,11 +233,65 @@ def test_daemon_that_does_not_stop_is_not_taken_away(monkeypatch, after_restart)
     assert (result.status, result.severity) == ("fail", "monitor")
 
 
+GONE = {
+    "COMPLETED": "JobId=7 JobName=x UserId=a(1) JobState=COMPLETED Restarts=0 NodeList=n[1-3]\n",
+    "PENDING": "JobId=7 JobName=x UserId=a(1) JobState=PENDING Restarts=1\n",
+    "started again": "JobId=7 JobName=x UserId=a(1) JobState=RUNNING Restarts=1 NodeList=n[4-6]\n",
+}
+STAYS = {
+    "COMPLETING": "JobId=7 JobName=x UserId=a(1) JobState=COMPLETING Restarts=0 NodeList=n[1-3]\n",
+    "SUSPENDED": "JobId=7 JobName=x UserId=a(1) JobState=SUSPENDED Restarts=0 NodeList=n[1-3]\n",
+    "another": "JobId=8 JobName=x UserId=a(1) JobState=COMPLETED Restarts=0\n",
+    "twice": GONE["COMPLETED"] * 2,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "idle"), [*((text, True) for text in GONE.values()), *((text, False) for text in STAYS.values())]
+)
+def test_domain_whose_epilog_was_lost_is_none(text, idle):
+    host = FakeImexHost()
+    make(host)
+    # Its peers are gone, which would be this node's fault.
+    host.tables, host.slurm["show job"] = [table(["C D D", "I I I", "I I I"])], text
+    found = {one.id: one.status for one in apply.status(host, OPTIONS, Slurm(host))}
+    assert (found["imex.domain"] == "not_applicable") is idle and (found["imex.service"] == "pass")
+    if idle:
+        assert apply.forget(host, OPTIONS, Slurm(host))[0].status == "pass" and config.RECORD not in host.files
+
+
+@pytest.mark.parametrize(
+    ("said", "idle"), [("slurm_load_jobs error: Invalid job id specified", True), ("Unable to contact", False)]
+)
+def test_job_that_slurm_does_not_know_has_no_domain(said, idle):
+    host = FakeImexHost()
+    make(host)
+    answer, refused = host._answer, CommandResult(1, "", said)
+    host._answer = lambda line: refused if "show job" in line else answer(line)
+    found = {one.id: one.status for one in apply.status(host, OPTIONS, Slurm(host))}
+    assert (found["imex.domain"] == "not_applicable") is idle
+
+
+@pytest.mark.parametrize(("mode", "severity"), [("required", "reset"), ("best_effort", "monitor")])
+def test_severity_by_whether_jobs_need_their_domain(mode, severity):
+    host = FakeImexHost()
+    host.unit["LoadState"] = "masked"
+    options = config.Options(mode, instance_type=TYPE)
+    (service,) = [one for one in apply.status(host, options, Slurm(host)) if one.id == "imex.service"]
+    assert (service.status, service.severity) == ("fail", severity)
+
+
+def test_status_where_nothing_is_done_for_jobs():
+    host = FakeImexHost()
+    (only,) = apply.status(host, config.Options("none", instance_type=TYPE), Slurm(host))
+    assert (only.status, host.ran) == ("not_applicable", [])
+
+
 def test_domain_of_a_running_job_is_not_forgotten():
     host = FakeImexHost()
     make(host)
     with pytest.raises(NodeError, match="job 7 has its domain here"):
-        apply.forget(host, OPTIONS)
+        apply.forget(host, OPTIONS, Slurm(host))
 
 
 def test_status_of_an_idle_node_is_good():

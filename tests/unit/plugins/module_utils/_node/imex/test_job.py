@@ -33,6 +33,7 @@ def test_job_by_the_variables_of_its_prolog():
 def test_older_slurm_is_asked_for_the_job():
     host = FakeImexHost()
     del host.variables["SLURM_JOB_OVERSUBSCRIBE"], host.variables["SLURM_JOB_RESTART_COUNT"]
+    host.slurm["show job"] = host.slurm["show job"].replace("Restarts=0", "Restarts=2")
     job = look(host)
     assert (job.exclusive, job.restarts) == (True, 2)
 
@@ -74,6 +75,30 @@ def test_nodes_of_other_blocks_are_outside():
     host.slurm["show topology"] = "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 Nodes=n3\n"
     job = look(host)
     assert (list(job.members), job.outside) == (["n1", "n2"], ("n3",))
+
+
+def test_part_of_a_heterogeneous_job_has_its_own_words():
+    host = FakeImexHost()
+    del host.variables["SLURM_JOB_OVERSUBSCRIBE"]
+    own = host.slurm["show job"]
+    host.slurm["show job"] = own.replace("JobId=7", "JobId=6").replace("OverSubscribe=NO", "OverSubscribe=OK") + own
+    assert look(host).exclusive is True
+
+
+def test_nodes_in_no_block_are_one_list_on_each_node(monkeypatch):
+    lists = {}
+    for node in ADDRESSES:
+        host = FakeImexHost()
+        host.slurm["show topology"] = "BlockName=b1 BlockIndex=0 Nodes=n1 BlockSize=1\n"
+        monkeypatch.setenv("SLURMD_NODENAME", node)
+        lists[node] = sorted(look(host).members)
+    assert lists == {"n1": ["n1"], "n2": ["n2", "n3"], "n3": ["n2", "n3"]}
+
+
+def test_address_has_one_form_on_all_nodes():
+    host = FakeImexHost()
+    host.slurm["show node"] = host.slurm["show node"].replace("10.0.0.2", "FD00:0:0::2")
+    assert look(host).members["n2"] == "fd00::2"
 
 
 def test_name_in_place_of_an_address_is_resolved():

@@ -114,6 +114,13 @@ def test_daemons_of_containers_too():
     assert imex_look.daemons(host)[:2] == [{"pid": 12, "config": "/imexd/imexd.cfg"}, {"pid": 13, "config": None}]
 
 
+def test_program_of_a_user_is_no_daemon():
+    host = FakeImexHost()
+    host.files["/proc/31/cmdline"] = "/tmp/nvidia-imex\0-c\0/tmp/x\0"
+    host.uids["/proc/31"] = 1000
+    assert imex_look.daemons(host) == []
+
+
 def test_file_named_like_the_daemon_is_no_daemon():
     host = FakeImexHost()
     host.files["/proc/15/cmdline"] = "less\0/var/log/nvidia-imex.log\0"

@@ -29,6 +29,12 @@ def test_table_of_a_release_without_versions():
     assert (member.address, member.status, member.version) == ("10.1.48.20", "READY", None)
 
 
+def test_addresses_of_a_table_have_one_form():
+    text = table(["C C", "C C"], addresses=("FD00:0:0::1", "fd00::2"))
+    assert sorted(parse.domain(text).members) == ["fd00::1", "fd00::2"]
+    assert [parse.canonical(one) for one in ("FD00::0:1", "10.0.0.1", "host")] == ["fd00::1", "10.0.0.1", "host"]
+
+
 def test_own_node_in_asterisks_and_letters_of_the_legend():
     text = table(["C !V! I", "N C !M!", "R D A"], ["READY", "INIT_GPU", "UNAVAILABLE"], ["580.95.05", "580.95.05", ""])
     domain = parse.domain(text.replace("- 10.0.0.2        -", "* 10.0.0.2 *  -"))

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex import config, parse, plan
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex.job import Job
@@ -27,6 +29,8 @@ def done(host, job=JOB):
         host.files[file.path] = file.text
     host.unit["ActiveState"] = "active"
     host.device = (234, 0, 0o666)
+    record = {"schema": config.SCHEMA, "state": "ready", "job_id": job.job_id, "restarts": job.restarts}
+    host.files[config.RECORD] = json.dumps(record)
     return made
 
 
@@ -57,6 +61,14 @@ def test_daemon_that_does_not_run_is_started_with_what_there_is():
 def test_other_job_start_or_list_restarts_the_daemon(job):
     done(host := FakeImexHost())
     assert "unit nvidia-imex.service" in plan.make_plan(OPTIONS, job, facts(host)).differences()
+
+
+@pytest.mark.parametrize("record", ["", '{"schema": "mlcluster.imex/1", "state": "ready", "job_id": 8199}'])
+def test_daemon_with_the_files_of_another_job_is_restarted(record):
+    done(host := FakeImexHost())
+    # Ports come round again: job 8199 has that of job 7, and here its nodes too.
+    host.files[config.RECORD] = record
+    assert plan.make_plan(OPTIONS, JOB, facts(host)).differences() == ["unit nvidia-imex.service", "the domain"]
 
 
 def test_every_node_of_a_job_has_the_same_files():
@@ -129,7 +141,8 @@ def test_own_daemon_is_no_other_hand():
     [
         ("systemctl restart nvidia-imex", False),
         ("echo $IPS > /x/nodes_config.cfg", False),
-        ("# Written by role slurm_jobs of mlcluster.aws: nvidia-imex", True),
+        ("mlcluster health --profile prolog\nsystemctl restart nvidia-imex", False),
+        ("# nvidia-imex\n/usr/local/bin/mlcluster imex up --mode required", True),
         ("echo hello", True),
     ],
 )
@@ -160,6 +173,10 @@ def broken(**changes):
         (
             broken(files={CONFIG: "BIND_INTERFACE_IP=10.9.9.9\n"}),
             "binds the daemon to 10.9.9.9, and Slurm has 10.0.0.1",
+        ),
+        (
+            broken(files={CONFIG: "IMEX_CMD_BIND_INTERFACE_IP=127.0.0.1\n"}),
+            "binds its command service to 127.0.0.1, and Slurm has 10.0.0.1",
         ),
         (
             broken(files={"/proc/self/mountinfo": "22 1 0:9 / / rw - nfs4 head:/x rw\n"}),

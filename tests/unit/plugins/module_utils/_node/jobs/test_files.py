@@ -281,3 +281,15 @@ def test_value_is_one_word_of_a_shell(value, word):
 def test_value_that_is_no_word_is_refused(value):
     with pytest.raises(ValueError, match="word of a shell"):
         files.quote(value)
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"), [("required", ""), ("best_effort", " --imex best_effort"), ("none", " --imex none")]
+)
+def test_health_check_knows_whether_jobs_need_their_domain(mode, words):
+    made = {one.name: one.text for one in files.check_files(checks.wanted({}, imex=mode))}
+    for name in ("prolog", "health_check"):
+        (command,) = re.findall(r"mlcluster health [^)\n]*", made[name])
+        assert (words in command) and ("--imex" in command) is bool(words)
+        call = command.partition(" ")[2].replace(">/dev/null 9<&-", "").replace("8<&-", "").split()
+        assert cli.build_parser("0").parse_args(call).imex == mode

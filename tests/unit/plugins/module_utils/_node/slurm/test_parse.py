@@ -480,7 +480,15 @@ def test_array_without_such_indices_is_named():
     ],
 )
 def test_words_on_shared_nodes(line, words):
-    assert slurm_parse.sharing(line) == words
+    assert slurm_parse.sharing(line, 7) == words
+
+
+def test_words_on_shared_nodes_are_those_of_the_job():
+    text = "".join(
+        f"JobId={number} JobName=x UserId=a(1) JobState=RUNNING OverSubscribe={word}\n"
+        for number, word in ((11, "OK"), (12, "NO"))
+    )
+    assert [slurm_parse.sharing(text, number)[1] for number in (11, 12, 1)] == ["OK", "NO", None]
 
 
 def test_accounted_job_names_its_partition_and_its_node():
