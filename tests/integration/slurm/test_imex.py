@@ -16,7 +16,7 @@ import sys
 
 import pytest
 
-from tests.integration.slurm.imex_rig import CHANNELS, MAJOR, ultra_cluster
+from tests.integration.slurm.imex_rig import CHANNELS, ETC, MAJOR, TYPE, ultra_cluster
 from tests.rig.slurm import jobs
 from tests.rig.slurm.fixture import needs_slurm
 from tests.rig.slurm.processes import wait_for
@@ -233,6 +233,109 @@ def test_scripts_of_the_role_do_the_same(ultra):
     ultra.fault("n2", masked=True)
     number = jobs.submit(ultra.cluster, "echo ran", EXCLUSIVE, "--nodelist=n[1-2]")
     assert "the unit of the IMEX daemon is masked" in drained(ultra, "n2")
+    assert jobs.look(ultra.cluster, number).output == ""
+    ultra.cluster.run("scancel", str(number))
+
+
+def test_tasks_of_an_array_have_a_domain_each(ultra):
+    number = jobs.submit(ultra.cluster, f"{TABLE}; sleep 300", EXCLUSIVE, "--nodes=2", "--array=0-1")
+    folder = ultra.cluster.root / "output"
+    # The last task to start has the number of the array, and %j is each task's own.
+    wait_for("both tasks", lambda: len(up(folder)) == 2)
+    assert ultra.members("n1") == ultra.members("n2") and ultra.members("n3") == ultra.members("n4")
+    assert ultra.settings("n1")["SERVER_PORT"] != ultra.settings("n3")["SERVER_PORT"]
+    ultra.cluster.run("scancel", str(number))
+    down(ultra, "n1", "n2", "n3", "n4")
+
+
+def up(folder):
+    """Outputs of jobs that had their domain."""
+    return [path for path in folder.iterdir() if "Domain State: UP" in path.read_text(encoding="utf-8")]
+
+
+def test_requeued_job_meets_no_daemon_of_its_last_start(ultra):
+    number = running(ultra, "--nodelist=n[1-2]", "--requeue")
+    before = ultra.settings("n1")["SERVER_PORT"], ultra.daemon("n1")
+    ultra.cluster.run("scontrol", "requeue", str(number))
+    jobs.wait(ultra.cluster, number, "PENDING")
+    # Slurm lets a requeued job wait for two minutes before it begins again.
+    ultra.cluster.run("scontrol", "update", f"JobId={number}", "StartTime=now")
+    wait_for("the second start", lambda: ultra.settings("n1")["SERVER_PORT"] != before[0])
+    wait_for("its domain", lambda: record(ultra, "n1").get("state") == "ready")
+    assert (record(ultra, "n1")["job_id"], record(ultra, "n1")["restarts"]) == (number, 1)
+    assert ultra.settings("n1")["SERVER_PORT"] == ultra.settings("n2")["SERVER_PORT"]
+    ultra.cluster.run("scancel", str(number))
+    down(ultra, "n1", "n2")
+
+
+def record(ultra, node):
+    """What Prolog wrote of its job; empty without a record."""
+    path = ultra.path(node, "/run/mlcluster/imex.json")
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def test_components_of_a_heterogeneous_job_have_a_domain_each(ultra):
+    number = jobs.submit(
+        ultra.cluster, f"{TABLE}; sleep 300", EXCLUSIVE, "--nodelist=n[1-2]", ":", EXCLUSIVE, "--nodelist=n3"
+    )
+    wait_for("both components", lambda: all(record(ultra, node).get("state") == "ready" for node in ("n1", "n2", "n3")))
+    assert ultra.members("n1") == [ultra.address("n1"), ultra.address("n2")]
+    assert ultra.members("n3") == [ultra.address("n3")]
+    ultra.cluster.run("scancel", str(number))
+    down(ultra, "n1", "n2", "n3")
+
+
+def test_second_prolog_of_a_start_changes_nothing(ultra):
+    number = running(ultra, "--nodelist=n[1-2]")
+    before = ultra.daemon("n1"), record(ultra, "n1")["job_id"]
+    words = [
+        f"SLURM_JOB_ID={number}",
+        "SLURM_NODELIST=n[1-2]",
+        "SLURM_JOB_OVERSUBSCRIBE=NO",
+        "SLURM_JOB_RESTART_COUNT=0",
+    ]
+    more = ["--instance-type", TYPE, "--slurm-conf", f"{ultra.cluster.root}/etc/slurm.conf"]
+    again = ["env", *words, str(ultra.folder / "mlcluster"), "imex", "up", *more]
+    both = f"{' '.join(again)} & {' '.join(again)}; wait".replace("n[1-2]", "'n[1-2]'")
+    assert ultra.inside("n1", "sh", "-c", both).stdout.count("PASS imex.domain") == 2
+    assert (ultra.daemon("n1"), record(ultra, "n1")["job_id"]) == before
+    ultra.cluster.run("scancel", str(number))
+    down(ultra, "n1", "n2")
+
+
+def test_epilog_that_was_lost_leaves_a_node_that_is_good(ultra):
+    ultra.cluster.configure(Epilog="/bin/true")
+    jobs.finish(ultra.cluster, "true", EXCLUSIVE, "--nodelist=n[1-2]")
+    ultra.inside("n2", "systemctl", "stop", "nvidia-imex.service")
+    assert record(ultra, "n1")["state"] == "ready"
+    found = ultra.mlcluster("n1", "status")
+    assert found.returncode == 0 and "no job has a domain on this node" in found.stdout
+    assert ultra.mlcluster("n1", "forget").returncode == 0 and record(ultra, "n1") == {}
+
+
+def test_best_effort_lets_each_job_start_on_a_node_without_a_daemon(ultra):
+    ultra.cluster.configure(**ultra.role_hooks("best_effort"))
+    ultra.fault("n1", masked=True)
+    for _start in range(2):
+        assert jobs.finish(ultra.cluster, "echo ran", EXCLUSIVE, "--nodelist=n1").output == "ran\n"
+    assert "DRAIN" not in reason(ultra, "n1")[0]
+
+
+def test_file_in_the_place_of_the_channel_is_replaced(ultra):
+    channel = ultra.path("n1", f"{CHANNELS}/channel0")
+    channel.write_text("no device", encoding="ascii")
+    assert jobs.finish(ultra.cluster, "true", EXCLUSIVE, "--nodelist=n1").state == "COMPLETED"
+    assert stat.S_ISCHR(channel.stat().st_mode) and os.major(channel.stat().st_rdev) == MAJOR
+
+
+def test_read_only_configuration_keeps_the_job_away(ultra):
+    ultra.inside("n1", "mount", "--bind", ETC, ETC)
+    ultra.inside("n1", "mount", "-o", "remount,bind,ro", ETC)
+    try:
+        number = jobs.submit(ultra.cluster, "echo ran", EXCLUSIVE, "--nodelist=n1")
+        assert "Read-only file system" in drained(ultra, "n1")
+    finally:
+        ultra.inside("n1", "umount", ETC)
     assert jobs.look(ultra.cluster, number).output == ""
     ultra.cluster.run("scancel", str(number))
 

@@ -99,3 +99,8 @@ def test_segment_of_a_job_is_in_one_block(blocked):
     both = jobs.finish(blocked, "true", "--nodes=4", "--segment=2", "--exclusive")
     assert both.nodes == "n[1-4]"
     assert jobs.finish(blocked, "true", "--nodes=2", "--segment=1", "--exclusive").state == "COMPLETED"
+
+
+def test_segment_larger_than_each_block_starts_no_job(blocked):
+    asked = blocked.run("sbatch", "--nodes=3", "--segment=3", "--exclusive", "--wrap=true", check=False)
+    assert asked.returncode and "Requested topology configuration is not available" in asked.stderr

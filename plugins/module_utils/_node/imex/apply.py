@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import typing as t
@@ -53,18 +54,20 @@ def make(host: Host, options: config.Options, job: Job, facts: Facts, plan: Plan
     try:
         _record(host, job, "starting")
         for file in plan.files:
-            host.write_text(file.path, file.text)
+            with _put(file.path):
+                host.write_text(file.path, file.text)
         for unit in plan.units:
             _restart(host, unit.name)
         for step in plan.steps:
             if step.name == "channel":
-                _make_channel(host, facts["major"])
+                with _put(config.CHANNEL):
+                    _make_channel(host, facts["major"])
     except CommandError as exc:
         # A drain has room for 200 characters, and the log says more than systemctl.
         said = _log_end(host, log, logged)
         reason = f"the daemon did not start{said}" if said else str(exc)
         return [_given_up(host, options, job, failed("imex.service", reason, severity="reset"))]
-    except (NodeError, OSError) as exc:
+    except NodeError as exc:
         return [_given_up(host, options, job, failed("imex.service", str(exc), severity="reset"))]
     result = wait(host, job, options.service, facts["config"]["path"], deadline)
     if result.status == PASS:
@@ -73,6 +76,15 @@ def make(host: Host, options: config.Options, job: Job, facts: Facts, plan: Plan
     if result.severity != "monitor":
         result = dataclasses.replace(result, message=f"{result.message}{_log_end(host, log, logged)}")
     return [_given_up(host, options, job, result)]
+
+
+@contextlib.contextmanager
+def _put(path: str) -> t.Iterator[None]:
+    """Raise ``NodeError`` with the path where what is done in it raises OSError."""
+    try:
+        yield
+    except OSError as exc:
+        raise NodeError(f"could not write {path} ({exc.strerror or exc}): look with 'df' and 'mount'") from exc
 
 
 def _given_up(host: Host, options: config.Options, job: Job, result: Result) -> Result:

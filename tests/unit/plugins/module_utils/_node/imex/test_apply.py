@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
+import os
 
 import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.imex import apply, config, plan
@@ -176,6 +178,36 @@ def test_channel_that_cannot_be_made_is_a_failure(monkeypatch):
 
     monkeypatch.setattr(host, "make_character_device", refuse)
     assert "Operation not permitted" in make(host).message
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+@pytest.mark.parametrize("path", [NODES, "/etc/nvidia-imex/config.cfg"])
+def test_file_that_cannot_be_written_is_a_failure(number, path):
+    host = FakeImexHost()
+    write = host.write_text
+
+    def refuse(name, text, mode=0o644):
+        if name == path:
+            raise OSError(number, os.strerror(number), "/etc/nvidia-imex/.fresh")
+        write(name, text, mode)
+
+    host.write_text = refuse
+    said = f"could not write {path} ({os.strerror(number)}): look with 'df' and 'mount'"
+    assert make(host).message == said
+    assert (record(host)["state"], record(host)["blame"], host.device) == ("failed", "own", None)
+    assert not [line for line in host.ran if "restart" in line]
+
+
+def test_record_that_cannot_be_written_starts_no_daemon():
+    host = FakeImexHost()
+
+    def refuse(name, _text, _mode=0o644):
+        raise OSError(errno.ENOSPC, "No space left on device", name)
+
+    host.write_text = refuse
+    with pytest.raises(NodeError, match=r"could not write /run/mlcluster/imex\.json"):
+        make(host)
+    assert not [line for line in host.ran if "restart" in line]
 
 
 def test_epilog_takes_the_domain_away():
