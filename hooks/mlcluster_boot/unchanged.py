@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look import look_all
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.host import Host
 
 from .node import Role
@@ -52,11 +50,11 @@ def look(path: Path, key: str, roles: Sequence[Role]) -> list[dict[str, Any]] | 
         return None
     options = record.get("options")
     names = [_plain(role) for role in roles]
-    if not isinstance(options, dict) or any(name not in DOMAINS or name not in options for name in names):
+    if not isinstance(options, dict) or any(name not in options for name in names):
         return None
     started = time.monotonic()
-    answers = look_all(host, {name: options[name] for name in names})
-    if any(answer["failed"] or not answer["plan"]["empty"] or _is_wrong(answer) for answer in answers.values()):
+    answers = _ask(host, {name: options[name] for name in names})
+    if answers is None or any(_is_wrong(answer) for answer in answers.values()):
         return None
     seconds = round(time.monotonic() - started, 3)
     return [
@@ -65,8 +63,18 @@ def look(path: Path, key: str, roles: Sequence[Role]) -> list[dict[str, Any]] | 
     ]
 
 
+def _ask(host: Host, options: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
+    """Return the answer of each role; None where one of them does not look at the node that way."""
+    # Only a node with a record needs them: a fresh one does without these 140 files.
+    from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.domains import DOMAINS
+    from ansible_collections.mlcluster.aws.plugins.module_utils._node.node.look import look_all
+
+    return look_all(host, options) if options.keys() <= DOMAINS.keys() else None
+
+
 def _is_wrong(answer: Mapping[str, Any]) -> bool:
-    return bool(answer["problems"] or answer["plan"]["refusals"])
+    plan = answer["plan"]
+    return bool(answer["failed"] or not plan["empty"] or plan["refusals"] or answer["problems"])
 
 
 def _plain(role: Role) -> str:

@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import itertools
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,22 @@ def is_asked(role: str, tags: Sequence[str], skipped: Sequence[str]) -> bool:
 def told_options(domain: Domain, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options without those that nobody may read."""
     return {name: value for name, value in options.items() if not domain.spec[name].get("no_log")}
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Have Python look for no garbage in between.
+
+    Ansible parses the 250 files of the module to find what they import. There is no garbage in that, and to look for it
+    in all that the process holds costs as much as the parsing.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 class ActionModule(ActionBase):
@@ -280,9 +297,10 @@ class ActionModule(ActionBase):
                 "system": system_facts(Host()),
                 "python": list(sys.version_info[:2]),
             }
-        answer: dict[str, Any] = self._execute_module(
-            module_name=MODULE, module_args={"roles": asked}, task_vars=self._vars
-        )
+        with uncollected():
+            answer: dict[str, Any] = self._execute_module(
+                module_name=MODULE, module_args={"roles": asked}, task_vars=self._vars
+            )
         if answer.get("failed") or "roles" not in answer:
             words = answer.get("msg") or answer.get("module_stderr") or "no words"
             raise AnsibleActionFail(f"{self._name}: the look at the node failed: {words}", result=answer)

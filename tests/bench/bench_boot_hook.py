@@ -77,8 +77,12 @@ def make_bundle(target: Path) -> str:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a node: what changes how Python runs is that of whoever measures."""
-    return {**{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}, **more}
+    """The environment of a node: what changes how Python runs is that of whoever measures.
+
+    So is a python3 that is a script and looks for the Python to start, as that of pyenv: a node has Python itself.
+    """
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return {**kept, "PATH": f"{Path(sys._base_executable).parent}:{kept['PATH']}", **more}
 
 
 @contextmanager

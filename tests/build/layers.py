@@ -40,7 +40,7 @@ PACKAGES = (
     ("action", "callback", "filter", "inventory", "lookup"),
 )
 LEVELS = {f"plugins.{package}": level for level, layer in enumerate(PACKAGES) for package in layer}
-LEVELS["plugins.doc_fragments"] = 0
+LEVELS["plugins.doc_fragments"] = LEVELS["plugins.__init__"] = 0
 
 BLOCK = re.compile(r"(<!-- picture: layers -->\n).*?(<!-- /picture -->)", re.DOTALL)
 

@@ -21,7 +21,7 @@ from .archive import BundleError, Member, Members
 # compiled here is compiled at every start. Ansible modules are not: they reach other processes as source (except setup,
 # which node_facts imports). The look runs in the process of its task.
 LOADED = re.compile(
-    r"^(hooks|site|collections/ansible_collections/mlcluster/aws/plugins/(action/node_(facts|plan)"
+    r"^(hooks|site|collections/ansible_collections/mlcluster/aws/plugins/(__init__|action/node_(facts|plan)"
     r"|plugin_utils/(__init__|_here|_roles|_artifacts|_data|_lustre|_runtime|_run)|module_utils/(__init__|_data|_cluster"
     r"|_node/(__init__|system|storage|verdict|node|gds|efa|lustre|containers|accelerator|slurm|nccl|health|imex|jobs"
     r"|cli/(__init__|log)))))\b.*\.py\Z"

@@ -22,8 +22,13 @@ PLATFORMS = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 PIP_SECONDS = 600
 # The only form of marker allowed in a node's lock.
 CONDITION = re.compile(r"python_full_version (?P<operator><|>=) '(?P<major>\d+)\.(?P<minor>\d+)'")
-# ansible_test tests collections and never configures a node.
-LEFT_OUT = re.compile(r"^ansible_test/|\.dist-info/(RECORD|INSTALLER)\Z|\.pyc\Z|^[^/]+\.data/(scripts|data|headers)/")
+# What never configures a node: tests of collections, other programs of ansible-core, the documentation of its filters
+# and tests, and what runs on Windows. A node pays for each file at its first start, and again at each later one.
+LEFT_OUT = re.compile(
+    r"^ansible_test/|\.dist-info/(RECORD|INSTALLER)\Z|\.pyc\Z|^[^/]+\.data/(scripts|data|headers)/"
+    r"|^ansible/(galaxy/|cli/(adhoc|config|console|doc|galaxy|inventory|pull|vault)\.py\Z"
+    r"|plugins/(filter|test)/[^/]+\.yml\Z|.*\.(ps1|psm1|cs)\Z)"
+)
 WHEEL_NAME = re.compile(r"(?P<name>[^-]+)-(?P<version>[^-]+)(-\d[^-]*)?-[^-]+-[^-]+-[^-]+\.whl")
 
 

@@ -10,7 +10,7 @@ import fnmatch
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-import yaml
+from ansible.module_utils.common.yaml import yaml_load
 
 COLLECTION = Path(__file__).parents[3]
 # Roles that configure nodes. The names of these variables begin with nothing that others would use; those of the role
@@ -73,7 +73,7 @@ def known_variables(collection: Path = COLLECTION, roles: Iterable[str] = ROLES)
     found = {}
     for role in roles:
         text = (collection / "roles" / role / "meta" / "argument_specs.yml").read_text(encoding="utf-8")
-        specs = yaml.safe_load(text)["argument_specs"]
+        specs = yaml_load(text)["argument_specs"]
         found[role] = frozenset(name for spec in specs.values() for name in spec.get("options") or {})
     return found
 

@@ -145,3 +145,17 @@ def test_a_runner_that_hangs_after_the_deadline_ends_itself_and_says_where_it_wa
     command = [sys.executable, "-c", HANGING, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "Timeout" in done.stderr and "in run" in done.stderr
+
+
+def test_program_of_plays_runs_without_the_node_s_own_packages(tmp_path, monkeypatch):
+    flags = "sys.flags.no_site, sys.flags.isolated, gc.get_threshold()[0]"
+    program = tmp_path / "site" / "ansible" / "cli" / "playbook.py"
+    program.parent.mkdir(parents=True)
+    for package in (program.parent, program.parents[1]):
+        (package / "__init__.py").touch()
+    program.write_text(f"import gc, sys\n\ndef main(words):\n    print(*words, {flags})\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
+    folder = main.playbook_command(tmp_path / "programs")
+    told = subprocess.run([folder / "ansible-playbook", "a.yml"], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["ansible-playbook", "a.yml", "1", "1", "100000"]
+    assert not (program.parent / "__pycache__").exists()

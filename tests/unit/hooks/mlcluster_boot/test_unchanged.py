@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.node import look
 
 from hooks.mlcluster_boot import unchanged
 from hooks.mlcluster_boot.node import Role
 
+ROOT = Path(__file__).resolve().parents[4]
 ROLES = [Role("nvme_raid0", True), Role("mlcluster.aws.nvidia_gds", False)]
 OPTIONS = {"nvme_raid0": {"layout": "raid0"}, "nvidia_gds": {"mode": "nvfs"}, "other": {}}
 KEY = unchanged.request_key("5" * 64, ROLES, {"a": 1})
@@ -26,7 +31,7 @@ def node(tmp_path, monkeypatch):
     path = tmp_path / "configured.json"
     unchanged.remember(path, KEY, ROLES, OPTIONS)
     answers, asked = {"nvme_raid0": GOOD, "nvidia_gds": GOOD}, []
-    monkeypatch.setattr(unchanged, "look_all", lambda host, options: asked.append(options) or answers)
+    monkeypatch.setattr(look, "look_all", lambda host, options: asked.append(options) or answers)
     return path, answers, asked
 
 
@@ -98,3 +103,23 @@ def test_another_bundle_role_level_or_variable_is_another_request():
     ]
     assert KEY not in others
     assert unchanged.request_key("5" * 64, [ROLES[0], Role("nvidia_gds", False)], {"a": 1}) == KEY
+
+
+def test_a_role_that_looks_no_more_is_for_the_play(node, monkeypatch):
+    path, _answers, asked = node
+    monkeypatch.delitem(look.DOMAINS, "nvidia_gds")
+    assert unchanged.look(path, KEY, ROLES) is None
+    assert asked == []
+
+
+def test_a_run_without_a_record_loads_no_room():
+    code = "import sys, hooks.mlcluster_boot.main\nprint(*(name for name in sys.modules if '._node.node.' in name))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={"PYTHONPATH": f"{ROOT}:{ROOT / '.collections'}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == ""

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import types
@@ -69,6 +70,13 @@ def test_the_role_takes_the_answer_of_the_one_look(node):
     assert (len(node.asked), result["asked"]) == (1, False)
     assert (result["changed"], result["plan"]["empty"]) == (False, True)
     assert node.printed == ["node1: CUDA 13.0"]
+
+
+def test_no_garbage_is_looked_for_while_the_module_is_made(node, monkeypatch):
+    collecting, execute = [], node.execute
+    monkeypatch.setattr(node, "execute", lambda **given: collecting.append(gc.isenabled()) or execute(**given))
+    node.task(roles=["nvidia_gds"])
+    assert (collecting, gc.isenabled()) == ([False], True)
 
 
 def test_a_role_alone_asks_and_sets_what_lacks_of_the_facts(node):

@@ -19,14 +19,17 @@ def test_wheel_is_unpacked_without_unneeded_files(tmp_path):
     path = made.wheel(
         tmp_path,
         "ansible_core",
-        ansible__cli__playbook="run\n",
         ansible_test__big="tests\n",
         ansible_core_1="x",
         **{"ansible_core-1.0.data__scripts__ansible-test": "#!", "ansible_core-1.0.data__purelib__more.py": "m"},
+        **dict.fromkeys(("ansible__cli__playbook.py", "ansible__plugins__filter__core.py"), "run\n"),
+        **dict.fromkeys(("ansible__cli__galaxy.py", "ansible__galaxy__a.py", "ansible__plugins__test__b.yml"), "-\n"),
+        **dict.fromkeys(("ansible__module_utils__csharp__a.cs", "ansible__executor__powershell__b.ps1"), "-\n"),
     )
     taken = wheels.read_wheel(path)
     assert sorted(taken.files) == [
-        "ansible/cli/playbook",
+        "ansible/cli/playbook.py",
+        "ansible/plugins/filter/core.py",
         "ansible_core-1.0.dist-info/METADATA",
         "ansible_core/__init__.py",
         "ansible_core_1",
