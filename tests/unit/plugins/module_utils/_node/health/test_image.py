@@ -221,3 +221,21 @@ def test_facts_that_cannot_be_written_are_a_reason(host):
     one = image(host)["container.image"]
     assert one.status == "undeterminable" and "the container could not be tried" in one.reason
     assert host.gone and one.scope.device == IMAGE
+
+
+def test_facts_of_the_host_are_there_while_the_container_runs(host):
+    seen, run = [], host.run
+
+    def watched(argv, *more, **options):
+        if f"{BIN}/srun" in argv and "--quiet" in argv:
+            seen.append(json.loads(host.files[argv[argv.index("--host-facts") + 1]])["schema"])
+        return run(argv, *more, **options)
+
+    host.run = watched
+    image(answering(host))
+    assert seen == ["mlcluster.host_facts/1"]
+
+
+def test_names_of_other_nodes_are_cut(host):
+    host.commands[f"{BIN}/scontrol --details"] = NODE.replace("n1", "n" * 400).format("IDLE", "")
+    assert image(host)["container.image"].reason == f"scontrol was asked for n1 and shows {'n' * 300}"
