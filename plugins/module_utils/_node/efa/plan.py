@@ -20,7 +20,7 @@ from . import environment as nccl_env
 from . import files
 from .config import EfaConfig, known_type
 from .parse import UNLIMITED
-from .role import VERSIONLOCK, Facts, gnupg_package, hold_patterns, is_concerned, stale_units, verify
+from .role import VERSIONLOCK, Facts, gnupg_package, hold_patterns, is_concerned, may_have_efa, stale_units, verify
 from .systems import system_problem
 
 ROLE = "efa_nccl"
@@ -54,7 +54,9 @@ def make_plan(facts: Facts, config: EfaConfig) -> Plan:
         return refused(ROLE, unsupported)
     if not is_concerned(facts, config):
         where = facts["instance_type"] or "this machine"
-        return not_concerned(ROLE, f"no EFA device, and none is expected on {where}")
+        is_unknown = not facts["instance_type"] or may_have_efa(facts)
+        known = "how many there should be is not known" if is_unknown else "none is expected"
+        return not_concerned(ROLE, f"no EFA device, and {known} on {where}")
     try:
         rendered, problem = environment(facts, config), ""
     except NodeError as exc:

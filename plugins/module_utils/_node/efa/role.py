@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ..accelerator.verify import ACCELERATED
 from ..system.distribution import DEBIAN, read_distribution
 from ..system.host import Host
 from ..system.job_steps import running_steps
@@ -101,6 +102,11 @@ def is_concerned(facts: Facts, config: EfaConfig) -> bool:
     return bool(config.image_build or facts["devices"] or facts["pci_devices"] or facts["expected_devices"])
 
 
+def may_have_efa(facts: Facts) -> bool:
+    """Whether the table of instance types lacks one that EC2 calls accelerated, which may well have EFA."""
+    return facts["expected_devices"] is None and bool(ACCELERATED.match(facts["instance_type"] or ""))
+
+
 def stale_units(facts: Facts, config: EfaConfig) -> list[str]:
     """Services that run with a limit from before their drop-in."""
     if not config.limits_enabled:
@@ -124,7 +130,7 @@ def tell(facts: Facts, config: EfaConfig) -> Told:
 
 def _verdicts(facts: Facts, config: EfaConfig) -> list[Result]:
     if not is_concerned(facts, config):
-        return []
+        return [one for one in verify_efa(facts) if one.id == "efa.devices"] if may_have_efa(facts) else []
     results = verify_efa(facts)
     if config.tests == "prebuilt":
         results.append(_tests(facts, config))

@@ -89,7 +89,18 @@ def test_node_without_efa_is_left_alone():
 def test_unknown_type_without_efa_is_left_alone():
     host = scene.good_node(0)
     del host.files["/sys/class/dmi/id/product_name"]
-    assert Node(host).plan().reason == "no EFA device, and none is expected on this machine"
+    node = Node(host)
+    assert node.plan().reason == "no EFA device, and how many there should be is not known on this machine"
+    assert node.problems() == []
+
+
+@pytest.mark.parametrize(("kind", "unknown"), [("p99.48xlarge", True), ("trn9.48xlarge", True), ("m99.large", False)])
+def test_accelerated_type_that_is_not_known_is_undeterminable(kind, unknown):
+    node = Node(scene.good_node(0, kind))
+    assert node.plan().concerned is False
+    words = "???? efa.devices: no EFA device is here, and how many there should be is not known"
+    assert [line.startswith(words) for line in node.problems()] == ([True] if unknown else [])
+    assert Node(scene.good_node(0, kind), expected_devices=0).problems() == []
 
 
 def test_image_gets_everything():
