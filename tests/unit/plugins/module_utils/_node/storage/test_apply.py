@@ -385,6 +385,26 @@ def test_what_udev_finds_in_a_new_array_is_stopped_and_wiped(kind, name, command
 
 
 @pytest.mark.parametrize(("kind", "name", "command"), GHOSTS)
+def test_a_ghost_that_is_busy_at_first_is_stopped_at_the_next_try(kind, name, command):
+    host, tries = consented(), []
+    host.on_create = ghost(kind, name)
+    real = host.run
+
+    def run(argv, *args, **more):
+        if argv == command:
+            tries.append(argv)
+            host.failures[" ".join(command)] = (1, "Device or resource busy")
+            if len(tries) == 2:
+                host.failures.clear()
+        return real(argv, *args, **more)
+
+    host.run = run
+    scene.run(host, **scene.CONSENT)
+    assert tries == [command, command]
+    assert name not in host.machine.devices
+
+
+@pytest.mark.parametrize(("kind", "name", "command"), GHOSTS)
 def test_what_appears_on_an_array_of_blank_disks_is_not_stopped(kind, name, command):
     host = scene.node(2)
     host.on_create = ghost(kind, name)
@@ -589,6 +609,47 @@ def test_a_disk_is_proved_blank_again_at_other_places(monkeypatch):
     monkeypatch.setattr(blank, "places", lambda size, seed: seeds.append(seed) or real(size, seed))
     scene.run(host)
     assert len(seeds) == len(set(seeds)) == 2
+
+
+def signed(host):
+    host.machine.sign("nvme1n1", "ext4", FS)
+    return host
+
+
+def grouped(active):
+    host = scene.node(2)
+    host.machine.volume("vg.01", "lv_ephemeral", scene.store_names(host), active=active)
+    return host
+
+
+STEPS = {
+    "wipe": (
+        lambda: signed(scene.node(1)),
+        {"device": "/dev/nvme1n1", "serial": "AWS0001", "signatures": EXT4, "members_of": []},
+    ),
+    "make_filesystem": (lambda: scene.node(1), MAKE),
+    "create_array": (lambda: scene.node(2), CREATE),
+    "stop_array": (with_array, {"device": "/dev/md127", "uuid": UUID}),
+    "remove_volume_group": (lambda: grouped(True), GROUP),
+    "activate_volume": (lambda: grouped(False), {"vg": "vg.01", "lv": "lv_ephemeral", "lvm_options": []}),
+    "start_unit": (lambda: scene.node(1), {"unit": scene.PCLUSTER_UNIT}),
+}
+
+
+@pytest.mark.parametrize("action", STEPS)
+def test_udev_is_waited_for_after_a_step(action):
+    make, fields = STEPS[action]
+    host = make()
+    act(host, action, **fields)
+    assert host.calls[-1] == SETTLE
+    # A slow udev is no failure.
+    host = make()
+    host.failures["udevadm"] = (1, "")
+    act(host, action, **fields)
+    host = make()
+    host.programs.discard("udevadm")
+    act(host, action, **fields)
+    assert SETTLE not in host.calls
 
 
 def test_wipe_stops_an_array_that_udev_puts_together_as_it_wipes():
