@@ -25,6 +25,8 @@ CHANNEL_MODE = 0o666
 RECORD = "/run/mlcluster/imex.json"
 SCHEMA = "mlcluster.imex/1"
 STATES = ("starting", "ready", "ending", "failed")
+# Whose fault a failure was: this node's, or another's.
+BLAMED = ("own", "peer")
 # Ports of the daemons, one a job: below the 32768 from which Linux takes its own (ip_local_port_range).
 FIRST_PORT = 21000
 PORTS = 8192

@@ -77,6 +77,8 @@ def _record(host: Host) -> tuple[Facts | None, str]:
         return None, f"{config.RECORD} cannot be read as {config.SCHEMA}"
     if found.get("state") not in config.STATES:
         return None, f"{config.RECORD} has an unknown state: '{str(found.get('state'))[:40]}'"
+    if found["state"] == "failed" and found.get("blame") not in config.BLAMED:
+        return None, f"{config.RECORD} does not say whose fault a failure was: '{str(found.get('blame'))[:40]}'"
     return found, ""
 
 

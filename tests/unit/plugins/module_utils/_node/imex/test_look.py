@@ -46,6 +46,12 @@ def test_other_node_is_not_looked_at():
         ('{"schema": "mlcluster.imex/1", "state": "Unknown Error"}', "has an unknown state: 'Unknown Error'"),
         ('{"schema": "mlcluster.imex/1"}', "has an unknown state: 'None'"),
         ('{"schema": "mlcluster.imex/1", "state": "ready"}', ""),
+        ('{"schema": "mlcluster.imex/1", "state": "failed", "blame": "own"}', ""),
+        (
+            '{"schema": "mlcluster.imex/1", "state": "failed", "blame": "N/A"}',
+            "does not say whose fault a failure was: 'N/A'",
+        ),
+        ('{"schema": "mlcluster.imex/1", "state": "failed"}', "does not say whose fault a failure was: 'None'"),
     ],
 )
 def test_record_that_cannot_be_read_is_a_problem(text, problem):
