@@ -22,6 +22,7 @@ from typing import Any
 
 from tests.integration.slurm.imex_rig import ETC, Ultra, ultra_cluster
 from tests.rig.slurm import jobs
+from tests.unit.plugins.inventory import finder
 
 ROUNDS = 5
 NODES = ("n1", "n2")
@@ -64,6 +65,8 @@ def own_seconds(log: Path) -> float:
 
 def measure() -> dict[str, Any]:
     """Each way in turn, ROUNDS times. Raises RigError."""
+    # The runtime is built of the checkout as the collection.
+    finder.install()
     with ultra_cluster(f"bench-imex-{os.getpid()}", nodes=len(NODES)) as ultra:
         (ultra.folder / "cost.py").write_text(COST.read_text(encoding="utf-8"), encoding="utf-8")
         ways = (ultra.role_hooks(), ultra.role_hooks("none"), ultra.hooks())

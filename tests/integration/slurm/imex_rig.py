@@ -84,7 +84,14 @@ class Ultra:
                 f"{SITE}BIND_INTERFACE_IP={self.address(f'n{number}')}\n", encoding="utf-8"
             )
             self.path(node, f"{ETC}/nodes_config.cfg").write_text("0.0.0.0\n0.0.0.0\n", encoding="ascii")
-            for path in (f"{ETC}/stand_in.json", f"{ETC}/log", f"{CHANNELS}/channel0", "/run/mlcluster/imex.json"):
+            again = (f"{ETC}/persist.json", f"{ETC}/starts.json")
+            for path in (
+                *again,
+                f"{ETC}/stand_in.json",
+                f"{ETC}/log",
+                f"{CHANNELS}/channel0",
+                "/run/mlcluster/imex.json",
+            ):
                 self.path(node, path).unlink(missing_ok=True)
 
     def hooks(self, mode: str = "required", seconds: int = 20) -> dict[str, str]:

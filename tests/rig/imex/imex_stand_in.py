@@ -10,7 +10,8 @@ Grammar: NVIDIA IMEX guide (configuration, quorum, command service), driver 570 
 User Guide, "Validate the IMEX setup"; what -N prints without a daemon, its exit status 255 and a driver of another
 version as the tests of NVIDIA's ai-cloud-validation describe them. Of the real one it differs in this: the command
 service listens on the node's own address and not on all, since all nodes share a network; the daemon binds its ports
-after it has left its parent; how it words errors is invented.
+after it has left its parent; how it words errors is invented; every node that it was joined with counts as one that
+imported memory, and the persistence file lies beside config.cfg (guide, "Connections, Quorum, and Clean up").
 
 Beside config.cfg: stand_in.json {"version", "driver", "slow": seconds until it listens, "deaf": [addresses that it does
 not talk to]}.
@@ -48,6 +49,11 @@ C - Connected - Ready for operation
 """
 PORTS = {"SERVER_PORT": "50000", "IMEX_CMD_PORT": ""}
 QUORUM = ("NONE", "RECOVERY", "FULL")
+# Of config.cfg as its package has it: an empty or unexpected value prevents initialization.
+AUTHENTICATION = ("SSL_TLS", "GSS_AUTH_ENCRYPT", "GSS_AUTH_ONLY")
+SOURCES = ("FILE", "ENV_PATH", "ENV_VAL")
+# systemd.unit(5), StartLimitBurst and StartLimitIntervalSec: its defaults.
+STARTS, STARTS_SECONDS = 5, 10
 RETRY = 0.05
 USAGE = "Usage: nvidia-imex-ctl [-c <nvidia-imex config.cfg path>] <-N|-q> [-H]"
 
@@ -72,6 +78,12 @@ def settings(path):
             raise RefusedError(f"{key} {found[key]} is not between 0 and 65535")
     if found["IMEX_WAIT_FOR_QUORUM"] not in QUORUM:
         raise RefusedError(f"IMEX_WAIT_FOR_QUORUM {found['IMEX_WAIT_FOR_QUORUM']} is none of {', '.join(QUORUM)}")
+    if found.get("IMEX_ENABLE_AUTH_ENCRYPTION") == "1":
+        mode = found.get("IMEX_AUTH_ENCRYPTION_MODE", "")
+        if mode not in AUTHENTICATION:
+            raise RefusedError(f"IMEX_AUTH_ENCRYPTION_MODE '{mode}' is none of {', '.join(AUTHENTICATION)}")
+        if mode == "SSL_TLS" and found.get("IMEX_AUTH_SOURCE") not in SOURCES:
+            raise RefusedError(f"IMEX_AUTH_SOURCE is none of {', '.join(SOURCES)}")
     if found.get("IMEX_CMD_ENABLED") == "1" and not found["IMEX_CMD_PORT"]:
         raise RefusedError("IMEX_CMD_ENABLED needs IMEX_CMD_PORT or IMEX_CMD_UNIX_DOMAIN_PATH")
     return found
@@ -132,6 +144,7 @@ class Daemon:
         self.to = {address: "C" if address == self.own else "N" for address in self.nodes}
         self.log_path = self.have.get("LOG_FILE_NAME") or "/var/log/nvidia-imex.log"
         self.started = process_start()
+        self.persist = Path(path).with_name("persist.json")
 
     def log(self, level, text):
         with open(self.log_path, "a", encoding="utf-8") as stream:
@@ -168,6 +181,12 @@ class Daemon:
         for address in self.nodes:
             if address != self.own:
                 threading.Thread(target=self.connect, args=(address,), daemon=True).start()
+        signal.signal(signal.SIGTERM, lambda *_signal: self.end())
+        importers = self.importers()
+        if importers:
+            self.status = "WAITING_FOR_RECOVERY"
+            while any(self.to[address] != "C" for address in importers):
+                time.sleep(RETRY)
         if self.have["IMEX_WAIT_FOR_QUORUM"] == "FULL":
             self.status = "WAITING_FOR_PEERS"
             while set(self.to.values()) != {"C"}:
@@ -176,6 +195,29 @@ class Daemon:
         self.reached("READY")
         signal.pause()
         return 0
+
+    def importers(self):
+        """The nodes of the last instance, if that had this list and did not end cleanly; it is forgotten otherwise."""
+        try:
+            last = json.loads(self.persist.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return []
+        if last["map"] != self.map or self.have["IMEX_WAIT_FOR_QUORUM"] == "NONE":
+            self.persist.unlink(missing_ok=True)
+            return []
+        return last["nodes"]
+
+    def end(self):
+        """Shut down cleanly."""
+        self.persist.unlink(missing_ok=True)
+        os._exit(0)
+
+    def joined(self):
+        """Keep who was joined, for an instance after this one."""
+        nodes = [address for address, letter in self.to.items() if letter == "C" and address != self.own]
+        self.persist.write_text(json.dumps({"map": self.map, "nodes": nodes}), encoding="utf-8")
+        if len(nodes) == len(self.nodes) - 1:
+            self.reached("connected to all")
 
     def connect(self, address):
         """Keep a connection to a peer, for good unless versions or lists differ."""
@@ -190,8 +232,7 @@ class Daemon:
                     if self.to[address] != "C":
                         self.log("ERROR", f"{address}: {self.to[address]}, communication is disabled")
                         return
-                    if set(self.to.values()) == {"C"}:
-                        self.reached("connected to all")
+                    self.joined()
                     link.settimeout(None)
                     stream.read()
             if self.to[address] == "C":
@@ -356,9 +397,13 @@ def systemctl(arguments):
         return 0
     if masked:
         raise RefusedError(f"Failed to {verb} {UNIT}: Unit {UNIT} is masked.")
+    starts = Path(CONFIG).with_name("starts.json")
+    if verb == "reset-failed":
+        starts.unlink(missing_ok=True)
     if verb in ("stop", "restart"):
         stop(place)
     if verb in ("start", "restart") and state(place) != "active":
+        limit_starts(starts)
         place.unlink(missing_ok=True)
         program = Path(sys.argv[0]).with_name("nvidia-imex")
         done = subprocess.run([program, "-c", CONFIG], check=False, capture_output=True)
@@ -366,6 +411,16 @@ def systemctl(arguments):
             place.write_text("0", encoding="ascii")
             raise RefusedError(f"Job for {UNIT} failed because the control process exited with error code.")
     return 0
+
+
+def limit_starts(place):
+    """Refuse a start after too many within seconds, as systemd does until the unit's failures are reset."""
+    now = time.monotonic()
+    recent = json.loads(place.read_text(encoding="utf-8")) if place.is_file() else []
+    recent = [one for one in recent if 0 <= now - one < STARTS_SECONDS]
+    if len(recent) >= STARTS:
+        raise RefusedError(f"Job for {UNIT} failed. Start request repeated too quickly.")
+    place.write_text(json.dumps([*recent, now]), encoding="utf-8")
 
 
 def state(place):

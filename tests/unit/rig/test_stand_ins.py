@@ -509,6 +509,37 @@ def test_imex_never_joins_another_list_or_version(imex):
     assert [domain.members[imex.addresses[0]].to[one] for one in imex.addresses] == ["C", "!M!", "!V!"]
 
 
+def test_imex_that_was_killed_waits_for_the_nodes_of_its_last_instance(imex):
+    for number in (1, 2, 3):
+        imex(number, "nvidia-imex {}")
+    seen(imex, 1, "Domain State: UP")
+    for number in (1, 2, 3):
+        os.kill(int((imex.folder / str(number) / "daemon.pid").read_text()), signal.SIGKILL)
+    imex(1, "nvidia-imex {}")
+    seen(imex, 1, "WAITING_FOR_RECOVERY")
+    for number in (2, 3):
+        imex(number, "nvidia-imex {}")
+    seen(imex, 1, "Domain State: UP")
+
+
+@pytest.mark.parametrize("way", ["ended", "other list", "no quorum"])
+def test_imex_waits_for_nobody_after_a_clean_end_or_with_another_list(imex, way):
+    for number in (1, 2, 3):
+        imex(number, "nvidia-imex {}")
+    seen(imex, 1, "Domain State: UP")
+    for number in (1, 2, 3):
+        pid = int((imex.folder / str(number) / "daemon.pid").read_text())
+        os.kill(pid, signal.SIGTERM if way == "ended" else signal.SIGKILL)
+        wait_for("its end", lambda pid=pid: not Path(f"/proc/{pid}").exists())
+    config = imex.folder / "1/config.cfg"
+    if way == "other list":
+        (imex.folder / "1/nodes.cfg").write_text("\n".join(imex.addresses[:2]))
+    if way == "no quorum":
+        config.write_text(config.read_text() + "IMEX_WAIT_FOR_QUORUM=NONE\n")
+    imex(1, "nvidia-imex {}")
+    wait_for("it to be ready", lambda: imex(1, "nvidia-imex-ctl {} -q")[1] == "READY\n")
+
+
 def test_imex_waits_for_all_where_the_quorum_is_full(imex):
     config = imex.folder / "1/config.cfg"
     config.write_text(config.read_text() + "IMEX_WAIT_FOR_QUORUM=FULL\n")
@@ -539,6 +570,16 @@ def test_imex_whose_port_is_taken_ends_with_an_error_in_its_log(imex):
         ({"config.cfg": "SERVER_PORT=70000\n"}, "nvidia-imex {}", "SERVER_PORT 70000 is not between 0 and 65535"),
         ({"config.cfg": "IMEX_WAIT_FOR_QUORUM=SOME\n"}, "nvidia-imex {}", "is none of NONE, RECOVERY, FULL"),
         ({"config.cfg": "IMEX_CMD_ENABLED=1\n"}, "nvidia-imex {}", "IMEX_CMD_ENABLED needs IMEX_CMD_PORT"),
+        (
+            {"config.cfg": "IMEX_ENABLE_AUTH_ENCRYPTION=1\n"},
+            "nvidia-imex {}",
+            "IMEX_AUTH_ENCRYPTION_MODE '' is none of",
+        ),
+        (
+            {"config.cfg": "IMEX_ENABLE_AUTH_ENCRYPTION=1\nIMEX_AUTH_ENCRYPTION_MODE=SSL_TLS\n"},
+            "nvidia-imex {}",
+            "IMEX_AUTH_SOURCE is none of",
+        ),
         ({"nodes.cfg": ""}, "nvidia-imex {}", "names no node"),
         ({"nodes.cfg": "n1\n"}, "nvidia-imex {}", "n1 is no IP address"),
         ({"nodes.cfg": "10.99.99.99\n"}, "nvidia-imex {}", "none of this node's addresses is in the list"),
