@@ -45,20 +45,28 @@ def table(entries: Iterable[Entry], hosts: Sequence[str], ended: Collection[str]
     """Return host to role to cell; ``ended`` are the hosts on which the run has stopped. A host without roles is in it
     where it ended."""
     found: dict[str, dict[str, list[Entry]]] = {host: {} for host in hosts}
+    latest: dict[str, str] = {}
     for entry in entries:
         found.setdefault(entry.host, {}).setdefault(entry.role, []).append(entry)
+        if entry.begun or entry.host not in latest:
+            latest[entry.host] = entry.role
     return {
-        host: _with_end({role: cell(by_role[role], host in ended) for role in by_role}, host in ended)
+        host: _with_end(
+            {role: cell(by_role[role], host in ended) for role in by_role}, latest.get(host) if host in ended else None
+        )
         for host, by_role in found.items()
         if by_role or host in ended
     }
 
 
-def _with_end(cells: Mapping[str, Cell], ended: bool) -> dict[str, Cell]:
-    """The cells of a node in the order of roles; where the run stopped and no role says so, the last one does."""
+def _with_end(cells: Mapping[str, Cell], last: str | None) -> dict[str, Cell]:
+    """Return the cells of a node in the order of roles.
+
+    ``last`` is the role that began last on a node where the run stopped: if no role counts as a failure, it does,
+    since what failed came after its judgement.
+    """
     ordered = {role: cells[role] for role in sorted(cells, key=_order)}
-    if ended and ordered and not any(found.counts for found in ordered.values()):
-        last = list(ordered)[-1]
+    if last and not any(found.counts for found in ordered.values()):
         ordered[last] = dataclasses.replace(ordered[last], state=NOT_PROVED, texts=(ENDED,), counts=True)
     return ordered
 

@@ -71,6 +71,17 @@ def test_a_run_that_ended_on_the_node_counts(begun, state):
     assert (found.state, found.counts) == (state, True)
 
 
+@pytest.mark.parametrize("last", ["nvme_raid0", "efa_nccl"])
+def test_end_of_run_is_put_on_role_that_began_last(last):
+    first = "efa_nccl" if last == "nvme_raid0" else "nvme_raid0"
+    entries = [
+        *(entry(role=role, begun=False, final=False) for role in ("nvme_raid0", "efa_nccl")),
+        *(entry(role=role, results=[PASS]) for role in (first, last)),
+    ]
+    table = verdict.table(entries, ["n1"], {"n1"})
+    assert {role: found.state for role, found in table["n1"].items()} == {first: "proved", last: "not proved"}
+
+
 def test_an_ended_node_of_proved_roles_is_not_good():
     table = verdict.table([entry(results=[PASS])], ["n1", "n2", "n3"], {"n1", "n3"})
     assert list(table) == ["n1", "n3"] and table["n3"] == {}
