@@ -13,7 +13,7 @@ import sys
 import typing as t
 
 from ..node.domains import DOMAINS
-from ..node.look import look_all, option_errors
+from ..node.look import look_all, option_errors, unknown_name
 from ..system.argument_types import coerce, kind_of
 from ..system.host import Host, NodeError
 from ..system.role_file import path_of, read_role_file, written_roles
@@ -40,7 +40,13 @@ def add_verbs(subparsers: t.Any) -> None:
 def plan_verb(args: argparse.Namespace, host: Host | None = None) -> int:
     """Print what each role would change; the exit code says whether anything differs."""
     host = host or Host()
-    roles = args.role or [role for role in written_roles(host) if role in DOMAINS]
+    written = [] if args.role else written_roles(host)
+    roles = args.role or written
+    unknown = [role for role in written if role not in DOMAINS]
+    if unknown:
+        errors = (f"{path_of(role)}: {unknown_name('role', role, DOMAINS)}" for role in unknown)
+        LOGGER.error("plan: %s: rename or remove the file", "; ".join(errors))
+        return result.EXIT_UNDETERMINABLE
     if not roles:
         LOGGER.error("plan: no role has left its options in %s: apply one first", path_of("ROLE"))
         return result.EXIT_UNDETERMINABLE

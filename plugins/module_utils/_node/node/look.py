@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import typing as t
 
 from ..system.argument_types import problems as type_problems
@@ -19,6 +20,8 @@ from .domains import DOMAINS, Domain
 
 # All of them together; each has its own limit besides.
 SECONDS = 3600.0
+# How alike a known name has to be to be offered for an unknown one (difflib's ratio).
+ALIKE = 0.7
 
 Options = t.Mapping[str, t.Any]
 
@@ -53,6 +56,12 @@ def complete(domain: Domain, options: Options) -> dict[str, t.Any]:
     return {**defaults, **{name: value for name, value in options.items() if value is not None}}
 
 
+def unknown_name(what: str, name: str, known: t.Iterable[str], prefix: str = "") -> str:
+    """Return the sentence that rejects a name, with the known one that is most like it."""
+    close = difflib.get_close_matches(name, sorted(known), 1, ALIKE)
+    return f"unknown {what} {prefix}{name}" + (f"; the nearest is {prefix}{close[0]}" if close else "")
+
+
 def option_errors(domain: Domain, options: Options) -> list[str]:
     """What is wrong with options that were coerced: a sentence each, with the name of the role's variable.
 
@@ -61,7 +70,7 @@ def option_errors(domain: Domain, options: Options) -> list[str]:
     prefix = f"{domain.role}_"
     unknown = sorted(set(options) - set(domain.spec))
     if unknown:
-        return [f"unknown options {', '.join(prefix + name for name in unknown)}"]
+        return [unknown_name("option", name, domain.spec, prefix) for name in unknown]
     spec = {prefix + name: option for name, option in domain.spec.items()}
     given = {prefix + name: value for name, value in options.items()}
     found = list(type_problems(given, spec))

@@ -83,14 +83,16 @@ def test_the_plans_as_json(call, capsys):
     ("host", "role", "words"),
     [
         (Machine(), [], "no role has left its options in /etc/mlcluster/roles/ROLE.json: apply one first"),
-        (Machine(other={}), [], "no role has left its options"),
+        (Machine(other={}), [], "/etc/mlcluster/roles/other.json: unknown role other: rename or remove the file"),
+        (Machine(nvidia_gsd={}), [], "unknown role nvidia_gsd; the nearest is nvidia_gds: rename or remove"),
         (Machine(), [ROLE], "looked for /etc/mlcluster/roles/nvidia_gds.json and did not find it"),
         (
             Machine(nvidia_gds={"mode": "new"}),
             [],
             "value of nvidia_gds_mode must be one of: compat, nvfs, p2pdma, got: new",
         ),
-        (Machine(nvidia_gds={"newer": 1}), [], "unknown options nvidia_gds_newer"),
+        (Machine(nvidia_gds={"newer": 1}), [], "unknown option nvidia_gds_newer: run the role"),
+        (Machine(nvidia_gds={"moed": "nvfs"}), [], "unknown option nvidia_gds_moed; the nearest is nvidia_gds_mode"),
         (Machine(nvidia_gds={"packages": [[1]]}), [], "nvidia_gds_packages is '[[1]]', a list; give a list of texts"),
         (
             Machine(nvidia_gds={"probe_timeout": True}),
