@@ -28,8 +28,10 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.hardware impo
     VARIABLES,
     known_hardware,
     missing_hardware,
+    missing_slurm,
 )
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.judgement import judge
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.module_error import module_error
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.options import (
     checksum,
     is_wanted,
@@ -222,13 +224,15 @@ class ActionModule(ActionBase):
         return outcome
 
     def _with_inventory(self, role: str, answer: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer, with a failure for what the inventory says of the hardware and the node does not show."""
+        """The answer, with a failure for what the inventory says of the node and the node does not show."""
         known = {}
         for name in VARIABLES:
             # What is wrong with a variable of the site's own is not for a role to say.
             with contextlib.suppress(AnsibleError):
                 known[name] = self._templar.template(self._vars.get(name))
+        groups, every = self._vars.get("group_names") or (), self._vars.get("groups") or {}
         found = missing_hardware(role, answer, options, known_hardware(known))
+        found += missing_slurm(role, answer, options, groups, bool(every.get("head")))
         if not found:
             return answer
         told = [entry.line() for entry in found]
@@ -302,8 +306,7 @@ class ActionModule(ActionBase):
                 module_name=MODULE, module_args={"roles": asked}, task_vars=self._vars
             )
         if answer.get("failed") or "roles" not in answer:
-            words = answer.get("msg") or answer.get("module_stderr") or "no words"
-            raise AnsibleActionFail(f"{self._name}: the look at the node failed: {words}", result=answer)
+            raise AnsibleActionFail(f"{self._name}: the look at the node failed: {module_error(answer)}", result=answer)
         version = dict(zip(("major", "minor"), answer["python"]))
         problems = system_problems(self._name, {**answer["system"], "python": {"version": version}})
         if problems:

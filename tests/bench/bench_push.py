@@ -52,6 +52,7 @@ SETTINGS = {
     "slurm_jobs_dir": "/srv/jobs",
     "slurm_jobs_require_mount": False,
     "slurm_jobs_slurm_prefix": SLURM,
+    "enroot_pyxis_slurm_prefix": "/nonexistent",
     "slurm_jobs_mpi": "none",
     "slurm_jobs_jobs": [
         {"name": "smoke", "kind": "node_smoke", "nodes": 1},

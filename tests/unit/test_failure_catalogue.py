@@ -58,7 +58,7 @@ COMPOSED = {
     *(f"io.ior.{operation}" for operation in ("write", "read")),
     *(f"{check}.report" for check in ("node", "gds", "container")),
     *(f"efa.{library}" for library in ("nccl", "nvshmem")),
-    *(f"inventory.{what}" for what in ("disks", "gpus", "efa")),
+    *(f"inventory.{what}" for what in ("disks", "gpus", "efa", "slurm")),
     *(f"run.{role}" for role in ROLES),
 }
 # What is put together in the same way and is no id: the fact of a checklist's size.

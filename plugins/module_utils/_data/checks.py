@@ -1169,6 +1169,12 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
         ("run",),
     ),
     (
+        "inventory.slurm",
+        "no Slurm is found on a node of the groups head, compute or login, and the inventory has a head node",
+        ("isolate",),
+        ("run",),
+    ),
+    (
         "run.nvme_raid0",
         "the role failed on the node, or was not proved",
         (),

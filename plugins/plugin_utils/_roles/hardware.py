@@ -6,15 +6,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ansible_collections.mlcluster.aws.plugins.module_utils._data import instance_types
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plan import NO_SLURM as NO_CONTAINERS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.jobs.plan import NO_SLURM as NO_JOBS
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.slurm.client import WITHOUT_SLURM
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.verdict.result import Result, failed
 
 # Before the names of variables of the inventory ec2_nodes, by default and with hostvars_prefix: ''.
 PREFIXES = ("ec2_", "")
 VARIABLES = tuple(prefix + name for prefix in PREFIXES for name in ("instance_type", "accelerators", "efa_attached"))
+# The groups of a cluster whose nodes have Slurm. One without a head node, as plain EC2 instances, may have none.
+CLUSTER = ("head", "compute", "login")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +86,25 @@ def missing_hardware(
     return []
 
 
+def missing_slurm(
+    role: str, answer: Mapping[str, Any], options: Mapping[str, Any], groups: Collection[str], has_head: bool
+) -> list[Result]:
+    """Return a failure where a role found no Slurm on a node of a cluster: an unmounted /opt/slurm looks like that.
+
+    ``groups`` are those of the node; ``has_head`` is whether the inventory has a host in the group head.
+    """
+    found = [group for group in CLUSTER if group in groups]
+    is_absent = not answer["plan"]["concerned"] and answer["plan"]["reason"] in (NO_CONTAINERS, NO_JOBS)
+    if not found or not has_head or not is_absent or options.get("slurm_prefix") == WITHOUT_SLURM:
+        return []
+    text = f"the inventory has this node in the group {found[0]} of a cluster, and no Slurm was found on it"
+    hint = (
+        f"check that the directory of Slurm, such as /opt/slurm, is mounted; {role}_slurm_prefix names another, and "
+        f"{WITHOUT_SLURM} says that the node has none"
+    )
+    return [_lacks("slurm", text, "Slurm", "no Slurm", hint)]
+
+
 def _is_own(options: Mapping[str, Any], *names: str) -> bool:
     return any(options.get(name) is not None for name in names)
 
@@ -90,5 +114,5 @@ def _devices(answer: Mapping[str, Any]) -> int | None:
     return counts[0] if counts and isinstance(counts[0], int) else None
 
 
-def _lacks(what: str, text: str, expected: int, found: int, hint: str) -> Result:
+def _lacks(what: str, text: str, expected: int | str, found: int | str, hint: str) -> Result:
     return failed(f"inventory.{what}", text, "isolate", expected=expected, found=found, hint=hint)

@@ -30,6 +30,10 @@ class SlurmError(NodeError):
         super().__init__(f"{what}: {said or 'it said nothing'}; {advice}")
 
 
+# The prefix of a node that is to have no Slurm, whatever its groups.
+WITHOUT_SLURM = "/nonexistent"
+
+
 def find_prefix(host: Host, program: str) -> t.Optional[str]:
     """The directory above the bin with this program: ParallelCluster's, else the only one of AWS PCS; None: neither.
 

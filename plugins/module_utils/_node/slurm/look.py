@@ -9,7 +9,7 @@ import typing as t
 
 from ..system.host import NodeError
 from . import parse as slurm_parse
-from .client import PCS_SCHEDULERS, PREFIXES, Slurm
+from .client import PCS_SCHEDULERS, PREFIXES, WITHOUT_SLURM, Slurm
 
 # States in which a job has processes on its nodes (squeue's manual page, "JOB STATE CODES"). Newer releases have more,
 # but one state that a release does not know makes squeue refuse the whole list.
@@ -65,7 +65,7 @@ def survey(slurm: Slurm) -> dict[str, t.Any]:
     that has no Slurm.
     """
     facts: dict[str, t.Any] = {**EMPTY, "version": None, "prefix": slurm.prefix, "problems": []}
-    facts["installed"] = bool(slurm.prefix or slurm.host.which("scontrol"))
+    facts["installed"] = slurm.prefix != WITHOUT_SLURM and bool(slurm.prefix or slurm.host.which("scontrol"))
     if not facts["installed"]:
         places = f"on the system path, in {' or '.join(PREFIXES)} and as the only one in {PCS_SCHEDULERS}"
         problem = f"looked for Slurm {places} and found none on this machine"

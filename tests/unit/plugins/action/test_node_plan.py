@@ -16,6 +16,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible_collections.mlcluster.aws.plugins.action import node_plan
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.containers.plan import NO_SLURM
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.system.plan import Package, Plan, not_concerned
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._run import journal
 
@@ -346,3 +347,12 @@ def test_missing_hardware_that_the_inventory_knows_is_a_problem(node, monkeypatc
     assert bool(result.get("failed")) is fails
     assert [found["id"] for found in read()[-1].results] == ["inventory.gpus"]
     assert "a g5.48xlarge with 8 GPUs" in result["msg"] and len(read()[-1].problems) == 1
+
+
+@pytest.mark.parametrize(("head", "fails"), [(["h1"], True), ([], False)])
+def test_missing_slurm_on_a_node_of_a_cluster_is_a_problem(node, monkeypatch, tmp_path, head, fails):
+    read = kept(node, monkeypatch, tmp_path)
+    node.answers["enroot_pyxis"] = answer(not_concerned("enroot_pyxis", NO_SLURM))
+    node.variables.update(group_names=["compute"], groups={"compute": ["node1"], "head": head})
+    assert bool(node.task(role="enroot_pyxis").get("failed")) is fails
+    assert [found["id"] for found in read()[-1].results] == ["inventory.slurm"] * fails

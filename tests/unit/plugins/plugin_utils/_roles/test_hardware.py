@@ -11,6 +11,7 @@ from ansible_collections.mlcluster.aws.plugins.plugin_utils._roles.hardware impo
     Hardware,
     known_hardware,
     missing_hardware,
+    missing_slurm,
 )
 
 P5 = {"ec2_instance_type": "p5.48xlarge"}
@@ -81,3 +82,40 @@ def test_what_is_there_or_was_waived_is_no_failure(role, given, options):
 @pytest.mark.parametrize("role", ["nvme_raid0", "nvidia_gds", "efa_nccl"])
 def test_an_inventory_that_knows_nothing_expects_nothing(role):
     assert missing_hardware(role, answer(), {}, Hardware()) == []
+
+
+NO_CONTAINERS = "there is no Slurm on this node, so nothing would start a container"
+NO_JOBS = "this machine has no Slurm"
+
+
+def without_slurm(reason, concerned=False):
+    return {"plan": {"concerned": concerned, "reason": reason}, "results": []}
+
+
+@pytest.mark.parametrize(
+    ("role", "reason", "groups", "group"),
+    [
+        ("enroot_pyxis", NO_CONTAINERS, ["compute", "gpu"], "compute"),
+        ("enroot_pyxis", NO_CONTAINERS, ["login"], "login"),
+        ("slurm_jobs", NO_JOBS, ["compute", "head"], "head"),
+    ],
+)
+def test_node_of_cluster_without_slurm_is_a_failure(role, reason, groups, group):
+    (found,) = missing_slurm(role, without_slurm(reason), {"slurm_prefix": "/opt/slurm"}, groups, True)
+    assert (found.id, found.status) == ("inventory.slurm", "fail")
+    assert f"in the group {group} of a cluster, and no Slurm was found on it" in found.line()
+    assert f"/opt/slurm, is mounted; {role}_slurm_prefix names another" in found.hint
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "groups", "has_head"),
+    [
+        (without_slurm(NO_CONTAINERS), {}, ["gpu"], True),
+        (without_slurm(NO_CONTAINERS), {}, ["compute"], False),
+        (without_slurm(NO_CONTAINERS), {"slurm_prefix": "/nonexistent"}, ["compute"], True),
+        (without_slurm("", True), {}, ["compute"], True),
+        (without_slurm("no volume"), {}, ["compute"], True),
+    ],
+)
+def test_no_slurm_is_no_failure_where_none_is_expected(given, options, groups, has_head):
+    assert missing_slurm("enroot_pyxis", given, options, groups, has_head) == []

@@ -22,8 +22,9 @@ class Bare(Host):
         return []
 
 
-def test_a_machine_without_slurm_is_an_answer():
-    found = survey(Slurm(Bare()))
+@pytest.mark.parametrize("prefix", [None, "/nonexistent"])
+def test_a_machine_without_slurm_is_an_answer(prefix):
+    found = survey(Slurm(Bare(), prefix=prefix))
     assert (found["installed"], found["healthy"], found["nodes"], found["controllers"]) == (False, False, [], [])
     places = "on the system path, in /opt/slurm and as the only one in /opt/aws/pcs/scheduler"
     assert found["problems"] == [f"looked for Slurm {places} and found none on this machine"]
