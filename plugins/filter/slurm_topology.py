@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
+from ansible_collections.mlcluster.aws.plugins.module_utils._data.ultraservers import is_ultraserver
 
 # What Slurm takes as a name; a name with a blank or line end in it would be configuration of its own.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 UNPLACED = "unplaced"
 PLUGINS = ("tree", "block")
+BLOCK_KEY = "ec2_capacity_block_id"
+TYPE_KEY = "ec2_instance_type"
 
 Path = tuple[str, ...]
 
@@ -120,7 +123,11 @@ def _sizes(block_sizes: Any, smallest: int) -> list[int]:
 
 
 def _blocks(hosts: Iterable[Mapping[str, Any]], name_key: str, block_key: str, block_sizes: Any) -> str:
-    """The lines of topology/block; hosts without a block are in none."""
+    """The lines of topology/block; hosts without a block are in none.
+
+    Other types have capacity blocks too, and a small one of theirs would make BlockSizes small: Slurm 24.11 refuses a
+    job whose segment is larger than that.
+    """
     hosts = list(hosts)
     placed = _placed(hosts, name_key, "")
     members: dict[str, set[str]] = {}
@@ -128,6 +135,9 @@ def _blocks(hosts: Iterable[Mapping[str, Any]], name_key: str, block_key: str, b
         value = host.get(block_key)
         # Of a path of network nodes the nearest.
         block = value[-1] if isinstance(value, (list, tuple)) and value else value
+        kind = host.get(TYPE_KEY)
+        if block_key == BLOCK_KEY and kind and is_ultraserver(kind) is False:
+            continue
         if block:
             members.setdefault(_checked("block", block), set()).add(name)
     if not members:
@@ -145,7 +155,7 @@ def slurm_topology(
     root: str = "cluster",
     nodes: Iterable[str] = (),
     plugin: str = "tree",
-    block_key: str = "ec2_capacity_block_id",
+    block_key: str = BLOCK_KEY,
     block_sizes: Iterable[int] = (),
 ) -> str:
     """The lines of topology.conf, or an empty text for no hosts. Raises AnsibleFilterError.

@@ -71,6 +71,15 @@ def validate(ultraservers, run_module, runtime, tmp_path):
     return go
 
 
+def test_segment_has_at_most_the_nodes_of_the_smallest_block(ultraservers):
+    asked = [
+        ultraservers.run("sbatch", f"--nodes={size}", f"--segment={size}", "--exclusive", "--wrap=true", check=False)
+        for size in (2, 3)
+    ]
+    assert [done.returncode for done in asked] == [0, 1]
+    assert "Requested topology configuration is not available" in asked[1].stderr
+
+
 def of(results, check):
     return [one for one in results if one["id"] == check]
 

@@ -167,6 +167,16 @@ def test_ultraservers_are_blocks():
     ]
 
 
+def test_capacity_blocks_of_other_types_are_no_blocks():
+    ultra = [{**in_block(f"u{number}", "cb-0"), "ec2_instance_type": "p6e-gb200.36xlarge"} for number in range(3)]
+    unknown = [{**in_block(f"v{number}", "cb-1"), "ec2_instance_type": "p6e-gb300r.36xlarge"} for number in range(3)]
+    other = {**in_block("p5-1", "cb-2"), "ec2_instance_type": "p5.48xlarge"}
+    assert blocks([*ultra, *unknown, other]) == [
+        "BlockName=cb-0 Nodes=u[0-2]", "BlockName=cb-1 Nodes=v[0-2]", "BlockSizes=3"
+    ]  # fmt: skip
+    assert blocks([other], block_key="ec2_network_nodes")[-1] == "BlockSizes=1"
+
+
 def test_smallest_block_is_the_base_size():
     hosts = [in_block(f"n{number}", "a" if number < 3 else "b") for number in range(5)]
     assert blocks(hosts)[-1] == "BlockSizes=2"
