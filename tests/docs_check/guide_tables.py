@@ -148,12 +148,12 @@ def checks() -> str:
         (f"`{name}`", text.replace("|", "\\|"), ", ".join(severities) or "none", ", ".join(who))
         for name, text, severities, who in data("checks").CHECKS
     ]
-    return table(("check", "fails when", "severity", "who asks"), rows)
+    return table(("check", "fails if", "severity", "used by"), rows)
 
 
 def askers() -> str:
-    """Who asks for checks."""
-    return table(("word", "who asks"), [(f"`{word}`", text) for word, text in ASKED_BY.items()])
+    """Return the table of what uses checks."""
+    return table(("word", "used by"), [(f"`{word}`", text) for word, text in ASKED_BY.items()])
 
 
 def evidence(folder: Path = EVIDENCE) -> str:
@@ -166,7 +166,7 @@ def evidence(folder: Path = EVIDENCE) -> str:
             raise ValueError(f"{path.name} {'; '.join(problems)}: leave it out")
         documents.append(document)
     if not documents:
-        return "No run in a real account has been sent yet: what is not testable here is not proved."
+        return "No run in a real account has been sent yet, so the last column is not proved."
     return table(("instance type", "system", "passed", "did not"), proofs.rows(documents))
 
 

@@ -21,13 +21,13 @@ ASKED_BY = {
     "prolog": "mlcluster health --profile prolog, before each job",
     "full": "mlcluster health --profile full, and check_nodes",
     "container": "mlcluster health --profile container",
-    "checklist": "mlcluster gpu --checklist",
+    "checklist": "mlcluster accelerators --checklist",
     "role": "the role of that part, in site.yml and verify_nodes",
     "job": "a validation job",
     "watch": "mlcluster watch",
     "scratch": "mlcluster scratch",
     "run": "the end of site.yml and verify_nodes",
-    "preflight": "playbook preflight",
+    "preflight": "the playbook preflight",
     "report": "the report on a cluster",
 }
 _WIDTH = 100

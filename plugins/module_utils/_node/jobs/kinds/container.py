@@ -53,9 +53,9 @@ def _host_root(host: Host, path: str) -> t.Any:
 
 COMPONENT = re.compile(r"[a-z_]+(=[\w.+-]+)?")
 KIND = Kind(
-    "Do containers start where their tasks belong, and do they fit their hosts?",
-    "tasks start in containers where they belong, and each container has what it needs and fits its host, which writes "
-    "down its own versions first: `mlcluster health --profile container`",
+    "Do containers start with their tasks, and do they match their hosts?",
+    "tasks start in containers on the right nodes, and each container has its requirements and matches its host: "
+    "`mlcluster health --profile container`",
     run=run,
     judge=judge_container,
     minutes=30,

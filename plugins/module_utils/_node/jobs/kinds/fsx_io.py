@@ -91,10 +91,10 @@ def judge_fsx_io(job: Job, host: Host) -> list[result.Result]:
 
 
 KIND = Kind(
-    "Is the shared file system as fast as it should be, with nothing read from memory?",
-    "IOR and mdtest on the shared file system, with more than a node's memory, each task reading what another node "
-    "wrote; stripes are kept; its files are removed whatever ends the job but a kill. `directory` is by default that "
-    "of results",
+    "Is the shared file system fast enough, without reads from memory?",
+    "IOR and mdtest on the shared file system are fast enough, with more data than a node's memory; each task "
+    "reads the data of another node. Stripes are recorded; files are removed, except after a kill. `directory` is "
+    "by default that of results",
     run=run,
     judge=judge_fsx_io,
     minutes=120,

@@ -40,10 +40,9 @@ def judge_gds_io(job: Job, host: Host) -> list[result.Result]:
 
 MODES = ("nvfs", "p2pdma", "compat")
 KIND = Kind(
-    "Which way do files reach the GPUs of each node, and how fast?",
-    "which way files take to the GPUs of each node (`nvfs`, `p2pdma`, `compat`, `none`), proved with a file on each "
-    "mount, and what gdsio measures: a figure counts only for a direct path that was proved. Any of `modes` must be "
-    "active",
+    "Which path do files take to the GPUs of each node, and how fast?",
+    "the path of files to the GPUs of each node (`nvfs`, `p2pdma`, `compat`, `none`), with a file on each mount, "
+    "and its speed by gdsio; a figure only counts for a proved direct path. One of `modes` must be active",
     run=run,
     judge=judge_gds_io,
     nodes="all",

@@ -28,9 +28,8 @@ def judge_gpu_efa(job: Job, host: Host) -> list[result.Result]:
 
 
 KIND = Kind(
-    "What does each node say of its GPUs, EFA, storage and versions?",
-    "what each node says of its GPUs, EFA, GPUDirect Storage and versions: `mlcluster health --profile full` on "
-    "each, once",
+    "Are the GPUs, EFA, storage and versions of each node good?",
+    "GPUs, EFA, GPUDirect Storage and versions of each node: `mlcluster health --profile full` once on each",
     run=run,
     judge=judge_gpu_efa,
     tasks="one",

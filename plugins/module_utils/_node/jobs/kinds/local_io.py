@@ -73,9 +73,9 @@ def judge_local_io(job: Job, host: Host) -> list[result.Result]:
 
 
 KIND = Kind(
-    "Are the local disks of each node as fast as those of the others?",
-    "fio on the local disks of every node, past the page cache; a node below the median of at least three fails. "
-    "`directories` is by default `slurm_jobs_local_dir`",
+    "Are the local disks of each node as fast as those of other nodes?",
+    "the local disks of every node are fast enough, by fio without the page cache; a node below the median of at "
+    "least three fails. `directories` is by default `slurm_jobs_local_dir`",
     run=run,
     on_node=measure,
     judge=judge_local_io,

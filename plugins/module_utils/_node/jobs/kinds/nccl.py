@@ -60,8 +60,7 @@ def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ..
 
 KIND = Kind(
     "NCCL's collectives: right, over EFA, fast enough?",
-    "the collectives are right, went over EFA from every host, and are fast enough: `mlcluster nccl-verdict` for "
-    "each run",
+    "the collectives are correct, use EFA on every host, and are fast enough: `mlcluster nccl-verdict` for each run",
     run=run,
     judge=judge_collectives,
     minutes=60,

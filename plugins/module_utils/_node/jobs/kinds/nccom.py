@@ -83,8 +83,8 @@ def launch(work: Work, collective: str, group: t.Sequence[str]) -> tuple[str, ..
 
 KIND = Kind(
     "Neuron's collectives: right, over EFA, fast enough?",
-    "the same for Neuron's collectives, by `nccom-test --check`; its output names no ranks, so only EFA counters prove "
-    "the way. `launch` is `mpi` for an older nccom-test, and for pairs and bisect",
+    "the same for Neuron's collectives, by `nccom-test --check`; its output has no ranks, so only EFA counters "
+    "prove the fabric. `launch` is `mpi` for an older nccom-test, and for pairs and bisect",
     run=run,
     judge=judge_collectives,
     tasks="one",

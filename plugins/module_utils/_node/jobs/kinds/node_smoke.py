@@ -27,9 +27,9 @@ def judge_smoke(job: Job, host: Host) -> list[result.Result]:
 
 
 KIND = Kind(
-    "Do the nodes start tasks, each where it belongs, and do they see the shared directory?",
-    "every task starts, ranks 0 to 7 on the first node and 8 to 15 on the second, each node has a name of its own, "
-    "sees the shared directory and its GPUs",
+    "Do the nodes start tasks in the right places, with the shared directory?",
+    "every task starts, ranks 0 to 7 on the first node and 8 to 15 on the second; each node has its own name, the "
+    "shared directory and its GPUs",
     run=run,
     judge=judge_smoke,
     minutes=5,

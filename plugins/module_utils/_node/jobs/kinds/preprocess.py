@@ -95,7 +95,7 @@ def _make(path: str) -> None:
 
 
 KIND = Kind(
-    "Text into shards of tokens, a task for each input, which goes on where it was when it is started again",
+    "Turns text into shards of tokens, with a task for each input that continues after a restart",
     "see [Preprocessing](#preprocessing)",
     run=run,
     submit=submit,

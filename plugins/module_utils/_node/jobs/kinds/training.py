@@ -67,7 +67,7 @@ def problems(values: Values, job: Values) -> t.Iterator[str]:
 
 
 KIND = Kind(
-    "A training that is told when its time ends, goes back into the queue, and resumes",
+    "A training that stops before its time ends, is requeued, and resumes",
     "see [Training](#training)",
     run=run,
     unjudged="its exit status says whether it ended, and its checkpoints how far it came",

@@ -80,7 +80,7 @@ def test_steps_of_a_job_are_printed_and_none_runs(tmp_path, capsys, job):
     code, said = call(capsys, tmp_path, "job", "--dry-run", "--nodes", "a b", job)
     assert (code, said.err) == (0, "")
     assert said.out.splitlines() == [
-        "# x: Do the nodes start tasks, each where it belongs, and do they see the shared directory?",
+        "# x: Do the nodes start tasks in the right places, with the shared directory?",
         "# nodes: a b",
         f"# results: {tmp_path}/results/x-JOBID, exit status: {tmp_path}/results/x-JOBID.exit",
         (
