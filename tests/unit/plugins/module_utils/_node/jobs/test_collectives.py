@@ -36,6 +36,8 @@ def asked(**fields):
         ([(("a", "b"), "fail"), (("a",), "pass"), (("b",), "pass")], None),
         # A large group that fails does not accuse those in it.
         ([(("a", "b", "c", "d"), "fail"), (("a", "b"), "pass"), (("c", "d"), "pass")], None),
+        # Nor does a pair without them.
+        ([(("a", "b", "c"), "fail"), (("x", "y"), "fail"), (("x", "z"), "pass"), (("y", "z"), "pass")], None),
     ],
 )
 def test_which_node_stands_out(runs, accused):

@@ -518,3 +518,11 @@ def test_a_volume_group_that_is_not_on_the_disks_is_no_obstacle():
     host.machine.sign("nvme1n1", "ext4", fs_uuid("x"))
     chosen = {"devices": ["/dev/nvme1n1", "/dev/nvme2n1"], **scene.CONSENT}
     assert scene.plan_of(host, **chosen).situation == "rebuild"
+
+
+def test_array_that_is_not_on_the_disks_is_no_obstacle():
+    host = scene.node(4)
+    host.machine.array("md7", ["nvme3n1", "nvme4n1"], scene.FOREIGN_ARRAY)
+    host.machine.sign("nvme1n1", "ext4", fs_uuid("x"))
+    chosen = {"devices": ["/dev/nvme1n1", "/dev/nvme2n1"], **scene.CONSENT}
+    assert scene.plan_of(host, **chosen).situation == "rebuild"
