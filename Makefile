@@ -68,8 +68,9 @@ integration: ## Run the tests that start Ansible against local stand-ins for AWS
 	@$(START) integration
 
 .PHONY: slurm
-slurm: ## Run the tests on a real Slurm
+slurm: ## Run the tests on a real Slurm, and a test of each subject on Slurm 24.11
 	@$(START) slurm
+	@$(START) slurm_newer
 
 .PHONY: data
 data: ## Run the tests of the data programs
@@ -134,4 +135,4 @@ mutants: setup ## Change a module in small ways and run its unit tests: MODULE=p
 
 .PHONY: clean
 clean: ## Remove what the build made, environments included
-	rm -rf .venv .venv-lint .venv-data .venv-docs .venv-dashboard .venv-pcluster .collections .build dist docs/_build tests/output
+	rm -rf .venv .venv-lint .venv-data .venv-docs .venv-dashboard .venv-image .venv-pcluster .collections .build dist docs/_build tests/output

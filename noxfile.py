@@ -260,6 +260,17 @@ def slurm(session: nox.Session) -> None:
 
 
 @nox.session
+def slurm_newer(session: nox.Session) -> None:
+    """Run a test of each subject on Slurm 24.11, whose packages are fetched and unpacked once."""
+    python = VENV / "python"
+    if Path(os.path.realpath(python)).is_relative_to("/usr"):
+        session.skip("the environment's Python is that of /usr, in whose place the other release's /usr stands: make "
+                     "setup PYTHON=/path/to/python3.11")  # fmt: skip
+    words = ("-m", "pytest", "-p", "no:cacheprovider", "--durations=50", *SLURM, "-m", "newer", *session.posargs)
+    run(session, python, "-m", "tests.rig.slurm.newer", python, *words)
+
+
+@nox.session
 def slurm_slow(session: nox.Session) -> None:
     """Run those of them that wait long."""
     pytest(session, *SLURM, "-m", "slow")
@@ -268,7 +279,20 @@ def slurm_slow(session: nox.Session) -> None:
 @nox.session
 def data(session: nox.Session) -> None:
     """Run the tests of the data programs."""
-    pytest(session, HANGS, "tests/data", "-m", "not slow", python=DATA / "python")
+    pytest(session, HANGS, "tests/data", "-m", "not slow and not image", python=DATA / "python")
+
+
+@nox.session
+def data_image(session: nox.Session) -> None:
+    """Run the data programs in an environment of the training image's lock: 2.8 GB, fetched once."""
+    python = environments.find_python("3.12")
+    if python is None:
+        session.skip("the training image is locked for Python 3.12, and there is none: install it and run it again")
+    try:
+        environments.ensure_environment(CHECKOUT / ".venv-image", environments.TRAINING_IMAGE, python=python)
+    except packages.SetupError as error:
+        session.error(str(error))
+    pytest(session, HANGS, "tests/data", "-m", "image", python=DATA / "python")
 
 
 @nox.session

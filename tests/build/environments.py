@@ -22,6 +22,8 @@ from .packages import SetupError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 REQUIREMENTS = CHECKOUT / "requirements"
+# For Python 3.12, with PyTorch's CUDA build: what docs/data.md installs on nodes, and the image.
+TRAINING_IMAGE = CHECKOUT / "roles" / "training_image" / "files" / "training-requirements.txt"
 STAMP = ".complete"
 # In an environment that could not be made: the key that it was to have.
 MISSING = ".not-had"

@@ -57,9 +57,11 @@ ALLOTTED = {
     "integration": 620,
     "integration_slow": 240,
     "slurm": 1200,
+    "slurm_newer": 300,
     "slurm_slow": 240,
     "data": 420,
     "data_slow": 900,
+    "data_image": 900,
     "molecule": 2900,
     "molecule_extra": 600,
     "vm": 900,
@@ -69,7 +71,7 @@ ALLOTTED = {
     "pcluster": 300,
 }
 # Slurm waits for its own intervals and the guest is emulated: neither bears the other beside it.
-APART = frozenset(("slurm", "slurm_slow", "vm", "vm_all"))
+APART = frozenset(("slurm", "slurm_newer", "slurm_slow", "vm", "vm_all"))
 TEST = ("lint", "docs", "sanity", "unit", "integration", "data", "slurm", "molecule")
 SUITES = {
     "test": (*TEST, "vm"),
@@ -81,6 +83,8 @@ SUITES = {
         "unit_slow",
         "integration_slow",
         "data_slow",
+        "data_image",
+        "slurm_newer",
         "slurm_slow",
     ),
 }

@@ -208,6 +208,7 @@ def test_gpus_that_are_in_use_are_not_reset_and_a_reboot_is_asked_for(fresh, gpu
     assert "n2: reboot" in heal(fresh, "n1", "--dry-run")
 
 
+@pytest.mark.newer
 def test_gpus_are_reset_once_and_the_node_resumes_by_the_full_check(fresh, gpus):
     reset_is_due(fresh)
     told = heal(fresh, "n2", "--node")

@@ -71,6 +71,7 @@ def health(rig, *options):
     return cluster.run(*inside, scripts["command"], "health", "--profile", "prolog", *options, check=False)
 
 
+@pytest.mark.newer
 def test_a_prolog_that_fails_drains_the_node_with_the_reason_and_the_job_runs_when_it_is_well(rig, cluster):
     mark(cluster)
     number = jobs.submit(cluster, "echo ran on $(hostname)", *as_user(cluster, NOBODY, "--nodelist=n1"))

@@ -86,6 +86,7 @@ def prolog(ultra, number, nodes):
     return f"env {words} {ultra.folder}/mlcluster imex up --instance-type {TYPE} --slurm-conf {conf}"
 
 
+@pytest.mark.newer
 def test_job_has_its_domain_while_it_runs(ultra):
     job = jobs.finish(ultra.cluster, f"{TABLE}; ls -l {CHANNELS}", EXCLUSIVE, "--nodelist=n[1-2]")
     assert job.state == "COMPLETED" and job.output.count("Domain State: UP") == 1

@@ -44,6 +44,7 @@ def own_cluster():
         cluster.down()
 
 
+@pytest.mark.newer
 def test_each_node_has_its_name_its_disk_and_its_gpus(slurm):
     script = f"""
         #SBATCH --nodes=2 --gres=gpu:8

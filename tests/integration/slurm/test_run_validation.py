@@ -269,6 +269,7 @@ def test_a_validation_refuses_with_what_slurm_says_of_its_nodes(
     assert str(refused.value) == f"nothing was submitted: {too_few(word, among)}"
 
 
+@pytest.mark.newer
 def test_the_head_node_validates_without_ansible(slurm, facts, runtime, tmp_path):
     """The verb as a person types it there: progress, the table, the file and the exit status."""
     scripts.Role(facts, dir=str(tmp_path), gpus_per_node=1, jobs=JOBS).install(runtime)

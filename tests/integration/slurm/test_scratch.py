@@ -40,6 +40,7 @@ def gone(cluster, number, node="n1"):
     wait_for(f"the directory of job {number} to go", lambda: f"job-{number}" not in left(cluster, node))
 
 
+@pytest.mark.newer
 def test_a_job_finds_tmpdir_and_its_epilog_takes_it_away(cluster):
     script = """
         #SBATCH --nodes=2

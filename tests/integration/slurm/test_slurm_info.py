@@ -13,6 +13,7 @@ from tests.rig.slurm.fixture import needs_slurm
 pytestmark = needs_slurm
 
 
+@pytest.mark.newer
 def test_what_a_cluster_has(slurm, run_module):
     number = jobs.submit(slurm, "sleep 60", "--nodes=1", "--nodelist=n1", "--gres=gpu:3", "--job-name=a b|c JobState=X")
     jobs.wait(slurm, number, "RUNNING")

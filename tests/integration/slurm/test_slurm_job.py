@@ -33,6 +33,7 @@ def later(action, *arguments):
     return thread
 
 
+@pytest.mark.newer
 def test_success_with_arguments_that_no_shell_sees(run, script, tmp_path):
     path = script("#SBATCH --nodes=2", 'echo "$1|$(pwd)|$LC_ALL"')
     options = {"gres": "gpu:8", "output": str(tmp_path / "%j.out")}
@@ -191,6 +192,7 @@ def test_reservation_is_asked_for_before_anything_is_submitted(run, slurm, scrip
         slurm.run("scontrol", "delete", "ReservationName=maint")
 
 
+@pytest.mark.newer
 def test_an_array_is_called_by_its_worst_task(run, script, tmp_path):
     path = script("exit $((SLURM_ARRAY_TASK_ID == 2 ? 7 : 0))")
     result = run(script=path, options={"array": "0-3%2", "output": str(tmp_path / "%A_%a.out")})

@@ -24,6 +24,7 @@ pytestmark = needs_slurm
 SMALL = {"largest": "1K", "factor": 4}
 
 
+@pytest.mark.newer
 def test_two_nodes_start_every_task_where_it_belongs(ran):
     smoke = ran({"name": "smoke", "kind": "node_smoke"}, gpus_per_node=8)
     assert (smoke.job.state, smoke.exit_file) == ("COMPLETED", "0\n")

@@ -43,6 +43,7 @@ def submit(cluster, path, *options):
     return int(cluster.run("sbatch", "--parsable", *options, path).stdout)
 
 
+@pytest.mark.newer
 def test_each_task_of_an_array_has_its_own_results_and_a_chain_breaks_where_a_verdict_is_bad(
     slurm, facts, rendered, run_module, tmp_path
 ):

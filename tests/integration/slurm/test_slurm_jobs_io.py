@@ -29,6 +29,7 @@ def tools(tmp_path):
     return {name: str(folder / name) for name in TOOLS}
 
 
+@pytest.mark.newer
 def test_each_node_reports_under_its_own_name(ran):
     done = ran({"name": "nodes", "kind": "gpu_efa"})
     assert {entry["scope"]["node"] for entry in done.results} == {"n1", "n2"}
@@ -37,6 +38,7 @@ def test_each_node_reports_under_its_own_name(ran):
     assert done.job.exit_code == int(done.exit_file)
 
 
+@pytest.mark.newer
 def test_local_disks_are_measured_on_every_node_and_left_clean(ran, tools, slurm):
     done = ran({"name": "disks", "kind": "local_io", "seconds": 1}, local_dir=str(slurm.local), **tools)
     assert [entry["id"] for entry in done.results] == ["io.fio.randread", "io.fio.read", "io.fio.write"]

@@ -117,6 +117,7 @@ def train(slurm, tmp_path, runtime, facts):
         wait_for("its end", lambda training=training: cancelled(slurm, training.number), 90, poll=0.5)
 
 
+@pytest.mark.newer
 def test_a_signal_saves_requeues_resumes_and_backs_up(train, slurm):
     training = train(60, 0, "held")
     training.waits_for_a_checkpoint()

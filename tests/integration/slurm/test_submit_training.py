@@ -78,6 +78,7 @@ def queued(slurm):
     return slurm.run("squeue", "--noheader", "--name=small,other,absent", "--format=%j").stdout.split()
 
 
+@pytest.mark.newer
 def test_a_plan_is_submitted_once_and_followed(submit, slurm, tmp_path):
     first = submit(MODELS, follow=False)
     assert first.returncode == 0, first.stdout

@@ -83,11 +83,13 @@ def blocked():
     cluster.down()
 
 
+@pytest.mark.newer
 def test_controller_has_a_block_for_each_ultraserver(blocked):
     found = parse.blocks(blocked.run("scontrol", "show", "topology").stdout)
     assert found == {"cb-a": "n[1-2]", "cb-b": "n[3-4]"}
 
 
+@pytest.mark.newer
 def test_segment_of_a_job_is_in_one_block(blocked):
     blocked.run("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=test")
     try:

@@ -68,6 +68,7 @@ def test_a_job_is_in_the_labels_of_its_gpus_until_its_epilog(rig):
     assert labels(rig) == []
 
 
+@pytest.mark.newer
 def test_step_times_of_a_job_are_metrics_until_its_epilog(rig):
     cluster, _scripts = rig
     # As a training does that is told MLCLUSTER_STEP_FILE; another user's file for the same job is not believed.

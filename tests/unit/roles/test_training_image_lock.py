@@ -15,6 +15,7 @@ from tests.unit.checkout import CHECKOUT
 PROGRAMS = CHECKOUT / "roles/slurm_jobs/files/mlcluster_data"
 IMAGE = CHECKOUT / "roles/training_image/files/training-requirements.txt"
 TESTED = CHECKOUT / "requirements/data.txt"
+LOCKS = (CHECKOUT / "requirements/lock.sh").read_text(encoding="utf-8")
 # torch writes TensorBoard's files by that package; an import of it stands in torch alone.
 BESIDES = {"tensorboard"}
 # The CPU build that the tests take and the CUDA build of the image have locks of their own.
@@ -48,3 +49,15 @@ def test_the_image_has_the_versions_that_were_tested():
     both = ((imported() | BESIDES) - OTHER_BUILDS) & set(tested)
     assert len(both) >= 6
     assert {name: image[name] for name in both} == {name: tested[name] for name in both}
+
+
+def test_documented_command_installs_the_lock_for_its_python():
+    text = (CHECKOUT / "docs/data.md").read_text(encoding="utf-8")
+    ((python, where, program, lock),) = re.findall(
+        r"\$ python(\S+) -m venv (\S+)\n\$ (\S+)/bin/pip install --require-hashes -r (\S+)\n", text
+    )
+    assert where == program and f"slurm_jobs_data_python: {where}/bin/python" in text
+    assert CHECKOUT / lock == IMAGE
+    (compile_image,) = re.findall(r"pip compile(?:(?!pip compile).)*training-image\.in", LOCKS, re.DOTALL)
+    assert f"--python-version {python} " in compile_image
+    assert f'find_python("{python}")' in (CHECKOUT / "noxfile.py").read_text(encoding="utf-8")
