@@ -637,3 +637,36 @@ def test_shared_memory_copies_are_forbidden_by_any_scope_but_zero(facts):
     assert (bad.status, bad.found, bad.expected) == ("fail", 2, 0)
     assert changed(facts, ("ptrace_scope", None), ("yama", False))["efa.ptrace"].status == "not_applicable"
     assert changed(facts, ("yama", True))["efa.ptrace"].status == "undeterminable"
+
+
+@pytest.mark.parametrize(
+    ("problem", "why"), [(None, "nv-fabricmanager --version names none"), ("it hangs", "it hangs")]
+)
+def test_version_of_a_fabric_manager_that_is_not_known_has_a_reason(facts, problem, why):
+    found = changed(facts, ("fabric_manager.version", None), ("fabric_manager.problem", problem))["efa.fabric_manager"]
+    assert found.reason == f"the fabric manager's version is not known: {why}"
+
+
+def test_machine_that_does_not_use_efa_may_leave_it(facts):
+    left = {"name": "NCCL_NET", "value": "Socket", "source": "/etc/nccl.conf", "good": ["libfabric"]}
+    assert changed(facts, ("nccl_leaves_efa", left))["efa.plugin"].status == "fail"
+    found = changed(facts, ("devices", []), ("pci_devices", {}), ("expected_devices", 0))["efa.plugin"]
+    assert found.status == "pass"
+    assert changed(facts, ("expected_devices", None))["efa.plugin"].status == "fail"
+
+
+@pytest.mark.parametrize(
+    ("loads", "status"), [(True, "pass"), (False, "fail"), (None, "undeterminable"), ("yes", "undeterminable")]
+)
+def test_named_tuner_is_tried(facts, loads, status):
+    named = {"value": "mine", "source": "/etc/nccl.conf", "loads": loads, "error": "why"}
+    assert changed(facts, ("nccl_tuner", named))["efa.plugin"].status == status
+    assert changed(facts, ("nccl_tuner", {**named, "value": "none"}))["efa.plugin"].status == "pass"
+    assert changed(facts, ("nccl_tuner", {**named, "value": None}))["efa.plugin"].status == "pass"
+
+
+def test_units_that_do_not_run_have_no_limit(facts):
+    unit = {"pid": None, "running_memlock": None, "configured_memlock": None}
+    facts["units"] = {"a.service": unit, "b.service": {**unit, "pid": 7}}
+    found = {one.scope.device: one.status for one in verify(facts) if one.id == "efa.limits"}
+    assert found == {"login": "pass", "b.service": "undeterminable"}

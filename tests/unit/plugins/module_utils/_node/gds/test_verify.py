@@ -415,3 +415,9 @@ def test_storage_drivers_without_names_are_not_known(registered):
     facts = facts_of_a_direct_path()
     facts["nvidia_fs"]["registered"] = registered
     assert {one.id: one.status for one in gds_verify.verify(facts)}["gds.module"] == "undeterminable"
+
+
+def test_mount_that_was_not_probed_took_no_time():
+    facts = gds.survey(node(), ["/data"], False, asker=Asker(OPENED))
+    assert facts["mounts"][0]["probe"] == {}
+    assert {one.id: one for one in gds_verify.verify(facts)}["gds.mode"].seconds is None
