@@ -30,6 +30,9 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
         'found = _ANCHOR.search(line[: MAX_DECORATION + 40]) if "# " in line else None',
     ): "longer than any line that begins an output",
     (f"{NODE}/nccl/parse.py", "constant", "MAX_DECORATION = 200"): "a bound on time, far above any decoration",
+    (f"{NODE}/accelerator/parse.py", "constant", "end = end + len(_END) if end >= 0 else len(text)"): (
+        "the end of a document is never its beginning"
+    ),
     **dict.fromkeys(
         (
             (f"{NODE}/health/slurm.py", "constant", "SECONDS = 20"),

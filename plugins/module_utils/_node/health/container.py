@@ -229,11 +229,12 @@ def _cuda(host: Host, inside: t.Mapping[str, t.Any]) -> Result:
         return undeterminable(check, UNREAD_DRIVER)
     if not driver:
         return not_applicable(check, "the kernel has no NVIDIA driver loaded")
-    major = (version_key(toolkit) or (0,))[0]
+    known = version_key(toolkit)
+    major = known[0] if known else None
     if major not in LEAST_DRIVER:
-        known = ", ".join(map(str, LEAST_DRIVER))
+        majors = ", ".join(map(str, LEAST_DRIVER))
         return undeterminable(
-            check, f"CUDA is {toolkit or 'not found'}, and only {known} are known", source=CUDA_SOURCE
+            check, f"CUDA is {toolkit or 'not found'}, and only {majors} are known", source=CUDA_SOURCE
         )
     fields = {"expected": f"{LEAST_DRIVER[major]} or newer for CUDA {toolkit}", "found": inside["driver"]}
     fields["source"] = CUDA_SOURCE
