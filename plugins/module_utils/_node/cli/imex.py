@@ -69,6 +69,10 @@ def act(args: argparse.Namespace, host: Host | None = None) -> int:
     bad = [one for one in results if one.status not in (PASS, NOT_APPLICABLE)]
     for verdict in bad:
         LOGGER.error("imex: %s", verdict.line())
+    for verdict in results:
+        if args.action == "up" and verdict.status == PASS and verdict.message:
+            # A Prolog's output is thrown away.
+            LOGGER.warning("imex: %s", verdict.line())
     if args.action == "status":
         return code
     if not bad or (args.action == "up" and args.mode != "required"):

@@ -72,7 +72,8 @@ def make(host: Host, options: config.Options, job: Job, facts: Facts, plan: Plan
     result = wait(host, job, options.service, facts["config"]["path"], deadline)
     if result.status == PASS:
         _record(host, job, "ready")
-        return [dataclasses.replace(result, seconds=round(host.monotonic() - started, 3))]
+        message = "; ".join(plan.notes) or result.message
+        return [dataclasses.replace(result, message=message, seconds=round(host.monotonic() - started, 3))]
     if result.severity != "monitor":
         result = dataclasses.replace(result, message=f"{result.message}{_log_end(host, log, logged)}")
     return [_given_up(host, options, job, result)]

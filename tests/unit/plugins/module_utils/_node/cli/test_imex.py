@@ -40,6 +40,15 @@ def test_up_and_down(run):
     assert config.RECORD not in host.files
 
 
+def test_nodes_outside_of_the_domain_are_logged(run, tmp_path):
+    host = FakeImexHost()
+    host.slurm["show topology"] = "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\n"
+    host.tables = [table(["C C", "C C"])]
+    assert run(host, "up")[0] == 0
+    log = (tmp_path / "imex.log").read_text(encoding="utf-8")
+    assert "1 nodes of the job are in other blocks, and not in this domain" in log
+
+
 def test_other_node_asks_slurm_nothing(run):
     host = FakeImexHost()
     code, out = run(host, "up", kind="p5.48xlarge")

@@ -45,6 +45,11 @@ def test_domain_comes_up():
     assert (record(host)["state"], record(host)["members"]) == ("ready", sorted(ADDRESSES.values()))
 
 
+def test_what_a_domain_leaves_out_is_said():
+    result = make(FakeImexHost(), Job(7, 0, "n1", True, ADDRESSES, ("n4",)))
+    assert result.line().endswith("1 nodes of the job are in other blocks, and not in this domain")
+
+
 def test_domain_is_waited_for_and_no_longer():
     host = FakeImexHost()
     host.tables = [table(["C N N", "I I I", "I I I"], ["INIT_GPU", "UNAVAILABLE", "UNAVAILABLE"]), "", WHOLE]

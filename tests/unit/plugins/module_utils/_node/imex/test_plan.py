@@ -103,6 +103,13 @@ def test_nodes_of_other_blocks_are_noted():
     assert made.notes == ("2 nodes of the job are in other blocks, and not in this domain",)
 
 
+@pytest.mark.parametrize(("nodes", "noted"), [(18, False), (19, True)])
+def test_job_on_more_nodes_than_an_ultraserver_has_is_noted(nodes, noted):
+    members = {f"n{number}": f"10.0.0.{number}" for number in range(1, nodes + 1)}
+    made = plan.make_plan(OPTIONS, Job(7, 0, "n1", True, members), facts())
+    assert any("19 nodes are more than an UltraServer has (18)" in note for note in made.notes) is noted
+
+
 @pytest.mark.parametrize(
     ("options", "job", "reason"),
     [
