@@ -36,6 +36,7 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     **dict.fromkeys(
         (
             (f"{NODE}/health/slurm.py", "constant", "SECONDS = 20"),
+            (f"{NODE}/health/dcgm.py", "constant", "SECONDS = 20"),
             (f"{NODE}/health/image.py", "constant", "LONGEST = 140"),
             (f"{NODE}/health/image.py", "constant", "ASK_SECONDS = 20"),
             (

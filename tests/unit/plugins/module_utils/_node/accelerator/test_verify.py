@@ -635,7 +635,10 @@ def test_older_driver_of_an_ultraserver_tells_no_health():
     assert rack(text=old_driver("570.172.08"), **{**unknown, "route_unhealthy": "True"})["gpu.fabric"].status == "fail"
 
 
-@pytest.mark.parametrize(("word", "status"), [("5", "pass"), ("0", "undeterminable"), ("50", "undeterminable")])
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [("5", "pass"), ("1", "pass"), ("7", "pass"), ("0", "undeterminable"), ("8", "undeterminable")],
+)
 def test_generation_of_the_device_that_all_gpus_read(word, status):
     text = re.sub("<max_device_link_gen>[^<]*<", f"<max_device_link_gen>{word}<", eight_gpus())
     assert judge(node(text))["gpu.pcie"].status == status
@@ -643,6 +646,13 @@ def test_generation_of_the_device_that_all_gpus_read(word, status):
 
 def test_memory_of_an_ultraserver_is_that_of_its_source():
     assert rack()["gpu.memory"].expected == "174284 MiB or more"
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 12, 16, 32, 3, 5, 9, 13, 17, 33])
+def test_widths_that_pcie_has(width):
+    text = re.sub("<(current|max)_link_width>[^<]*<", rf"<\1_link_width>{width}x<", eight_gpus())
+    status = "pass" if width in (1, 2, 4, 8, 12, 16, 32) else "undeterminable"
+    assert judge(node(text))["gpu.pcie"].status == status
 
 
 def test_what_no_source_says_of_an_ultraserver_is_undeterminable():

@@ -276,7 +276,15 @@ def test_answer_of_a_file_system_is_a_type_and_a_size(answer, status):
     assert only(system.check_mounts(made)).status == status
 
 
-def test_fuse_may_have_no_size(monkeypatch):
+@pytest.mark.parametrize(("answer", "shown"), [("", "nothing"), ("x" * 120, "x" * 100)])
+def test_answer_that_says_nothing_is_shown(answer, shown):
+    made = with_answers({"stat --file-system --format=%T %b -- /fsx": answer})
+    made.files["/proc/self/mountinfo"] = LUSTRE
+    one = only(system.check_mounts(made))
+    assert (one.reason, one.scope.device) == (f"its answer is not a type and a size: {shown}", "/fsx")
+
+
+def test_fuse_may_have_no_size():
     made = with_answers({"stat --file-system --format=%T %b -- /home/u/s3": "fuseblk 0\n"})
     made.files["/proc/self/mountinfo"] = "63 1 0:52 / /home/u/s3 rw - fuse.mount-s3 mountpoint-s3 rw\n"
     assert only(system.check_mounts(made)).status == "pass"
