@@ -107,6 +107,14 @@ def test_an_array_that_runs_with_a_copy_of_a_member_is_refused():
     assert "this node's array runs with nvme0n1, no instance-store disk of its record" in plan.refusals[0]
 
 
+def test_an_array_of_others_beside_ours_is_no_stranger():
+    host = scene.converged(2)
+    host.machine.ebs("nvme9n1")
+    host.machine.array("md5", ["nvme9n1"], scene.FOREIGN_ARRAY)
+    plan = scene.plan_of(host)
+    assert (plan.situation, plan.actions, plan.refusals) == ("intact", [], [])
+
+
 def test_only_the_disks_of_the_record_are_assembled():
     host = scene.converged(4)
     host.machine.unmount("/data")
