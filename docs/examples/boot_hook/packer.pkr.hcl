@@ -1,4 +1,4 @@
-# Bakes an image with the roles' build phase: packer build -var bundle=s3://... -var sha256=... packer.pkr.hcl
+# Bakes an image with the build phase of the roles: packer build -var bundle=s3://... -var sha256=... packer.pkr.hcl
 packer {
   required_plugins {
     amazon = {

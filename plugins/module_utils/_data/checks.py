@@ -12,8 +12,8 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     (
         "gpu.count",
         (
-            "fewer GPUs on the PCI bus or in the driver than the type has; a GPU that fell off the bus (Xid 79) "
-            "or does not answer (reset)"
+            "fewer GPUs on the PCI bus or in the driver than the type has; a GPU off the bus (Xid 79), or "
+            "without an answer (reset)"
         ),
         ("reset", "isolate"),
         ("prolog", "full", "checklist"),
@@ -75,8 +75,8 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     (
         "gpu.clocks",
         (
-            "clocks lowered by heat or power, a power limit or an application clock below its default, a lower "
-            "maximum than its neighbours"
+            "clocks lowered by heat or power, a power limit or application clock below its default, a lower "
+            "maximum than others"
         ),
         ("monitor",),
         ("full",),
@@ -222,9 +222,8 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     (
         "imex.service",
         (
-            "the daemon is not installed, masked, failed or gone while a job needs it; or it made no domain for "
-            "the last job (reset); not known for a type in no table whose GPUs may join others, and where "
-            "/run/mlcluster/imex.json cannot be read"
+            "the daemon is missing, masked or failed while a job needs it, or made no domain for the last job "
+            "(reset); see below"
         ),
         ("reset",),
         ("prolog", "full"),
@@ -232,8 +231,8 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     (
         "imex.domain",
         (
-            "this node is not READY or cut off from most of its peers (reset), or a peer is missing or of "
-            "another version (monitor)"
+            "the node is not READY or lost most of its peers (reset), or a peer is missing or has another "
+            "version (monitor)"
         ),
         ("monitor", "reset"),
         ("prolog", "full"),
@@ -277,7 +276,7 @@ CHECKS: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     (
         "efa.plugin",
         (
-            "NCCL's OFI plugin or tuner does not load, or NCCL opens another library than libnccl-net.so; NCCL "
+            "NCCL's OFI plugin or tuner does not load, or NCCL opens another file than libnccl-net.so; it "
             "silently uses sockets"
         ),
         ("monitor",),

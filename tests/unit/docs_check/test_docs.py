@@ -63,8 +63,8 @@ def test_every_schema_is_in_the_notes_on_upgrades(pages, checkout):
     assert written and written == told
 
 
-# Of guides whoever reads one reads all; these are looked things up in.
-REFERENCE = {"docs/guides/failure-catalogue.md"}
+# People read a guide as a whole, and look things up in these.
+REFERENCE = {"docs/guides/failure-catalogue.md", "docs/guides/faq.md"}
 LONGEST_GUIDE = 250
 
 
@@ -85,3 +85,27 @@ def test_guides_begin_with_their_readers(pages):
         if name.startswith("docs/guides/")
     }
     assert {name: text[:40] for name, text in firsts.items() if not text.startswith("For ")} == {}
+
+
+def test_guides_end_with_how_to_see_that_they_worked(pages):
+    ends = {
+        name: re.findall(r"^## (.+)$", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)[-2:]
+        for name in pages.read
+        if name.startswith("docs/guides/") and name not in REFERENCE
+    }
+    assert {name: last for name, last in ends.items() if "How to see that it worked" not in last} == {}
+
+
+LONGEST_CELL = 120
+GENERATED = re.compile(r"<!-- (?:variables|table: [a-z-]+) -->.*?<!-- /(?:variables|table) -->", re.DOTALL)
+
+
+def test_cells_of_tables_are_short(pages):
+    long = []
+    for name in filter(docs_site.is_page, pages.read):
+        text = GENERATED.sub("", (ROOT / name).read_text(encoding="utf-8"))
+        for line in re.findall(r"^\|.*\|$", text, re.MULTILINE):
+            # The first cell may be a quote; the target of a link takes no room.
+            cells = re.split(r"(?<!\\)\|", re.sub(r"(?<=\])\([^)]*\)", "", line))[2:-1]
+            long += [f"{name}: {cell.strip()}" for cell in cells if len(cell.strip()) > LONGEST_CELL]
+    assert long == []
