@@ -501,20 +501,18 @@ def _compared(
 
 def entries(judged: Judged, asked: Asked, now: str) -> tuple[list[Entry], str | None]:
     """What a baseline records of a run, or none and the sentence why this run must not become one."""
-    run, (correct, fabric, bandwidth) = judged.run, judged.results[:3]
+    run, (correct, fabric, bandwidth, *domain) = judged.run, judged.results
     missing = [name for name in ("instance_type", "nodes", "ranks") if getattr(asked, name) is None]
     collective = (run.program if run else None) or asked.operation
     if collective is None:
         missing.append("collective")
     if missing:
         return [], f"a baseline needs to know {', '.join(missing)}: say what was run"
-    if run is None or correct.status != result.PASS or fabric.status not in (result.PASS, result.NOT_APPLICABLE):
-        return [], (
-            "this run is no baseline: "
-            + "; ".join(
-                one.line() for one in (correct, fabric) if one.status not in (result.PASS, result.NOT_APPLICABLE)
-            )
-        )
+    # A run that fell back to the network would let others pass that do.
+    proofs = (correct, fabric, *domain)
+    doubts = [one.line() for one in proofs if one.status not in (result.PASS, result.NOT_APPLICABLE)]
+    if run is None or correct.status != result.PASS or doubts:
+        return [], f"this run is no baseline: {'; '.join(doubts)}"
     if bandwidth.status == result.UNDETERMINABLE and bandwidth.reason != "no_threshold":
         return [], f"this run is no baseline, for its bandwidth is not known: {bandwidth.line()}"
     if bandwidth.status == result.FAIL:

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.fabric import nvlink_groups
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.log import HostChannels
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.parse import parse
-from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, judge
+from ansible_collections.mlcluster.aws.plugins.module_utils._node.nccl.verify import Asked, entries, judge
 
 from tests.unit.fakes.fake_nccl_output import Plan, header, log, output, snapshots, without
 
@@ -90,6 +90,16 @@ def test_nodes_of_other_ultraservers_that_nvlink_joined():
     one = judged(made(), domains=4)["nccl.nvlink_domain"]
     assert (one.status, one.reason) == ("undeterminable", "unread")
     assert one.message == "the nodes are of 4 UltraServers, and NCCL counted 1 NVLink domains"
+
+
+def test_run_that_fell_back_is_no_baseline():
+    good = Asked(ranks=16, nodes=4, instance_type=TYPE, collective="all_reduce", domains=1)
+    joined, apart = ([line.replace("H100 80GB HBM3", "GB200") for line in made(domains)] for domains in ((4,), ()))
+    assert len(entries(judge(parse(joined), good), good, "now")[0]) == 6
+    fallen = judge(parse(apart), good)
+    assert [one.status for one in fallen.results[:2]] == ["pass", "pass"]
+    recorded, problem = entries(fallen, good, "now")
+    assert recorded == [] and problem.startswith("this run is no baseline: FAIL nccl.nvlink_domain: NCCL went over")
 
 
 def test_type_named_like_an_ultraserver_has_the_verdict():
