@@ -71,12 +71,18 @@ class Journal:
 
 
 def read(path: Path) -> list[dict[str, t.Any]]:
-    """The lines of a journal that are whole; none where there is no file."""
+    """The lines of a journal that are whole; none where there is no file, or a link or a pipe, which is no journal."""
     found = []
-    with contextlib.suppress(FileNotFoundError):
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            with contextlib.suppress(ValueError):
-                value = json.loads(line)
-                if isinstance(value, dict) and isinstance(value.get("step"), int):
-                    found.append(value)
+    for line in _content(path).decode("utf-8", "replace").splitlines():
+        with contextlib.suppress(ValueError):
+            value = json.loads(line)
+            if isinstance(value, dict) and isinstance(value.get("step"), int):
+                found.append(value)
     return found
+
+
+def _content(path: Path) -> bytes:
+    with contextlib.suppress(FileNotFoundError), durable.Directory.open(path.parent) as folder:
+        if folder.is_plain(path.name):
+            return folder.read(path.name)
+    return b""
