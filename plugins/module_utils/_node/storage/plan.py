@@ -430,7 +430,7 @@ def _adopt(node: Node, owner: str) -> Decision:
     units = [unit for unit, seen in facts["units"].items() if seen["owner"] == owner and seen["exists"]]
     mounted = lv is not None and bool(lv["mounts"])
     if units and not mounted:
-        return Decision(Situation.SERVICE_MOUNTS, "intact", owner, units=units[:1])
+        return Decision(Situation.SERVICE_MOUNTS, "intact", owner, units=units)
     if lv is not None and not mounted and not lv["active"]:
         return Decision(Situation.VOLUME_INACTIVE, "intact", owner, disks=node.disks)
     if lv is None or (not mounted and not lv["filesystem"]):
