@@ -194,7 +194,7 @@ class Group:
 _PYTHON = re.compile(r".*\.py")
 _SHIPPED = r"(?:plugins|hooks|roles)/.*"
 GROUPS = {
-    "pages": Group(re.compile(r"(?:README|CONTRIBUTING)\.md|(?:docs|roles)/.*\.md|changelogs/.*\.ya?ml"), page_hits),
+    "pages": Group(re.compile(r"[^/]*\.md|(?:docs|roles|tests)/.*\.md|changelogs/.*\.ya?ml"), page_hits),
     "docstrings_and_comments": Group(_PYTHON, comment_hits),
     "strings": Group(re.compile(_SHIPPED + r"\.py"), string_hits),
     "names": Group(_PYTHON, name_hits),
