@@ -152,6 +152,8 @@ def test_table_that_never_comes_is_blamed_on_who_is_not_ready(status, severity, 
     result = make(host)
     assert (result.status, result.severity, record(host)["blame"]) == ("fail", severity, blame)
     assert ("this node is READY, and not all others answer" in result.message) == (blame == "peer")
+    # Not at each of the questions before: a daemon that has just been started has no table yet.
+    assert sum(line.endswith(" -q") for line in host.ran) == 1
 
 
 def test_daemon_that_ends_at_once_ends_the_wait():
