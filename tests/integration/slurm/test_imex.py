@@ -257,10 +257,10 @@ def test_scripts_of_the_role_do_the_same(ultra):
 
 
 def test_tasks_of_an_array_have_a_domain_each(ultra):
-    number = jobs.submit(ultra.cluster, f"{TABLE}; sleep 300", EXCLUSIVE, "--nodes=2", "--array=0-1")
     folder = ultra.cluster.root / "output"
-    # The last task to start has the number of the array, and %j is each task's own.
-    wait_for("both tasks", lambda: len(up(folder)) == 2)
+    before = set(up(folder)) if folder.is_dir() else set()
+    number = jobs.submit(ultra.cluster, f"{TABLE}; sleep 300", EXCLUSIVE, "--nodes=2", "--array=0-1")
+    wait_for("both tasks", lambda: len(set(up(folder)) - before) == 2)
     assert ultra.members("n1") == ultra.members("n2") and ultra.members("n3") == ultra.members("n4")
     assert ultra.settings("n1")["SERVER_PORT"] != ultra.settings("n3")["SERVER_PORT"]
     ultra.cluster.run("scancel", str(number))
