@@ -352,9 +352,10 @@ clean_up() { # what a killed run has left: nobody else is here
 
 find_python() { # LOWEST-MINOR [CODE to run]: that version first, ParallelCluster's own last
     local candidate code
-    code="import sys; sys.version_info[:2] >= (3, $1) or sys.exit(1); ${2:-}"
+    code="import sys; sys.version_info[:2] >= (3, $1) or sys.exit(1)"
+    code+=${2:+; import site; site.main(); $2} # what a node has installed is for this alone
     for candidate in "python3.$1" "${pythons[@]}"; do
-        timeout 30 "$candidate" -I -c "$code" >/dev/null 2>&1 && command -v "$candidate" && return
+        timeout 30 "$candidate" -IS -c "$code" >/dev/null 2>&1 && command -v "$candidate" && return
     done
 }
 
@@ -496,11 +497,21 @@ follow_pointer() { # sets bundle and sha
 
 # --- Bundle ------------------------------------------------------------------------------------
 
-describe_tree() { # DIRECTORY: type, mode, owner, link and SHA-256 of all that is in its bundle
-    (cd "$1" && {
-        find mlcluster-bundle -printf '%y %m %U %p %l\n' &&
-            find mlcluster-bundle -type f -exec sha256sum -b {} +
-    } | sort)
+list_tree() { # type, mode, owner and link of all that is in the bundle
+    find mlcluster-bundle -printf '%y %m %U %p %l\n'
+}
+
+describe_tree() { # DIRECTORY: the same, and the SHA-256 of each file
+    (cd "$1" && { list_tree && find mlcluster-bundle -type f -exec sha256sum -b {} +; } | sort)
+}
+
+record_tree() { # DIRECTORY: what describe_tree has to find in it later; the bundle brings the sums
+    local sums=mlcluster-bundle/SUMS
+    if [ -f "$1/$sums" ]; then
+        (cd "$1" && { list_tree && sha256sum -b "$sums" && cat "$sums"; } | sort)
+    else
+        describe_tree "$1" # of an earlier release
+    fi
 }
 
 changed_since() { # DIRECTORY: what differs from the record of its unpacking; empty where nothing
@@ -551,7 +562,7 @@ unpack() { # FILE: into $tree, whole or not at all
         fail 2 "could not unpack the bundle into $home: $(head -c 300 "$said")"
     [ -f "$new/mlcluster-bundle/bin/run-node" ] ||
         fail 2 "${bundle%%\?*} is no bundle: it has no mlcluster-bundle/bin/run-node"
-    { describe_tree "$new" >"$work/record" && mv "$work/record" "$new/record"; } 2>/dev/null ||
+    { record_tree "$new" >"$work/record" && mv "$work/record" "$new/record"; } 2>/dev/null ||
         fail 2 "could not record what was unpacked into $home: is the disk full?"
     mv -T "$new" "$tree" || fail 2 "could not move the bundle to $tree"
 }

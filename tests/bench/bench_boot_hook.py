@@ -72,6 +72,7 @@ def make_bundle(target: Path) -> str:
     told = manifest.manifest("0.0.1", "", aim, 1_700_000_000, components, release)
     files["MANIFEST.json"] = archive.Member(manifest.to_json(told))
     files[ROLE] = archive.Member(TASKS)
+    files["SUMS"] = archive.Member(archive.sums(files))
     target.write_bytes(archive.archive(files, 1_700_000_000))
     return archive.sha256(target.read_bytes())
 

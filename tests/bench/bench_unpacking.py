@@ -67,7 +67,7 @@ def tar_round(folder: Path, bundle: Path) -> dict[str, float]:
     """Unpack, record, prove, load and remove, as the hook does."""
     tree = folder / "tree"
     tree.mkdir()
-    record = 'describe_tree "$1" >"$1/record"'
+    record = 'record_tree "$1" >"$1/record"'
     prove = '[ -z "$(changed_since "$1")" ]'
     return {
         "tar: unpack": spent(lambda: call("tar", "-xzf", str(bundle), "-C", str(tree))),

@@ -78,6 +78,11 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def sums(members: t.Mapping[str, Member]) -> bytes:
+    """Return the text of SUMS: what ``sha256sum -b`` prints for each file of the unpacked bundle."""
+    return "".join(f"{sha256(members[path].data)} *{TOP}/{path}\n" for path in sorted(members)).encode()
+
+
 def tree_sha256(members: t.Mapping[str, Member]) -> str:
     """Return one checksum for several files: the SHA-256 of what ``sha256sum`` prints for them, sorted by path."""
     return sha256("".join(f"{sha256(members[path].data)}  {path}\n" for path in sorted(members)).encode())

@@ -23,6 +23,7 @@ from .archive import (
     archive,
     file_name,
     sha256,
+    sums,
     tree_sha256,
     write_file,
 )
@@ -231,6 +232,7 @@ def build(request: Request, target: Target) -> Built:
     version = content.own_version(request.collection)
     contents = manifest.manifest(version, request.commit, target, request.epoch, components, release)
     files["MANIFEST.json"] = Member(manifest.to_json(contents))
+    files["SUMS"] = Member(sums(files))
     data = archive(files, request.epoch)
     name = file_name(version, target)
     total = sum(len(member.data) for member in files.values())

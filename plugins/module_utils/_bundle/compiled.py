@@ -28,7 +28,8 @@ LOADED = re.compile(
 )
 OTHERS = re.compile(
     r"^site/(daemon/|lockfile/|packaging/licenses/|ansible/(modules/(?!__init__|setup)|galaxy/"
-    r"|plugins/(cliconf|httpapi|netconf|terminal)/|cli/(?!__init__|playbook|arguments)))"
+    r"|module_utils/facts/(hardware|network|other|virtual)/|plugins/(cliconf|httpapi|netconf|terminal)/"
+    r"|plugins/inventory/(?!__init__|host_list)|cli/(?!__init__|playbook|arguments)))"
 )
 # Arguments: the folder; stdin: the file names. The byte code names files by their path in the bundle.
 # UNCHECKED_HASH: file dates differ between nodes, and the archive's checksum has already verified the source.

@@ -19,8 +19,12 @@ OWN = "mlcluster.aws"
 OTHERS = ("ansible.posix", "community.general")
 OWN_PARTS = ("LICENSE", "README.md", "galaxy.yml", "MANIFEST.json", "artifacts.lock.yml", "meta/runtime.yml")
 OWN_FOLDERS = ("plugins", "roles", "playbooks")
-# Roles that create clusters run on the controller, with collections that a node does not have.
-CONTROLLER_ROLES = ("roles/cluster/",)
+# For the controller alone: the role that creates clusters, with collections that a node does not have; the inventory;
+# all playbooks but that of the hook.
+CONTROLLER = re.compile(
+    r"(roles/cluster|plugins/inventory|plugins/plugin_utils/_ec2)/"
+    r"|playbooks/(?!configure_node\.yml\Z|tasks/node_role\.yml\Z)"
+)
 OTHER_PARTS = re.compile(r"(MANIFEST\.json|(COPYING|LICENSE)[^/]*|LICENSES/.*|meta/runtime\.yml)")
 PLUGIN_IMPORT = re.compile(r"ansible_collections\.(?P<collection>\w+\.\w+)\.(?P<path>plugins\.[\w.]+)")
 
@@ -62,7 +66,7 @@ def own_files(root: Path) -> Members:
             files.update(read_tree(root / name, root))
     for name in OWN_FOLDERS:
         files.update(read_tree(root / name, root))
-    return {place: member for place, member in files.items() if not place.startswith(CONTROLLER_ROLES)}
+    return {place: member for place, member in files.items() if not CONTROLLER.match(place)}
 
 
 def find(name: str, paths: t.Sequence[Path]) -> Path:

@@ -14,6 +14,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from ansible_collections.mlcluster.aws.plugins.module_utils._bundle import archive
 
 ROOT = Path(__file__).resolve().parents[3]
 HOOK = ROOT / "hooks" / "on_node_configured.sh"
@@ -128,3 +129,37 @@ def test_describe_tree_shows_every_kind_of_change(tmp_path):
         change()
         seen.append(shown())
     assert len(set(seen)) == len(seen) and seen[0] != ""
+
+
+@pytest.fixture
+def unpacked(tmp_path):
+    """A bundle as it lies on a node, without its sums."""
+    tree = tmp_path / "mlcluster-bundle"
+    (tree / "bin").mkdir(parents=True)
+    (tree / "bin" / "run-node").write_text("run\n")
+    (tree / "a file").write_text("")
+    return tree
+
+
+def with_sums(tree):
+    members = {path.relative_to(tree).as_posix(): path for path in tree.rglob("*") if path.is_file()}
+    (tree / "SUMS").write_bytes(
+        archive.sums({name: archive.Member(path.read_bytes()) for name, path in members.items()})
+    )
+
+
+@pytest.mark.parametrize("prepare", [with_sums, lambda tree: None], ids=["sums", "no sums"])
+def test_record_is_what_the_unchanged_tree_shows(unpacked, prepare):
+    prepare(unpacked)
+    parent = str(unpacked.parent)
+    assert call('record_tree "$1"', parent) == call('describe_tree "$1"', parent) != ""
+
+
+@pytest.mark.parametrize("name", ["bin/run-node", "SUMS"])
+def test_record_shows_a_file_that_was_unpacked_wrong(unpacked, name):
+    with_sums(unpacked)
+    before = call('record_tree "$1"', str(unpacked.parent))
+    (unpacked / name).write_text("other\n")
+    parent = str(unpacked.parent)
+    assert call('describe_tree "$1"', parent) != before
+    assert (call('record_tree "$1"', parent) == before) == (name != "SUMS")

@@ -95,3 +95,12 @@ def test_unwritable_directory_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BundleError, match=r"file/x cannot be written .*name another directory"):
         archive.write_file(tmp_path / "file" / "x", b"")
+
+
+def test_sums_are_those_of_the_unpacked_files(tmp_path):
+    packed = archive.archive({**FILES, "SUMS": Member(archive.sums(FILES))}, 0)
+    with tarfile.open(fileobj=io.BytesIO(packed)) as source:
+        source.extractall(tmp_path, filter="data")
+    check = ["sha256sum", "--check", "--strict", "--quiet", f"{archive.TOP}/SUMS"]
+    assert subprocess.run(check, cwd=tmp_path, capture_output=True, check=True).stdout == b""
+    assert archive.sums(FILES).count(b"\n") == len(FILES)

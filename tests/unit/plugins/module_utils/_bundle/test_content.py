@@ -23,15 +23,21 @@ def test_own_collection_is_packed_without_tests(tmp_path):
         "plugins/.hidden",
         "molecule/default/molecule.yml",
         "roles/cluster/tasks/main.yml",
+        "playbooks/site.yml",
+        "playbooks/tasks/other.yml",
+        "plugins/inventory/ours.py",
+        "plugins/plugin_utils/_ec2/fetch.py",
     ):
         made.write(root / place, "no\n")
     made.write(root / "artifacts.lock.yml", "artifacts: []\n")
+    made.write(root / "playbooks/tasks/node_role.yml", "[]\n")
     assert sorted(content.own_files(root)) == [
         "LICENSE",
         "artifacts.lock.yml",
         "galaxy.yml",
         "meta/runtime.yml",
         "playbooks/configure_node.yml",
+        "playbooks/tasks/node_role.yml",
         "plugins/modules/ours.py",
         "roles/one/tasks/main.yml",
     ]
