@@ -15,6 +15,7 @@ from typing import Any
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import enrich as _ec2_enrich
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import errors as _ec2_errors
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import hardware as _ec2_hardware
+from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import parse as _ec2_parse
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import record as _ec2_record
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import session as _ec2_session
 from ansible_collections.mlcluster.aws.plugins.plugin_utils._ec2 import trim as _ec2_trim
@@ -251,6 +252,7 @@ def ask(access: _ec2_session.Access, question: Question, cache: _ec2_hardware.Lo
         aws.on(event, _ec2_errors.before_parse)
     if not question.full_record:
         aws.on(_ec2_trim.EVENT, _ec2_trim.Trim(question.extras, question.unread, question.tags).before_parse)
+        aws.on(_ec2_trim.EVENT, _ec2_parse.Instances().before_parse)
     credentials, refused = aws.credentials()
     if refused and question.strict_regions:
         raise refused[0]
