@@ -46,7 +46,7 @@ ROLES = ("nvme_raid0", "efa_nccl", "nvidia_gds", "fsx_lustre", "enroot_pyxis", "
 # Processes beside what is measured that never wait.
 LOADS = (0, 20)
 # Least CPU seconds of pip for one of the hook.
-TIMES = 3
+TIMES = 4
 
 
 def request() -> build.Request:
