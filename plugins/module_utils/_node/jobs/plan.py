@@ -92,6 +92,12 @@ def _refusals(facts: Facts, config: JobsConfig) -> list[str]:
         )
     else:
         found += _unvouched(facts, config)
+        found += [
+            f"{place} has files and no {files.BUILT}, so that it is not of this role and a build would delete it: move "
+            "it away, or set slurm_jobs_ior, slurm_jobs_mdtest, slurm_jobs_fio or slurm_jobs_nccl_tests_dir to its "
+            "programs and leave the tool out of slurm_jobs_build"
+            for place in facts["unmarked"]
+        ]
     if tells_slurm(facts, config) and cluster["problems"]:
         # Settings that are not known look like none: a Prolog of the site would be replaced.
         found.append(f"what Slurm runs already is not known: {'; '.join(cluster['problems'])}")
@@ -224,6 +230,8 @@ def _tool(config: JobsConfig, tool: str) -> Step:
             "sha256": row["sha256"],
             "argv": ["sh", "-c", " && ".join(" ".join(map(files.quote, words)) for words in steps)],
             "needs": NEEDS[tool],
+            # Before the build: what is not complete differs from the mark, and is of this role all the same.
+            "begun": {"path": mark.path, "text": "{}\n"},
             "mark": {"path": mark.path, "text": mark.text},
         },
     )

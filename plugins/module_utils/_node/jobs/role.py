@@ -18,7 +18,7 @@ from ..verdict.result import Result
 from . import checks as node_checks
 from .config import JobsConfig
 from .plan import directories, marks, runtime_path, tells_slurm, wanted_files
-from .settings import settings
+from .settings import places, settings
 
 # Seconds that the file system of dir has to answer.
 PLACE_SECONDS = 30.0
@@ -38,7 +38,8 @@ def look(host: Host, config: JobsConfig) -> dict[str, t.Any]:
 
     cluster is what ``slurm.look.survey`` found; place_problem why nothing may be written to dir; model the jobs, for
     this cluster or, where it could not run them, for the settings alone, with cluster_problems; checks the settings of
-    the checks; files and paths sums and states; is_included whether slurm.conf has our line.
+    the checks; files and paths sums and states; unmarked the places of tools with files that no build of the role has
+    begun; is_included whether slurm.conf has our line.
     """
     # All kinds of jobs come with it, and a node that only has the volume looked for needs none.
     from .model import model
@@ -57,11 +58,16 @@ def look(host: Host, config: JobsConfig) -> dict[str, t.Any]:
     }
     if not cluster["installed"] or facts["place_problem"]:
         # What gives no answer is not asked again.
-        return {**facts, "files": {}, "paths": {}, "directories": {}}
+        return {**facts, "files": {}, "paths": {}, "unmarked": [], "directories": {}}
     looked_at = [entry.path for entry in (*wanted_files(facts, config), *marks(config).values())]
     looked_at += [runtime_path(config), *(f"{config.dir}/{name}" for name in config.data_sums)]
     facts["files"] = {path: host.sha256(path) for path in looked_at}
     facts["paths"] = {path: host.stat(path) for path in looked_at}
+    facts["unmarked"] = [
+        place
+        for tool, place in places(config).items()
+        if facts["paths"][marks(config)[tool].path] is None and host.listdir(place)
+    ]
     facts["directories"] = {path: host.stat(host.realpath(path)) for path in directories(config)}
     facts["uid"], facts["gid"] = host.uid(config.owner), host.gid(config.group)
     if tells_slurm(facts, config):

@@ -179,6 +179,17 @@ def test_tool_that_is_there_needs_no_sum(host: JobsHost) -> None:
     assert names(plan_of(host, build=["ior"], mpi_home="/opt/mpi")) == ["tool"]
 
 
+@pytest.mark.parametrize(("name", "text", "is_ours"), [("ior", "theirs", False), (".mlcluster.json", "{}\n", True)])
+def test_place_of_tool_without_mark_is_kept(host: JobsHost, name: str, text: str, is_ours: bool) -> None:
+    host.texts[f"/fsx/jobs/tools/ior-4.0.0/{name}"] = text
+    plan = plan_of(host, build=["ior"])
+    # What the role has begun is built again.
+    assert ("tool" in names(plan)) is is_ours
+    if not is_ours:
+        (problem,) = plan.refusals
+        assert problem.startswith("/fsx/jobs/tools/ior-4.0.0 has files and no .mlcluster.json, so that it is not of")
+
+
 def test_place_of_another_prolog_is_not_taken(host: JobsHost) -> None:
     host.cluster["settings"]["Prolog"] = "/site/prolog"
     plan = plan_of(host, node_checks="slurm")
