@@ -96,6 +96,13 @@ def release(play, client, key):
     return said
 
 
+def test_bucket_without_answer_is_rejected_before_a_build(play):
+    dest = play.folder / "unbuilt"
+    status, output = play(build_bundle_bucket="no-such-bucket", build_bundle_dest=str(dest))
+    assert status == 2 and "nothing was built: bucket no-such-bucket could not be listed (" in " ".join(output.split())
+    assert not dest.exists()
+
+
 def keys(client, bucket):
     """The keys of all objects of a bucket."""
     return {item["Key"] for item in client.list_objects_v2(Bucket=bucket).get("Contents", [])}
