@@ -126,6 +126,8 @@ def node(tmp_path_factory) -> Iterator[Node]:
         node.mirror.server_close()
 
 
+# The scenarios efa_nccl and fsx_lustre have such packages, and locks that are changed, on a host like Rocky Linux 9.
+@pytest.mark.slow
 def test_role_installs_pinned_packages_once(node):
     wanted = {"slurm_jobs_node_packages": ["fio=3.29", "iotop"], "slurm_jobs_groups": []}
     first = node.play("slurm_jobs", "node_tools", **wanted)
@@ -134,6 +136,7 @@ def test_role_installs_pinned_packages_once(node):
     assert "changed=0 unreachable=0 failed=0" in again
 
 
+@pytest.mark.slow
 def test_held_package_stays_until_a_plan_changes_it(node):
     plan = Plan("role", packages=(Package("kmod", "2-1"),), hold=("kmod",))
     first = node.carry_out(plan, "packages", "hold")
