@@ -62,6 +62,7 @@ WITHOUT_WORDS = {
     "tests/unit/fakes/fake_collections.py": "makes a folder",
     "tests/integration/cluster/example.py": "stand-ins of account and names in an example",
     "tests/integration/hook/faults.py": "a proxy in front of an endpoint",
+    "tests/build/words.py": "a list of words",
     "tests/integration/hook/quick_site/ansible_runner/__init__.py": "a Python package",
 }
 STANDS_IN = re.compile(r"(?i)\bstands? in for\b|\bin the place of\b")
