@@ -13,6 +13,7 @@ from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.owner 
     claim,
     findings,
     known_from,
+    losses,
     teardown_obstacles,
 )
 from ansible_collections.mlcluster.aws.plugins.module_utils._node.storage.record import RECORD_PATH, sound
@@ -239,6 +240,35 @@ def obstacles(host, names=None):
     facts = storage.look(host, scene.config())
     names = names or scene.store_names(host)
     return teardown_obstacles([disk for disk in facts["disks"] if disk["kname"] in names], facts)
+
+
+def test_losses_name_what_is_there_and_what_no_look_could_see():
+    host = scene.node(7)
+    machine = host.machine
+    machine.volume("live", "all", ["nvme1n1"], "dm-1")
+    machine.sign("dm-1", "xfs", None, "a\nb")
+    machine.volume("empty", "", ["nvme2n1"])
+    machine.volume("asleep", "all", ["nvme3n1"], "dm-3", active=False)
+    machine.volume("elsewhere", "all", ["nvme4n1"], "dm-4", active=False)
+    machine.array("md5", ["nvme5n1"], "5" * 32, name="host:half", state="inactive")
+    machine.stopped_array(["nvme6n1"], "6" * 32, name="")
+    facts = storage.look(host, scene.config())
+    chosen = [disk for disk in facts["disks"] if disk["kname"] in [f"nvme{n}n1" for n in (1, 2, 3, 5, 6, 7)]]
+    found = losses(chosen, facts)
+    assert [line.split(" carries ")[0] for line in found[:6]] == [
+        "/dev/nvme1n1 (AWS0001) is held by dm-1,",
+        "/dev/nvme2n1 (AWS0002)",
+        "/dev/nvme3n1 (AWS0003)",
+        "/dev/nvme5n1 (AWS0005) is held by md5,",
+        "/dev/nvme6n1 (AWS0006)",
+        "dm-1",
+    ]
+    assert found[5:] == [
+        "dm-1 carries an xfs signature (label a\\nb)",
+        "the array host:half does not run, so what is in it could not be looked into",
+        f"the array {'6' * 8}-6666-6666-6666-{'6' * 12} does not run, so what is in it could not be looked into",
+        "the logical volume asleep/all is not active, so what is in it could not be looked into",
+    ]
 
 
 def test_what_is_wholly_on_the_disks_may_be_taken_apart():
