@@ -533,3 +533,12 @@ def test_gpus_are_whole_unless_a_site_wants_them_split():
     found = {mig: next(one.status for one in results if one.id == "gpu.mig") for mig, results in judged.items()}
     assert found == {True: "fail", False: "pass"}
     assert [one.status for one in health_checks.judge_accelerators(facts) if one.id == "gpu.mig"] == ["pass"]
+
+
+@pytest.mark.parametrize("on_bus", [{}, None])
+def test_machine_of_an_unknown_type_without_gpus_is_not_known(on_bus):
+    facts = {
+        "pci_gpus": on_bus, "expected": None, "expected_source": None, "kernel_module": {"version": "580.159.04"}
+    }  # fmt: skip
+    one = health_checks._gpu_count(TrainingHost(), facts)
+    assert (one.status, one.expected, one.found) == ("undeterminable", 0, 0)
