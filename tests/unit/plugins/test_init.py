@@ -32,7 +32,7 @@ class _AnsibleCollectionFinder:
 
 @pytest.mark.parametrize("module", [events, result, _here], ids=lambda module: module.__name__.rpartition(".")[2])
 def test_modules_are_loaded_as_python_does(module):
-    assert type(module.__loader__) is SourceFileLoader
+    assert isinstance(module.__loader__, SourceFileLoader)
 
 
 @pytest.mark.parametrize(
