@@ -52,6 +52,7 @@ EQUIVALENT: t.Mapping[tuple[str, str, str], str] = {
     ),
     (f"{NODE}/storage/apply.py", "constant", "GHOST_ATTEMPTS = 3"): "a bound on time: one more try does no harm",
     (f"{NODE}/storage/apply.py", "returned value", "return False"): "what is returned is only tried for truth",
+    (f"{NODE}/storage/owner.py", "returned value", "return False"): "what is returned is only tried for truth",
     (
         f"{NODE}/storage/apply.py",
         "constant",

@@ -242,6 +242,13 @@ def obstacles(host, names=None):
     return teardown_obstacles([disk for disk in facts["disks"] if disk["kname"] in names], facts)
 
 
+def test_a_device_on_a_disk_counts_without_a_holder_in_sysfs():
+    (disk,) = (disk for disk in storage.look(scene.node(1), scene.config())["disks"] if disk["kname"] == "nvme1n1")
+    above = [{"kname": "dm-9", "path": "/dev/mapper/x", "type": "dm", "claimed": False}]
+    assert findings(disk) == ()
+    assert findings({**disk, "stack": above}) == ("has devices on top: dm-9",)
+
+
 def test_losses_name_what_is_there_and_what_no_look_could_see():
     host = scene.node(7)
     machine = host.machine
