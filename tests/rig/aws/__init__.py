@@ -28,16 +28,17 @@ KEY = "AKIARIGMAIN"
 class Aws:
     """The server, and the record of what was asked of it by processes with its environment."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, guest: str = "") -> None:
+        """With the name of a guest, instances have it for a machine; ``ssh_config`` reaches it by their addresses."""
         self.record = folder / "operations.txt"
         self._changes = folder / "operations.txt.changes"
         self._kill = folder / "operations.txt.kill"
+        self.ssh_config = folder / "ssh_config"
         # Variables of a test's own, until the next reset.
         self.more: dict[str, str] = {}
         # A process of its own: all of moto's servers of a process have one content, and resetting one empties them all.
-        self._server = subprocess.Popen(
-            [sys.executable, "-m", "tests.rig.aws"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        argv = [sys.executable, "-m", "tests.rig.aws", *([guest, str(self.ssh_config)] if guest else [])]
+        self._server = subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._server.stdout is not None
         self.url = self._server.stdout.readline().strip()
         assert self.url, f"moto's server ended with status {self._server.wait()}"

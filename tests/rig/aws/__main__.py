@@ -1,11 +1,16 @@
 # Copyright: (c) 2026, mlcluster.aws contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The server of an account: moto, except for what the package says of it."""
+"""The server of an account: moto, except for what the package says of it.
+
+With the name of a guest and a path: instances have the guest for a machine, reached by an ssh configuration there.
+"""
 
 from __future__ import annotations
 
+import sys
 import uuid
+from pathlib import Path
 from typing import Any
 
 from moto.fsx.models import FileSystem
@@ -39,4 +44,11 @@ if __name__ == "__main__":
     FileSystem.__init__, FileSystem.to_dict = _as_aws(  # type: ignore[method-assign]
         FileSystem.__init__, FileSystem.to_dict
     )
+    if sys.argv[1:]:
+        # What a server without machines need not import.
+        from tests.rig.aws.machine import Machine
+        from tests.rig.vm.guest import Guest
+
+        name, config = sys.argv[1:]
+        Machine(Guest(name), Path(config)).attach()
     local_s3.main()

@@ -115,18 +115,19 @@ class Guest(Node):
         cache.discard(self.folder)
         self.state = {}
 
-    def stop_start(self) -> float:
-        """Stop and start the instance: instance-store disks are other ones and blank, EBS volumes are the same.
-
-        Returns the seconds until ssh answered.
-        """
-        started = time.monotonic()
-        before = self.boot_id()
-        self.power_off()
+    def start(self) -> None:
+        """Start the stopped instance: instance-store disks are other ones and blank, EBS volumes are the same."""
         self.state["generation"] += 1
         s = self.state
         self._set_plan(plan.make(s["disks"], s["ebs"], s["disk_mb"], EBS_MB, s["generation"]))
         self.power_on(s["accelerator"], s["instance_type"])
+
+    def stop_start(self) -> float:
+        """Stop and start the instance; return the seconds until ssh answered."""
+        started = time.monotonic()
+        before = self.boot_id()
+        self.power_off()
+        self.start()
         self.wait_ssh(not_boot=before)
         return time.monotonic() - started
 

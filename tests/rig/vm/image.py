@@ -24,9 +24,10 @@ PACKAGES = (
     "linux-image-cloud-amd64", "lvm2", "mdadm", "nvme-cli", "openssh-server", "parted", "procps", "python3",
     "python3-apt", "sudo", "systemd", "systemd-sysv", "udev", "util-linux-extra", "xfsprogs", "zstd",
 )  # fmt: skip
-# What the demo makes a Slurm node of. It is in the image unpacked, where no test sees it: most guests are to have none.
-SLURM_PACKAGES = ("munge", "slurm-client", "slurmctld", "slurmd")
-SLURM_TREE = "/usr/local/lib/ec2-rig/slurm"
+# What the demo makes a Slurm node of, and what makes a first boot that of an instance. They are in the image unpacked,
+# where no test sees them: most guests are to have neither.
+UNPACKED = {"slurm": ("munge", "slurm-client", "slurmctld", "slurmd"), "cloud-init": ("cloud-init",)}
+TREES = "/usr/local/lib/ec2-rig"
 # One CPU's worth of emulation boots this: no work that only protects or measures a real machine.
 KERNEL_ARGUMENTS = (
     "root=LABEL=ROOT ro console=ttyS0 quiet loglevel=4 net.ifnames=0 mitigations=off nokaslr random.trust_cpu=on "
@@ -141,17 +142,18 @@ def hooks(folder: Path, debs: Path) -> list[str]:
         f"{out}/root.img {blocks}"
     )
     archives = '"$1"/var/cache/apt/archives'
-    unpack_slurm = (
-        f'export APT_CONFIG="$MMDEBSTRAP_APT_CONFIG"; apt-get --quiet --quiet --yes --download-only '
-        f"install {' '.join(SLURM_PACKAGES)} && "
-        f'for deb in {archives}/*.deb; do dpkg-deb --extract "$deb" "$1"{SLURM_TREE} && rm "$deb"; done'
-    )
+    unpack = [
+        f'--customize-hook=export APT_CONFIG="$MMDEBSTRAP_APT_CONFIG"; apt-get --quiet --quiet --yes --download-only '
+        f"install {' '.join(packages)} && "
+        f'for deb in {archives}/*.deb; do dpkg-deb --extract "$deb" "$1"{TREES}/{name} && rm "$deb"; done'
+        for name, packages in UNPACKED.items()
+    ]
     return [
         f"--setup-hook=mkdir -p {archives} && find {stock} -name '*.deb' -exec cp -t {archives} {{}} +",
         f"--essential-hook=tar-in {out}/overlay.tar /",
         f"--customize-hook=tar-in {out}/overlay.tar /",
         f"--customize-hook=find {archives} -name '*.deb' -exec mv -t {stock} {{}} +",
-        f"--customize-hook={unpack_slurm}",
+        *unpack,
         '--customize-hook=chroot "$1" /usr/local/lib/ec2-rig/finish',
         f'--customize-hook=chroot "$1" dpkg-query -W > {out}/packages.txt',
         f'--customize-hook=cp "$1"/etc/ssh/ssh_host_ed25519_key.pub {out}/host_key.pub',
