@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, mlcluster.aws contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""prove_on_aws on the virtual node: moto's account, the guest as its instance, cloud-init and ssh."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.rig import aws, controller
+from tests.rig.vm.command import wait_for
+from tests.rig.vm.guest import Guest
+from tests.vm.conftest import NAME
+
+pytestmark = pytest.mark.vm
+
+REGION = "us-east-1"
+RUN = "prove-vm"
+# Two instance-store disks, in EC2's table of types and so in the guest.
+TYPE = "c5d.12xlarge"
+TIMER = "mlcluster-prove-deadline.timer"
+# Asked by the stand-in alone: there the controller dies.
+DEATH = "iam:ListAccountAliases"
+DIES = f"""
+- hosts: prove-node
+  connection: local
+  gather_facts: false
+  vars:
+    ansible_python_interpreter: "{{{{ ansible_playbook_python }}}}"
+  tasks:
+    - amazon.aws.aws_caller_info:
+        region: {REGION}
+"""
+Prove = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def account(session_guest: Guest, tmp_path: Path) -> Iterator[aws.Aws]:
+    """An account whose instance is the guest."""
+    server = aws.Aws(tmp_path, NAME)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def prove(account: aws.Aws, tmp_path: Path) -> Prove:
+    """prove(**variables) runs the playbook as a user would who reaches instances through a bastion."""
+    ssh = f"-F {account.ssh_config} -o ControlMaster=auto -o ControlPersist=300s"
+    environment = controller.environment(tmp_path, ANSIBLE_SSH_ARGS=ssh, **account.environment())
+
+    def run(**variables: Any) -> subprocess.CompletedProcess[str]:
+        named = {f"prove_on_aws_{name}": value for name, value in {"region": REGION, **variables}.items()}
+        argv = [controller.ROOT / ".venv" / "bin" / "ansible-playbook", "playbooks/prove_on_aws.yml"]
+        argv += ["-i", "inventories/cluster", "-e", json.dumps(named)]
+        return subprocess.run(
+            argv, cwd=controller.ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+
+    return run
+
+
+def settings(account: aws.Aws, tmp_path: Path) -> dict[str, Any]:
+    images = account.client("ec2", REGION).describe_images(Filters=[{"Name": "architecture", "Values": ["x86_64"]}])
+    image = next(one["ImageId"] for one in images["Images"] if one.get("Platform") != "windows")
+    return {
+        "type": TYPE, "image": image, "ssh_cidr": "192.0.2.7/32", "run": RUN, "confirm": TYPE, "user": "debian",
+        "max_dollars_an_hour": 3, "folder": str(tmp_path / "runs"),
+    }  # fmt: skip
+
+
+def instances(account: aws.Aws) -> dict[str, str]:
+    """The state of every instance that was ever launched."""
+    answer = account.client("ec2", REGION).describe_instances()["Reservations"]
+    return {one["InstanceId"]: one["State"]["Name"] for entry in answer for one in entry["Instances"]}
+
+
+def rest(account: aws.Aws) -> list[str]:
+    """Key pairs, and security groups beyond those that every network has."""
+    ec2 = account.client("ec2", REGION)
+    groups = [one["GroupName"] for one in ec2.describe_security_groups()["SecurityGroups"]]
+    keys = [one["KeyName"] for one in ec2.describe_key_pairs()["KeyPairs"]]
+    return keys + [name for name in groups if name != "default"]
+
+
+def logs(folder: Path) -> str:
+    """The end of what each step has said."""
+    found = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime)
+    return "\n".join(f"== {path.name}\n{path.read_text(errors='replace')[-3000:]}" for path in found[-2:])
+
+
+def test_the_deadline_ends_the_node_of_a_dead_controller(
+    account: aws.Aws, prove: Prove, session_guest: Guest, tmp_path: Path
+) -> None:
+    """The controller is killed after the first step; a reboot later the timer still stands, and then its time comes."""
+    playbook = tmp_path / "dies.yml"
+    playbook.write_text(DIES, encoding="utf-8")
+    account.kill_at(f"controller {DEATH}")
+    killed = prove(**settings(account, tmp_path), playbooks={"site": str(playbook)}, minutes=30)
+    assert killed.returncode == -9, killed.stdout[-4000:] + killed.stderr[-2000:] + logs(tmp_path / "runs" / RUN)
+    account.kill_at("")
+    assert list(instances(account).values()) == ["running"]
+
+    node = Guest(session_guest.name)
+    node.reboot()
+    assert node.run(["systemctl", "is-active", TIMER]).out == "active\n"
+    # Its time comes with the clock, and the machine goes off while the program is still being asked for its answer.
+    node.run('date -u -s "+40 minutes"', check=False)
+    wait_for(
+        "the instance to end itself",
+        lambda: True if list(instances(account).values()) == ["terminated"] else None,
+        timeout=300,
+    )
+    assert not node.running
+
+    swept = prove(sweep=RUN)
+    assert swept.returncode == 0 and f"nothing of {RUN} is left" in swept.stdout, swept.stdout[-2000:]
+    assert rest(account) == []
