@@ -402,3 +402,18 @@ def test_xfs_that_mkfs_did_not_finish_says_so_and_is_never_pristine(inprogress, 
 )
 def test_filesystem_that_cannot_be_read_counts_as_finished_and_used(head, fstype):
     assert block.filesystem_use(Head(head), "/dev/x", fstype) == {"finished": True, "pristine": False}
+
+
+def test_only_volume_groups_on_instance_store_are_looked_at():
+    host = scene.node(1)
+    host.machine.ebs("nvme9n1")
+    host.machine.volume("theirs", "all", ["nvme9n1"], "dm-9")
+    host.machine.volume("local", "all", ["nvme1n1"], "dm-1")
+    assert [(lv["vg"], lv["members"]) for lv in block.gather(host)["logical_volumes"]] == [("local", ["nvme1n1"])]
+
+
+def test_an_array_that_lsblk_leaves_out_has_no_size():
+    host = scene.node(1)
+    host.machine.array("md5", ["nvme1n1"], scene.FOREIGN_ARRAY, state="inactive").size = 0
+    (array,) = block.gather(host)["arrays"]
+    assert (array["kname"], array["active"], array["size"], array["filesystem"]) == ("md5", False, 0, None)
