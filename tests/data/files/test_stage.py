@@ -428,3 +428,9 @@ def test_room_is_judged_to_the_byte(weights, tmp_path, monkeypatch, free, fits):
     else:
         with pytest.raises(DataError, match="make room there"):
             stage.stage(str(weights), tmp_path / "local")
+
+
+@pytest.mark.parametrize(("length", "shown"), [(300, "x" * 300), (301, f"{'x' * 300}...")])
+def test_only_a_name_over_300_characters_is_shortened(length, shown):
+    (problem,) = stage._problems(["x" * length])
+    assert problem.startswith(f"'{shown}', which ")
